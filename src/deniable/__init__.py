@@ -1,0 +1,33 @@
+"""Analytics on data that nobody should hold.
+
+>>> import deniable as dn
+>>> dn.mechanisms.RandomizedResponse(epsilon=1.0, k=4).perturb_one(2) in range(4)
+True
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from deniable import errors, mechanisms
+from deniable.errors import DeniableError
+
+if TYPE_CHECKING:
+    from deniable.randomness import SecureSource, SeededSource
+
+__version__ = "0.1.0"
+__all__ = ["DeniableError", "SecureSource", "SeededSource", "__version__", "errors", "mechanisms"]
+
+# Names whose modules need numpy: imported on first use, so that a device can import the rest with nothing installed.
+_LAZY = {"SecureSource": "deniable.randomness", "SeededSource": "deniable.randomness"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'deniable' has no attribute {name!r}")
+    return getattr(import_module(_LAZY[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,1 @@
+"""Speed, measured beside something else in the same run: absolute times differ between machines, ratios much less."""

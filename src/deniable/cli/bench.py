@@ -1,0 +1,41 @@
+"""`deniable bench`: speed beside peers."""
+
+from __future__ import annotations
+
+import click
+
+from deniable.cli.terminal import progress, show, table
+
+
+@click.group()
+def bench() -> None:
+    """Measure speed beside peers, in one run on the same data."""
+
+
+@bench.command()
+def mechanisms() -> None:
+    r"""Values per second of every mechanism, beside pure-ldp, multi-freq-ldpy and OpenDP.
+
+    Needs the extra `bench`: pip install 'deniable[bench]'. Takes about a minute.
+
+    \b
+    Example:
+      deniable bench mechanisms
+    """
+    from deniable.benchmarks.mechanism_speed import measure
+
+    made = table("Speed of mechanisms", "mechanism", "step", "per second", "peer", "ratio", "target", numbers_from=2)
+    with progress("measuring", 25) as advance:
+        for row in measure():
+            against = (row.peer, f"{row.ratio:.3g}×") if row.peer else ("", "")
+            goal = "" if row.met is None else f"≥ {row.target:.3g}× {'✓' if row.met else 'MISSED'}"
+            made.add_row(row.mechanism, row.step, f"{_short(row.rate)} {row.unit}", *against, goal)
+            advance(1)
+    show(made)
+
+
+def _short(rate: float) -> str:
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if rate >= size:
+            return f"{rate / size:.3g} {letter}"
+    return f"{rate:.3g}"

@@ -1,0 +1,54 @@
+"""The `deniable` command, and the one place where an error becomes an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import NoReturn
+
+import click
+
+from deniable import __version__
+from deniable.cli.audit import audit_command
+from deniable.cli.bench import bench
+from deniable.cli.demo import demo
+from deniable.errors import DeniableError
+
+TRACEBACK_SWITCH = "DENIABLE_TRACEBACK"
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="deniable")
+def cli() -> None:
+    """Analytics on data that nobody should hold.
+
+    Exit codes: 0 success, 1 failure (an audit that finds a broken claim included), 2 bad input.
+    """
+
+
+cli.add_command(audit_command)
+cli.add_command(bench)
+cli.add_command(demo)
+
+
+def run(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line and exit: messages without tracebacks, 2 for bad input, 1 for other failures."""
+    try:
+        code = cli.main(arguments, standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except click.exceptions.Abort:
+        click.echo("Interrupted. Nothing more was done.", err=True)
+        sys.exit(1)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except DeniableError as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(error.exit_code)
+    except Exception as error:
+        if os.environ.get(TRACEBACK_SWITCH):
+            raise
+        # The text of a foreign error may quote data, so only its kind is shown.
+        kind = type(error).__name__
+        click.echo(f"Error: {kind}, which was not foreseen. Set {TRACEBACK_SWITCH}=1 to see where.", err=True)
+        sys.exit(1)

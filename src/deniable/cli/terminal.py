@@ -1,0 +1,40 @@
+"""How the command line looks: tables and progress, plain where nobody watches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import click
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+
+def table(title: str, *columns: str, numbers_from: int = 1) -> Table:
+    """A compact table that reads well in 80 columns and without colour; numbers are right-aligned."""
+    made = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for position, column in enumerate(columns):
+        right = position >= numbers_from
+        made.add_column(column, justify="right" if right else "left", no_wrap=True, overflow="fold")
+    return made
+
+
+def show(made: Table) -> None:
+    """Print a table to stdout."""
+    Console().print(made)
+
+
+@contextmanager
+def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar on a terminal, one plain line otherwise; both on stderr. Yields a function that advances it."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        click.echo(label, err=True)
+        yield lambda _: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(label, total=total)
+        yield lambda done: bar.update(task, advance=done)

@@ -1,0 +1,77 @@
+"""Everything that can go wrong, as one tree.
+
+    DeniableError
+    ├── BadInput                 the caller can repair it: exit code 2
+    │   ├── InvalidParameter     a setting is impossible (ε ≤ 0, an empty domain, …)
+    │   ├── InvalidData          values are not of the declared type or domain
+    │   └── SimulationOnly       a seeded source was offered where privacy is promised
+    └── Failure                  something else stands in the way: exit code 1
+        ├── RandomnessFault      drawing would repeat or expose randomness
+        ├── MissingExtra         an optional dependency is not installed
+        └── ClaimBroken          an audit found more leakage than a mechanism claims
+
+A message says what happened, what it cost and what to do. It carries public facts only:
+names, settings, domains. A value of somebody's data never appears in one.
+"""
+
+from __future__ import annotations
+
+
+class DeniableError(Exception):
+    """Base of every error this package raises on purpose."""
+
+    exit_code = 1
+
+
+class BadInput(DeniableError):
+    """The request cannot be served as it stands; changing it will help."""
+
+    exit_code = 2
+
+
+class InvalidParameter(BadInput):
+    """A public setting is impossible."""
+
+    def __init__(self, name: str, problem: str, repair: str) -> None:
+        super().__init__(f"{name} {problem}. Nothing was drawn or spent. {repair}")
+        self.name = name
+
+
+class InvalidData(BadInput):
+    """Values are not of the declared type or not in the public domain."""
+
+    def __init__(self, problem: str, repair: str) -> None:
+        super().__init__(f"{problem}. No randomness was drawn and nothing was spent. {repair}")
+
+
+class SimulationOnly(BadInput):
+    """A seeded source was offered to something that promises privacy."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a SeededSource can be repeated by anyone who knows its seed, so its output is not "
+            "private. Nothing was released. Leave `source` out for a release, or pass "
+            "simulation=True for a test or an experiment on data that need no protection."
+        )
+
+
+class Failure(DeniableError):
+    """The request was fine, but it could not be carried out."""
+
+
+class RandomnessFault(Failure):
+    """Going on would repeat or expose randomness."""
+
+
+class MissingExtra(Failure):
+    """An optional dependency is not installed."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(
+            f"this needs the package {package!r}, which is not installed. Nothing was done. "
+            f"Run: pip install 'deniable[{extra}]'"
+        )
+
+
+class ClaimBroken(Failure):
+    """Samples show more leakage than a mechanism claims."""

@@ -1,0 +1,28 @@
+"""One randomiser per file, each a frozen value with an exact law.
+
+Importing this package needs the standard library alone, and so does `perturb_one` of every randomiser: that is what a
+device runs. Arrays (numpy, Arrow) are imported when an array is handed in.
+"""
+
+from deniable.mechanisms.discrete_laplace import DiscreteLaplace
+from deniable.mechanisms.hybrid import Hybrid
+from deniable.mechanisms.local_hashing import HashedReports, LocalHashing
+from deniable.mechanisms.noisy_max import NoisyMax
+from deniable.mechanisms.permute_and_flip import PermuteAndFlip
+from deniable.mechanisms.piecewise import Piecewise
+from deniable.mechanisms.randomized_response import RandomizedResponse
+from deniable.mechanisms.square_wave import SquareWave
+from deniable.mechanisms.stochastic_rounding import StochasticRounding
+
+__all__ = [
+    "DiscreteLaplace",
+    "HashedReports",
+    "Hybrid",
+    "LocalHashing",
+    "NoisyMax",
+    "PermuteAndFlip",
+    "Piecewise",
+    "RandomizedResponse",
+    "SquareWave",
+    "StochasticRounding",
+]

@@ -1,0 +1,65 @@
+"""How many hashed reports support each cell: the one loop that touches every report and every cell.
+
+The inner loop runs over reports, in blocks that stay in the nearest cache, on 32-bit integers only, so that the
+compiler turns it into vector instructions: a fraction of a nanosecond per pair. Threads share the reports.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.mechanisms._compiled import compiled
+from deniable.mechanisms.hashing import FIRST_MULTIPLIER, SECOND_MULTIPLIER
+
+_BLOCK = 2048
+_M1, _M2 = np.uint32(FIRST_MULTIPLIER), np.uint32(SECOND_MULTIPLIER)
+_S13, _S16 = np.uint32(13), np.uint32(16)
+
+U32 = NDArray[np.uint32]
+
+
+@compiled
+def hash_mix(x: np.uint32) -> np.uint32:
+    """`hashing.mix` for compiled loops; every step is cut to 32 bits, which keeps the vectors narrow."""
+    x = np.uint32(x ^ (x >> _S16))
+    x = np.uint32(x * _M1)
+    x = np.uint32(x ^ (x >> _S13))
+    x = np.uint32(x * _M2)
+    return np.uint32(x ^ (x >> _S16))
+
+
+@compiled
+def _count(seeds: U32, lows: U32, widths: U32, mixed: U32, counts: NDArray[np.int64]) -> None:
+    for start in range(0, seeds.size, _BLOCK):
+        stop = min(start + _BLOCK, seeds.size)
+        for cell in range(mixed.size):
+            key = mixed[cell]
+            hits = np.uint32(0)
+            for report in range(start, stop):
+                distance = np.uint32(hash_mix(np.uint32(seeds[report] ^ key)) - lows[report])
+                hits = np.uint32(hits + np.uint32(distance < widths[report]))
+            counts[cell] += hits
+
+
+def support_counts(seeds: U32, chosen: NDArray[np.int64], buckets: int, mixed: U32) -> NDArray[np.int64]:
+    """For each mixed cell number, how many reports (seed, chosen bucket) have it in their bucket."""
+    # hash · g / 2^32 has the floor y exactly when ⌈y·2^32/g⌉ ≤ hash < ⌈(y+1)·2^32/g⌉.
+    edges = -(-(np.arange(buckets + 1, dtype=np.int64) << 32) // buckets)
+    lows = edges[chosen].astype(np.uint32)
+    widths = np.diff(edges)[chosen].astype(np.uint32)
+    threads = min(os.cpu_count() or 1, -(-seeds.size // _BLOCK))
+    cuts = np.linspace(0, seeds.size, threads + 1).astype(np.int64)
+    partial = np.zeros((threads, mixed.size), dtype=np.int64)
+    with ThreadPoolExecutor(threads) as pool:
+        for done in [
+            pool.submit(_count, seeds[a:b], lows[a:b], widths[a:b], mixed, partial[t])
+            for t, (a, b) in enumerate(pairwise(cuts.tolist()))
+        ]:
+            done.result()
+    counts: NDArray[np.int64] = partial.sum(axis=0)
+    return counts

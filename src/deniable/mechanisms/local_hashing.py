@@ -1,0 +1,144 @@
+"""Local hashing: fold a large domain into a few buckets, each user with a hash of her own, then answer at random."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from deniable.errors import InvalidData
+from deniable.exact import RandBelow, check_epsilon
+from deniable.mechanisms._checks import check_cell, check_count
+from deniable.mechanisms._counting import count_variance, unbiased_counts
+from deniable.mechanisms.hashing import bucket
+from deniable.mechanisms.randomized_response import RandomizedResponse
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from deniable.mechanisms._arrays import Floats
+    from deniable.randomness import Integers, Source
+
+SEEDS = 2**32
+LARGEST_G = 2**16
+
+
+@dataclass(frozen=True, slots=True)
+class HashedReports:
+    """Reports of local hashing as two columns: the public hash seeds and the randomised buckets."""
+
+    seeds: NDArray[np.uint32]
+    buckets: Integers
+
+    def __len__(self) -> int:
+        return len(self.seeds)
+
+    def __repr__(self) -> str:
+        return f"HashedReports({len(self)} reports)"
+
+
+@dataclass(frozen=True, slots=True)
+class LocalHashing:
+    """Report (seed, y): the bucket of the true cell under a random hash, sent by randomized response over g buckets.
+
+        p = e^ε/(e^ε + g − 1),  q = 1/g,  g = round(e^ε + 1)        [WBLJ17, Eqs. (7), (9)]
+
+    ε-LDP: the seed is drawn without looking at the data, and given the seed y is randomized response over g values.
+    `buckets=None` takes the optimal g (OLH); `LocalHashing.binary` takes g = 2 (BLH). At ε = ∞ nothing is hashed.
+
+    >>> LocalHashing(epsilon=1.0, k=1000).g
+    4
+    """
+
+    epsilon: float
+    k: int
+    buckets: int | None = None
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        check_count("k", self.k, smallest=2, largest=2**32)
+        if self.buckets is not None:
+            check_count("buckets", self.buckets, smallest=2, largest=LARGEST_G)
+
+    @classmethod
+    def binary(cls, epsilon: float, k: int) -> LocalHashing:
+        """Two buckets: one bit per report, and more noise than the optimal g once ε > ln 2 or so."""
+        return cls(epsilon, k, buckets=2)
+
+    @property
+    def g(self) -> int:
+        """The number of buckets."""
+        if math.isinf(self.epsilon):
+            return self.k
+        if self.buckets is not None:
+            return self.buckets
+        return round(math.exp(self.epsilon) + 1) if self.epsilon < math.log(LARGEST_G - 1) else LARGEST_G
+
+    @property
+    def response(self) -> RandomizedResponse:
+        """The randomized response over buckets."""
+        return RandomizedResponse(self.epsilon, self.g)
+
+    @property
+    def p(self) -> Fraction:
+        """Probability that a report supports its true cell."""
+        return self.response.p
+
+    @property
+    def q(self) -> Fraction:
+        """Probability, over the seed, that a report supports any other cell."""
+        return Fraction(0) if math.isinf(self.epsilon) else Fraction(1, self.g)
+
+    def bucket(self, seed: int, value: int) -> int:
+        """The bucket of a cell under a seed."""
+        return value if math.isinf(self.epsilon) else bucket(seed, value, self.g)
+
+    def law(self, value: int, seed: int) -> tuple[Fraction, ...]:
+        """The exact probability of every bucket, for one true cell and one of the 2^32 equally likely seeds."""
+        check_cell(value, self.k)
+        return self.response.law(self.bucket(seed, value))
+
+    def perturb(self, values: Any, *, source: Source | None = None, simulation: bool = False) -> HashedReports:
+        """One report per value."""
+        from deniable.mechanisms._arrays import as_cells
+        from deniable.mechanisms.hashing import bucket_array
+        from deniable.randomness import release_source
+
+        source = release_source(source, simulation=simulation)
+        cells = as_cells(values, self.k)
+        seeds = source.seeds(cells.size)
+        hashed = cells if math.isinf(self.epsilon) else bucket_array(seeds, cells, self.g)
+        return HashedReports(seeds, self.response.perturb_cells(hashed, source))
+
+    def perturb_one(self, value: int, *, randbelow: RandBelow = secrets.randbelow) -> tuple[int, int]:
+        """One report (seed, bucket), with the standard library only."""
+        check_cell(value, self.k)
+        seed = randbelow(SEEDS)
+        return seed, self.response.perturb_one(self.bucket(seed, value), randbelow=randbelow)
+
+    def estimate(self, reports: HashedReports, cells: Any = None) -> Floats:
+        """Unbiased estimates of how many hold each cell: all k cells, or the given ones."""
+        import numpy as np
+
+        from deniable.mechanisms._arrays import as_cells
+        from deniable.mechanisms.hashing import mixed_cells
+
+        chosen = as_cells(reports.buckets, self.g, "reports")
+        if len(reports.seeds) != len(chosen):
+            raise InvalidData("reports have more seeds than buckets, or fewer", "Keep the two columns together.")
+        asked = np.arange(self.k) if cells is None else as_cells(cells, self.k, "cells")
+        if math.isinf(self.epsilon):
+            supports = np.bincount(chosen, minlength=self.k)[asked]
+        else:
+            from deniable.mechanisms._support import support_counts
+
+            seeds = np.ascontiguousarray(reports.seeds, dtype=np.uint32)
+            supports = support_counts(seeds, chosen, self.g, mixed_cells(asked))
+        return unbiased_counts(supports, len(chosen), self.p, self.q)
+
+    def variance(self, reports: int, count: Any = 0.0) -> Any:
+        """Variance of an estimated count among `reports` reports, `count` of which truly hold the cell."""
+        return count_variance(reports, count, self.p, self.q)

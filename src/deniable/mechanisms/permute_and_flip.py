@@ -1,0 +1,96 @@
+"""Permute and flip: which candidate scores highest, with no part of ε left unused."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from deniable.exact import RandBelow, check_epsilon, checked_scale, exp_between, geometric
+from deniable.mechanisms._checks import check_count, check_scores
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deniable.randomness import Source
+
+
+@dataclass(frozen=True, slots=True)
+class PermuteAndFlip:
+    """Visit the candidates in random order; stop at one that lies g below the best with probability e^(−g/scale).
+
+    ε-DP with scale 2Δ/ε, or Δ/ε if a neighbour step moves all scores the same way (`monotone`), and never worse than
+    the exponential mechanism  [MS20]. Every candidate may toss its coin at once: the first of those that show heads, in
+    random order, is a uniform choice among them. A coin of probability r^g, r = e^(−1/scale), is heads when a geometric
+    variable reaches g, so all is exact in integers. A choice has no estimate and no variance.
+
+    >>> PermuteAndFlip(epsilon=math.inf).perturb([3, 9, 4])
+    1
+    """
+
+    epsilon: float
+    sensitivity: int = 1
+    monotone: bool = True
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        check_count("sensitivity", self.sensitivity, smallest=1, largest=2**60)
+        if not math.isinf(self.epsilon):
+            checked_scale(self.scale)
+
+    @property
+    def scale(self) -> Fraction:
+        """The gap that costs a factor e; zero at ε = ∞."""
+        if math.isinf(self.epsilon):
+            return Fraction(0)
+        return Fraction(self.sensitivity * (1 if self.monotone else 2)) / Fraction(self.epsilon)
+
+    def perturb(self, scores: Any, *, source: Source | None = None, simulation: bool = False) -> int:
+        """The index of the winner."""
+        import numpy as np
+
+        from deniable.mechanisms._arrays import as_integers
+        from deniable.randomness import release_source
+
+        source = release_source(source, simulation=simulation)
+        exact = as_integers(scores, "scores")
+        gaps = exact.max() - exact
+        reach = np.zeros_like(gaps) if math.isinf(self.epsilon) else source.geometric(self.scale, gaps.size)
+        heads = np.flatnonzero(reach >= gaps)
+        return int(heads[source.randbelow(heads.size)])
+
+    def perturb_one(self, scores: Sequence[int], *, randbelow: RandBelow = secrets.randbelow) -> int:
+        """The index of the winner, with the standard library only."""
+        check_scores(scores)
+        best = max(scores)
+        if math.isinf(self.epsilon):
+            heads = [i for i, score in enumerate(scores) if score == best]
+        else:
+            heads = [i for i, score in enumerate(scores) if geometric(self.scale, randbelow) >= best - score]
+        return heads[randbelow(len(heads))]
+
+    @property
+    def ratio(self) -> Fraction:
+        """r = e^(−1/scale) as a rational at most 10^-37 above it (relative), so that laws keep the promise."""
+        return Fraction(0) if math.isinf(self.epsilon) else exp_between(-1 / self.scale)[1]
+
+    def law(self, scores: Sequence[int]) -> tuple[Fraction, ...]:
+        """The probability that each candidate wins, in terms of `ratio`.
+
+        Give every candidate a uniform time t of its visit: i wins if its coin is heads and nobody earlier had heads,
+        so P(i) = p_i·∫ Π_{j≠i} (1 − p_j·t) dt, the integral of a polynomial over [0, 1].
+        """
+        check_scores(scores)
+        best, r = max(scores), self.ratio
+        heads = [r ** (best - score) for score in scores]
+        return tuple(p * _integral(heads[:i] + heads[i + 1 :]) for i, p in enumerate(heads))
+
+
+def _integral(heads: list[Fraction]) -> Fraction:
+    """∫ Π (1 − p·t) dt over [0, 1]."""
+    polynomial = [Fraction(1)]
+    for p in heads:
+        polynomial = [a - p * b for a, b in zip((*polynomial, Fraction(0)), (Fraction(0), *polynomial), strict=True)]
+    return sum((c / (d + 1) for d, c in enumerate(polynomial)), Fraction(0))

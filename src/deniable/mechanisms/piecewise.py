@@ -1,0 +1,107 @@
+"""The piecewise mechanism: a number becomes a random point, most likely near it, right on average."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from deniable.exact import RandBelow, check_epsilon, exp_below, fraction_coin
+from deniable.mechanisms._checks import check_count, check_range, position_in
+from deniable.mechanisms._window import COARSEST_GRID, FINEST_GRID, SlidingWindow, grid_for, mix_laws
+
+if TYPE_CHECKING:
+    from deniable.mechanisms._arrays import Floats
+    from deniable.randomness import Integers, Source
+
+
+@dataclass(frozen=True, slots=True)
+class Piecewise:
+    """Report a number in [low, high] as a point of a grid that reaches beyond the range on both sides.
+
+    On [−1, 1], with E = e^(ε/2) and s = (E + 1)/(E − 1), the continuous mechanism reports y ∈ [−s, s], with density
+    E(E − 1)/(2(E + 1)) on a window of width s − 1 around the value, and e^ε times less elsewhere. Its variance is
+
+        v²/(E − 1) + (E + 3)/(3(E − 1)²)        [WXY19; WCZ21, App. E.2]
+
+    Here the value is first rounded at random to one of `steps` + 1 points (right on average), and the window covers
+    round(steps/E) outputs. ε-LDP exactly, unbiased exactly; the variance is within 0.1 % of the above by default.
+
+    >>> mechanism = Piecewise(epsilon=2.0)
+    >>> round(mechanism.variance(0.0), 3)
+    0.646
+    """
+
+    epsilon: float
+    low: float = -1.0
+    high: float = 1.0
+    steps: int | None = None
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        check_range(self.low, self.high)
+        if self.steps is not None:
+            check_count("steps", self.steps, smallest=1, largest=FINEST_GRID)
+
+    @property
+    def window(self) -> SlidingWindow:
+        """The integer law of the reports."""
+        if math.isinf(self.epsilon):
+            return SlidingWindow(self.epsilon, (self.steps or COARSEST_GRID) + 1, 1)
+        share = 1 / exp_below(self.epsilon / 2)
+        steps = self.steps or grid_for(share)
+        return SlidingWindow(self.epsilon, steps + 1, max(1, round(steps * share)))
+
+    def law(self, value: float | Fraction) -> tuple[Fraction, ...]:
+        """The exact probability of every report, for one true value."""
+        window = self.window
+        point, rest = self._split(position_in(value, self.low, self.high))
+        return mix_laws(window.law(point), window.law(point + 1), rest)
+
+    def perturb(self, values: Any, *, source: Source | None = None, simulation: bool = False) -> Integers:
+        """One report (a grid number) per value."""
+        from deniable.mechanisms._arrays import as_reals, round_to_points
+        from deniable.randomness import release_source
+
+        source = release_source(source, simulation=simulation)
+        checked, window = as_reals(values, self.low, self.high), self.window
+        points = round_to_points(checked, self.low, self.high, window.inputs - 1, source)
+        return window.perturb_indices(points, source)
+
+    def perturb_one(self, value: float, *, randbelow: RandBelow = secrets.randbelow) -> int:
+        """One report, with the standard library only."""
+        point, rest = self._split(position_in(value, self.low, self.high))
+        return self.window.perturb_index(point + fraction_coin(rest, randbelow), randbelow)
+
+    def estimate(self, reports: Any) -> Floats:
+        """One unbiased estimate per report; their mean estimates the mean of the values."""
+        from deniable.mechanisms._arrays import as_cells
+
+        decoded: Floats = self.low + self.step * self.window.decode(as_cells(reports, self.window.outputs, "reports"))
+        return decoded
+
+    def decode_one(self, report: int) -> Fraction:
+        """The estimate of one report, exactly."""
+        step = (Fraction(self.high) - Fraction(self.low)) / (self.window.inputs - 1)
+        exact: Fraction = Fraction(self.low) + step * self.window.decode(report)
+        return exact
+
+    @property
+    def step(self) -> float:
+        """Distance of two grid points in units of the values."""
+        return (self.high - self.low) / (self.window.inputs - 1)
+
+    def variance(self, value: float) -> float:
+        """Variance of one report's estimate, the rounding to the grid included."""
+        window = self.window
+        point, rest = self._split(position_in(value, self.low, self.high))
+        noise = (1 - rest) * window.variance(point) + rest * window.variance(point + 1)
+        return float(noise + rest * (1 - rest)) * self.step**2
+
+    def _split(self, position: Fraction) -> tuple[int, Fraction]:
+        """The grid point below a position in [0, 1], and how far it is to the next, as a share of one step."""
+        steps = self.window.inputs - 1
+        point = min(int(position * steps), steps - 1)
+        return point, position * steps - point

@@ -1,0 +1,90 @@
+"""Generalized randomized response: say the truth often enough to count, seldom enough to deny."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from deniable.exact import RandBelow, check_epsilon, exp_below, fraction_coin
+from deniable.mechanisms._checks import check_cell, check_count
+from deniable.mechanisms._counting import count_variance, unbiased_counts
+
+if TYPE_CHECKING:
+    from deniable.mechanisms._arrays import Floats
+    from deniable.randomness import Integers, Source
+
+
+@dataclass(frozen=True, slots=True)
+class RandomizedResponse:
+    """Report a cell of {0, …, k−1} truthfully with probability p, else one of the others.
+
+        p = e^ε/(e^ε + k − 1),  q = 1/(e^ε + k − 1)        [War65; KOV16]
+
+    ε-LDP: the ratio of any report's probabilities is at most p/q = e^ε, and reaches it.
+    The best oracle when k < 3e^ε + 2; above that local hashing has the lower variance [WBLJ17].
+
+    >>> RandomizedResponse(epsilon=math.log(3), k=4).law(0)[0].limit_denominator(1000)
+    Fraction(1, 2)
+    """
+
+    epsilon: float
+    k: int
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        check_count("k", self.k, smallest=2, largest=2**32)
+
+    @property
+    def p(self) -> Fraction:
+        """Probability of the true cell."""
+        return Fraction(1) if math.isinf(self.epsilon) else exp_below(self.epsilon) * self.q
+
+    @property
+    def q(self) -> Fraction:
+        """Probability of each other cell."""
+        return Fraction(0) if math.isinf(self.epsilon) else 1 / (exp_below(self.epsilon) + self.k - 1)
+
+    def law(self, value: int) -> tuple[Fraction, ...]:
+        """The exact probability of every report, for one true cell."""
+        check_cell(value, self.k)
+        return tuple(self.p if report == value else self.q for report in range(self.k))
+
+    def perturb(self, values: Any, *, source: Source | None = None, simulation: bool = False) -> Integers:
+        """One report per value."""
+        from deniable.mechanisms._arrays import as_cells
+        from deniable.randomness import release_source
+
+        source = release_source(source, simulation=simulation)
+        return self.perturb_cells(as_cells(values, self.k), source)
+
+    def perturb_cells(self, cells: Integers, source: Source) -> Integers:
+        """`perturb` for cells that have been checked already."""
+        keep = source.bernoulli(self.p, cells.size)
+        reports = source.below(self.k - 1, cells.size)
+        reports += reports >= cells
+        reports[keep] = cells[keep]
+        return reports
+
+    def perturb_one(self, value: int, *, randbelow: RandBelow = secrets.randbelow) -> int:
+        """One report, with the standard library only."""
+        check_cell(value, self.k)
+        if fraction_coin(self.p, randbelow):
+            return value
+        other = randbelow(self.k - 1)
+        return other + (other >= value)
+
+    def estimate(self, reports: Any) -> Floats:
+        """Unbiased estimates of how many hold each cell."""
+        import numpy as np
+
+        from deniable.mechanisms._arrays import as_cells
+
+        cells = as_cells(reports, self.k, "reports")
+        return unbiased_counts(np.bincount(cells, minlength=self.k), cells.size, self.p, self.q)
+
+    def variance(self, reports: int, count: Any = 0.0) -> Any:
+        """Variance of an estimated count among `reports` reports, `count` of which truly hold the cell."""
+        return count_variance(reports, count, self.p, self.q)

@@ -1,0 +1,137 @@
+"""Expectation maximisation: the distribution that explains randomised reports best.
+
+The reports of a sliding window are the true distribution blurred by a box. One step asks of every bin how much of
+the observed reports it would explain, and moves weight there. Blurring by a box is a difference of two running sums, so
+a step costs one pass over the bins: the matrix is never built.  [LWL20, Algorithm 1]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.mechanisms._compiled import compiled
+
+if TYPE_CHECKING:
+    from deniable.mechanisms._arrays import Floats
+    from deniable.mechanisms._window import SlidingWindow
+    from deniable.randomness import Integers
+
+LARGEST_STEPS = 10_000
+_TINY = 1e-300
+
+
+@dataclass(frozen=True, slots=True)
+class Reconstruction:
+    """An estimated distribution and how it was reached."""
+
+    shares: Floats
+    steps: int
+    converged: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Blur:
+    """The law of a sliding window between bins of inputs and bins of outputs, as a constant plus a short list of taps.
+
+    Given an input bin, output bin o has probability floor[o] + kernel[o − bin]. The kernel is flat but for its ends, so
+    its differences are zero almost everywhere: `offsets` and `heights` hold the others.
+    """
+
+    bins: int
+    floor: Floats
+    offsets: Integers
+    heights: Floats
+
+    @classmethod
+    def of(cls, window: SlidingWindow, bins: int) -> Blur:
+        """The blur between `bins` equal bins of inputs and as many output bins of the same size as there are."""
+        size = window.inputs // bins
+        inside, outside = window.weights
+        length = -(-(size - 1 + window.width) // size)
+        covered = _covered(size * np.arange(length + 1, dtype=np.int64), size, window.width)
+        kernel = np.diff(covered)  # size · (expected number of window outputs in each output bin)
+        jumps = np.diff(kernel, prepend=0, append=0)
+        outputs = bins + length - 1
+        cells = np.full(outputs, size, dtype=np.float64)
+        cells[-1] = window.outputs - size * (outputs - 1)
+        offsets = np.flatnonzero(jumps)
+        heights = float(inside - outside) / size * jumps[offsets]
+        return cls(bins, cells * float(outside), offsets, heights)
+
+    def forward(self, shares: Floats) -> Floats:
+        """The distribution of the reports, given one of the values."""
+        expected = np.empty(self.floor.size)
+        _forward(shares, self.floor, self.offsets, self.heights, expected)
+        return expected
+
+    def backward(self, ratios: Floats) -> Floats:
+        """For each bin, the average of `ratios` over the reports of its values."""
+        result = np.empty(self.bins)
+        _backward(ratios, self.floor, self.offsets, self.heights, result)
+        return result
+
+
+@compiled
+def _forward(shares: Floats, floor: Floats, offsets: Integers, heights: Floats, expected: Floats) -> None:
+    total, level = shares.sum(), 0.0
+    for output in range(floor.size):
+        for tap in range(offsets.size):
+            if 0 <= output - offsets[tap] < shares.size:
+                level += heights[tap] * shares[output - offsets[tap]]
+        expected[output] = max(level + floor[output] * total, _TINY)
+
+
+@compiled
+def _backward(ratios: Floats, floor: Floats, offsets: Integers, heights: Floats, result: Floats) -> None:
+    result[:] = (floor * ratios).sum()
+    for tap in range(offsets.size):
+        rest = 0.0  # ratios[o] + ratios[o + 1] + …
+        for output in range(floor.size - 1, offsets[tap] - 1, -1):
+            rest += ratios[output]
+            if output - offsets[tap] < result.size:
+                result[output - offsets[tap]] += heights[tap] * rest
+
+
+def _covered(edges: NDArray[np.int64], size: int, width: int) -> NDArray[np.int64]:
+    """Σ_a clip(t − a, 0, width): how many outputs of the windows of one bin's inputs lie below each edge t."""
+
+    def ramp(t: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Σ_{a < size} max(t − a, 0)."""
+        terms = np.clip(t, 0, size)
+        return terms * t - terms * (terms - 1) // 2
+
+    return ramp(edges) - ramp(edges - width)
+
+
+def reconstruct(window: SlidingWindow, reports: Integers, bins: int, *, smooth: bool) -> Reconstruction:
+    """The most likely shares of `bins` equal bins of the inputs; with `smooth`, averaged with neighbours in every step.
+
+    Stops when a step gains less than 10^-3 in total log-likelihood (EM: e^ε times that), as [LWL20] does.
+    """
+    blur = Blur.of(window, bins)
+    counts = np.bincount(reports // (window.inputs // bins), minlength=blur.floor.size).astype(np.float64)
+    tolerance = 1e-3 if smooth else 1e-3 * float(np.exp(min(window.epsilon, 5.0)))
+    shares = np.full(bins, 1.0 / bins)
+    best = -np.inf
+    for step in range(1, LARGEST_STEPS + 1):
+        expected = blur.forward(shares)
+        likelihood = float(counts @ np.log(expected))
+        if abs(likelihood - best) < tolerance:
+            return Reconstruction(shares, step, converged=True)
+        best = likelihood
+        shares = np.maximum(shares * blur.backward(counts / expected), 0.0)
+        if smooth:
+            shares = _smooth(shares)
+        shares /= shares.sum()
+    return Reconstruction(shares, LARGEST_STEPS, converged=False)
+
+
+def _smooth(shares: Floats) -> Floats:
+    """Average with both neighbours, weights (1, 2, 1)/4; an end counts itself for the neighbour it lacks."""
+    padded = np.concatenate((shares[:1], shares, shares[-1:]))
+    smoothed: Floats = (padded[:-2] + 2 * padded[1:-1] + padded[2:]) / 4
+    return smoothed

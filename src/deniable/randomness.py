@@ -1,0 +1,288 @@
+"""Where random bits come from, and exact laws drawn from them millions at a time.
+
+A source is a keystream with an address: (key, stream name, counter). The same address always gives the same bits, so
+noise can be recomputed from its address instead of being kept, and two different names never share a bit.
+Every draw below follows its law exactly: integers only, no float decides anything, no tail is cut.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+from typing import ClassVar, NoReturn, Self
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
+from numpy.typing import NDArray
+
+from deniable.errors import InvalidParameter, RandomnessFault, SimulationOnly
+from deniable.exact import WORD_BITS, Chance, GeometricDigits, RationalChance, checked_scale, coin, nonzero_chance, word
+
+Name = str | int
+Words = NDArray[np.uint64]
+Integers = NDArray[np.int64]
+Coins = NDArray[np.bool_]
+
+_KEY_BYTES = 32
+_BLOCK_WORDS = 2  # one AES block is 128 bits
+_BATCH = 1 << 14  # draws made together, so that their words stay in the cache
+_ZEROS = bytes(8 * _BATCH * 16)
+
+
+class Source:
+    """A keystream of AES-256 in counter mode, read forwards from an address that can be set.
+
+    `stream(*name)` gives another, independent keystream under the same key; `at(counter)` gives this one from
+    another position. `counter` counts blocks of 128 bits; every draw starts on a new block.
+    """
+
+    simulation: ClassVar[bool]
+
+    def __init__(self, key: bytes, name: tuple[Name, ...] = (), counter: int = 0) -> None:
+        self._key, self._name, self._counter = key, name, counter
+        self._lock = threading.Lock()
+        self._cipher: CipherContext | None = None
+
+    @property
+    def name(self) -> tuple[Name, ...]:
+        """Which of its key's keystreams this is."""
+        return self._name
+
+    @property
+    def counter(self) -> int:
+        """The next block that will be read."""
+        return self._counter
+
+    def stream(self, *name: Name) -> Self:
+        """The keystream called `name` (below this one's own name), from its beginning."""
+        return self._sibling((*self._name, *name), 0)
+
+    def at(self, counter: int) -> Self:
+        """This keystream, read from block `counter` on."""
+        if counter < 0:
+            raise InvalidParameter("counter", "must not be negative", "Use a counter that a source has shown.")
+        return self._sibling(self._name, counter)
+
+    def _sibling(self, name: tuple[Name, ...], counter: int) -> Self:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(name={self._name!r}, counter={self._counter})"
+
+    # Bits ---------------------------------------------------------------------------------------------------------
+
+    def words(self, size: int) -> Words:
+        """`size` uniform 64-bit words."""
+        blocks = -(-size // _BLOCK_WORDS)
+        with self._lock:
+            if self._cipher is None:
+                start = self._counter.to_bytes(16, "big")
+                cipher = Cipher(algorithms.AES(_stream_key(self._key, self._name)), modes.CTR(start))
+                self._cipher = cipher.encryptor()
+            self._counter += blocks
+            need = 16 * blocks
+            if need <= len(_ZEROS):
+                data = self._cipher.update(memoryview(_ZEROS)[:need])
+            else:
+                data = self._cipher.update(bytes(need))
+        # Words are little-endian on every machine, so that an address means the same bits everywhere.
+        return np.frombuffer(data, dtype="<u8", count=size)
+
+    def randbelow(self, bound: int) -> int:
+        """One uniform integer in {0, …, bound − 1}, of any size."""
+        if bound < 1:
+            raise InvalidParameter("bound", "must be at least 1", "Ask for at least one outcome.")
+        bits = (bound - 1).bit_length()
+        count = max(1, -(-bits // WORD_BITS))
+        while True:
+            drawn = int.from_bytes(self.words(count).tobytes(), "little") >> (WORD_BITS * count - bits)
+            if drawn < bound:
+                return drawn
+
+    # Laws ---------------------------------------------------------------------------------------------------------
+
+    def below(self, bound: int, size: int) -> Integers:
+        """Uniform integers in {0, …, bound − 1}, without modulo bias."""
+        if not 1 <= bound <= 2**63:
+            raise InvalidParameter("bound", "must be between 1 and 2^63", "Ask for fewer outcomes.")
+        words = self.words(size)
+        surplus = 2**WORD_BITS % bound  # without the lowest `surplus` words, every remainder is equally frequent
+        if surplus:
+            rejected = np.flatnonzero(words < np.uint64(surplus))
+            if rejected.size:
+                words = words.copy()
+            while rejected.size:
+                words[rejected] = self.words(rejected.size)
+                rejected = rejected[words[rejected] < np.uint64(surplus)]
+        divisor = np.uint64(bound)
+        # numpy divides by a scalar faster than it takes remainders
+        return (words - words // divisor * divisor).astype(np.int64)
+
+    def seeds(self, size: int) -> NDArray[np.uint32]:
+        """Uniform 32-bit integers, such as hash seeds."""
+        return self.words(-(-size // 2)).view(np.uint32)[:size]
+
+    def bernoulli(self, chance: Chance | Fraction, size: int) -> Coins:
+        """Independent coins that are true with exactly the given probability."""
+        if isinstance(chance, Fraction):
+            if not 0 <= chance <= 1:
+                raise InvalidParameter("chance", "must lie between 0 and 1", "Use a probability.")
+            chance = RationalChance(chance)
+        threshold = word(chance, 0)
+        if threshold == 2**WORD_BITS:
+            return np.ones(size, dtype=np.bool_)
+        words = self.words(size)
+        return self._refine(words < np.uint64(threshold), words, threshold, chance)
+
+    def coins(self, thresholds: Words) -> Coins:
+        """Independent coins; coin i is true with probability thresholds[i] · 2^-64, exactly."""
+        return self.words(thresholds.size) < thresholds
+
+    def geometric(self, scale: Fraction | float, size: int) -> Integers:
+        """P(G = k) ∝ e^(−k/scale) for k = 0, 1, 2, …"""
+        scale = checked_scale(scale)
+        return _batched(size, lambda count: self._geometric(scale, count))
+
+    def discrete_laplace(self, scale: Fraction | float, size: int) -> Integers:
+        """P(X = k) ∝ e^(−|k|/scale) for every integer k."""
+        scale = checked_scale(scale)
+        return _batched(size, lambda count: self._discrete_laplace(scale, count))
+
+    def _discrete_laplace(self, scale: Fraction, size: int) -> Integers:
+        nonzero = self.bernoulli(nonzero_chance(scale), size)
+        negative = np.unpackbits(self.words(-(-size // WORD_BITS)).view(np.uint8), count=size)
+        magnitude = self._geometric(scale, size) + 1
+        magnitude *= nonzero
+        magnitude *= 1 - 2 * negative.astype(np.int64)
+        return magnitude
+
+    def _geometric(self, scale: Fraction, size: int) -> Integers:
+        """One row of coins per binary digit, and one for the tail (see `GeometricDigits`)."""
+        digits = GeometricDigits.of(scale)
+        chances = (*digits.bits, digits.tail)
+        thresholds = _thresholds(scale)
+        words = self.words(len(chances) * size).reshape(len(chances), size)
+        hits = words < thresholds
+        ties = words == thresholds
+        if ties.any():
+            for row, column in np.argwhere(ties):
+                hits[row, column] = coin(chances[row], self.randbelow, equal_words=1)
+        packed = np.packbits(hits[:-1], axis=0, bitorder="little")
+        total = np.zeros(size, dtype=np.int64)
+        for byte in range(packed.shape[0]):
+            total |= packed[byte].astype(np.int64) << (8 * byte)
+        for column in np.flatnonzero(hits[-1]):
+            blocks = 1 + self._blocks_in_tail(digits)
+            total[column] = _checked_int64(int(total[column]) + (blocks << len(digits.bits)))
+        return total
+
+    def _blocks_in_tail(self, digits: GeometricDigits) -> int:
+        blocks = 0
+        while coin(digits.tail, self.randbelow):
+            blocks += 1
+        return blocks
+
+    def _refine(self, hits: Coins, words: Words, threshold: int, chance: Chance) -> Coins:
+        """Decide the coins whose first 64 digits equal those of the probability by their further digits."""
+        for tie in np.flatnonzero(words == np.uint64(threshold)):
+            hits[tie] = coin(chance, self.randbelow, equal_words=1)
+        return hits
+
+
+class SecureSource(Source):
+    """The source for releases: keyed from the operating system, or by a 32-byte secret that it once gave.
+
+    It refuses to be copied, pickled or used after a fork: two holders of one keystream would add
+    the same noise to different data, and the difference of what they publish would be the data.
+    """
+
+    simulation = False
+
+    def __init__(self, key: bytes | None = None) -> None:
+        if key is None:
+            key = os.urandom(_KEY_BYTES)
+        if not isinstance(key, bytes) or len(key) != _KEY_BYTES:
+            raise InvalidParameter("key", f"must be {_KEY_BYTES} bytes", "Use SecureSource.new_key().")
+        super().__init__(key)
+        self._process = os.getpid()
+
+    @staticmethod
+    def new_key() -> bytes:
+        """A fresh secret from the operating system, for noise that must be recomputed later."""
+        return os.urandom(_KEY_BYTES)
+
+    def words(self, size: int) -> Words:
+        """`size` uniform 64-bit words, in the process that made this source."""
+        if os.getpid() != self._process:
+            raise RandomnessFault(
+                "this SecureSource was made in another process, which may draw the same bits. "
+                "Nothing was drawn. Make a new one here: with a key, under another stream name."
+            )
+        return super().words(size)
+
+    def _sibling(self, name: tuple[Name, ...], counter: int) -> Self:
+        sibling = type(self)(self._key)
+        sibling._name, sibling._counter, sibling._process = name, counter, self._process
+        return sibling
+
+    def __reduce__(self) -> NoReturn:
+        raise RandomnessFault(
+            "a SecureSource cannot be copied or pickled: its key would leave this process, or two holders would "
+            "draw the same bits. Nothing was copied. Make a new one where it is needed."
+        )
+
+
+class SeededSource(Source):
+    """For tests and simulation only: whoever knows the seed can repeat every draw."""
+
+    simulation = True
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(hashlib.blake2b(str(int(seed)).encode(), digest_size=_KEY_BYTES, person=b"seeded").digest())
+        self._seed = int(seed)
+
+    def _sibling(self, name: tuple[Name, ...], counter: int) -> Self:
+        sibling = type(self)(self._seed)
+        sibling._name, sibling._counter = name, counter
+        return sibling
+
+
+def release_source(source: Source | None, *, simulation: bool) -> Source:
+    """The source a release may use: a fresh secure one by default, a seeded one only if the caller says so."""
+    if source is None:
+        return SecureSource()
+    if source.simulation and not simulation:
+        raise SimulationOnly
+    return source
+
+
+def _stream_key(key: bytes, name: tuple[Name, ...]) -> bytes:
+    """A key of its own for every stream name; parts are tagged and measured, so no two names read alike."""
+    digest = hashlib.blake2b(key=key, digest_size=_KEY_BYTES, person=b"stream")
+    for part in name:
+        data = str(part).encode()
+        digest.update(f"{type(part).__name__}:{len(data)}:".encode() + data)
+    return digest.digest()
+
+
+@lru_cache(maxsize=256)
+def _thresholds(scale: Fraction) -> Words:
+    """The first 64 binary digits of the chance of every digit and of the tail, one per row."""
+    digits = GeometricDigits.of(scale)
+    return np.array([[word(chance, 0)] for chance in (*digits.bits, digits.tail)], dtype=np.uint64)
+
+
+def _checked_int64(value: int) -> int:
+    if value >= 2**63:  # less likely than e^(−10^6): a scale of 1e12 needs 46 of the 63 bits
+        raise RandomnessFault("a draw exceeds 63 bits. Nothing was released. Draw again.")
+    return value
+
+
+def _batched(size: int, draw: Callable[[int], Integers]) -> Integers:
+    if size <= _BATCH:
+        return draw(size)
+    return np.concatenate([draw(min(_BATCH, size - start)) for start in range(0, size, _BATCH)])

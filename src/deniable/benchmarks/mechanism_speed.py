@@ -87,7 +87,7 @@ def measure() -> Iterator[Row]:
     yield from _laplace(peers)
     scores = rng.integers(0, 1000, USERS)
     for choice in (NoisyMax(EPSILON), PermuteAndFlip(EPSILON)):
-        yield Row(type(choice).__name__, "perturb", "candidates", _rate(partial(choice.perturb, scores), USERS)[0])
+        yield Row(type(choice).__name__, "perturb", "scores", _rate(partial(choice.perturb, scores), USERS)[0])
     values = rng.geometric(0.1, EM_REPORTS)
     pak = PAKThreshold(0.05, bound=1638, delta=1 / USERS**2)
     yield Row("PAKThreshold", "perturb", "values", _rate(lambda: pak.perturb(values), EM_REPORTS)[0])
@@ -111,15 +111,15 @@ def _hashing(cells: NDArray[np.int64], peers: Any) -> Iterator[Row]:
     mixed, buckets = mixed_cells(np.arange(CELLS)), reports.buckets.astype(np.uint64)
     _bare_loop(reports.seeds[:10], buckets[:10], np.uint64(mechanism.g), mixed)  # compile
     theirs, _ = _rate(lambda: _bare_loop(reports.seeds, buckets, np.uint64(mechanism.g), mixed), pairs)
-    yield Row("LocalHashing", "estimate", "report·cells", rate, "bare numba loop", theirs, target=1 / 3)
+    yield Row("LocalHashing", "estimate", "pairs", rate, "bare loop", theirs, target=1 / 3)
     sent = [client.privatise(cell) for cell in few[:PEER_REPORTS]]
     theirs, _ = _rate(lambda: _pure_ldp_estimate(peers, sent), PEER_REPORTS * CELLS, repeats=1)
-    yield Row("LocalHashing", "estimate", "report·cells", rate, "pure-ldp", theirs, target=500)
+    yield Row("LocalHashing", "estimate", "pairs", rate, "pure-ldp", theirs, target=500)
     sent = [peers.LH_Client(cell - 1, CELLS, EPSILON, optimal=True) for cell in few[:PEER_REPORTS]]
     theirs, _ = _rate(
         lambda: peers.LH_Aggregator_MI(sent, CELLS, EPSILON, optimal=True), PEER_REPORTS * CELLS, repeats=1
     )
-    yield Row("LocalHashing", "estimate", "report·cells", rate, "multi-freq-ldpy", theirs)
+    yield Row("LocalHashing", "estimate", "pairs", rate, "multi-freq-ldpy", theirs)
 
 
 def _response(cells: NDArray[np.int64], peers: Any) -> Iterator[Row]:
@@ -142,7 +142,7 @@ def _response(cells: NDArray[np.int64], peers: Any) -> Iterator[Row]:
 
 
 def _reconstruction(wave: SquareWave, reports: NDArray[np.int64]) -> Iterator[Row]:
-    for smooth, name in ((False, "EM"), (True, "EM, smoothed")):
+    for smooth, name in ((False, "EM"), (True, "EMS")):
         rate, result = _rate(partial(wave.reconstruct, reports, CELLS, smooth=smooth), EM_REPORTS)
         few = min(result.steps, 100)
         theirs, _ = _rate(partial(_dense_steps, wave, reports, few, smooth=smooth), EM_REPORTS, repeats=1)

@@ -27,8 +27,8 @@ def mechanisms() -> None:
     made = table("Speed of mechanisms", "mechanism", "step", "per second", "peer", "ratio", "target", numbers_from=2)
     with progress("measuring", 25) as advance:
         for row in measure():
-            against = (row.peer, f"{row.ratio:.3g}×") if row.peer else ("", "")
-            goal = "" if row.met is None else f"≥ {row.target:.3g}× {'✓' if row.met else 'MISSED'}"
+            against = (row.peer, f"{row.ratio:,.{0 if row.ratio > 99 else 1}f}×") if row.peer else ("", "")
+            goal = "" if row.met is None else f"≥ {row.target:.3g} {'✓' if row.met else 'MISSED'}"
             made.add_row(row.mechanism, row.step, f"{_short(row.rate)} {row.unit}", *against, goal)
             advance(1)
     show(made)

@@ -31,8 +31,8 @@ def demo() -> None:
     for _ in range(4):
         seed, bucket = mechanism.perturb_one(0)
         click.echo(f"  item 0  →  seed {seed:>10}, bucket {bucket} of {mechanism.g}")
-    click.echo(f"\nAny item could have sent any of these: no report is more than e^{EPSILON:g} times as likely")
-    click.echo("for one item as for another. All together they still tell:\n")
+    click.echo(f"\nAny item could have sent any of these: no report is more than e^{EPSILON:g} times as")
+    click.echo("likely for one item as for another. All together they still tell:\n")
     made = table("Most popular items", "item", "true count", "estimate", "95 % interval", "inside")
     for item in np.argsort(-estimates)[:8]:
         low, high = estimates[item] - margin[item], estimates[item] + margin[item]

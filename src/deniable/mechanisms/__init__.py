@@ -4,25 +4,33 @@ Importing this package needs the standard library alone, and so does `perturb_on
 device runs. Arrays (numpy, Arrow) are imported when an array is handed in.
 """
 
+from deniable.mechanisms.admissible_noise import CauchyNoise, GaussianNoise, LaplaceNoise
 from deniable.mechanisms.discrete_laplace import DiscreteLaplace
 from deniable.mechanisms.hybrid import Hybrid
 from deniable.mechanisms.local_hashing import HashedReports, LocalHashing
 from deniable.mechanisms.noisy_max import NoisyMax
+from deniable.mechanisms.pak_threshold import PAKThreshold
 from deniable.mechanisms.permute_and_flip import PermuteAndFlip
 from deniable.mechanisms.piecewise import Piecewise
 from deniable.mechanisms.randomized_response import RandomizedResponse
+from deniable.mechanisms.smooth_sensitivity import SmoothPercentile
 from deniable.mechanisms.square_wave import SquareWave
 from deniable.mechanisms.stochastic_rounding import StochasticRounding
 
 __all__ = [
+    "CauchyNoise",
     "DiscreteLaplace",
+    "GaussianNoise",
     "HashedReports",
     "Hybrid",
+    "LaplaceNoise",
     "LocalHashing",
     "NoisyMax",
+    "PAKThreshold",
     "PermuteAndFlip",
     "Piecewise",
     "RandomizedResponse",
+    "SmoothPercentile",
     "SquareWave",
     "StochasticRounding",
 ]

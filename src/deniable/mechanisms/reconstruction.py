@@ -77,23 +77,55 @@ class Blur:
 
 @compiled
 def _forward(shares: Floats, floor: Floats, offsets: Integers, heights: Floats, expected: Floats) -> None:
+    expected[:] = 0.0
+    for tap in range(offsets.size):
+        for bin_ in range(min(shares.size, expected.size - offsets[tap])):
+            expected[bin_ + offsets[tap]] += heights[tap] * shares[bin_]
     total, level = shares.sum(), 0.0
-    for output in range(floor.size):
-        for tap in range(offsets.size):
-            if 0 <= output - offsets[tap] < shares.size:
-                level += heights[tap] * shares[output - offsets[tap]]
+    for output in range(expected.size):
+        level += expected[output]
         expected[output] = max(level + floor[output] * total, _TINY)
 
 
 @compiled
 def _backward(ratios: Floats, floor: Floats, offsets: Integers, heights: Floats, result: Floats) -> None:
+    rest = np.empty(ratios.size + 1)  # rest[o] = ratios[o] + ratios[o + 1] + …
+    rest[-1] = 0.0
+    for output in range(ratios.size - 1, -1, -1):
+        rest[output] = rest[output + 1] + ratios[output]
     result[:] = (floor * ratios).sum()
     for tap in range(offsets.size):
-        rest = 0.0  # ratios[o] + ratios[o + 1] + …
-        for output in range(floor.size - 1, offsets[tap] - 1, -1):
-            rest += ratios[output]
-            if output - offsets[tap] < result.size:
-                result[output - offsets[tap]] += heights[tap] * rest
+        for bin_ in range(min(result.size, rest.size - offsets[tap])):
+            result[bin_] += heights[tap] * rest[bin_ + offsets[tap]]
+
+
+@compiled
+def _maximise(
+    counts: Floats, floor: Floats, offsets: Integers, heights: Floats, shares: Floats, smooth: bool, tolerance: float
+) -> int:
+    """Improve `shares` in place until a step gains too little; the number of steps, negative if that never happened."""
+    expected, ratios, gains = np.empty(counts.size), np.empty(counts.size), np.empty(shares.size)
+    best = -np.inf
+    for step in range(1, LARGEST_STEPS + 1):
+        _forward(shares, floor, offsets, heights, expected)
+        likelihood = 0.0
+        for output in range(counts.size):
+            likelihood += counts[output] * np.log(expected[output])
+            ratios[output] = counts[output] / expected[output]
+        if abs(likelihood - best) < tolerance:
+            return step
+        best = likelihood
+        _backward(ratios, floor, offsets, heights, gains)
+        for bin_ in range(shares.size):
+            shares[bin_] = max(shares[bin_] * gains[bin_], 0.0)
+        if smooth:  # average with both neighbours, weights (1, 2, 1)/4; an end counts itself for the one it lacks
+            before = shares[0]
+            for bin_ in range(shares.size):
+                here, after = shares[bin_], shares[min(bin_ + 1, shares.size - 1)]
+                shares[bin_] = (before + 2 * here + after) / 4
+                before = here
+        shares /= shares.sum()
+    return -LARGEST_STEPS
 
 
 def _covered(edges: NDArray[np.int64], size: int, width: int) -> NDArray[np.int64]:
@@ -108,30 +140,13 @@ def _covered(edges: NDArray[np.int64], size: int, width: int) -> NDArray[np.int6
 
 
 def reconstruct(window: SlidingWindow, reports: Integers, bins: int, *, smooth: bool) -> Reconstruction:
-    """The most likely shares of `bins` equal bins of the inputs; with `smooth`, averaged with neighbours in every step.
+    """The most likely shares of `bins` equal bins of inputs; with `smooth`, averaged with neighbours in every step.
 
-    Stops when a step gains less than 10^-3 in total log-likelihood (EM: e^ε times that), as [LWL20] does.
+    Stops when a step changes the total log-likelihood by less than 10^-3 (EM: e^ε times that), as [LWL20] does.
     """
     blur = Blur.of(window, bins)
     counts = np.bincount(reports // (window.inputs // bins), minlength=blur.floor.size).astype(np.float64)
     tolerance = 1e-3 if smooth else 1e-3 * float(np.exp(min(window.epsilon, 5.0)))
     shares = np.full(bins, 1.0 / bins)
-    best = -np.inf
-    for step in range(1, LARGEST_STEPS + 1):
-        expected = blur.forward(shares)
-        likelihood = float(counts @ np.log(expected))
-        if abs(likelihood - best) < tolerance:
-            return Reconstruction(shares, step, converged=True)
-        best = likelihood
-        shares = np.maximum(shares * blur.backward(counts / expected), 0.0)
-        if smooth:
-            shares = _smooth(shares)
-        shares /= shares.sum()
-    return Reconstruction(shares, LARGEST_STEPS, converged=False)
-
-
-def _smooth(shares: Floats) -> Floats:
-    """Average with both neighbours, weights (1, 2, 1)/4; an end counts itself for the neighbour it lacks."""
-    padded = np.concatenate((shares[:1], shares, shares[-1:]))
-    smoothed: Floats = (padded[:-2] + 2 * padded[1:-1] + padded[2:]) / 4
-    return smoothed
+    steps = _maximise(counts, blur.floor, blur.offsets, blur.heights, shares, smooth, tolerance)
+    return Reconstruction(shares, abs(steps), converged=steps > 0)

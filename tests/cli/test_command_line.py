@@ -1,0 +1,139 @@
+"""The command line as a person meets it: help, versions, errors, exit codes, 80 columns."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import numpy as np
+import pytest
+from rich.console import Console
+
+import deniable
+from deniable import audit as audits
+from deniable.audit import Case
+from deniable.cli.main import cli, run
+from deniable.errors import DeniableError, InvalidData, RandomnessFault
+
+
+def deniable_command(*arguments, **environment):
+    command = [str(Path(sys.executable).parent / "deniable"), *arguments]
+    plain = {"PATH": "/usr/bin:/bin", "COLUMNS": "80", **environment}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=plain)
+
+
+def exit_code(arguments):
+    with pytest.raises(SystemExit) as stopped:
+        run(arguments)
+    return stopped.value.code
+
+
+def every_command(group=cli, path=()):
+    for name, command in group.commands.items():
+        yield (*path, name), command
+        if isinstance(command, click.Group):
+            yield from every_command(command, (*path, name))
+
+
+def test_help_and_version():
+    assert deniable_command("--version").stdout == f"deniable, version {deniable.__version__}\n"
+    shown = deniable_command("--help")
+    assert shown.returncode == 0
+    for name in cli.commands:
+        assert name in shown.stdout
+
+
+@pytest.mark.parametrize("path", [path for path, _ in every_command()], ids=" ".join)
+def test_every_command_has_help_and_a_documented_example(path):
+    command = dict(every_command())[path]
+    assert command.help
+    if not isinstance(command, click.Group):
+        assert f"deniable {' '.join(path)}" in command.help
+    shown = deniable_command(*path, "--help")
+    assert shown.returncode == 0
+    assert max(map(len, shown.stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["audit", "--epsilon", "-1"], "epsilon must be a positive number"),
+        (["audit", "--epsilon", "nan"], "epsilon must be a positive number"),
+        (["audit", "hybrid", "--trials", "3"], "trials must be at least 100"),
+        (["audit", "no-such-mechanism"], "no-such-mechanism"),
+        (["no-such-command"], "No such command"),
+    ],
+)
+def test_bad_input_exits_2_with_a_message_and_no_traceback(arguments, message):
+    done = deniable_command(*arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (InvalidData("values are empty", "Pass some."), 2, "values are empty"),
+        (RandomnessFault("bits would repeat"), 1, "bits would repeat"),
+        (DeniableError("anything else"), 1, "anything else"),
+        (ValueError("secret 4711"), 1, "ValueError, which was not foreseen"),
+        (click.Abort(), 1, "Interrupted"),
+    ],
+)
+def test_errors_become_exit_codes_in_one_place(monkeypatch, capsys, error, code, message):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr("deniable.cli.audit.audit", fail)
+    assert exit_code(["audit", "hybrid"]) == code
+    shown = capsys.readouterr().err
+    assert message in shown
+    assert "Traceback" not in shown
+    assert "4711" not in shown  # the text of a foreign error may quote data
+
+
+def test_an_audit_prints_claim_law_and_bound_in_80_columns_and_repeats_under_a_seed():
+    first = deniable_command("audit", "local-hashing", "--epsilon", "2", "--trials", "20000", "--seed", "1")
+    assert first.returncode == 0
+    assert first.stderr == "auditing local-hashing\n"
+    assert "2.000000" in first.stdout
+    assert "holds" in first.stdout
+    assert max(map(len, first.stdout.splitlines())) <= 80
+    again = deniable_command("audit", "local-hashing", "--epsilon", "2", "--trials", "20000", "--seed", "1")
+    assert again.stdout == first.stdout
+
+
+def test_an_audit_that_finds_a_broken_claim_exits_1(monkeypatch, capsys):
+    def draw(world, runs, source):
+        return source.bernoulli(audits.Fraction(1 + world, 4), runs).astype(np.int64)
+
+    monkeypatch.setitem(audits.CASES, "hybrid", lambda epsilon: Case("hybrid", epsilon, 0.1, 2, draw))
+    assert exit_code(["audit", "hybrid", "--epsilon", "0.1", "--trials", "5000", "--seed", "3"]) == 1
+    shown = capsys.readouterr()
+    assert "BROKEN" in shown.out
+    assert "samples contradict the claim of hybrid" in shown.err
+
+
+def test_a_progress_bar_on_a_terminal(monkeypatch, capsys):
+    monkeypatch.setattr(
+        "deniable.cli.terminal.Console", lambda **options: Console(force_terminal=True, width=80, **options)
+    )
+    assert exit_code(["audit", "hybrid", "--trials", "1000", "--seed", "3"]) == 0
+    assert "auditing hybrid" in capsys.readouterr().err
+
+
+def test_the_demo_runs_and_fits():
+    done = deniable_command("demo")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert "intervals contain the truth" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_the_benchmark_says_which_extra_it_needs(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "pure_ldp", None)
+    monkeypatch.setitem(sys.modules, "multi_freq_ldpy", None)
+    assert exit_code(["bench", "mechanisms"]) == 1
+    assert "pip install 'deniable[bench]'" in capsys.readouterr().err

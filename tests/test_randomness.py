@@ -201,7 +201,7 @@ def laplace_law(scale, reach):
     return [ends, *((1 - r) / (1 + r) * r ** abs(k) for k in range(-reach + 1, reach)), ends]
 
 
-@pytest.mark.parametrize("scale", [0.01, 0.3, 1.0, 7.5, 60.0])
+@pytest.mark.parametrize("scale", [0.01, 0.3, 1.0, Fraction(22, 7), 7.5, 60.0])
 def test_geometric_and_laplace_draws_follow_their_exact_laws(scale):
     cells = max(4, int(8 * scale))
     source = SeededSource(15)

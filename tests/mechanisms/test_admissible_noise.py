@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import binom, cauchy, laplace, norm
 
-from deniable import exact
+from agreement import agrees as follows
 from deniable.errors import InvalidParameter
 from deniable.exact import exp_between
 from deniable.mechanisms.admissible_noise import AdmissibleNoise, CauchyNoise, GaussianNoise, LaplaceNoise
@@ -133,13 +132,6 @@ def agrees(counts: Counter[int], noise: AdmissibleNoise, scale: Fraction) -> boo
     return bool(np.all((binom.ppf(tail, n, law) <= seen) & (seen <= binom.isf(tail, n, law))))
 
 
-@pytest.fixture
-def quick_digits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remember the digits of probabilities, which do not change: computing them is what takes time."""
-    monkeypatch.setattr(exact, "word", lru_cache(maxsize=None)(exact.word))
-
-
-@pytest.mark.usefixtures("quick_digits")
 @pytest.mark.parametrize(
     ("noise", "scale"),
     [
@@ -161,6 +153,22 @@ def test_draws_follow_the_law_and_the_test_has_teeth(noise: AdmissibleNoise, sca
     if scale < 3:
         counts[0] *= 2
         assert not agrees(counts, noise, scale)
+
+
+@pytest.mark.parametrize(("noise", "draws"), [(LAPLACE, 80_000), (GAUSSIAN, 60_000), (CAUCHY, 250_000)])
+def test_an_epsilon_that_is_five_percent_off_is_noticed(noise: AdmissibleNoise, draws: int) -> None:
+    # The scale is inversely proportional to ε, so a wrong ε shows as a wrong scale.
+    scale, reach, source = Fraction(2), 8, SeededSource(8)
+    drawn = np.array([noise.draw(scale, source.randbelow) for _ in range(draws)])
+    outcomes = np.clip(drawn, -reach, reach) + reach
+
+    def law(width: Fraction) -> list[float]:
+        end = noise.tail(reach, width)
+        return [end, *(noise.pmf(k, width) for k in range(-reach + 1, reach)), end]
+
+    assert follows(outcomes, law(scale))
+    assert not follows(outcomes, law(scale * Fraction(21, 20)))
+    assert not follows(outcomes, law(scale * Fraction(20, 21)))
 
 
 # Constants ------------------------------------------------------------------------------------------------------------

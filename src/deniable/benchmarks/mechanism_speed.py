@@ -15,24 +15,28 @@ from numpy.typing import NDArray
 
 from deniable.errors import MissingExtra
 from deniable.mechanisms import (
+    CauchyNoise,
     DiscreteLaplace,
+    GaussianNoise,
     HashedReports,
     Hybrid,
+    LaplaceNoise,
     LocalHashing,
     NoisyMax,
+    PAKThreshold,
     PermuteAndFlip,
     Piecewise,
     RandomizedResponse,
+    SmoothPercentile,
     SquareWave,
     StochasticRounding,
 )
 from deniable.mechanisms._support import hash_mix
 from deniable.mechanisms.hashing import mixed_cells
-from deniable.mechanisms.pak_threshold import PAKThreshold
 from deniable.mechanisms.reconstruction import LARGEST_STEPS
 
 EPSILON = 1.0
-CELLS = 1024
+CELLS, FEW_CELLS = 1024, 16
 USERS = 1_000_000
 EM_REPORTS = 65_536
 PEER_USERS, PEER_REPORTS, PEER_DRAWS = 10_000, 200, 20_000
@@ -69,8 +73,9 @@ def measure() -> Iterator[Row]:
     cells = np.minimum(rng.geometric(0.01, USERS) - 1, CELLS - 1)
     numbers = np.clip(rng.gamma(2.0, 0.08, USERS), 0.0, 1.0)
 
-    yield from _hashing(cells, peers)
-    yield from _response(cells % 16, peers)
+    yield from _hashing("LocalHashing", LocalHashing(EPSILON, CELLS), cells, peers)
+    yield from _hashing("LocalHashing g=2", LocalHashing.binary(EPSILON, CELLS), cells, peers)
+    yield from _response(cells % FEW_CELLS, peers)
     for mechanism in (
         StochasticRounding(EPSILON, 0.0, 1.0),
         Piecewise(EPSILON, 0.0, 1.0),
@@ -89,56 +94,60 @@ def measure() -> Iterator[Row]:
     for choice in (NoisyMax(EPSILON), PermuteAndFlip(EPSILON)):
         yield Row(type(choice).__name__, "perturb", "scores", _rate(partial(choice.perturb, scores), USERS)[0])
     values = rng.geometric(0.1, EM_REPORTS)
-    pak = PAKThreshold(0.05, bound=1638, delta=1 / USERS**2)
+    for noise, delta in ((LaplaceNoise(), 1e-12), (GaussianNoise(), 1e-12), (CauchyNoise(), 0.0)):
+        smooth = SmoothPercentile(EPSILON, bound=1638, percentile=0.995, delta=delta, noise=noise)
+        name = f"Smooth {type(noise).__name__.removesuffix('Noise')}"
+        yield Row(name, "perturb", "values", _rate(partial(smooth.perturb, values), EM_REPORTS)[0])
+    pak = PAKThreshold(EPSILON, bound=1638, delta=1e-12)
     yield Row("PAKThreshold", "perturb", "values", _rate(lambda: pak.perturb(values), EM_REPORTS)[0])
 
 
-def _hashing(cells: NDArray[np.int64], peers: Any) -> Iterator[Row]:
-    mechanism = LocalHashing(EPSILON, CELLS)
+def _hashing(name: str, mechanism: LocalHashing, cells: NDArray[np.int64], peers: Any) -> Iterator[Row]:
+    optimal = mechanism.buckets is None
     rate, reports = _rate(lambda: mechanism.perturb(cells), USERS)
     few = (cells[:PEER_USERS] + 1).tolist()
-    client = peers.LHClient(EPSILON, CELLS, use_olh=True)
-    theirs, _ = _rate(lambda: [client.privatise(cell) for cell in few], PEER_USERS, repeats=1)
-    yield Row("LocalHashing", "perturb", "values", rate, "pure-ldp", theirs, target=10)
-    theirs, _ = _rate(
-        lambda: [peers.LH_Client(cell - 1, CELLS, EPSILON, optimal=True) for cell in few], PEER_USERS, repeats=1
+    client = peers.LHClient(EPSILON, CELLS, use_olh=optimal)
+    theirs, sent = _rate(lambda: [client.privatise(cell) for cell in few], PEER_USERS, repeats=1)
+    yield Row(name, "perturb", "values", rate, "pure-ldp", theirs, target=10)
+    theirs, also_sent = _rate(
+        lambda: [peers.LH_Client(cell - 1, CELLS, EPSILON, optimal=optimal) for cell in few], PEER_USERS, repeats=1
     )
-    yield Row("LocalHashing", "perturb", "values", rate, "multi-freq-ldpy", theirs)
+    yield Row(name, "perturb", "values", rate, "multi-freq-ldpy", theirs)
 
-    pairs = USERS * CELLS
+    pairs, peer_pairs = USERS * CELLS, PEER_REPORTS * CELLS
     mechanism.estimate(HashedReports(reports.seeds[:10], reports.buckets[:10]))  # compile
     rate, _ = _rate(lambda: mechanism.estimate(reports), pairs)
     mixed, buckets = mixed_cells(np.arange(CELLS)), reports.buckets.astype(np.uint64)
     _bare_loop(reports.seeds[:10], buckets[:10], np.uint64(mechanism.g), mixed)  # compile
     theirs, _ = _rate(lambda: _bare_loop(reports.seeds, buckets, np.uint64(mechanism.g), mixed), pairs)
-    yield Row("LocalHashing", "estimate", "pairs", rate, "bare loop", theirs, target=1 / 3)
-    sent = [client.privatise(cell) for cell in few[:PEER_REPORTS]]
-    theirs, _ = _rate(lambda: _pure_ldp_estimate(peers, sent), PEER_REPORTS * CELLS, repeats=1)
-    yield Row("LocalHashing", "estimate", "pairs", rate, "pure-ldp", theirs, target=500)
-    sent = [peers.LH_Client(cell - 1, CELLS, EPSILON, optimal=True) for cell in few[:PEER_REPORTS]]
+    yield Row(name, "estimate", "pairs", rate, "bare loop", theirs, target=1 / 3)
+    theirs, _ = _rate(lambda: _pure_ldp_estimate(peers, sent[:PEER_REPORTS], optimal), peer_pairs, repeats=1)
+    yield Row(name, "estimate", "pairs", rate, "pure-ldp", theirs, target=500)
     theirs, _ = _rate(
-        lambda: peers.LH_Aggregator_MI(sent, CELLS, EPSILON, optimal=True), PEER_REPORTS * CELLS, repeats=1
+        lambda: peers.LH_Aggregator_MI(also_sent[:PEER_REPORTS], CELLS, EPSILON, optimal=optimal), peer_pairs, repeats=1
     )
-    yield Row("LocalHashing", "estimate", "pairs", rate, "multi-freq-ldpy", theirs)
+    yield Row(name, "estimate", "pairs", rate, "multi-freq-ldpy", theirs)
 
 
 def _response(cells: NDArray[np.int64], peers: Any) -> Iterator[Row]:
-    mechanism = RandomizedResponse(EPSILON, 16)
+    name, mechanism = "RandomizedResponse", RandomizedResponse(EPSILON, FEW_CELLS)
     rate, reports = _rate(lambda: mechanism.perturb(cells), USERS)
     few = (cells[:PEER_USERS] + 1).tolist()
-    client = peers.DEClient(EPSILON, 16)
+    client = peers.DEClient(EPSILON, FEW_CELLS)
     theirs, sent = _rate(lambda: [client.privatise(cell) for cell in few], PEER_USERS, repeats=1)
-    yield Row("RandomizedResponse", "perturb", "values", rate, "pure-ldp", theirs)
-    theirs, _ = _rate(lambda: [peers.GRR_Client(cell - 1, 16, EPSILON) for cell in few], PEER_USERS, repeats=1)
-    yield Row("RandomizedResponse", "perturb", "values", rate, "multi-freq-ldpy", theirs)
-    rate, _ = _rate(lambda: mechanism.estimate(reports), USERS)
-    server = peers.DEServer(EPSILON, 16)
-    theirs, _ = _rate(
-        lambda: ([server.aggregate(report) for report in sent], server.estimate_all(range(1, 17))),
-        PEER_USERS,
-        repeats=1,
+    yield Row(name, "perturb", "values", rate, "pure-ldp", theirs)
+    theirs, also_sent = _rate(
+        lambda: [peers.GRR_Client(cell - 1, FEW_CELLS, EPSILON) for cell in few], PEER_USERS, repeats=1
     )
-    yield Row("RandomizedResponse", "estimate", "reports", rate, "pure-ldp", theirs)
+    yield Row(name, "perturb", "values", rate, "multi-freq-ldpy", theirs)
+    rate, _ = _rate(lambda: mechanism.estimate(reports), USERS)
+    server, domain = peers.DEServer(EPSILON, FEW_CELLS), range(1, FEW_CELLS + 1)
+    theirs, _ = _rate(
+        lambda: ([server.aggregate(report) for report in sent], server.estimate_all(domain)), PEER_USERS, repeats=1
+    )
+    yield Row(name, "estimate", "reports", rate, "pure-ldp", theirs)
+    theirs, _ = _rate(lambda: peers.GRR_Aggregator_MI(also_sent, FEW_CELLS, EPSILON), PEER_USERS, repeats=1)
+    yield Row(name, "estimate", "reports", rate, "multi-freq-ldpy", theirs)
 
 
 def _reconstruction(wave: SquareWave, reports: NDArray[np.int64]) -> Iterator[Row]:
@@ -208,15 +217,16 @@ class _Peers:
     """The peers' classes and functions, imported together so that one is not measured without the others."""
 
     def __init__(self) -> None:
-        from multi_freq_ldpy.pure_frequency_oracles.GRR import GRR_Client
+        from multi_freq_ldpy.pure_frequency_oracles.GRR import GRR_Aggregator_MI, GRR_Client
         from multi_freq_ldpy.pure_frequency_oracles.LH import LH_Aggregator_MI, LH_Client
         from pure_ldp.frequency_oracles.direct_encoding import DEClient, DEServer
         from pure_ldp.frequency_oracles.local_hashing import LHClient, LHServer
 
         self.LHClient, self.LHServer, self.DEClient, self.DEServer = LHClient, LHServer, DEClient, DEServer
         self.LH_Client, self.LH_Aggregator_MI, self.GRR_Client = LH_Client, LH_Aggregator_MI, GRR_Client
+        self.GRR_Aggregator_MI = GRR_Aggregator_MI
         LH_Client(0, CELLS, EPSILON, optimal=True)  # both compile on first use
-        GRR_Client(0, 16, EPSILON)
+        GRR_Client(0, FEW_CELLS, EPSILON)
 
     @staticmethod
     def opendp_laplace(scale: float) -> Any:
@@ -233,8 +243,8 @@ def _peers() -> _Peers:
         raise MissingExtra(error.name or "pure-ldp", "bench") from None
 
 
-def _pure_ldp_estimate(peers: _Peers, sent: list[Any]) -> Any:
-    server = peers.LHServer(EPSILON, CELLS, use_olh=True)
+def _pure_ldp_estimate(peers: _Peers, sent: list[Any], optimal: bool) -> Any:
+    server = peers.LHServer(EPSILON, CELLS, use_olh=optimal)
     for report in sent:
         server.aggregate(report)
     with warnings.catch_warnings():

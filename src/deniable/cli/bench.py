@@ -25,7 +25,7 @@ def mechanisms() -> None:
     from deniable.benchmarks.mechanism_speed import measure
 
     made = table("Speed of mechanisms", "mechanism", "step", "per second", "peer", "ratio", "target", numbers_from=2)
-    with progress("measuring", 25) as advance:
+    with progress("measuring", 33) as advance:
         for row in measure():
             against = (row.peer, f"{row.ratio:,.{0 if row.ratio > 99 else 1}f}×") if row.peer else ("", "")
             goal = "" if row.met is None else f"≥ {row.target:.3g} {'✓' if row.met else 'MISSED'}"

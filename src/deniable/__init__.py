@@ -12,12 +12,25 @@ from typing import TYPE_CHECKING, Any
 
 from deniable import errors, mechanisms
 from deniable.errors import DeniableError
+from deniable.tables import Categorical, Collection, Ordinal, Public, Table
 
 if TYPE_CHECKING:
     from deniable.randomness import SecureSource, SeededSource
 
 __version__ = "0.1.0"
-__all__ = ["DeniableError", "SecureSource", "SeededSource", "__version__", "errors", "mechanisms"]
+__all__ = [
+    "Categorical",
+    "Collection",
+    "DeniableError",
+    "Ordinal",
+    "Public",
+    "SecureSource",
+    "SeededSource",
+    "Table",
+    "__version__",
+    "errors",
+    "mechanisms",
+]
 
 # Names whose modules need numpy: imported on first use, so that a device can import the rest with nothing installed.
 _LAZY = {"SecureSource": "deniable.randomness", "SeededSource": "deniable.randomness"}

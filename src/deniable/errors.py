@@ -34,7 +34,7 @@ class InvalidParameter(BadInput):
 
     def __init__(self, name: str, problem: str, repair: str) -> None:
         super().__init__(f"{name} {problem}. Nothing was drawn or spent. {repair}")
-        self.name = name
+        self.name, self.problem, self.repair = name, problem, repair
 
 
 class InvalidData(BadInput):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar, NoReturn, Self
@@ -141,6 +141,46 @@ class Source:
     def coins(self, thresholds: Words) -> Coins:
         """Independent coins; coin i is true with probability thresholds[i] · 2^-64, exactly."""
         return self.words(thresholds.size) < thresholds
+
+    def bernoulli_each(self, chances: Sequence[Chance | Fraction], which: Integers) -> Coins:
+        """Independent coins; coin i is true with exactly the probability chances[which[i]]."""
+        exact = [RationalChance(chance) if isinstance(chance, Fraction) else chance for chance in chances]
+        firsts = [word(chance, 0) for chance in exact]
+        certain = np.array([first == 2**WORD_BITS for first in firsts])
+        thresholds = np.array([first % 2**WORD_BITS for first in firsts], dtype=np.uint64)[which]
+        words = self.words(which.size)
+        hits: Coins = words < thresholds
+        for tie in np.flatnonzero(words == thresholds):
+            hits[tie] = coin(exact[which[tie]], self.randbelow, equal_words=1)
+        hits |= certain[which]
+        return hits
+
+    def ratio_coins(self, numerators: Integers, denominator: int) -> Coins:
+        """Independent coins; coin i is true with probability numerators[i]/denominator, rounded down to 64 bits.
+
+        For rounding values before they are randomised: privacy does not rest on these.
+        """
+        if not 1 <= denominator < 2**31:
+            raise InvalidParameter("denominator", "must be 1 to 2^31", "Use a smaller domain.")
+        # Long division in two steps of 32 bits.
+        first, rest = np.divmod(numerators.astype(np.uint64) << np.uint64(32), np.uint64(denominator))
+        second = (rest << np.uint64(32)) // np.uint64(denominator)
+        hits: Coins = self.words(numerators.size) < ((first << np.uint64(32)) | second)
+        hits |= numerators == denominator
+        return hits
+
+    def below_each(self, bounds: Integers) -> Integers:
+        """Independent uniform integers; the i-th in {0, …, bounds[i] − 1}."""
+        divisors = bounds.astype(np.uint64)
+        surplus = (-divisors) % divisors  # 2^64 modulo each bound
+        words = self.words(bounds.size)
+        rejected = np.flatnonzero(words < surplus)
+        if rejected.size:
+            words = words.copy()
+        while rejected.size:
+            words[rejected] = self.words(rejected.size)
+            rejected = rejected[words[rejected] < surplus[rejected]]
+        return (words % divisors).astype(np.int64)
 
     def geometric(self, scale: Fraction | float, size: int) -> Integers:
         """P(G = k) ∝ e^(−k/scale) for k = 0, 1, 2, …"""

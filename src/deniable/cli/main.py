@@ -11,6 +11,7 @@ import click
 from deniable import __version__
 from deniable.cli.audit import audit_command
 from deniable.cli.bench import bench
+from deniable.cli.collect import check, init, perturb
 from deniable.cli.demo import demo
 from deniable.errors import DeniableError
 
@@ -26,9 +27,8 @@ def cli() -> None:
     """
 
 
-cli.add_command(audit_command)
-cli.add_command(bench)
-cli.add_command(demo)
+for command in (audit_command, bench, check, demo, init, perturb):
+    cli.add_command(command)
 
 
 def run(arguments: list[str] | None = None) -> NoReturn:

@@ -1,0 +1,157 @@
+"""`deniable init`, `check` and `perturb`: from a specification to reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from deniable.cli.terminal import progress, show, table
+from deniable.errors import BadInput
+from deniable.tables.collection import Collection
+from deniable.tables.views import View
+
+MOST_VIEWS_SHOWN = 12
+ORACLES = {"RandomizedResponse": "response", "LocalHashing": "hashing"}
+SYMBOLS = {"rounded": "⇅", "embedded": "±", "weight and rounded": "⇅rows"}
+
+
+@click.command()
+@click.argument("specification", type=click.Path(dir_okay=False))
+@click.option("--views", is_flag=True, help="List all views, not only the first few.")
+def check(specification: str, views: bool) -> None:
+    r"""Check a specification (TOML or JSON) and show what each user spends.
+
+    \b
+    Example:
+      deniable check shop.toml
+    """
+    collection = Collection.load(specification)
+    reports = sum(collection.reports_per_user(one.name) for one in collection.tables)
+    click.echo(f"Specification {collection.sha256[:16]}…, design {collection.design}, fan-out {collection.fanout}.")
+    click.echo(f"Each user sends {reports} report{'s' * (reports > 1)} and spends ε = {collection.epsilon:g} in all.\n")
+    spending = table("What each user sends", "table", "rows", "reports", "ε each", "ε in all", "views")
+    for one in collection.tables:
+        count, each = collection.reports_per_user(one.name), collection.epsilon_per_report(one.name)
+        rows = "1" if one.many is None else f"0 to {one.many}"
+        spending.add_row(
+            one.name, rows, str(count), f"{each:.4g}", f"{count * each:.4g}", f"{collection.views(one.name):,}"
+        )
+    show(spending)
+    for one in collection.tables:
+        _show_views(collection, one.name, everything=views)
+
+
+def _show_views(collection: Collection, name: str, *, everything: bool) -> None:
+    design = collection.design_of(name)
+    shown = design.views if everything else min(design.views, MOST_VIEWS_SHOWN)
+    made = table(f"Views of {name}", "view", "cells", "chance", "oracle", "cells of each axis", numbers_from=0)
+    for number in range(shown):
+        view = design.view(number)
+        oracle = "none" if view.oracle is None else ORACLES[type(view.oracle).__name__]
+        made.add_row(
+            str(number),
+            f"{view.cells:,}",
+            f"{float(view.probability):.4g}",
+            oracle,
+            _granularity(collection, name, view),
+        )
+    show(made)
+    if shown < design.views:
+        click.echo(f"… and {design.views - shown:,} more: deniable check --views\n")
+
+
+def _granularity(collection: Collection, name: str, view: View) -> str:
+    """How many cells a view has on each axis; ⇅ is an attribute rounded to its two ends, ± one on a doubled domain."""
+    private = collection[name].private
+    words = []
+    for axis, level in zip(view.group.axes, view.levels, strict=True):
+        label = private[axis.attribute] if axis.attribute >= 0 else "rows"
+        words.append(f"{label}{SYMBOLS.get(axis.kind, '')}:{axis.tree.cells(level)}")
+    return " ".join(words)
+
+
+@click.command()
+@click.argument("specification", type=click.Path(dir_okay=False))
+@click.argument("tables", nargs=-1, required=True, metavar="TABLE=FILE...")
+@click.option("-o", "--out", required=True, type=click.Path(), help="Folder for the reports; must not exist.")
+@click.option("--key", default="uid", show_default=True, help="Column of user ids.")
+@click.option("--everyone", type=click.Path(), help="File with the ids of all users, for tables with many rows.")
+def perturb(specification: str, tables: tuple[str, ...], out: str, key: str, everyone: str | None) -> None:
+    r"""Randomise the rows of Parquet or CSV files into reports.
+
+    \b
+    Example:
+      deniable perturb shop.toml users=users.csv orders=orders.parquet -o reports/
+    """
+    from deniable.engines.collecting import count_rows
+    from deniable.engines.collecting import perturb as collect
+
+    collection = Collection.load(specification)
+    frames = dict(_named_file(entry) for entry in tables)
+    if len(frames) != len(tables):
+        raise BadInput("a table is named twice. Nothing was read or written. Name each table once.")
+    with progress("randomising", count_rows(frames)) as advance:
+        collected: Any = collect(collection, frames, key=key, out=out, everyone=everyone, advance=advance)
+    made = table("Collected", "table", "rows read", "users", "reports", "ε per report", "rejected")
+    for name, summary in collected.summaries.items():
+        made.add_row(
+            name,
+            f"{summary.rows:,}",
+            f"{summary.users:,}",
+            f"{summary.reports:,}",
+            f"{summary.epsilon_per_report:.4g}",
+            f"{sum(summary.rejected.values()):,}",
+        )
+    show(made)
+    for name, summary in collected.summaries.items():
+        for reason, count in sorted(summary.rejected.items()):
+            click.echo(f"{name}: {count:,} rows rejected: {reason}")
+
+
+def _named_file(entry: str) -> tuple[str, str]:
+    name, equals, path = entry.partition("=")
+    if not equals or not path:
+        raise BadInput(f"{entry!r} is not TABLE=FILE. Nothing was read or written. Write users=users.csv, for example.")
+    return name, path
+
+
+@click.command()
+@click.option("--from", "source", required=True, type=click.Path(), help="CSV or Parquet file with the columns.")
+@click.option("--key", default="uid", show_default=True, help="Column of user ids.")
+@click.option("--name", default=None, help="Name of the table; the file's by default.")
+def init(source: str, key: str, name: str | None) -> None:
+    r"""Propose a specification for the columns of a file: names and types only, never values.
+
+    Domains must be public knowledge, so a person decides each: the places to fill in are marked.
+
+    \b
+    Example:
+      deniable init --from users.csv > shop.toml
+    """
+    from deniable.engines.collecting import column_types
+
+    click.echo(skeleton(name or Path(source).stem, column_types(source), key))
+
+
+def skeleton(name: str, columns: dict[str, str], key: str) -> str:
+    """A specification that does not load before a person has decided on every domain."""
+    lines = [
+        "# A proposal. Domains are public knowledge: decide each one without looking at the data.",
+        'epsilon = "DECIDE: how much all of a user\'s reports may spend, for example 2.0"',
+        'design = "hio"',
+        "fanout = 5",
+        "",
+        f"[tables.{name}]",
+        "# many = 10  # DECIDE: for several rows per user, the most that count",
+    ]
+    for column, kind in columns.items():
+        if column == key:
+            continue
+        if kind in ("DOUBLE", "FLOAT", "DATE") or "INT" in kind or kind.startswith(("DECIMAL", "TIMESTAMP")):
+            domain = '{ kind = "ordinal", low = "DECIDE", high = "DECIDE", step = "DECIDE" }'
+        else:
+            domain = '{ kind = "categorical", values = ["DECIDE"] }'
+        lines.append(f'attributes.{column} = {domain}  # or {{ kind = "public" }}, or leave it out')
+    return "\n".join(lines)

@@ -1,0 +1,7 @@
+"""The client for one device: everything a device needs, with the standard library only."""
+
+from deniable.tables.collection import Collection
+from deniable.tables.device import Client
+from deniable.tables.report import Report
+
+__all__ = ["Client", "Collection", "Report"]

@@ -1,0 +1,1 @@
+"""Where data is read, joined and written: the edge of the library."""

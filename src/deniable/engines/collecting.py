@@ -1,0 +1,365 @@
+"""From frames and files to reports: read in the order of user ids, randomise batch by batch, write.
+
+DuckDB reads whatever it is given, and sorts and joins with bounded memory, on disk if need be. A batch holds whole
+users. Reports leave in the order of user ids, so that their order tells nothing.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from deniable.errors import BadInput, Failure, InvalidData, InvalidParameter
+from deniable.randomness import Integers, Source, release_source
+from deniable.tables import bulk
+from deniable.tables.collection import Collection
+from deniable.tables.encoding import REASONS, encode
+from deniable.tables.reports import Reports, Summary, report_schema
+from deniable.tables.schema import Table
+
+BATCH_ROWS = 1 << 18
+MEMORY_LIMIT = "512MB"
+SPECIFICATION_FILE = "collection.json"
+NO_USER, UNKNOWN_USER, SECOND_ROW = "without a user id", "of an unknown user", "a second row of a user"
+PRESENT = "row is present"  # a space keeps it apart from every attribute
+Advance = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What a run has read and sent."""
+
+    collection: Collection
+    summaries: Mapping[str, Summary]
+    path: Path
+
+
+def perturb(
+    collection: Collection,
+    frames: Mapping[str, Any],
+    *,
+    key: str = "uid",
+    out: str | Path | None = None,
+    everyone: Any = None,
+    source: Source | None = None,
+    simulation: bool = False,
+    advance: Advance = lambda _: None,
+) -> Reports | Collected:
+    """The reports of all users in the given tables. See `Collection.perturb`."""
+    source = release_source(source, simulation=simulation)
+    if not frames:
+        raise InvalidParameter("tables", "are missing", "Pass the rows of one table at least.")
+    for name in frames:
+        collection[name]
+    with _Reader(collection, frames, key, everyone) as reader:
+        if out is None:
+            return _into_memory(collection, reader, source, advance)
+        return _into_files(collection, reader, source, Path(out), advance)
+
+
+def _into_memory(collection: Collection, reader: _Reader, source: Source, advance: Advance) -> Reports:
+    tables, summaries = {}, {}
+    for name in reader.names:
+        schema, batches, tally = _randomised(collection, reader, name, source.stream(name), advance)
+        tables[name] = pa.Table.from_batches(list(batches), schema)
+        summaries[name] = tally.summary(collection, name)
+    return Reports(collection, tables, summaries)
+
+
+def _into_files(collection: Collection, reader: _Reader, source: Source, out: Path, advance: Advance) -> Collected:
+    """Write each table's dataset beside its place, and move it there when it is whole."""
+    _check_destination(collection, out, reader.names)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    partial = out.parent / f".{out.name}.partial-{uuid.uuid4().hex[:8]}"
+    partial.mkdir()
+    summaries = {}
+    try:
+        for name in reader.names:
+            schema, batches, tally = _randomised(collection, reader, name, source.stream(name), advance)
+            (partial / name).mkdir()
+            with pq.ParquetWriter(partial / name / "part-0.parquet", schema) as writer:
+                for batch in batches:
+                    writer.write_batch(batch)
+            summaries[name] = tally.summary(collection, name)
+        (partial / SPECIFICATION_FILE).write_text(collection.to_json() + "\n", encoding="utf-8")
+        if out.exists():
+            for name in reader.names:
+                (partial / name).rename(out / name)
+        else:
+            partial.rename(out)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return Collected(collection, summaries, out)
+
+
+def _check_destination(collection: Collection, out: Path, names: list[str]) -> None:
+    """Nothing is overwritten; a table may be added to a folder of the same specification."""
+    if not out.exists():
+        return
+    specification = out / SPECIFICATION_FILE
+    if not specification.exists() or Collection.load(specification) != collection:
+        raise BadInput(
+            f"{out.name!r} exists and holds something else. Nothing was read or written. Choose another folder."
+        )
+    for name in names:
+        if (out / name).exists():
+            raise BadInput(
+                f"{out.name!r} holds reports of table {name!r} already; new ones would spend ε again. "
+                "Nothing was read or written. Keep the old ones, or choose another folder."
+            )
+
+
+class _Tally:
+    """Counts of one table's run."""
+
+    def __init__(self) -> None:
+        self.rows = self.users = self.reports = 0
+        self.rejected: Counter[str] = Counter()
+
+    def reject(self, reason: str, rows: int) -> None:
+        """Rows that are not even looked at."""
+        self.rows += rows
+        self.rejected[reason] += rows
+
+    def summary(self, collection: Collection, name: str) -> Summary:
+        spent = collection.epsilon_per_report(name)
+        return Summary(self.rows, self.users, self.reports, spent, dict(+self.rejected))
+
+
+def _randomised(
+    collection: Collection, reader: _Reader, name: str, source: Source, advance: Advance
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch], _Tally]:
+    """The schema of a table's reports, the reports batch by batch, and counts that are right once all were read."""
+    table, design = collection[name], collection.design_of(name)
+    tally = _Tally()
+    stream, uid_type, public = reader.stream(name, tally)
+    schema = report_schema(collection, name, uid_type, public)
+    slots = collection.reports_per_user(name)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for rows in stream:
+            users, first, codes, weights = _prepared(table, rows, source, tally)
+            columns = bulk.randomise(table, design, codes, weights, source)
+            taken = pa.array(np.repeat(first, slots))
+            arrays = [
+                users.take(pa.array(np.repeat(np.arange(len(users)), slots))),
+                pa.array(np.tile(np.arange(slots, dtype=np.uint16), len(users))),
+                *(pa.array(column) for column in (columns.view, columns.seed, columns.y)),
+                *(rows[column].combine_chunks().take(taken) for column in public),
+            ]
+            tally.users += len(users)
+            tally.reports += len(arrays[1])
+            advance(rows.num_rows)
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    return schema, batches(), tally
+
+
+def _prepared(
+    table: Table, rows: pa.Table, source: Source, tally: _Tally
+) -> tuple[pa.Array, Integers, list[Integers], Integers]:
+    """Users of a batch, the first row of each, the values to be reported, and how many rows these stand for."""
+    uid = rows["uid"].combine_chunks()
+    starts = _starts(uid)
+    encoded = [encode(domain, rows[name]) for name, domain in zip(table.private, table.domains, strict=True)]
+    codes = [values for values, _ in encoded]
+    problems = np.zeros(len(uid), dtype=np.uint8)
+    for _, more in encoded:
+        problems = np.where(problems == 0, more, problems)
+    present = np.ones(len(uid), dtype=bool) if table.many is None else np.asarray(pc.is_valid(rows[PRESENT]))
+    extra = np.zeros(len(uid), dtype=bool)
+    if table.many is None:
+        extra = np.ones(len(uid), dtype=bool)
+        extra[starts] = False
+    tally.rows += int(present.sum())
+    tally.rejected[SECOND_ROW] += int(extra.sum())
+    for number, count in enumerate(np.bincount(problems[present & ~extra], minlength=len(REASONS))):
+        if number:
+            tally.rejected[REASONS[number]] += int(count)
+    good = present & (problems == 0) & ~extra
+    if table.many is None:
+        # A row that cannot be reported is replaced by a random one: a missing report would tell that it was odd.
+        chosen = []
+        for column, domain in zip(codes, table.domains, strict=True):
+            dummies = source.below(domain.size, starts.size)
+            chosen.append(np.where(good[starts], column[starts], dummies))
+        return uid.take(pa.array(starts)), starts, chosen, np.ones(starts.size, dtype=np.int64)
+    kept = np.cumsum(good) - good  # how many good rows come before each
+    good_counts = np.add.reduceat(good.astype(np.int64), starts)
+    chosen, weights = bulk.truncate(table, kept[starts], good_counts, [column[good] for column in codes], source)
+    return uid.take(pa.array(starts)), starts, chosen, weights
+
+
+def _starts(uid: pa.Array) -> Integers:
+    """Where each user's rows begin, in a column sorted by user."""
+    if len(uid) == 1:
+        return np.zeros(1, dtype=np.int64)
+    changes = np.asarray(pc.not_equal(uid.slice(1), uid.slice(0, len(uid) - 1)))
+    return np.concatenate(([0], np.flatnonzero(changes) + 1))
+
+
+class _Reader:
+    """The tables that were handed in, as sorted streams of batches that hold whole users."""
+
+    def __init__(self, collection: Collection, frames: Mapping[str, Any], key: str, everyone: Any) -> None:
+        self._collection, self._key = collection, key
+        self._key_kinds: set[str] = set()
+        self.names = [table.name for table in collection.tables if table.name in frames]
+        self._folder = tempfile.TemporaryDirectory(prefix="deniable-")
+        self._connection = duckdb.connect(
+            config={
+                "memory_limit": MEMORY_LIMIT,
+                "temp_directory": self._folder.name,
+                "preserve_insertion_order": "false",
+            }
+        )
+        for name in self.names:
+            self._attach(f"rows_{name}", frames[name], [key, *collection[name].attributes], f"table {name!r}")
+        if everyone is not None:
+            self._attach("everyone_given", everyone, [key], "everyone")
+        self._everyone(everyone is not None)
+
+    def __enter__(self) -> _Reader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+        self._folder.cleanup()
+
+    def _attach(self, view: str, frame: Any, columns: list[str], where: str) -> None:
+        try:
+            if isinstance(frame, (str, Path)):
+                relation = _opened(self._connection, frame)
+                relation.create_view(view)
+            else:
+                self._connection.register(view, frame)
+                relation = self._connection.table(view)
+        except duckdb.Error:
+            raise InvalidData(
+                f"{where} cannot be read", "Pass a frame, or the path of a Parquet or CSV file."
+            ) from None
+        kind = str(relation.types[relation.columns.index(self._key)]) if self._key in relation.columns else ""
+        self._key_kinds.add("text" if kind == "VARCHAR" else kind and "integer")
+        if len(self._key_kinds - {""}) > 1:
+            raise InvalidData("user ids are integers in one table and texts in another", "Use one type for all.")
+        lacking = [column for column in columns if column not in relation.columns]
+        if lacking:
+            raise InvalidData(f"{where} lacks the column {lacking[0]!r}", "Rename it, or change the specification.")
+
+    def _everyone(self, given: bool) -> None:
+        """The list of users who send reports for tables with many rows: given, or those of the one-row tables here."""
+        single = [name for name in self.names if self._collection[name].many is None]
+        if given:
+            sources = ["everyone_given"]
+        elif single:
+            sources = [f"rows_{name}" for name in single]
+        elif any(self._collection[name].many for name in self.names):
+            raise InvalidParameter(
+                "everyone",
+                "is missing: users without rows must send reports too, or their absence would tell",
+                "Pass the ids of all users, or a table with one row per user.",
+            )
+        else:
+            return
+        key = _quoted(self._key)
+        union = " UNION ".join(f"SELECT {key} AS uid FROM {name} WHERE {key} IS NOT NULL" for name in sources)  # noqa: S608
+        self._connection.execute(f"CREATE TEMP TABLE everyone AS SELECT DISTINCT uid FROM ({union})")  # noqa: S608
+
+    def stream(self, name: str, tally: _Tally) -> tuple[Iterator[pa.Table], pa.DataType, dict[str, pa.DataType]]:
+        """Batches of whole users, the type of user ids, and those of public columns."""
+        table, key = self._collection[name], _quoted(self._key)
+        columns = ", ".join(f"r.{_quoted(column)}" for column in table.attributes)
+        nobody = self._count(f"SELECT count(*) FROM rows_{name} WHERE {key} IS NULL")  # noqa: S608
+        tally.reject(NO_USER, nobody)
+        if table.many is None:
+            query = f"SELECT r.{key} AS uid, {columns} FROM rows_{name} r WHERE r.{key} IS NOT NULL ORDER BY uid"  # noqa: S608
+        else:
+            strangers = self._count(
+                f"SELECT count(*) FROM rows_{name} r WHERE r.{key} IS NOT NULL "  # noqa: S608
+                f"AND r.{key} NOT IN (SELECT uid FROM everyone)"
+            )
+            tally.reject(UNKNOWN_USER, strangers)
+            query = (
+                f"SELECT e.uid AS uid, r.{_quoted(PRESENT)}, {columns} FROM everyone e LEFT JOIN "  # noqa: S608
+                f"(SELECT *, true AS {_quoted(PRESENT)} FROM rows_{name}) r ON e.uid = r.{key} ORDER BY uid"
+            )
+        reader: pa.RecordBatchReader = self._connection.sql(query).to_arrow_reader(BATCH_ROWS)
+        uid = reader.schema.field("uid").type
+        if not (pa.types.is_integer(uid) or pa.types.is_string(uid) or pa.types.is_large_string(uid)):
+            raise InvalidData("user ids must be integers or texts", "Convert them first.")
+        public = {column: reader.schema.field(column).type for column in table.public}
+        return _whole_users(reader), uid, public
+
+    def _count(self, query: str) -> int:
+        return int(self._connection.execute(query).fetchall()[0][0])
+
+
+def _opened(connection: Any, path: str | Path) -> Any:
+    """A Parquet or CSV file as a relation."""
+    csv = Path(path).suffix.lower() in (".csv", ".tsv")
+    return connection.read_csv(str(path)) if csv else connection.read_parquet(str(path))
+
+
+def count_rows(paths: Mapping[str, str | Path]) -> int:
+    """How many rows files hold, for a progress bar."""
+    return sum(_asked(path, lambda relation: relation.count("*").fetchall()[0][0]) for path in paths.values())
+
+
+def column_types(path: str | Path) -> dict[str, str]:
+    """Names and types of a file's columns."""
+    types: dict[str, str] = _asked(
+        path, lambda relation: dict(zip(relation.columns, map(str, relation.types), strict=True))
+    )
+    return types
+
+
+def _asked(path: str | Path, question: Callable[[Any], Any]) -> Any:
+    with duckdb.connect() as connection:
+        try:
+            return question(_opened(connection, path))
+        except duckdb.Error:
+            raise InvalidData(f"file {Path(path).name!r} cannot be read", "Pass a Parquet or CSV file.") from None
+
+
+def _whole_users(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
+    """The rows of a sorted stream in batches; the last user of a batch waits until it is known that she is complete."""
+    held = reader.schema.empty_table()
+    last_seen = None
+    for batch in reader:
+        if not batch.num_rows:
+            continue
+        last_seen = _checked_order(batch["uid"], last_seen)
+        held = pa.concat_tables([held, pa.Table.from_batches([batch])])
+        if held.num_rows < BATCH_ROWS:
+            continue
+        last = int(_starts(held["uid"].combine_chunks())[-1])
+        if last:
+            yield held.slice(0, last)
+            held = held.slice(last).combine_chunks()
+    if held.num_rows:
+        yield held
+
+
+def _checked_order(uid: pa.Array, last_seen: Any) -> Any:
+    """The last id of a batch. Ids out of order would make a user send two sets of reports, so that ends the run."""
+    ordered = pc.all(pc.less_equal(uid.slice(0, len(uid) - 1), uid.slice(1))).as_py() is not False
+    if not ordered or (last_seen is not None and pc.less(uid[0], last_seen).as_py()):
+        raise Failure("rows came out of the order of user ids. Nothing was written. Please report this.")
+    return uid[-1]
+
+
+def _quoted(name: str) -> str:
+    """A column's name as an SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'

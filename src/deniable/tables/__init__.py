@@ -1,0 +1,9 @@
+"""Tables: what is collected, how a device randomises it, and what the reports look like.
+
+Importing this package needs the standard library alone: a device does.
+"""
+
+from deniable.tables.collection import Collection
+from deniable.tables.schema import Categorical, Ordinal, Public, Table
+
+__all__ = ["Categorical", "Collection", "Ordinal", "Public", "Table"]

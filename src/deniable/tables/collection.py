@@ -1,0 +1,248 @@
+"""A collection: the tables of all services, one promise over all of them, and its identity."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from deniable.errors import InvalidParameter
+from deniable.exact import check_epsilon
+from deniable.tables.designs import DESIGNS
+from deniable.tables.schema import Table, attribute_from_dict
+from deniable.tables.views import Design
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from deniable.randomness import Source
+    from deniable.tables.device import Client, Memory
+
+FORMAT = 1
+ORACLES = ("auto", "olh")
+MOST_VIEWS = 2**32
+MOST_REPORTS = 2**16
+LARGEST_FANOUT = 2**16
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Collection:
+    """Tables of several services whose users send randomised reports, with one ε for all that a user sends.
+
+    ε-uLDP [XDW20, Definition 3]: whatever a user's rows are in all tables, and however many, the joint distribution of
+    all her reports, their number and order included, changes by at most e^ε. Not protected: that she takes part, her
+    id, public attributes, and a second collection of the same data.
+
+    `design` is one of "hio", "ahio", "ehio", "sr-hio", "sc", "mg", "amg". `oracle="olh"` hashes in every view, as the
+    paper does; "auto" takes randomized response where that is better. `shares` divides ε unevenly among tables.
+    """
+
+    tables: tuple[Table, ...]
+    epsilon: float
+    design: str
+    fanout: int
+    oracle: str
+    shares: Mapping[str, float] | None
+
+    def __init__(
+        self,
+        *tables: Table,
+        epsilon: float,
+        design: str = "hio",
+        fanout: int = 5,
+        oracle: str = "auto",
+        shares: Mapping[str, float] | None = None,
+    ) -> None:
+        check_epsilon(epsilon)
+        if not tables or not all(isinstance(table, Table) for table in tables):
+            raise InvalidParameter("tables", "must be one Table or more", "Pass dn.Table(...) values.")
+        names = [table.name for table in tables]
+        for name in names:
+            if names.count(name) > 1:
+                raise InvalidParameter(f"table {name!r}", "is named twice", "Rename one of the two.")
+        if design not in DESIGNS:
+            raise InvalidParameter("design", "is unknown", f"Use one of {', '.join(sorted(DESIGNS))}.")
+        if isinstance(fanout, bool) or not isinstance(fanout, int) or not 2 <= fanout <= LARGEST_FANOUT:
+            raise InvalidParameter("fanout", f"must be an integer from 2 to {LARGEST_FANOUT}", "Use 5.")
+        if oracle not in ORACLES:
+            raise InvalidParameter("oracle", "is unknown", f"Use one of {', '.join(ORACLES)}.")
+        if shares is not None:
+            _check_shares(shares, names)
+        for field, value in (
+            ("tables", tables),
+            ("epsilon", float(epsilon)),
+            ("design", design),
+            ("fanout", fanout),
+            ("oracle", oracle),
+            ("shares", None if shares is None else {name: float(shares[name]) for name in names}),
+        ):
+            object.__setattr__(self, field, value)
+        for table in tables:
+            if self.views(table.name) > MOST_VIEWS:
+                raise InvalidParameter(
+                    f"table {table.name!r}",
+                    f"has {self.views(table.name):,} views in design {design!r}, more than 32 bits can number",
+                    "Use fewer attributes, a larger fanout, or the designs sc or mg.",
+                )
+            if self.reports_per_user(table.name) > MOST_REPORTS:
+                raise InvalidParameter(f"table {table.name!r}: tau", "gives over 65,536 reports per user", "Lower tau.")
+
+    def __hash__(self) -> int:
+        return hash(self.sha256)
+
+    def __getitem__(self, name: str) -> Table:
+        for table in self.tables:
+            if table.name == name:
+                return table
+        known = ", ".join(table.name for table in self.tables)
+        raise InvalidParameter(f"table {name!r}", "is not in this collection", f"It has {known}.")
+
+    def views(self, name: str) -> int:
+        """How many views a table's design has."""
+        return Design(self._parts(name), 1.0).views
+
+    def _parts(self, name: str) -> Any:
+        return DESIGNS[self.design](self[name], self.fanout)
+
+    def reports_per_user(self, name: str) -> int:
+        """How many reports every user sends for a table."""
+        return self[name].tau * len(self._parts(name))
+
+    def epsilon_per_report(self, name: str) -> float:
+        """What one report of a table spends: its share of ε, rounded down so that the sum never exceeds ε."""
+        if math.isinf(self.epsilon):
+            return math.inf
+        if self.shares is None:
+            share = Fraction(1, sum(self.reports_per_user(table.name) for table in self.tables))
+        else:
+            total = sum(Fraction(part) for part in self.shares.values())
+            share = Fraction(self.shares[name]) / total / self.reports_per_user(name)
+        exact = Fraction(self.epsilon) * share
+        rounded = float(exact)
+        return rounded if Fraction(rounded) <= exact else math.nextafter(rounded, 0.0)
+
+    def design_of(self, name: str) -> Design:
+        """The views of a table."""
+        return Design(self._parts(name), self.epsilon_per_report(name), adaptive=self.oracle == "auto")
+
+    # Identity -----------------------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """The canonical form: everything a client or a server needs to know, and nothing else."""
+        return {
+            "deniable": FORMAT,
+            "epsilon": "inf" if math.isinf(self.epsilon) else self.epsilon,
+            "design": self.design,
+            "fanout": self.fanout,
+            "oracle": self.oracle,
+            "shares": None if self.shares is None else dict(self.shares),
+            "tables": [table.to_dict() for table in self.tables],
+        }
+
+    def to_json(self) -> str:
+        """The canonical form as text."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+    @property
+    def sha256(self) -> str:
+        """The identity of the specification: reports made under another one are refused."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    @classmethod
+    def from_dict(cls, entries: Mapping[str, Any]) -> Collection:
+        """A collection from its canonical form or from a parsed file."""
+        rest = dict(entries)
+        if rest.pop("deniable", FORMAT) != FORMAT:
+            raise InvalidParameter("deniable", f"must be {FORMAT}, the version of the format", "Upgrade deniable.")
+        tables = rest.pop("tables", None)
+        if not isinstance(tables, (list, Mapping)):
+            raise InvalidParameter("tables", "are missing", "Add a table.")
+        listed = tables if isinstance(tables, list) else [{"name": name, **entry} for name, entry in tables.items()]
+        if rest.get("epsilon") == "inf":
+            rest["epsilon"] = math.inf
+        allowed = {"epsilon", "design", "fanout", "oracle", "shares"}
+        if unknown := sorted(set(rest) - allowed):
+            raise InvalidParameter(unknown[0], "is no field of a collection", f"Use {', '.join(sorted(allowed))}.")
+        if "epsilon" not in rest:
+            raise InvalidParameter("epsilon", "is missing", "Say how much all of a user's reports may spend.")
+        return cls(*(_table_from_dict(entry) for entry in listed), **rest)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Collection:
+        """A collection from a TOML or JSON file."""
+        from deniable.tables.specification_files import load
+
+        return load(path)
+
+    def save(self, path: str | Path) -> None:
+        """Write the specification as TOML or JSON, by the file's ending."""
+        from deniable.tables.specification_files import save
+
+        save(self, path)
+
+    # Use ----------------------------------------------------------------------------------------------------------
+
+    def client(self, memory: Memory | str | Path | None = None) -> Client:
+        """What runs on one device; `memory` (a file or a mapping) keeps it from answering twice in different words."""
+        from deniable.tables.device import Client
+
+        return Client(self, memory)
+
+    def perturb(
+        self,
+        *,
+        key: str = "uid",
+        out: str | Path | None = None,
+        everyone: Any = None,
+        source: Source | None = None,
+        simulation: bool = False,
+        **tables: Any,
+    ) -> Any:
+        """The reports of many users at once: a simulation, or a batch at somebody the users trust.
+
+        Tables are frames (Arrow, pandas, Polars) or paths of Parquet and CSV files, given by name; one is enough.
+        `key` names the column of user ids. With `out` the reports are written to a folder, one Parquet dataset per
+        table beside `collection.json`; otherwise they are returned. For a table with many rows per user, `everyone`
+        (a frame or path with the ids) or a one-row table says who sends reports: also those without rows do.
+
+        Rows that the specification has no place for are counted by reason. In a table with many rows they do not
+        count; in others a random row takes their place, because a missing report would tell.
+        """
+        from deniable.engines.collecting import perturb
+
+        return perturb(self, tables, key=key, out=out, everyone=everyone, source=source, simulation=simulation)
+
+
+def _table_from_dict(entry: Mapping[str, Any]) -> Table:
+    rest = dict(entry)
+    name = rest.pop("name", None)
+    where = f"table {name!r}"
+    attributes = rest.pop("attributes", None)
+    if not isinstance(attributes, (list, Mapping)):
+        raise InvalidParameter(where, "has no attributes", "Add one.")
+    if isinstance(attributes, Mapping):
+        attributes = [{"name": key, **value} for key, value in attributes.items()]
+    if unknown := sorted(set(rest) - {"many", "tau"}):
+        raise InvalidParameter(f"{where}: {unknown[0]}", "is no field of a table", "Use many, tau and attributes.")
+    made: dict[str, Any] = {}
+    for one in attributes:
+        fields = dict(one)
+        attribute = fields.pop("name", None)
+        if attribute in made:
+            raise InvalidParameter(f"{where}: attribute {attribute!r}", "is named twice", "Rename one of the two.")
+        if attribute in ("many", "tau"):
+            raise InvalidParameter(f"{where}: attribute {attribute!r}", "is a field of tables", "Rename it.")
+        made[str(attribute)] = attribute_from_dict(f"{where}: attribute {attribute!r}", fields)
+    return Table(name, **{key: value for key, value in rest.items() if value is not None}, **made)
+
+
+def _check_shares(shares: Mapping[str, float], names: list[str]) -> None:
+    if set(shares) != set(names):
+        raise InvalidParameter("shares", "must name every table once", f"Name {', '.join(names)}.")
+    for name, share in shares.items():
+        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < math.inf:
+            raise InvalidParameter(f"shares of {name!r}", "must be a positive number", "Use 1 for an even share.")

@@ -1,0 +1,12 @@
+"""HIO: every combination of levels of all attributes, equally likely."""
+
+from __future__ import annotations
+
+from deniable.tables.designs.axes import values, weight
+from deniable.tables.schema import Table
+from deniable.tables.views import Group, all_levels
+
+
+def hio(table: Table, fanout: int) -> tuple[tuple[Group, ...], ...]:
+    """One report per row and part.  [XDW20, Section 3.1.2]"""
+    return ((all_levels(*values(table, fanout), *weight(table)),),)

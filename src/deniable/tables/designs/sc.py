@@ -1,0 +1,12 @@
+"""SC: every attribute on its own, each in a report of its own (split and conjunction)."""
+
+from __future__ import annotations
+
+from deniable.tables.designs.axes import values, weight
+from deniable.tables.schema import Table
+from deniable.tables.views import Group, all_levels
+
+
+def sc(table: Table, fanout: int) -> tuple[tuple[Group, ...], ...]:
+    """One report per row and part.  [XDW20, Section 4.1]"""
+    return tuple((all_levels(axis),) for axis in (*values(table, fanout), *weight(table)))

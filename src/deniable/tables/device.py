@@ -1,0 +1,141 @@
+"""The client on one device: truncate, round, encode, randomise. Standard library only.
+
+    rows ── truncation ──▶ tau rows with a weight ── per part ──▶ view ── rounding ──▶ cell ── oracle ──▶ report
+
+Everything before the oracle may look at the data as it likes: the view and the hash seed are drawn without looking, and
+the oracle alone decides what they let out. Number, size and order of the reports follow from the specification.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, MutableMapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from deniable.errors import InvalidData, InvalidParameter
+from deniable.exact import RandBelow, fraction_coin
+from deniable.mechanisms import LocalHashing
+from deniable.tables.collection import Collection
+from deniable.tables.memory import FileMemory
+from deniable.tables.report import SIZE, Report
+from deniable.tables.schema import Table, refused
+from deniable.tables.views import Axis, Design
+
+Memory = MutableMapping[str, str]
+Row = Mapping[str, Any]
+
+
+class Client:
+    """Reports of one user. Asked again it sends the same bytes, so that ε is spent once.
+
+    `memory` remembers what was sent: a path, or any mutable mapping from texts to texts. Without it the client
+    remembers as long as it lives.
+    """
+
+    def __init__(
+        self,
+        collection: Collection,
+        memory: Memory | str | Path | None = None,
+        randbelow: RandBelow = secrets.randbelow,
+    ) -> None:
+        self._collection = collection
+        self._randbelow = randbelow
+        self._memory: Memory = (
+            FileMemory(memory) if isinstance(memory, (str, Path)) else {} if memory is None else memory
+        )
+        self._tag = bytes.fromhex(collection.sha256)[0]
+
+    def __repr__(self) -> str:
+        return f"Client(collection {self._collection.sha256[:8]})"
+
+    def report(self, table: str, row: Row) -> Report:
+        """The report of the one row of a table that takes one report per user."""
+        if self._collection.reports_per_user(table) != 1:
+            raise InvalidParameter(f"table {table!r}", "takes several reports per user", "Use client.reports.")
+        return self.reports(table, [row])[0]
+
+    def reports(self, table: str, rows: Sequence[Row]) -> list[Report]:
+        """All reports of a user for a table: always the same number, whatever the rows are."""
+        key = f"{self._collection.sha256}:{table}"
+        known = self._collection[table]
+        if key not in self._memory:
+            codes = [_encoded(known, row) for row in rows]
+            if known.many is None and len(codes) != 1:
+                raise InvalidData(f"table {table!r} takes exactly one row per user", "Pass that row.")
+            reports = randomise(known, self._collection.design_of(table), codes, self._randbelow)
+            sent = [Report(slot, *fields, self._tag) for slot, fields in enumerate(reports)]
+            self._memory[key] = b"".join(one.to_bytes() for one in sent).hex()
+        remembered = bytes.fromhex(self._memory[key])
+        return [Report.from_bytes(remembered[i : i + SIZE]) for i in range(0, len(remembered), SIZE)]
+
+
+def _encoded(table: Table, row: Row) -> tuple[int, ...]:
+    """The row as places in the domains of the private attributes."""
+    if not isinstance(row, Mapping) or set(table.private) - set(row):
+        raise InvalidData(
+            f"a row of table {table.name!r} lacks a private attribute", f"Give {', '.join(table.private)}."
+        )
+    if set(row) - set(table.attributes):
+        raise InvalidData(f"a row of table {table.name!r} has an unknown attribute", "Remove it, or mend its name.")
+    try:
+        return tuple(domain.encode(row[name]) for name, domain in zip(table.private, table.domains, strict=True))
+    except TypeError:
+        raise refused("of the wrong type") from None
+
+
+def truncate(table: Table, rows: Sequence[tuple[int, ...]], randbelow: RandBelow) -> tuple[list[tuple[int, ...]], int]:
+    """`tau` rows, drawn with replacement from at most `many`, and how many that were.  [XDW20, Section 5.2]
+
+    A user without rows sends random ones of the domain, with weight zero. Of more than `many` rows, a random `many`
+    count.
+    """
+    if table.many is None:
+        return list(rows), 1
+    pool = list(rows)
+    while len(pool) > table.many:
+        pool.pop(randbelow(len(pool)))
+    if not pool:
+        return [tuple(randbelow(domain.size) for domain in table.domains) for _ in range(table.tau)], 0
+    return [pool[randbelow(len(pool))] for _ in range(table.tau)], len(pool)
+
+
+def randomise(
+    table: Table, design: Design, rows: Sequence[tuple[int, ...]], randbelow: RandBelow
+) -> list[tuple[int, int, int]]:
+    """(view, seed, y) of every report, in the order of their slots."""
+    chosen, count = truncate(table, rows, randbelow)
+    many = table.many or 1
+    return [
+        _report(design, part, table, row, Fraction(count, many), randbelow)
+        for row in chosen
+        for part in range(len(design.parts))
+    ]
+
+
+def _report(
+    design: Design, part: int, table: Table, row: tuple[int, ...], weight: Fraction, randbelow: RandBelow
+) -> tuple[int, int, int]:
+    groups = design.parts[part]
+    place = randbelow(len(groups))
+    group = groups[place]
+    local = randbelow(group.views)
+    levels = group.choice(local)
+    coordinates = tuple(_coordinate(axis, table, row, weight, randbelow) for axis in group.axes)
+    oracle = design.oracle(group.cells(levels))
+    number = group.number(levels, coordinates)
+    view = design.offset(part, place) + local
+    if oracle is None:
+        return view, 0, 0
+    if isinstance(oracle, LocalHashing):
+        return view, *oracle.perturb_one(number, randbelow=randbelow)
+    return view, 0, oracle.perturb_one(number, randbelow=randbelow)
+
+
+def _coordinate(axis: Axis, table: Table, row: tuple[int, ...], weight: Fraction, randbelow: RandBelow) -> int:
+    """Where the row lies on an axis; tosses the coins that the axis rounds by."""
+    value = row[axis.attribute] if axis.attribute >= 0 else 0
+    up = axis.rounds_value and fraction_coin(Fraction(value, table.domains[axis.attribute].size - 1), randbelow)
+    heavy = axis.rounds_weight and fraction_coin(weight, randbelow)
+    return int(axis.coordinate(value, up, heavy))

@@ -1,0 +1,48 @@
+"""What a device has sent, kept in a small file so that it is never sent in other words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, MutableMapping
+from pathlib import Path
+
+from deniable.errors import Failure
+
+
+class FileMemory(MutableMapping[str, str]):
+    """A mapping of texts in a JSON file, replaced as a whole so that a crash leaves the old or the new one."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = Path(path)
+
+    def _read(self) -> dict[str, str]:
+        if not self._path.exists():
+            return {}
+        try:
+            entries = json.loads(self._path.read_text(encoding="utf-8"))
+        except ValueError:
+            entries = None
+        if not isinstance(entries, dict):
+            # Going on would send a second, different answer and spend ε again.
+            raise Failure(
+                f"the memory {self._path.name!r} is damaged, so what was sent is not known. Nothing was sent. "
+                "Restore the file; removing it means to spend ε a second time."
+            )
+        return entries
+
+    def __getitem__(self, key: str) -> str:
+        return self._read()[key]
+
+    def __setitem__(self, key: str, value: str) -> None:
+        new = self._path.with_name(self._path.name + ".new")
+        new.write_text(json.dumps({**self._read(), key: value}), encoding="utf-8")
+        new.replace(self._path)
+
+    def __delitem__(self, key: str) -> None:
+        raise Failure("a memory forgets nothing. Nothing was changed. Remove the file to spend ε a second time.")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return len(self._read())

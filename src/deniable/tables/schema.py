@@ -1,0 +1,358 @@
+"""What a service collects: attributes with public domains, in tables.
+
+A domain is public knowledge, written down before any data is seen: a domain that was read off the data would tell
+about the people in it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import Any
+
+from deniable.errors import InvalidData, InvalidParameter
+
+LARGEST_DOMAIN = 2**31
+LARGEST_TAU = 2**15
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+RESERVED = frozenset({"uid", "slot", "view", "seed", "y"})
+ARGUMENTS = frozenset({"key", "out", "everyone", "source", "simulation"})
+_UNITS = {
+    "second": timedelta(seconds=1),
+    "minute": timedelta(minutes=1),
+    "hour": timedelta(hours=1),
+    "day": timedelta(days=1),
+    "week": timedelta(weeks=1),
+}
+
+OUTSIDE = "outside the domain"
+OFF_GRID = "not on the grid"
+MISSING = "missing"
+WRONG_TYPE = "of the wrong type"
+
+
+def refused(reason: str) -> InvalidData:
+    """The refusal of one value, which it does not repeat."""
+    return InvalidData(f"a value is {reason}", "Clean it before it is reported.")
+
+
+@dataclass(frozen=True, slots=True)
+class Ordinal:
+    """Numbers from `low` to `high` in equal steps, dates, or points in time cut into equal intervals.
+
+    Numbers must lie on the grid. Points in time belong to the interval they fall in. `step` is a number, a timedelta,
+    or one of "second", "minute", "hour", "day", "week".
+
+    >>> Ordinal(1, 95).size, Ordinal(0, "9.99", "0.01").size, Ordinal(date(2020, 1, 1), date(2020, 12, 31)).size
+    (95, 1000, 366)
+    """
+
+    low: Any
+    high: Any
+    step: Any = None
+
+    def __post_init__(self) -> None:
+        low, high = _scalar("low", self.low), _scalar("high", self.high)
+        if _kind(low) != _kind(high):
+            raise InvalidParameter("low", "and high must be of one kind", "Use two numbers, dates or times.")
+        step = _step(self.step, _kind(low))
+        if not low <= high:
+            raise InvalidParameter("low", "is above high: the domain is empty", "Swap them, or widen the range.")
+        for name, value in (("low", low), ("high", high), ("step", step)):
+            object.__setattr__(self, name, value)
+        if self.kind == "number" and (Fraction(high) - Fraction(low)) % Fraction(step):
+            raise InvalidParameter("high", "is not a whole number of steps above low", "Change high or step.")
+        if not 2 <= self.size <= LARGEST_DOMAIN:
+            raise InvalidParameter(
+                "step", f"gives {self.size} values instead of 2 to 2^31", "Change low, high or step."
+            )
+
+    @property
+    def kind(self) -> str:
+        """What its values are: a "number", a "date" or a "time"."""
+        return _kind(self.low)
+
+    @property
+    def size(self) -> int:
+        """How many values (or intervals) there are."""
+        return self._offset(self.high) + 1
+
+    @property
+    def aggregatable(self) -> bool:
+        """Whether sums make sense."""
+        return self.kind == "number"
+
+    def _offset(self, value: Any) -> int:
+        if self.kind == "number":
+            return math.floor((Fraction(value) - Fraction(self.low)) / Fraction(self.step))
+        return int((value - self.low) // self.step)
+
+    def encode(self, value: Any) -> int:
+        """The place of a value in the domain, from 0 on."""
+        try:
+            scalar = _scalar("value", value)
+        except InvalidParameter:
+            raise refused(MISSING if value is None else WRONG_TYPE) from None
+        if isinstance(scalar, datetime) and self.kind == "date":
+            scalar = scalar.date()
+        if _kind(scalar) != self.kind or isinstance(value, str):
+            raise refused(WRONG_TYPE)
+        code = self._offset(scalar)
+        if not 0 <= code < self.size:
+            raise refused(OUTSIDE)
+        if self.kind == "number" and abs(Fraction(self.decode(code)) - Fraction(scalar)) > Fraction(self.step) / 10**6:
+            # A float such as 0.1 + 0.2 may lie a hair below its place on the grid.
+            code += 1
+            if code == self.size or abs(Fraction(self.decode(code)) - Fraction(scalar)) > Fraction(self.step) / 10**6:
+                raise refused(OFF_GRID)
+        return code
+
+    def decode(self, code: int) -> Any:
+        """The value at a place of the domain (of an interval: where it begins)."""
+        return self.low + code * self.step
+
+    def to_dict(self) -> dict[str, Any]:
+        """The canonical form."""
+        return {
+            "kind": "ordinal",
+            "low": _plain(self.low),
+            "high": _plain(self.high),
+            "step": _plain(self.step),
+        }
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Categorical:
+    """One of a public list of values: texts, integers or truth values.
+
+    >>> Categorical("sports", "books").encode("books"), Categorical(range(3)).size
+    (1, 3)
+    """
+
+    values: tuple[Any, ...]
+
+    def __init__(self, *values: Any) -> None:
+        if len(values) == 1 and isinstance(values[0], Iterable) and not isinstance(values[0], str):
+            values = tuple(values[0])
+        kinds = {type(value) for value in values}
+        if len(kinds) > 1 or not kinds <= {str, int, bool}:
+            raise InvalidParameter("values", "must be all texts, all integers or all truth values", "Use one type.")
+        if len(set(values)) != len(values):
+            raise InvalidParameter("values", "list something twice", "Name every value once.")
+        if not 2 <= len(values) <= LARGEST_DOMAIN:
+            raise InvalidParameter("values", "must be at least two", "A constant needs no report: leave it out.")
+        object.__setattr__(self, "values", values)
+
+    @property
+    def size(self) -> int:
+        """How many values there are."""
+        return len(self.values)
+
+    @property
+    def aggregatable(self) -> bool:
+        """Whether sums make sense."""
+        return False
+
+    def encode(self, value: Any) -> int:
+        """The place of a value in the list, from 0 on."""
+        if value is None:
+            raise refused(MISSING)
+        if type(value) is not type(self.values[0]):
+            raise refused(WRONG_TYPE)
+        try:
+            return self.values.index(value)
+        except ValueError:
+            raise refused(OUTSIDE) from None
+
+    def decode(self, code: int) -> Any:
+        """The value at a place of the list."""
+        return self.values[code]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The canonical form."""
+        return {"kind": "categorical", "values": list(self.values)}
+
+
+@dataclass(frozen=True, slots=True)
+class Public:
+    """An attribute that everybody may know: it is sent in clear, to filter and to group by."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The canonical form."""
+        return {"kind": "public"}
+
+
+Private = Ordinal | Categorical
+Attribute = Ordinal | Categorical | Public
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Table:
+    """What one service collects: one row per user, or (`many`) up to so many.
+
+    From a table with `many`, every user sends exactly `tau` reports, whatever she has: none, one or hundreds of rows.
+
+    >>> Table("orders", many=10, amount=Ordinal(0, 500)).private
+    ('amount',)
+    """
+
+    name: str
+    attributes: Mapping[str, Attribute]
+    many: int | None
+    tau: int
+
+    def __init__(self, name: str, /, many: int | None = None, tau: int = 1, **attributes: Attribute) -> None:
+        _check_name("table", name)
+        if name in ARGUMENTS:
+            raise InvalidParameter(f"table {name!r}", "is named like an argument of perturb", "Rename it.")
+        where = f"table {name!r}"
+        for attribute, meaning in attributes.items():
+            _check_name(f"{where}: attribute", attribute)
+            if attribute in RESERVED:
+                raise InvalidParameter(f"{where}: attribute {attribute!r}", "is a column of reports", "Rename it.")
+            if not isinstance(meaning, Attribute):
+                raise InvalidParameter(
+                    f"{where}: attribute {attribute!r}", "is no attribute", "Use Ordinal, Categorical or Public."
+                )
+        if not any(isinstance(meaning, Private) for meaning in attributes.values()):
+            raise InvalidParameter(where, "collects nothing private", "Add an Ordinal or Categorical attribute.")
+        if many is None and tau != 1:
+            raise InvalidParameter(f"{where}: tau", "is for tables with many rows per user", "Set many, or drop tau.")
+        if many is not None:
+            if isinstance(many, bool) or not isinstance(many, int) or not 1 <= many <= LARGEST_TAU:
+                raise InvalidParameter(f"{where}: many", f"must be 1 to {LARGEST_TAU}", "Name the most rows of a user.")
+            if isinstance(tau, bool) or not isinstance(tau, int) or not 1 <= tau <= many:
+                raise InvalidParameter(f"{where}: tau", "must be 1 to many", "Lower tau, or raise many.")
+            if any(isinstance(meaning, Public) for meaning in attributes.values()):
+                raise InvalidParameter(
+                    where,
+                    "has a public attribute and many rows per user: it would tell dummy rows from real ones",
+                    "Put it into a table with one row per user; a join brings both together.",
+                )
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "attributes", dict(attributes))
+        object.__setattr__(self, "many", many)
+        object.__setattr__(self, "tau", tau)
+
+    def __hash__(self) -> int:
+        return hash((self.name, tuple(self.attributes.items()), self.many, self.tau))
+
+    @property
+    def private(self) -> tuple[str, ...]:
+        """Names of the attributes that are randomised."""
+        return tuple(name for name, meaning in self.attributes.items() if isinstance(meaning, Private))
+
+    @property
+    def public(self) -> tuple[str, ...]:
+        """Names of the attributes that are sent in clear."""
+        return tuple(name for name, meaning in self.attributes.items() if isinstance(meaning, Public))
+
+    @property
+    def domains(self) -> tuple[Private, ...]:
+        """The domains of the private attributes."""
+        return tuple(meaning for meaning in self.attributes.values() if isinstance(meaning, Private))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The canonical form; attributes keep their order, because reports number cells by it."""
+        return {
+            "name": self.name,
+            "many": self.many,
+            "tau": self.tau,
+            "attributes": [{"name": name, **meaning.to_dict()} for name, meaning in self.attributes.items()],
+        }
+
+
+def attribute_from_dict(where: str, entry: Mapping[str, Any]) -> Attribute:
+    """An attribute from its canonical form or from a file."""
+    rest = dict(entry)
+    kind = rest.pop("kind", None)
+    allowed = {"ordinal": {"low", "high", "step"}, "categorical": {"values"}, "public": set[str]()}
+    if kind not in allowed:
+        raise InvalidParameter(f"{where}: kind", "is unknown", 'Use "ordinal", "categorical" or "public".')
+    if unknown := sorted(set(rest) - allowed[kind]):
+        raise InvalidParameter(f"{where}: {unknown[0]}", f"is no field of {kind} attributes", "Remove or rename it.")
+    try:
+        if kind == "ordinal":
+            return Ordinal(**{field: _parsed(value) for field, value in rest.items()})
+        return Categorical(rest["values"]) if kind == "categorical" else Public()
+    except (TypeError, KeyError):
+        raise InvalidParameter(where, "lacks a field", "An ordinal has low and high, a categorical values.") from None
+    except InvalidParameter as error:
+        raise InvalidParameter(f"{where}: {error.name}", error.problem, error.repair) from None
+
+
+def _check_name(what: str, name: str) -> None:
+    if not isinstance(name, str) or not _NAME.match(name):
+        raise InvalidParameter(f"{what} name", "must be letters, digits and _", "Rename it.")
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, datetime):
+        return "time"
+    return "date" if isinstance(value, date) else "number"
+
+
+def _scalar(name: str, value: Any) -> Any:
+    """A number as an int or Decimal (a float as it prints), a date or a time without zone."""
+    if isinstance(value, datetime):
+        if value.tzinfo is not None:
+            raise InvalidParameter(name, "has a time zone", "Convert all times to one zone and drop it.")
+        return value
+    if isinstance(value, date):
+        return value
+    if isinstance(value, bool) or not isinstance(value, (int, float, str, Decimal)):
+        raise InvalidParameter(name, "must be a number, a date or a time", "Use one of these.")
+    if isinstance(value, int):
+        return value
+    try:
+        number = Decimal(repr(value) if isinstance(value, float) else value)
+    except InvalidOperation:
+        raise InvalidParameter(name, "must be a number, a date or a time", "Use one of these.") from None
+    if not number.is_finite():
+        raise InvalidParameter(name, "must be finite", "Use a number.")
+    return int(number) if number == number.to_integral_value() else number.normalize()
+
+
+def _step(step: Any, kind: str) -> Any:
+    if kind == "number":
+        number = _scalar("step", 1 if step is None else step)
+        if _kind(number) != "number" or number <= 0:
+            raise InvalidParameter("step", "must be a positive number", "Use 1, or the resolution of the values.")
+        return number
+    step = _UNITS.get(step, step) if isinstance(step, str) else step
+    if step is None:
+        step = _UNITS["day"]
+    if not isinstance(step, timedelta) or step <= timedelta(0):
+        raise InvalidParameter("step", "must be a span of time", f"Use a timedelta, or one of {', '.join(_UNITS)}.")
+    if kind == "date" and step % _UNITS["day"]:
+        raise InvalidParameter("step", "must be whole days for dates", 'Use "day", or times instead of dates.')
+    return step
+
+
+def _plain(value: Any) -> Any:
+    """How a bound or a step is written in JSON and TOML."""
+    if isinstance(value, timedelta):
+        return f"{int(value.total_seconds())} s" if value.microseconds == 0 else f"{value.total_seconds()} s"
+    if isinstance(value, date):
+        return value.isoformat()
+    return value if isinstance(value, int) else str(value)
+
+
+def _parsed(value: Any) -> Any:
+    """The reverse of `_plain`; dates and times may also be native ones of TOML."""
+    if isinstance(value, str):
+        if value.endswith(" s"):
+            return timedelta(seconds=float(value.removesuffix(" s")))
+        if value in _UNITS:
+            return value
+        for parse in (date.fromisoformat, datetime.fromisoformat) if "-" in value[1:] else ():
+            try:
+                return parse(value)
+            except ValueError:
+                continue
+    return value

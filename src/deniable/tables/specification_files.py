@@ -1,0 +1,52 @@
+"""Specifications in files: TOML for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from deniable.errors import InvalidParameter
+from deniable.tables.collection import Collection
+
+
+def load(path: str | Path) -> Collection:
+    """A collection from a TOML or JSON file."""
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InvalidParameter(f"file {path.name!r}", "cannot be read", error.strerror or "Check the path.") from None
+    try:
+        return Collection.from_dict(tomllib.loads(text) if path.suffix == ".toml" else json.loads(text))
+    except (tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
+        raise InvalidParameter(f"file {path.name!r}", f"is not well-formed: {error}", "Mend that place.") from None
+
+
+def save(collection: Collection, path: str | Path) -> None:
+    """Write a specification as TOML (by the ending .toml) or JSON."""
+    path = Path(path)
+    text = to_toml(collection) if path.suffix == ".toml" else collection.to_json() + "\n"
+    path.write_text(text, encoding="utf-8")
+
+
+def to_toml(collection: Collection) -> str:
+    """A specification as TOML, laid out to be read and edited."""
+    entries = collection.to_dict()
+    lines = [f"{name} = {_toml(entries[name])}" for name in ("deniable", "epsilon", "design", "fanout", "oracle")]
+    if entries["shares"]:
+        lines += ["", "[shares]", *(f"{name} = {_toml(share)}" for name, share in entries["shares"].items())]
+    for table in entries["tables"]:
+        lines += ["", f"[tables.{table['name']}]"]
+        if table["many"] is not None:
+            lines += [f"many = {table['many']}", f"tau = {table['tau']}"]
+        for attribute in table["attributes"]:
+            fields = ", ".join(f"{name} = {_toml(value)}" for name, value in attribute.items() if name != "name")
+            lines.append(f"attributes.{attribute['name']} = {{ {fields} }}")
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: Any) -> str:
+    """Integers, floats, truth values, texts and lists are written alike in JSON and TOML."""
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,197 @@
+"""A design is a set of views: the granularities at which a row may be reported.
+
+A row is described by axes: its attributes, and for some designs values that were rounded to two ends. A view fixes one
+level of every axis's tree; the cells it can tell apart are the combinations of nodes on these levels. A device draws a
+view, finds its row's cell, and randomises that cell among the view's cells. A part of a design is reported once per
+row; most designs have one part.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+from deniable.mechanisms import LocalHashing, RandomizedResponse
+from deniable.mechanisms.hashing import CELL_OFFSET, MASK, mix
+from deniable.trees import Tree
+
+VALUE, ROUNDED, EMBEDDED, WEIGHT, WEIGHT_AND_ROUNDED = "value", "rounded", "embedded", "weight", "weight and rounded"
+FEW_CELLS = 2**32
+"""Up to so many cells are numbered in mixed radix; beyond, numbers are folded into 32 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One thing a view can tell about a row, as a number 0..size−1.
+
+    With v the attribute's place in its domain of m values, up a coin that is heads with probability v/(m − 1), and w a
+    coin that is heads with probability (rows of the user)/many:
+
+    value: v.  rounded: up.  embedded: m + v if up, else m − 1 − v.  weight: w.  weight and rounded: 2w + up.
+    """
+
+    kind: str
+    tree: Tree
+    attribute: int = -1
+    """Place of the attribute among the table's private ones; −1 if there is none."""
+
+    @property
+    def rounds_value(self) -> bool:
+        """Whether it depends on the coin of the attribute."""
+        return self.kind in (ROUNDED, EMBEDDED, WEIGHT_AND_ROUNDED)
+
+    @property
+    def rounds_weight(self) -> bool:
+        """Whether it depends on the coin of the weight."""
+        return self.kind in (WEIGHT, WEIGHT_AND_ROUNDED)
+
+    def coordinate(self, value: Any, up: Any, weight: Any) -> Any:
+        """Where a row (or an array of rows) lies on this axis, given the coins that the axis depends on, else False."""
+        if self.kind == EMBEDDED:
+            return self.tree.size // 2 - 1 - value + (2 * value + 1) * up
+        if self.kind == VALUE:
+            return value
+        return 2 * weight + up if self.kind == WEIGHT_AND_ROUNDED else weight + up + 0
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Views over the same axes: all combinations of the given levels, each equally likely."""
+
+    axes: tuple[Axis, ...]
+    levels: tuple[tuple[int, ...], ...]
+
+    @property
+    def views(self) -> int:
+        """How many combinations there are."""
+        return math.prod(len(choices) for choices in self.levels)
+
+    def choice(self, local: int) -> tuple[int, ...]:
+        """The levels of the `local`-th combination; the last axis changes fastest."""
+        chosen = []
+        for choices in reversed(self.levels):
+            local, place = divmod(local, len(choices))
+            chosen.append(choices[place])
+        return tuple(reversed(chosen))
+
+    def cells(self, levels: tuple[int, ...]) -> int:
+        """How many cells a view has."""
+        return math.prod(axis.tree.cells(level) for axis, level in zip(self.axes, levels, strict=True))
+
+    def number(self, levels: tuple[int, ...], coordinates: tuple[int, ...]) -> int:
+        """The number of a cell: mixed radix, or folded into 32 bits when there are too many cells for that."""
+        nodes = [a.tree.cell(level, c) for a, level, c in zip(self.axes, levels, coordinates, strict=True)]
+        if self.cells(levels) > FEW_CELLS:
+            return fold(nodes)
+        number = 0
+        for axis, level, node in zip(self.axes, levels, nodes, strict=True):
+            number = number * axis.tree.cells(level) + node
+        return number
+
+
+def fold(nodes: list[int]) -> int:
+    """Many node numbers as one of 32 bits; two cells share one with a chance of about 2^-32."""
+    number = 0
+    for node in nodes:
+        number = mix((number + node + CELL_OFFSET) & MASK)
+    return number
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One granularity of a table's reports, and the oracle its cells are randomised by."""
+
+    number: int
+    part: int
+    group: Group
+    levels: tuple[int, ...]
+    probability: Fraction
+    oracle: RandomizedResponse | LocalHashing | None
+    """None for a view of one cell: there is nothing to tell and nothing to hide."""
+
+    @property
+    def cells(self) -> int:
+        """How many cells the view has."""
+        return self.group.cells(self.levels)
+
+    @property
+    def outcomes(self) -> int:
+        """How many different y a report of this view can have."""
+        if self.oracle is None:
+            return 1
+        return self.oracle.g if isinstance(self.oracle, LocalHashing) else self.oracle.k
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """The views of one table, numbered from 0 on: part by part, group by group.
+
+    Each report draws a group of its part, all equally likely, and then a view of the group, all equally likely.
+    """
+
+    parts: tuple[tuple[Group, ...], ...]
+    epsilon: float
+    """What each report may spend."""
+    adaptive: bool = True
+    """Whether small views use randomized response; otherwise every view hashes, as the paper's do."""
+
+    @property
+    def views(self) -> int:
+        """How many views there are in all."""
+        return sum(group.views for part in self.parts for group in part)
+
+    def offset(self, part: int, group: int) -> int:
+        """The number of a group's first view."""
+        earlier = [one for groups in self.parts[:part] for one in groups]
+        return sum(one.views for one in (*earlier, *self.parts[part][:group]))
+
+    @property
+    def response_below(self) -> int:
+        """Views with fewer cells use randomized response: k < 3e^ε + 2, where it has the lower variance [WBLJ17]."""
+        if not self.adaptive:
+            return 0
+        if self.epsilon > math.log(FEW_CELLS):
+            return FEW_CELLS
+        return math.ceil(3 * math.exp(self.epsilon) + 2)
+
+    def oracle(self, cells: int) -> RandomizedResponse | LocalHashing | None:
+        """The randomiser of a view with so many cells."""
+        if cells == 1:
+            return None
+        if cells < self.response_below:
+            return RandomizedResponse(self.epsilon, cells)
+        return LocalHashing(self.epsilon, min(cells, FEW_CELLS))
+
+    def view(self, number: int) -> View:
+        """The view of a number."""
+        rest = number
+        for part, groups in enumerate(self.parts):
+            for group in groups:
+                if rest < group.views:
+                    levels = group.choice(rest)
+                    probability = Fraction(1, len(groups) * group.views)
+                    return View(number, part, group, levels, probability, self.oracle(group.cells(levels)))
+                rest -= group.views
+        raise IndexError(number)
+
+    def __iter__(self) -> Iterator[View]:
+        return (self.view(number) for number in range(self.views))
+
+
+def all_levels(*axes: Axis) -> Group:
+    """A group with every combination of levels."""
+    return Group(axes, tuple(tuple(range(axis.tree.levels)) for axis in axes))
+
+
+def leaves(*axes: Axis) -> Group:
+    """A group with the finest cells only."""
+    return Group(axes, tuple((axis.tree.levels - 1,) for axis in axes))
+
+
+def combinations(*sizes: int) -> Iterator[tuple[int, ...]]:
+    """All coordinates of a small box; for enumerations."""
+    return product(*(range(size) for size in sizes))

@@ -226,7 +226,9 @@ class _Reader:
             }
         )
         for name in self.names:
-            self._attach(f"rows_{name}", frames[name], [key, *collection[name].attributes], f"table {name!r}")
+            table = collection[name]
+            needed = [key, *(table.attributes if table.many is None else table.private)]
+            self._attach(f"rows_{name}", frames[name], needed, f"table {name!r}")
         if everyone is not None:
             self._attach("everyone_given", everyone, [key], "everyone")
         self._everyone(everyone is not None)
@@ -274,13 +276,53 @@ class _Reader:
         else:
             return
         key = _quoted(self._key)
-        union = " UNION ".join(f"SELECT {key} AS uid FROM {name} WHERE {key} IS NOT NULL" for name in sources)  # noqa: S608
-        self._connection.execute(f"CREATE TEMP TABLE everyone AS SELECT DISTINCT uid FROM ({union})")  # noqa: S608
+        public = self._public_of_users(given)
+        columns = "".join(f", {_quoted(column)}" for column in public)
+        values = "".join(f", any_value({_quoted(column)}) AS {_quoted(column)}" for column in public)
+        union = " UNION ALL ".join(
+            f"SELECT {key}{columns} FROM {name} WHERE {key} IS NOT NULL"  # noqa: S608
+            for name in sources
+        )
+        self._connection.execute(
+            f"CREATE TEMP TABLE everyone AS SELECT {key} AS uid{values} FROM ({union}) GROUP BY {key}"  # noqa: S608
+        )
+        for column in public:
+            self._check_constant(column, "everyone_given")
+
+    def _public_of_users(self, given: bool) -> list[str]:
+        """Public columns of tables with many rows. They come with the list of users, one value for each."""
+        public = {
+            column for name in self.names if self._collection[name].many for column in self._collection[name].public
+        }
+        for column in sorted(public):
+            if not given or column not in self._connection.table("everyone_given").columns:
+                raise InvalidData(
+                    f"the public column {column!r} belongs to a table with many rows per user; taken from its rows "
+                    "it would tell users with rows from users without",
+                    f"Pass everyone= with the columns {self._key!r} and {column!r}, one value per user.",
+                )
+        return sorted(public)
+
+    def _check_constant(self, column: str, view: str) -> None:
+        """Refuse a public column that differs from the user's own value."""
+        differing = self._count(
+            f"SELECT count(*) FROM {view} r JOIN everyone e ON e.uid = r.{_quoted(self._key)} "  # noqa: S608
+            f"WHERE r.{_quoted(column)} IS DISTINCT FROM e.{_quoted(column)}"
+        )
+        if differing:
+            raise InvalidData(
+                f"the public column {column!r} varies between the rows of a user, so it would tell dummy rows from real ones",
+                "Make it a private attribute, or give each user one value.",
+            )
 
     def stream(self, name: str, tally: _Tally) -> tuple[Iterator[pa.Table], pa.DataType, dict[str, pa.DataType]]:
         """Batches of whole users, the type of user ids, and those of public columns."""
         table, key = self._collection[name], _quoted(self._key)
-        columns = ", ".join(f"r.{_quoted(column)}" for column in table.attributes)
+        holder = {
+            **dict.fromkeys(table.private, "r"),
+            **dict.fromkeys(table.public, "r" if table.many is None else "e"),
+        }
+        columns = ", ".join(f"{holder[column]}.{_quoted(column)}" for column in table.attributes)
         nobody = self._count(f"SELECT count(*) FROM rows_{name} WHERE {key} IS NULL")  # noqa: S608
         tally.reject(NO_USER, nobody)
         if table.many is None:
@@ -291,6 +333,9 @@ class _Reader:
                 f"AND r.{key} NOT IN (SELECT uid FROM everyone)"
             )
             tally.reject(UNKNOWN_USER, strangers)
+            for column in table.public:
+                if column in self._connection.table(f"rows_{name}").columns:
+                    self._check_constant(column, f"rows_{name}")
             query = (
                 f"SELECT e.uid AS uid, r.{_quoted(PRESENT)}, {columns} FROM everyone e LEFT JOIN "  # noqa: S608
                 f"(SELECT *, true AS {_quoted(PRESENT)} FROM rows_{name}) r ON e.uid = r.{key} ORDER BY uid"

@@ -180,7 +180,11 @@ class Categorical:
 
 @dataclass(frozen=True, slots=True)
 class Public:
-    """An attribute that everybody may know: it is sent in clear, to filter and to group by."""
+    """An attribute that everybody may know: it is sent in clear, to filter and to group by.
+
+    In a table with many rows per user it belongs to the user, not to the row: a value that came with the rows would
+    tell dummy rows from real ones.
+    """
 
     def to_dict(self) -> dict[str, Any]:
         """The canonical form."""
@@ -228,12 +232,6 @@ class Table:
                 raise InvalidParameter(f"{where}: many", f"must be 1 to {LARGEST_TAU}", "Name the most rows of a user.")
             if isinstance(tau, bool) or not isinstance(tau, int) or not 1 <= tau <= many:
                 raise InvalidParameter(f"{where}: tau", "must be 1 to many", "Lower tau, or raise many.")
-            if any(isinstance(meaning, Public) for meaning in attributes.values()):
-                raise InvalidParameter(
-                    where,
-                    "has a public attribute and many rows per user: it would tell dummy rows from real ones",
-                    "Put it into a table with one row per user; a join brings both together.",
-                )
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "attributes", dict(attributes))
         object.__setattr__(self, "many", many)

@@ -1,0 +1,152 @@
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import deniable as dn
+from deniable.errors import BadInput, InvalidParameter
+
+USERS = dn.Table("users", age=dn.Ordinal(1, 95), marital=dn.Categorical("married", "single"), city=dn.Public())
+ORDERS = dn.Table("orders", many=10, tau=2, amount=dn.Ordinal(0, "5.00", "0.01"), gift=dn.Categorical(True, False))
+
+
+def shop(**settings):
+    return dn.Collection(USERS, ORDERS, **{"epsilon": 2.0, **settings})
+
+
+def test_a_specification_survives_toml_and_json(tmp_path):
+    for settings in ({}, {"design": "ahio", "fanout": 4, "oracle": "olh"}, {"shares": {"users": 1, "orders": 3}}):
+        collection = shop(**settings)
+        for name in ("shop.toml", "shop.json"):
+            collection.save(tmp_path / name)
+            again = dn.Collection.load(tmp_path / name)
+            assert again == collection
+            assert again.sha256 == collection.sha256
+            assert hash(again) == hash(collection)
+    infinite = shop(epsilon=math.inf)
+    infinite.save(tmp_path / "infinite.toml")
+    assert dn.Collection.load(tmp_path / "infinite.toml") == infinite
+
+
+def test_dates_and_times_survive_too(tmp_path):
+    from datetime import date, datetime, timedelta
+
+    table = dn.Table(
+        "visits",
+        day=dn.Ordinal(date(2020, 1, 1), date(2020, 3, 1)),
+        hour=dn.Ordinal(datetime(2020, 1, 1), datetime(2020, 1, 2), "hour"),
+        tick=dn.Ordinal(datetime(2020, 1, 1), datetime(2020, 1, 1, 0, 0, 1), timedelta(milliseconds=125)),
+    )
+    collection = dn.Collection(table, epsilon=1.0)
+    for name in ("visits.toml", "visits.json"):
+        collection.save(tmp_path / name)
+        assert dn.Collection.load(tmp_path / name) == collection
+
+
+def test_the_identity_is_stable_and_sees_every_change():
+    assert shop().sha256 == "ef4d6f07d780dcc5b46f37d06a0c87ac5f479e9e0d20d8bceda87ef206a50d02"
+    identities = {
+        collection.sha256
+        for collection in (
+            shop(),
+            shop(epsilon=2.1),
+            shop(design="sc"),
+            shop(fanout=4),
+            shop(oracle="olh"),
+            shop(shares={"users": 1, "orders": 1}),
+            dn.Collection(ORDERS, USERS, epsilon=2.0),
+            dn.Collection(USERS, epsilon=2.0),
+        )
+    }
+    assert len(identities) == 8
+
+
+@given(
+    st.floats(0.01, 50),
+    st.integers(1, 7),
+    st.sampled_from(["hio", "sc", "ahio"]),
+    st.one_of(st.none(), st.tuples(st.floats(0.01, 10), st.floats(0.01, 10))),
+)
+def test_all_reports_together_never_spend_more_than_epsilon(epsilon, tau, design, shares):
+    orders = dn.Table("orders", many=10, tau=tau, amount=dn.Ordinal(0, 9))
+    named = None if shares is None else dict(zip(("users", "orders"), shares, strict=True))
+    collection = dn.Collection(USERS, orders, epsilon=epsilon, design=design, shares=named)
+    spent = sum(
+        collection.reports_per_user(table.name) * Fraction(collection.epsilon_per_report(table.name))
+        for table in collection.tables
+    )
+    assert spent <= Fraction(epsilon)
+    assert float(spent) == pytest.approx(epsilon, rel=1e-12)
+
+
+def test_shares_divide_epsilon():
+    collection = shop(shares={"users": 1, "orders": 3})
+    assert collection.epsilon_per_report("users") == pytest.approx(0.5)
+    assert collection.epsilon_per_report("orders") == pytest.approx(0.75)
+    assert collection.reports_per_user("orders") == 2
+
+
+def wide(count):
+    return dn.Table("wide", **{f"a{i}": dn.Ordinal(0, 999) for i in range(count)})
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: dn.Collection(epsilon=1.0), "tables must be one Table or more"),
+        (lambda: dn.Collection("users", epsilon=1.0), "tables must be one Table or more"),
+        (lambda: shop(epsilon=0), "epsilon must be a positive number"),
+        (lambda: dn.Collection(USERS, USERS, epsilon=1.0), "table 'users' is named twice"),
+        (lambda: shop(design="best"), "design is unknown"),
+        (lambda: shop(fanout=1), "fanout must be an integer from 2"),
+        (lambda: shop(oracle="rappor"), "oracle is unknown"),
+        (lambda: shop(shares={"users": 1}), "shares must name every table once"),
+        (lambda: shop(shares={"users": 1, "orders": 0}), "shares of 'orders' must be a positive number"),
+        (lambda: dn.Collection(wide(13), epsilon=1.0), "more than 32 bits can number"),
+        (lambda: shop()["visits"], "table 'visits' is not in this collection"),
+        (lambda: dn.Collection.from_dict({"tables": []}), "epsilon is missing"),
+        (lambda: dn.Collection.from_dict({"epsilon": 1}), "tables are missing"),
+        (
+            lambda: dn.Collection.from_dict({"epsilon": 1, "tables": [], "budget": 2}),
+            "budget is no field of a collection",
+        ),
+        (lambda: dn.Collection.from_dict({"deniable": 9, "epsilon": 1, "tables": []}), "version of the format"),
+    ],
+)
+def test_every_mistake_names_the_field(make, message):
+    with pytest.raises(InvalidParameter) as caught:
+        make()
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('epsilon = 1\n[tables.t]\nattributes.a = { kind = "ordinal", low = 1 }', "attribute 'a' lacks a field"),
+        (
+            'epsilon = 1\n[tables.t]\nattributes.a = { kind = "ordinal", low = 5, high = 1 }',
+            "attribute 'a': low is above high",
+        ),
+        ('epsilon = 1\n[tables.t]\nattributes.a = { kind = "number" }', "attribute 'a': kind is unknown"),
+        (
+            'epsilon = 1\n[tables.t]\nattributes.a = { kind = "public", low = 1 }',
+            "attribute 'a': low is no field of public",
+        ),
+        ('epsilon = 1\n[tables.t]\nrows = 1\nattributes.a = { kind = "public" }', "rows is no field of a table"),
+        ("epsilon = 1\n[tables.t]\n", "table 't' has no attributes"),
+        ("epsilon = ", "is not well-formed"),
+    ],
+)
+def test_mistakes_in_files_name_the_place(tmp_path, text, message):
+    path = tmp_path / "bad.toml"
+    path.write_text(text)
+    with pytest.raises(InvalidParameter) as caught:
+        dn.Collection.load(path)
+    assert message in str(caught.value)
+
+
+def test_a_missing_file_is_bad_input(tmp_path):
+    with pytest.raises(BadInput, match="cannot be read"):
+        dn.Collection.load(tmp_path / "none.toml")

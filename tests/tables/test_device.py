@@ -1,0 +1,174 @@
+"""The client on a device: constant bytes, a memory, known answers, and nothing installed."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import deniable as dn
+from deniable.client import Client, Report
+from deniable.errors import Failure, InvalidData, InvalidParameter
+from deniable.randomness import SeededSource
+from deniable.tables.report import SIZE
+
+USERS = dn.Table("users", age=dn.Ordinal(1, 95), marital=dn.Categorical("married", "single"), city=dn.Public())
+ORDERS = dn.Table("orders", many=10, tau=3, amount=dn.Ordinal(0, 500), kind=dn.Categorical("a", "b", "c"))
+SHOP = dn.Collection(USERS, ORDERS, epsilon=2.0, design="ahio")
+VECTORS = Path(__file__).parents[1] / "golden" / "reports.json"
+ROW = {"age": 31, "marital": "single"}
+
+
+def test_one_report_and_several():
+    client = SHOP.client()
+    report = client.report("users", {**ROW, "city": "Rome"})
+    assert report.view < SHOP.views("users")
+    assert [one.slot for one in client.reports("orders", [{"amount": 7, "kind": "b"}])] == [0, 1, 2]
+    assert len(client.reports("orders", [])) == 3
+    with pytest.raises(InvalidParameter, match="several reports"):
+        client.report("orders", {"amount": 7, "kind": "b"})
+
+
+def test_asked_twice_it_sends_the_same_bytes_whatever_the_data_are_now(tmp_path):
+    for memory in (None, {}, tmp_path / "memory.json", str(tmp_path / "other.json")):
+        client = SHOP.client(memory)
+        first = client.reports("orders", [{"amount": 7, "kind": "b"}])
+        assert all(client.reports("orders", rows) == first for rows in ([], [{"amount": 9, "kind": "a"}] * 20))
+        if memory is not None:
+            assert SHOP.client(memory).reports("orders", []) == first  # another day, another process
+        other = dn.Collection(USERS, ORDERS, epsilon=2.5)
+        assert len(other.client(memory).reports("orders", [])) == 3
+    assert "amount" not in (tmp_path / "memory.json").read_text()
+
+
+def test_a_damaged_memory_stops_everything(tmp_path):
+    path = tmp_path / "memory.json"
+    path.write_text("{half")
+    with pytest.raises(Failure, match="damaged"):
+        SHOP.client(path).report("users", ROW)
+    path.write_text("[]")
+    with pytest.raises(Failure, match="spend ε a second time"):
+        SHOP.client(path).report("users", ROW)
+    memory = SHOP.client(tmp_path / "new.json")._memory
+    memory["a"] = "b"
+    assert (list(memory), len(memory)) == (["a"], 1)
+    with pytest.raises(Failure, match="forgets nothing"):
+        del memory["a"]
+
+
+@pytest.mark.parametrize(
+    ("table", "rows", "message"),
+    [
+        ("users", [{"age": 31}], "lacks a private attribute"),
+        ("users", [{**ROW, "income": 987_654}], "unknown attribute"),
+        ("users", [{**ROW, "age": 987_654}], "outside the domain"),
+        ("users", [{**ROW, "age": "987654"}], "of the wrong type"),
+        ("users", [], "exactly one row"),
+        ("users", [ROW, ROW], "exactly one row"),
+        ("users", ["987654"], "lacks a private attribute"),
+        ("orders", [{"amount": 5.5, "kind": "a"}], "not on the grid"),
+    ],
+)
+def test_bad_rows_are_refused_before_anything_is_sent(table, rows, message):
+    memory = {}
+    with pytest.raises(InvalidData, match=message) as caught:
+        SHOP.client(memory).reports(table, rows)
+    assert "987" not in str(caught.value)
+    assert memory == {}
+
+
+def test_bytes_and_json_have_one_size_and_are_read_back():
+    client_sizes, json_sizes = set(), set()
+    for amount in range(0, 501, 50):
+        for report in SHOP.client().reports("orders", [{"amount": amount, "kind": "a"}] * (amount // 50)):
+            client_sizes.add(len(report.to_bytes()))
+            json_sizes.add(len(report.to_json("u1", "orders")))
+            assert Report.from_bytes(report.to_bytes()) == report
+            assert Report.from_json(report.to_json(17, "orders")) == (17, "orders", report)
+    assert client_sizes == {SIZE} == {16}
+    assert len(json_sizes) == 1
+
+
+def test_malformed_reports_are_refused():
+    for data, message in ((b"short", "16 bytes"), (bytes([9]) + bytes(15), "version 9")):
+        with pytest.raises(InvalidData, match=message):
+            Report.from_bytes(data)
+    for text in ("", "[]", '{"uid": 1}', '{"uid": 1, "table": "t", "report": "zz"}'):
+        with pytest.raises(InvalidData, match="JSON"):
+            Report.from_json(text)
+
+
+def test_a_client_shows_no_data():
+    client = SHOP.client()
+    client.report("users", ROW)
+    assert repr(client) == f"Client(collection {SHOP.sha256[:8]})"
+
+
+def made_vectors():
+    """Reports under known draws: for clients in other languages, which must get the same from the same draws."""
+    vectors = []
+    for design in ("hio", "ahio", "ehio", "sr-hio", "sc", "mg", "amg"):
+        collection = dn.Collection(USERS, ORDERS, epsilon=2.0, design=design)
+        for table, rows in (
+            ("users", [ROW]),
+            ("orders", []),
+            ("orders", [{"amount": 7, "kind": "b"}, {"amount": 500, "kind": "c"}]),
+        ):
+            source, draws = SeededSource(len(vectors)), []
+
+            def randbelow(bound, source=source, draws=draws):
+                draws.append([str(bound), str(source.randbelow(bound))])
+                return int(draws[-1][1])
+
+            sent = Client(collection, randbelow=randbelow).reports(table, rows)
+            vectors.append(
+                {
+                    "specification": collection.to_dict(),
+                    "sha256": collection.sha256,
+                    "table": table,
+                    "rows": rows,
+                    "draws": draws,
+                    "reports": [report.to_bytes().hex() for report in sent],
+                }
+            )
+    return vectors
+
+
+def test_the_committed_test_vectors_are_what_the_client_sends():
+    assert json.loads(VECTORS.read_text()) == made_vectors()
+
+
+SCRIPT = """
+import sys
+sys.path.insert(0, {source!r})
+from deniable.client import Client, Collection
+collection = Collection.load({specification!r})
+client = Client(collection, {memory!r})
+for report in [client.report("users", {row!r}), *client.reports("orders", [])]:
+    print(report.to_json("u1", "users"))
+for package in ("numpy", "pyarrow", "duckdb", "cryptography"):
+    assert package not in sys.modules
+    try:
+        __import__(package)
+    except ImportError:
+        continue
+    sys.exit("the interpreter is not bare")
+"""
+
+
+def test_it_runs_in_a_bare_interpreter(tmp_path):
+    SHOP.save(tmp_path / "shop.toml")
+    script = SCRIPT.format(
+        source=str(Path(dn.__file__).parents[1]),
+        specification=str(tmp_path / "shop.toml"),
+        memory=str(tmp_path / "memory.json"),
+        row=ROW,
+    )
+    runs = [
+        subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=False)
+        for _ in range(2)
+    ]
+    assert [run.stderr for run in runs] == ["", ""]
+    assert runs[0].stdout == runs[1].stdout
+    assert len(runs[0].stdout.splitlines()) == 4

@@ -4,9 +4,17 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from deniable.audit import CASES, CONFIDENCE, Case, _lower_epsilon, audit, worst_ratio
+from deniable.audit import CASES, CONFIDENCE, Case, _lower_epsilon, audit, percentile_case, worst_ratio
 from deniable.errors import InvalidParameter
-from deniable.mechanisms import DiscreteLaplace, RandomizedResponse
+from deniable.mechanisms import (
+    CauchyNoise,
+    DiscreteLaplace,
+    GaussianNoise,
+    LaplaceNoise,
+    PAKThreshold,
+    RandomizedResponse,
+    SmoothPercentile,
+)
 from deniable.randomness import SeededSource
 
 
@@ -40,6 +48,39 @@ def test_honest_mechanisms_hold(name, epsilon):
     assert finding.bound <= case.exact + 1e-9 <= epsilon + 2e-9
     if not slow:
         assert finding.bound > 0.8 * epsilon  # the attack is a good one
+
+
+class Quieter:
+    """A percentile mechanism with a fraction of the noise it should have."""
+
+    def __init__(self, mechanism, factor):
+        self._mechanism, self._factor = mechanism, factor
+
+    def __getattr__(self, name):
+        return getattr(self._mechanism, name)
+
+    def scale(self, values):
+        return self._mechanism.scale(values) / self._factor
+
+    def perturb(self, values, source, simulation):
+        return self.centre(values) + self.noise.draw(self.scale(values), source.randbelow)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        SmoothPercentile(1.0, 1000, 0.5, delta=1e-3, noise=LaplaceNoise(), cap=False),
+        SmoothPercentile(1.0, 1000, 0.5, delta=1e-3, noise=GaussianNoise(), cap=False),
+        SmoothPercentile(1.0, 1000, 0.5, delta=0.0, noise=CauchyNoise(), cap=False),
+        PAKThreshold(1.0, 1000, 0.5, delta=1e-3, cap=False),
+    ],
+    ids=["laplace", "gaussian", "cauchy", "pak"],
+)
+def test_percentiles_with_too_little_noise_are_caught(mechanism):
+    # The published constants leave a large reserve, so it takes a thirtieth of the noise to be sure.
+    case = percentile_case("quiet", Quieter(mechanism, 30))
+    assert case.exact > 3
+    assert audit(case, 4_000, SeededSource(65)).broken
 
 
 @pytest.mark.parametrize("case", [broken_response(1.0, 1.2), careless_laplace(1.0)], ids=["epsilon", "sensitivity"])

@@ -95,7 +95,7 @@ def test_the_tail_of_a_geometric_variable_goes_on():
     assert exact.geometric(scale, scripted(*draws)) == 2 << bits
 
 
-@pytest.mark.parametrize("epsilon", [0, -1, math.nan, True, "1", None, 701.0])
+@pytest.mark.parametrize("epsilon", [0, -1, math.nan, True, "1", None, 701.0, 10**400, 1e-20])
 def test_an_impossible_epsilon_is_refused(epsilon):
     with pytest.raises(InvalidParameter, match="epsilon"):
         exact.check_epsilon(epsilon)

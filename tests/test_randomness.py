@@ -54,10 +54,20 @@ def test_the_same_address_gives_the_same_bits_and_draws_move_on(make):
 
 def test_names_never_share_bits():
     source = SeededSource(7)
-    names = [(), ("a",), ("b",), ("a", "b"), ("ab",), (1,), ("1",), ("a", 1), ("a1",), ("str:1:a",)]
-    first_words = {int(source.stream(*name).words(1)[0]) for name in names}
-    assert len(first_words) == len(names)
+    names = [("a",), ("b",), ("a", "b"), ("ab",), (1,), ("1",), ("a", 1), ("a1",), ("str:1:a",)]
+    first_words = {int(source.stream(*name).words(1)[0]) for name in names} | {int(source.at(0).words(1)[0])}
+    assert len(first_words) == len(names) + 1
     assert source.counter == 0
+
+
+def test_a_stream_needs_a_name_of_texts_and_integers():
+    source = SeededSource(7)
+    with pytest.raises(InvalidParameter, match="would repeat"):
+        source.stream()
+    for part in (None, b"bytes", 1.5, ("a",)):
+        with pytest.raises(InvalidParameter, match="texts and integers"):
+            source.stream(part)
+    assert source.stream(np.int64(3)).words(1) == source.stream(3).words(1)
 
 
 def test_seeds_and_keys_matter():
@@ -79,6 +89,8 @@ def test_a_seeded_source_needs_the_word_simulation():
     assert release_source(SeededSource(1), simulation=True).simulation
     assert isinstance(release_source(None, simulation=False), SecureSource)
     assert isinstance(release_source(None, simulation=True), SecureSource)
+    with pytest.raises(InvalidParameter, match="source"):
+        release_source(np.random.default_rng(), simulation=True)
 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
@@ -199,6 +211,39 @@ def laplace_law(scale, reach):
     r = math.exp(-1 / scale)
     ends = r**reach / (1 + r)
     return [ends, *((1 - r) / (1 + r) * r ** abs(k) for k in range(-reach + 1, reach)), ends]
+
+
+def test_coins_of_several_chances():
+    chances = [Fraction(0), Fraction(1, 3), Fraction(9, 10), Fraction(1)]
+    which = np.repeat(np.arange(4), 100_000)
+    outcomes = SeededSource(20).bernoulli_each(chances, which).reshape(4, -1).astype(int)
+    for row, chance in zip(outcomes, chances, strict=True):
+        assert agrees(row, [1 - chance, chance])
+    assert not agrees(outcomes[1], [0.65, 0.35])
+    third = RationalChance(Fraction(1, 3))
+    first, second = word(third, 0), word(third, 1)
+    ties = Scripted([first, 0, first, second - 1, second + 1])
+    assert ties.bernoulli_each([third, Fraction(1)], np.array([0, 1, 0])).tolist() == [True, True, False]
+
+
+def test_coins_of_ratios():
+    numerators = np.repeat([0, 1, 5, 7], 100_000)
+    outcomes = SeededSource(21).ratio_coins(numerators, 7).reshape(4, -1).astype(int)
+    for row, chance in zip(outcomes, (0, 1 / 7, 5 / 7, 1), strict=True):
+        assert agrees(row, [1 - chance, chance])
+    threshold = 5 * 2**64 // 7
+    assert Scripted([threshold - 1, threshold]).ratio_coins(np.array([5, 5]), 7).tolist() == [True, False]
+
+
+def test_integers_below_bounds_of_their_own():
+    bounds = np.repeat([1, 2, 7, 3 * 2**61], 100_000)
+    outcomes = SeededSource(22).below_each(bounds).reshape(4, -1)
+    assert not outcomes[0].any()
+    assert agrees(outcomes[1], [0.5, 0.5])
+    assert agrees(outcomes[2], [1 / 7] * 7)
+    assert agrees(outcomes[3] // 2**61, [1 / 3] * 3)
+    surplus = 2**64 % (3 * 2**61)
+    assert Scripted([0, surplus - 1, surplus + 2]).below_each(np.array([1, 3 * 2**61])).tolist() == [0, surplus + 2]
 
 
 @pytest.mark.parametrize("scale", [0.01, 0.3, 1.0, Fraction(22, 7), 7.5, 60.0])

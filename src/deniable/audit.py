@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,7 @@ from deniable.randomness import Integers, Source
 
 CONFIDENCE = 0.99
 _BATCH = 1 << 16
+_SIDE = 24
 
 Law = Sequence[Fraction | float]
 
@@ -170,6 +172,12 @@ def _in_windows(window: SlidingWindow, reports: Integers) -> Integers:
     return (reports < window.width) + 2 * (reports >= window.inputs - 1)
 
 
+def _window_ratio(window: SlidingWindow) -> float:
+    """The worst ratio of a window's law: an output inside one window and outside another. The grid may be huge."""
+    inside, outside = window.weights
+    return math.log(inside / outside)
+
+
 def _piecewise(epsilon: float) -> Case:
     mechanism = Piecewise(epsilon)
 
@@ -177,7 +185,7 @@ def _piecewise(epsilon: float) -> Case:
         reports = mechanism.perturb(np.full(runs, 2.0 * world - 1), source=source, simulation=True)
         return _in_windows(mechanism.window, reports)
 
-    return Case("piecewise", epsilon, worst_ratio([(mechanism.law(-1), mechanism.law(1))]), 4, draw)
+    return Case("piecewise", epsilon, _window_ratio(mechanism.window), 4, draw)
 
 
 def _hybrid(epsilon: float) -> Case:
@@ -187,7 +195,10 @@ def _hybrid(epsilon: float) -> Case:
         reports = mechanism.perturb(np.full(runs, 2.0 * world - 1), source=source, simulation=True)
         return np.where(reports < 2, reports, 2 + _in_windows(mechanism.piecewise.window, reports - 2))
 
-    return Case("hybrid", epsilon, worst_ratio([(mechanism.law(-1), mechanism.law(1))]), 6, draw)
+    exact = worst_ratio([(mechanism.rounding.law(-1), mechanism.rounding.law(1))])
+    if mechanism.alpha:
+        exact = max(exact, _window_ratio(mechanism.piecewise.window))
+    return Case("hybrid", epsilon, exact, 6, draw)
 
 
 def _square_wave(epsilon: float) -> Case:
@@ -197,7 +208,7 @@ def _square_wave(epsilon: float) -> Case:
         reports = mechanism.perturb(np.full(runs, float(world)), source=source, simulation=True)
         return _in_windows(mechanism.window, reports)
 
-    return Case("square-wave", epsilon, worst_ratio([(mechanism.law(0), mechanism.law(1))]), 4, draw)
+    return Case("square-wave", epsilon, _window_ratio(mechanism.window), 4, draw)
 
 
 def _discrete_laplace(epsilon: float) -> Case:
@@ -219,15 +230,27 @@ def _selection(name: str, mechanism: NoisyMax | PermuteAndFlip) -> Case:
     return Case(name, mechanism.epsilon, worst_ratio([(mechanism.law(worlds[0]), mechanism.law(worlds[1]))]), 2, draw)
 
 
-def _percentile(name: str, mechanism: SmoothPercentile | PAKThreshold) -> Case:
-    # The median jumps from one end of the domain to the other: the largest move that the noise has to hide.
+def percentile_case(name: str, mechanism: SmoothPercentile | PAKThreshold) -> Case:
+    """The median jumps from one end of the domain to the other: the largest move that the noise has to hide.
+
+    Outcomes are bins of a quarter of the noise's scale, on both sides of the first centre; the result is not capped.
+    """
     worlds = ([0, 0, mechanism.bound], [0, mechanism.bound, mechanism.bound])
+    first = mechanism.centre(worlds[0])
+    width = math.ceil(mechanism.scale(worlds[0]) / 4)
+    edges = [first + width * place for place in range(-_SIDE + 1, _SIDE)]
 
     def draw(world: int, runs: int, source: Source) -> Integers:
-        return np.array([mechanism.perturb(worlds[world], source=source, simulation=True) for _ in range(runs)])
+        drawn = [mechanism.perturb(worlds[world], source=source, simulation=True) for _ in range(runs)]
+        return np.searchsorted(edges, drawn, side="right")
 
-    exact = worst_ratio([(mechanism.law(worlds[0]), mechanism.law(worlds[1]))], mechanism.delta)
-    return Case(name, mechanism.epsilon, exact, mechanism.bound + 1, draw, mechanism.delta, most_trials=20_000)
+    def law(world: int) -> list[float]:
+        centre, scale = mechanism.centre(worlds[world]), mechanism.scale(worlds[world])
+        tails = [1.0, *(mechanism.noise.tail(edge - centre, scale) for edge in edges), 0.0]
+        return [max(above - below, 0.0) for above, below in pairwise(tails)]
+
+    exact = worst_ratio([(law(0), law(1))], mechanism.delta)
+    return Case(name, mechanism.epsilon, exact, len(edges) + 1, draw, mechanism.delta, most_trials=20_000)
 
 
 CASES: dict[str, Callable[[float], Case]] = {
@@ -239,17 +262,22 @@ CASES: dict[str, Callable[[float], Case]] = {
     "hybrid": _hybrid,
     "square-wave": _square_wave,
     "discrete-laplace": _discrete_laplace,
-    "noisy-max": lambda epsilon: _selection("noisy-max", NoisyMax(epsilon)),
-    "permute-and-flip": lambda epsilon: _selection("permute-and-flip", PermuteAndFlip(epsilon)),
-    "smooth-laplace": lambda epsilon: _percentile(
-        "smooth-laplace", SmoothPercentile(epsilon, bound=20, percentile=0.5, delta=1e-3, noise=LaplaceNoise())
+    "noisy-max": lambda epsilon: _selection("noisy-max", NoisyMax(epsilon, monotone=True)),
+    "permute-and-flip": lambda epsilon: _selection("permute-and-flip", PermuteAndFlip(epsilon, monotone=True)),
+    "smooth-laplace": lambda epsilon: percentile_case(
+        "smooth-laplace",
+        SmoothPercentile(epsilon, bound=1000, percentile=0.5, cap=False, delta=1e-3, noise=LaplaceNoise()),
     ),
-    "smooth-gaussian": lambda epsilon: _percentile(
-        "smooth-gaussian", SmoothPercentile(epsilon, bound=20, percentile=0.5, delta=1e-3, noise=GaussianNoise())
+    "smooth-gaussian": lambda epsilon: percentile_case(
+        "smooth-gaussian",
+        SmoothPercentile(epsilon, bound=1000, percentile=0.5, cap=False, delta=1e-3, noise=GaussianNoise()),
     ),
-    "smooth-cauchy": lambda epsilon: _percentile(
-        "smooth-cauchy", SmoothPercentile(epsilon, bound=20, percentile=0.5, delta=0.0, noise=CauchyNoise())
+    "smooth-cauchy": lambda epsilon: percentile_case(
+        "smooth-cauchy",
+        SmoothPercentile(epsilon, bound=1000, percentile=0.5, cap=False, delta=0.0, noise=CauchyNoise()),
     ),
-    "pak": lambda epsilon: _percentile("pak", PAKThreshold(epsilon, bound=20, percentile=0.5, delta=1e-3)),
+    "pak": lambda epsilon: percentile_case(
+        "pak", PAKThreshold(epsilon, bound=1000, percentile=0.5, delta=1e-3, cap=False)
+    ),
 }
 """Every mechanism by its name on the command line."""

@@ -69,7 +69,7 @@ class MissingExtra(Failure):
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(
             f"this needs the package {package!r}, which is not installed. Nothing was done. "
-            f"Run: pip install 'deniable[{extra}]'"
+            f"In a checkout, run: .venv/bin/pip install '.[{extra}]'"
         )
 
 

@@ -15,22 +15,24 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Protocol
 
-from deniable.errors import InvalidParameter
+from deniable.errors import InvalidParameter, SimulationOnly
 
 WORD_BITS = 64
 RandBelow = Callable[[int], int]
 """A source of one uniform integer in {0, …, bound − 1}: `secrets.randbelow`, unless a test says otherwise."""
 
-LARGEST_EPSILON = 700.0
+SMALLEST_EPSILON, LARGEST_EPSILON = 1e-9, 700.0
 SMALLEST_SCALE, LARGEST_SCALE = Fraction(1, 100), Fraction(10**12)
 
 
 def check_epsilon(epsilon: float) -> None:
     """Refuse an ε that is not a positive number; infinity is allowed and means no noise."""
-    if isinstance(epsilon, bool) or not isinstance(epsilon, (int, float)) or math.isnan(epsilon) or epsilon <= 0:
+    if isinstance(epsilon, bool) or not isinstance(epsilon, (int, float)) or not epsilon > 0:
         raise InvalidParameter("epsilon", "must be a positive number", "Use 0.1 to 10, or math.inf for no noise.")
     if LARGEST_EPSILON < epsilon < math.inf:
         raise InvalidParameter("epsilon", f"above {LARGEST_EPSILON:g} protects nobody", "Use math.inf for no noise.")
+    if epsilon < SMALLEST_EPSILON:
+        raise InvalidParameter("epsilon", f"below {SMALLEST_EPSILON:g} lets nothing through", "Use 0.01 to 10.")
 
 
 def checked_scale(scale: Fraction | float) -> Fraction:
@@ -150,8 +152,22 @@ def coin(chance: Chance, randbelow: RandBelow, *, equal_words: int = 0) -> bool:
 
 
 def fraction_coin(value: Fraction, randbelow: RandBelow) -> bool:
-    """One exact Bernoulli draw of a rational probability."""
-    return randbelow(value.denominator) < value.numerator
+    """One exact Bernoulli draw of a rational probability, by 64 uniform digits at a time.
+
+    The number of draws does not depend on the probability, which may be somebody's secret.
+    """
+    numerator, denominator = value.numerator, value.denominator
+    while True:
+        threshold, numerator = divmod(numerator << WORD_BITS, denominator)
+        drawn = randbelow(2**WORD_BITS)
+        if drawn != threshold:
+            return drawn < threshold
+
+
+def check_randbelow(randbelow: RandBelow) -> None:
+    """Refuse the draws of a seeded source on a release path; `SeededSource.simulated_randbelow` says what it is."""
+    if getattr(getattr(randbelow, "__self__", None), "simulation", False):
+        raise SimulationOnly
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ Every draw below follows its law exactly: integers only, no float decides anythi
 from __future__ import annotations
 
 import hashlib
+import operator
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -20,7 +21,17 @@ from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algori
 from numpy.typing import NDArray
 
 from deniable.errors import InvalidParameter, RandomnessFault, SimulationOnly
-from deniable.exact import WORD_BITS, Chance, GeometricDigits, RationalChance, checked_scale, coin, nonzero_chance, word
+from deniable.exact import (
+    WORD_BITS,
+    Chance,
+    GeometricDigits,
+    RandBelow,
+    RationalChance,
+    checked_scale,
+    coin,
+    nonzero_chance,
+    word,
+)
 
 Name = str | int
 Words = NDArray[np.uint64]
@@ -58,8 +69,13 @@ class Source:
         return self._counter
 
     def stream(self, *name: Name) -> Self:
-        """The keystream called `name` (below this one's own name), from its beginning."""
-        return self._sibling((*self._name, *name), 0)
+        """The keystream called `name` (below this one's own name), from its beginning.
+
+        Asked twice for one name it gives the same bits twice: name a stream for what it is drawn for, once.
+        """
+        if not name:
+            raise InvalidParameter("name", "is missing: the stream would repeat this one's bits", "Give a name.")
+        return self._sibling((*self._name, *map(_checked_part, name)), 0)
 
     def at(self, counter: int) -> Self:
         """This keystream, read from block `counter` on."""
@@ -126,9 +142,10 @@ class Source:
         """Uniform 32-bit integers, such as hash seeds."""
         return self.words(-(-size // 2)).view(np.uint32)[:size]
 
-    def bernoulli(self, chance: Chance | Fraction, size: int) -> Coins:
+    def bernoulli(self, chance: Chance | Fraction | float, size: int) -> Coins:
         """Independent coins that are true with exactly the given probability."""
-        if isinstance(chance, Fraction):
+        if isinstance(chance, (Fraction, float, int)):
+            chance = Fraction(chance)
             if not 0 <= chance <= 1:
                 raise InvalidParameter("chance", "must lie between 0 and 1", "Use a probability.")
             chance = RationalChance(chance)
@@ -146,13 +163,13 @@ class Source:
         """Independent coins; coin i is true with exactly the probability chances[which[i]]."""
         exact = [RationalChance(chance) if isinstance(chance, Fraction) else chance for chance in chances]
         firsts = [word(chance, 0) for chance in exact]
-        certain = np.array([first == 2**WORD_BITS for first in firsts])
+        certain = np.array([first == 2**WORD_BITS for first in firsts])[which]
         thresholds = np.array([first % 2**WORD_BITS for first in firsts], dtype=np.uint64)[which]
         words = self.words(which.size)
         hits: Coins = words < thresholds
-        for tie in np.flatnonzero(words == thresholds):
+        for tie in np.flatnonzero((words == thresholds) & ~certain):
             hits[tie] = coin(exact[which[tie]], self.randbelow, equal_words=1)
-        hits |= certain[which]
+        hits |= certain
         return hits
 
     def ratio_coins(self, numerators: Integers, denominator: int) -> Coins:
@@ -285,6 +302,11 @@ class SeededSource(Source):
         super().__init__(hashlib.blake2b(str(int(seed)).encode(), digest_size=_KEY_BYTES, person=b"seeded").digest())
         self._seed = int(seed)
 
+    @property
+    def simulated_randbelow(self) -> RandBelow:
+        """`randbelow` for tests and simulations of one device, where `perturb_one` would refuse the method itself."""
+        return lambda bound: self.randbelow(bound)
+
     def _sibling(self, name: tuple[Name, ...], counter: int) -> Self:
         sibling = type(self)(self._seed)
         sibling._name, sibling._counter = name, counter
@@ -295,9 +317,21 @@ def release_source(source: Source | None, *, simulation: bool) -> Source:
     """The source a release may use: a fresh secure one by default, a seeded one only if the caller says so."""
     if source is None:
         return SecureSource()
+    if not isinstance(source, Source):
+        raise InvalidParameter("source", "must be a source of this package", "Leave it out, or use SecureSource().")
     if source.simulation and not simulation:
         raise SimulationOnly
     return source
+
+
+def _checked_part(part: Name) -> Name:
+    """A part of a name: a text, or an integer of any library."""
+    if isinstance(part, str):
+        return str(part)
+    try:
+        return operator.index(part)
+    except TypeError:
+        raise InvalidParameter("name", "must be made of texts and integers", "Convert it first.") from None
 
 
 def _stream_key(key: bytes, name: tuple[Name, ...]) -> bytes:

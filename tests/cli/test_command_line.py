@@ -1,5 +1,6 @@
 """The command line as a person meets it: help, versions, errors, exit codes, 80 columns."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -52,6 +53,9 @@ def test_every_command_has_help_and_a_documented_example(path):
     shown = deniable_command(*path, "--help")
     assert shown.returncode == 0
     assert max(map(len, shown.stdout.splitlines())) <= 80
+    assert "\\b" not in shown.stdout
+    if not isinstance(command, click.Group):
+        assert re.search(rf"Example:\n +deniable {' '.join(path)}", shown.stdout)
 
 
 @pytest.mark.parametrize(
@@ -59,6 +63,7 @@ def test_every_command_has_help_and_a_documented_example(path):
     [
         (["audit", "--epsilon", "-1"], "epsilon must be a positive number"),
         (["audit", "--epsilon", "nan"], "epsilon must be a positive number"),
+        (["audit", "--epsilon", "inf"], "epsilon must be finite"),
         (["audit", "hybrid", "--trials", "3"], "trials must be at least 100"),
         (["audit", "no-such-mechanism"], "no-such-mechanism"),
         (["no-such-command"], "No such command"),
@@ -136,4 +141,4 @@ def test_the_benchmark_says_which_extra_it_needs(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "pure_ldp", None)
     monkeypatch.setitem(sys.modules, "multi_freq_ldpy", None)
     assert exit_code(["bench", "mechanisms"]) == 1
-    assert "pip install 'deniable[bench]'" in capsys.readouterr().err
+    assert "pip install '.[bench]'" in capsys.readouterr().err

@@ -66,6 +66,8 @@ BAD_FOR_ALL = {
     "truth values": np.array([True, False]),
     "dates": np.array(["2020-01-01"], dtype="datetime64[D]"),
     "complex": np.array([1j * SECRET]),
+    "masked": np.ma.masked_array([1, 2], mask=[False, True]),
+    "ragged": [[1, 2], [3]],
     "missing in Arrow": pa.array([1, None]),
     "missing in Polars": pl.Series([1, None]),
 }
@@ -123,6 +125,66 @@ def test_single_values_of_integer_mechanisms():
             mechanism.perturb_one([1, 2.5])
 
 
+def test_single_values_of_numpy_are_welcome():
+    for mechanism in CELLS:
+        assert mechanism.perturb_one(np.int64(3)) is not None
+    for mechanism in REALS:
+        assert mechanism.perturb_one(np.float32(2.5)) >= 0
+    assert LocalHashing(math.inf, 10).perturb_one(np.int32(3))[1] == 3
+
+
+@pytest.mark.parametrize("mechanism", EVERY, ids=repr)
+def test_a_seeded_source_is_refused_for_single_values_too(mechanism):
+    value = [1, 2] if isinstance(mechanism, (NoisyMax, PermuteAndFlip)) else 1
+    with pytest.raises(SimulationOnly):
+        mechanism.perturb_one(value, randbelow=SeededSource(1).randbelow)
+    assert mechanism.perturb_one(value, randbelow=SeededSource(1).simulated_randbelow) is not None
+
+
+@pytest.mark.parametrize(
+    "mechanism", [StochasticRounding(1.0), Piecewise(1.0), Hybrid(1.0), RandomizedResponse(1.0, 3)]
+)
+def test_how_many_words_are_drawn_does_not_depend_on_the_value(mechanism):
+    def drawn(value, seed):
+        source = SeededSource(seed)
+        mechanism.perturb_one(value, randbelow=source.simulated_randbelow)
+        return source.counter
+
+    values = [0, 1, 2] if isinstance(mechanism, RandomizedResponse) else [-1, 0, 0.1, 1 / 3, 1]
+    for seed in range(30):
+        # A report that is kept and one that is not differ in length, whatever the value: compare within one outcome.
+        assert len({drawn(value, seed) for value in values}) <= 2
+    bulk = {}
+    for value in values:
+        source = SeededSource(5)
+        mechanism.perturb(np.full(500, value), source=source, simulation=True)
+        bulk[value] = source.counter
+    assert len(set(bulk.values())) == 1
+
+
+def test_how_many_words_a_choice_draws_does_not_depend_on_the_scores():
+    counters = set()
+    for scores in ([0, 0, 0], [0, 100, 0], [5, 5, 0]):
+        for mechanism in (PermuteAndFlip(1.0), NoisyMax(1.0)):
+            source = SeededSource(6)
+            mechanism.perturb(scores, source=source, simulation=True)
+            counters.add((type(mechanism).__name__, source.counter))
+    assert len(counters) == 2
+
+
+@pytest.mark.parametrize("kind", [StochasticRounding, Piecewise, Hybrid, SquareWave])
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1e-310), (-1e300, 1e300), (1e17, 1e17 + 16), (0.0, 1e-149)])
+def test_extreme_ranges_are_refused_or_stay_on_the_grid(kind, low, high):
+    try:
+        mechanism = kind(1.0, low, high)
+    except InvalidParameter:
+        return
+    reports = mechanism.perturb(np.repeat([low, high, (low + high) / 2], 200))
+    outputs = getattr(mechanism, "outputs", None) or getattr(getattr(mechanism, "window", None), "outputs", 2)
+    assert reports.min() >= 0
+    assert reports.max() < outputs
+
+
 def test_integers_leave_room_for_noise():
     with pytest.raises(InvalidData, match=r"within ±2\^61"):
         DiscreteLaplace(1.0).perturb(np.array([2**62]))
@@ -145,7 +207,7 @@ def test_mechanisms_are_frozen_values(mechanism):
 @pytest.mark.parametrize("kind", [RandomizedResponse, LocalHashing])
 def test_impossible_domains(kind):
     for k in (1, 0, -3, 2.5, True, 2**32 + 1):
-        with pytest.raises(InvalidParameter, match="k must be an integer from 2 to 4294967296"):
+        with pytest.raises(InvalidParameter, match="k must be a Python integer from 2 to 4294967296"):
             kind(1.0, k)
 
 
@@ -157,7 +219,7 @@ def test_impossible_ranges(kind, low, high):
 
 
 @pytest.mark.parametrize("mechanism", EVERY, ids=repr)
-@pytest.mark.parametrize("epsilon", [0, -1, math.nan, "1"])
+@pytest.mark.parametrize("epsilon", [0, -1, math.nan, "1", 1e-40, 10**400])
 def test_impossible_epsilons(mechanism, epsilon):
     arguments = {name: getattr(mechanism, name) for name in mechanism.__slots__} | {"epsilon": epsilon}
     with pytest.raises(InvalidParameter, match="epsilon"):
@@ -170,7 +232,7 @@ def test_other_impossible_settings():
         (lambda: Piecewise(1.0, steps=0), "steps"),
         (lambda: SquareWave(1.0, cells=1), "cells"),
         (lambda: DiscreteLaplace(1.0, sensitivity=0), "sensitivity"),
-        (lambda: DiscreteLaplace(1e-13), "noise scale"),
+        (lambda: DiscreteLaplace(1e-9, sensitivity=10**6), "noise scale"),
         (lambda: NoisyMax(1000.0), "epsilon"),
         (lambda: DiscreteLaplace(1.0).law(0, 3, 3), "low"),
     ):
@@ -185,6 +247,15 @@ def test_bad_reports_are_refused():
         LocalHashing(1.0, 4).estimate(HashedReports(np.zeros(3, dtype=np.uint32), np.zeros(2, dtype=np.int64)))
     with pytest.raises(InvalidData, match="reports"):
         Piecewise(1.0).estimate([10**9])
+
+
+def test_foreign_reports_are_refused_without_being_shown():
+    with pytest.raises(InvalidData) as caught:
+        DiscreteLaplace(1.0).estimate([str(SECRET)])
+    assert str(SECRET) not in str(caught.value)
+    for seeds in (np.array([-1]), np.array([2**40]), np.array([np.nan])):
+        with pytest.raises(InvalidData, match="seeds"):
+            LocalHashing(1.0, 4).estimate(HashedReports(seeds, np.array([1])))
 
 
 def test_reports_print_no_report():

@@ -34,7 +34,7 @@ def hashed_many(mechanism, value, source):
 
 
 def hashed_one(mechanism, value, source):
-    drawn = [mechanism.perturb_one(value, randbelow=source.randbelow) for _ in range(SOME)]
+    drawn = [mechanism.perturb_one(value, randbelow=source.simulated_randbelow) for _ in range(SOME)]
     seeds, buckets = np.array(drawn).T
     return relative(mechanism, seeds.astype(np.uint32), buckets, value)
 
@@ -44,7 +44,7 @@ def many(mechanism, value, source):
 
 
 def one(mechanism, value, source):
-    return np.array([mechanism.perturb_one(value, randbelow=source.randbelow) for _ in range(SOME)])
+    return np.array([mechanism.perturb_one(value, randbelow=source.simulated_randbelow) for _ in range(SOME)])
 
 
 def clamp(draw):
@@ -56,7 +56,7 @@ def repeated(mechanism, scores, source):
 
 
 def repeated_one(mechanism, scores, source):
-    return np.array([mechanism.perturb_one(scores, randbelow=source.randbelow) for _ in range(CHOICES)])
+    return np.array([mechanism.perturb_one(scores, randbelow=source.simulated_randbelow) for _ in range(CHOICES)])
 
 
 def plain_law(mechanism, value):

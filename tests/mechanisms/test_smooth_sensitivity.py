@@ -287,7 +287,7 @@ def test_both_ways_of_drawing_are_one() -> None:
     values = [3, 50, 50, 51, 99]
     source, again = SeededSource(7), SeededSource(7)
     drawn = [mechanism.perturb(values, source=source, simulation=True) for _ in range(30)]
-    assert drawn == [mechanism.perturb_one(values, randbelow=again.randbelow) for _ in range(30)]
+    assert drawn == [mechanism.perturb_one(values, randbelow=again.simulated_randbelow) for _ in range(30)]
     assert len(set(drawn)) > 2
     assert {type(value) for value in drawn} == {int}
     assert all(0 <= mechanism.perturb(values) <= 100 for _ in range(5))
@@ -298,10 +298,10 @@ def test_the_cap_only_clamps() -> None:
     values = [0, 1, 2, 4]
     capped, free = (SmoothPercentile(0.1, 4, 0.5, cap=cap) for cap in (True, False))
     first, second = SeededSource(1), SeededSource(1)
-    outputs = [free.perturb_one(values, randbelow=first.randbelow) for _ in range(40)]
+    outputs = [free.perturb_one(values, randbelow=first.simulated_randbelow) for _ in range(40)]
     assert min(outputs) < 0
     assert max(outputs) > 4
-    clamped = [capped.perturb_one(values, randbelow=second.randbelow) for _ in range(40)]
+    clamped = [capped.perturb_one(values, randbelow=second.simulated_randbelow) for _ in range(40)]
     assert clamped == [min(max(output, 0), 4) for output in outputs]
     with pytest.raises(InvalidParameter, match="cap must be True"):
         free.law(values)

@@ -14,6 +14,8 @@ from deniable.mechanisms import (
     SquareWave,
     StochasticRounding,
 )
+from deniable.mechanisms._counting import unbiased_counts
+from deniable.mechanisms.hashing import bucket_array
 from deniable.randomness import SeededSource
 
 N = 1_000_000
@@ -60,23 +62,19 @@ def test_discrete_laplace(epsilon):
     ],
 )
 def test_estimated_counts(make, epsilon):
-    # 20 cells × 2,000 runs of 50 users each: the variance of an estimated count, of a held cell and of empty ones.
-    mechanism, users, runs = make(epsilon), 50, 2_000
-    values = np.tile(np.repeat([0, 1], users // 2), runs)
-    reports = mechanism.perturb(values, source=SeededSource(34), simulation=True)
-    estimates = np.empty((runs, 20))
-    for run in range(runs):
-        part = slice(run * users, (run + 1) * users)
+    # A count is a sum of independent contributions, one per report: compare their mean and variance, cell by cell.
+    mechanism = make(epsilon)
+    reports = mechanism.perturb(np.full(N, 3), source=SeededSource(34), simulation=True)
+    for cell, held in ((3, 1), (4, 0), (17, 0)):
         if isinstance(mechanism, LocalHashing):
-            estimates[run] = mechanism.estimate(type(reports)(reports.seeds[part], reports.buckets[part]))
+            supports = bucket_array(reports.seeds, np.full(N, cell), mechanism.g) == reports.buckets
         else:
-            estimates[run] = mechanism.estimate(reports[part])
-    held, empty = estimates[:, :2], estimates[:, 2:]
-    deviation = math.sqrt(2 / (2 * runs))  # of a variance estimated from 2 · runs values
-    assert held.var() == pytest.approx(mechanism.variance(users, 25), rel=6 * deviation)
-    assert empty.var() == pytest.approx(mechanism.variance(users), rel=0.02 + 6 * math.sqrt(2 / (18 * runs)))
-    assert abs(held.mean() - 25) < 6 * math.sqrt(mechanism.variance(users, 25) / (2 * runs))
-    assert abs(empty.mean()) < 6 * math.sqrt(mechanism.variance(users) / runs)
+            supports = reports == cell
+        contributions = unbiased_counts(supports.astype(float), 1, mechanism.p, mechanism.q)
+        assert contributions.var() == pytest.approx(mechanism.variance(1, held), rel=0.02)
+        assert abs(contributions.mean() - held) < 6 * math.sqrt(mechanism.variance(1, held) / N)
+        assert mechanism.estimate(reports)[cell] == pytest.approx(contributions.sum(), rel=1e-6, abs=1e-3)
+    assert mechanism.variance(50, 25) == pytest.approx(25 * mechanism.variance(1, 1) + 25 * mechanism.variance(1))
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 0.3, 0.61, 1, 2, 5, 10, 20, 25])

@@ -21,7 +21,7 @@ SYMBOLS = {"rounded": "⇅", "embedded": "±", "weight and rounded": "⇅rows"}
 @click.argument("specification", type=click.Path(dir_okay=False))
 @click.option("--views", is_flag=True, help="List all views, not only the first few.")
 def check(specification: str, views: bool) -> None:
-    r"""Check a specification (TOML or JSON) and show what each user spends.
+    """Check a specification (TOML or JSON) and show what each user spends.
 
     \b
     Example:
@@ -79,7 +79,7 @@ def _granularity(collection: Collection, name: str, view: View) -> str:
 @click.option("--key", default="uid", show_default=True, help="Column of user ids.")
 @click.option("--everyone", type=click.Path(), help="File with the ids of all users, for tables with many rows.")
 def perturb(specification: str, tables: tuple[str, ...], out: str, key: str, everyone: str | None) -> None:
-    r"""Randomise the rows of Parquet or CSV files into reports.
+    """Randomise the rows of Parquet or CSV files into reports.
 
     \b
     Example:
@@ -122,7 +122,7 @@ def _named_file(entry: str) -> tuple[str, str]:
 @click.option("--key", default="uid", show_default=True, help="Column of user ids.")
 @click.option("--name", default=None, help="Name of the table; the file's by default.")
 def init(source: str, key: str, name: str | None) -> None:
-    r"""Propose a specification for the columns of a file: names and types only, never values.
+    """Propose a specification for the columns of a file: names and types only, never values.
 
     Domains must be public knowledge, so a person decides each: the places to fill in are marked.
 

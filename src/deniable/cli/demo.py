@@ -14,7 +14,7 @@ USERS, ITEMS, EPSILON = 200_000, 1_000, 2.0
 
 @click.command()
 def demo() -> None:
-    r"""Count what 200,000 people prefer without learning it of any one of them.
+    """Count what 200,000 people prefer without learning it of any one of them.
 
     \b
     Example:

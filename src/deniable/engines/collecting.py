@@ -311,7 +311,7 @@ class _Reader:
         )
         if differing:
             raise InvalidData(
-                f"the public column {column!r} varies between the rows of a user, so it would tell dummy rows from real ones",
+                f"the public column {column!r} varies between rows of a user: it would tell dummy rows from real ones",
                 "Make it a private attribute, or give each user one value.",
             )
 

@@ -6,7 +6,6 @@ inside the public domain is refused, and the refusal shows no value.
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,12 @@ def as_array(values: Any, what: str = "values") -> NDArray[Any]:
         nulls = values.null_count() if callable(values.null_count) else values.null_count
         if nulls:
             raise InvalidData(f"{what} contain missing entries", "Remove them, or give missing its own cell.")
-    array = np.asarray(values)
+    if np.ma.isMaskedArray(values):
+        raise InvalidData(f"{what} have a mask, which would be lost", "Fill or remove masked entries first.")
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise InvalidData(f"{what} must be a one-dimensional array", "Use rows of one length.") from None
     if array.ndim != 1:
         raise InvalidData(f"{what} must be a one-dimensional array", "Use perturb_one for a single value.")
     if array.size == 0:
@@ -74,8 +78,8 @@ def round_to_points(values: Floats, low: float, high: float, steps: int, source:
     A value between two points goes to the upper one with the probability of its distance from the lower one.
     One word of randomness per value, whatever the values are.
     """
-    positions = (values - low) * (steps / (high - low))
-    points = np.minimum(positions.astype(np.int64), steps - 1)
+    positions = (values - low) / (high - low) * steps
+    points = np.clip(positions.astype(np.int64), 0, steps - 1)
     rest = np.clip(positions - points, 0.0, 1.0)
     # 2^64 itself is no 64-bit threshold; a rest of one is the upper point for certain.
     above = source.coins(thresholds_of(rest)) | (rest >= 1.0)
@@ -86,8 +90,3 @@ def thresholds_of(probabilities: Floats) -> Words:
     """⌊p · 2^64⌋ for p < 1; the largest threshold for p = 1."""
     scaled = np.ldexp(np.minimum(probabilities, np.nextafter(1.0, 0.0)), 64)
     return scaled.astype(np.uint64)
-
-
-def position_of(value: float | Fraction, low: float, high: float) -> Fraction:
-    """Where a value lies in [low, high], as an exact fraction of the range."""
-    return (Fraction(value) - Fraction(low)) / (Fraction(high) - Fraction(low))

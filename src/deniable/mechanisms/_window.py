@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from deniable.mechanisms._arrays import Floats
     from deniable.randomness import Integers, Source
 
-# Settings of the default grid: fine enough that every variance is within 0.1 % of the continuous one.
+# Settings of the default grid: up to ε = 25 every variance is within 0.1 % of the continuous one.
 COARSEST_GRID, FINEST_GRID, ENOUGH_WIDTH = 2**16, 2**30, 2048
 
 

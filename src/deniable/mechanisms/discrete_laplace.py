@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from deniable.errors import InvalidData, InvalidParameter
-from deniable.exact import RandBelow, check_epsilon, checked_scale, discrete_laplace, exp_between
+from deniable.exact import RandBelow, check_epsilon, check_randbelow, checked_scale, discrete_laplace, exp_between
 from deniable.mechanisms._checks import check_count
 
 if TYPE_CHECKING:
@@ -78,15 +78,16 @@ class DiscreteLaplace:
 
     def perturb_one(self, value: int, *, randbelow: RandBelow = secrets.randbelow) -> int:
         """One value with noise, with the standard library only."""
+        check_randbelow(randbelow)
         if isinstance(value, bool) or not isinstance(value, int):
             raise InvalidData("the value must be an integer", "Multiply by the resolution and round first.")
         return value if math.isinf(self.epsilon) else value + discrete_laplace(self.scale, randbelow)
 
     def estimate(self, reports: Any) -> Floats:
         """The outputs themselves: the noise has mean zero."""
-        from deniable.mechanisms._arrays import as_array
+        from deniable.mechanisms._arrays import as_integers
 
-        return as_array(reports, "reports").astype("float64")
+        return as_integers(reports, "reports").astype("float64")
 
     def variance(self) -> float:
         """2r/(1 − r)², about 2(Δ/ε)²; in the form that stays exact at large scales, 1/(2·sinh²(ε/2Δ))."""

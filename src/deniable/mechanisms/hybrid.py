@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from deniable.exact import RandBelow, exp_below, fraction_coin
+from deniable.exact import RandBelow, check_randbelow, exp_below, fraction_coin
 from deniable.mechanisms._window import scale_law
 from deniable.mechanisms.piecewise import Piecewise
 from deniable.mechanisms.stochastic_rounding import StochasticRounding
@@ -90,6 +90,7 @@ class Hybrid:
 
     def perturb_one(self, value: float, *, randbelow: RandBelow = secrets.randbelow) -> int:
         """One report, with the standard library only."""
+        check_randbelow(randbelow)
         if fraction_coin(self.alpha, randbelow):
             return _BITS + self.piecewise.perturb_one(value, randbelow=randbelow)
         return self.rounding.perturb_one(value, randbelow=randbelow)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from deniable.exact import RandBelow, check_epsilon, checked_scale, discrete_laplace
+from deniable.exact import RandBelow, check_epsilon, check_randbelow, checked_scale, discrete_laplace
 from deniable.mechanisms._checks import check_count, check_scores
 from deniable.mechanisms.discrete_laplace import DiscreteLaplace
 
@@ -23,7 +23,7 @@ class NoisyMax:
     """The index of the largest of integer scores after discrete Laplace noise; ties go to the smaller index.
 
     ε-DP if one neighbour step changes every score by at most Δ. Noise of scale Δ/ε is enough if the step moves all
-    scores the same way (`monotone`, as counts do); otherwise it is 2Δ/ε  [DR14, Claim 3.9; WCZ21, Section 2.3].
+    scores the same way (`monotone`, as counts of values above thresholds do); otherwise it is 2Δ/ε  [DR14, Claim 3.9].
 
     The proof for integers: fix the noise of the other candidates. Candidate i wins if its own noise reaches some
     integer t, and on the neighbour if it reaches t + Δ (monotone) or t + 2Δ. P(X ≥ t + 1) ≥ e^(−1/scale)·P(X ≥ t) for
@@ -36,7 +36,7 @@ class NoisyMax:
 
     epsilon: float
     sensitivity: int = 1
-    monotone: bool = True
+    monotone: bool = False
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -62,6 +62,7 @@ class NoisyMax:
 
     def perturb_one(self, scores: Sequence[int], *, randbelow: RandBelow = secrets.randbelow) -> int:
         """The index of the winner, with the standard library only."""
+        check_randbelow(randbelow)
         check_scores(scores)
         if math.isinf(self.epsilon):
             noisy = list(scores)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from deniable.exact import RandBelow, check_epsilon, checked_scale, exp_between, geometric
+from deniable.exact import WORD_BITS, RandBelow, check_epsilon, check_randbelow, checked_scale, exp_between, geometric
 from deniable.mechanisms._checks import check_count, check_scores
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class PermuteAndFlip:
 
     epsilon: float
     sensitivity: int = 1
-    monotone: bool = True
+    monotone: bool = False
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -59,17 +59,28 @@ class PermuteAndFlip:
         gaps = exact.max() - exact
         reach = np.zeros_like(gaps) if math.isinf(self.epsilon) else source.geometric(self.scale, gaps.size)
         heads = np.flatnonzero(reach >= gaps)
-        return int(heads[source.randbelow(heads.size)])
+        # The one with the smallest random key: how many words are drawn does not depend on how many show heads.
+        while True:
+            keys = source.words(gaps.size)[heads]
+            first = np.flatnonzero(keys == keys.min())
+            if first.size == 1:
+                return int(heads[first[0]])
 
     def perturb_one(self, scores: Sequence[int], *, randbelow: RandBelow = secrets.randbelow) -> int:
         """The index of the winner, with the standard library only."""
+        check_randbelow(randbelow)
         check_scores(scores)
         best = max(scores)
         if math.isinf(self.epsilon):
             heads = [i for i, score in enumerate(scores) if score == best]
         else:
             heads = [i for i, score in enumerate(scores) if geometric(self.scale, randbelow) >= best - score]
-        return heads[randbelow(len(heads))]
+        while True:
+            keys = [randbelow(2**WORD_BITS) for _ in scores]
+            smallest = min(keys[i] for i in heads)
+            first = [i for i in heads if keys[i] == smallest]
+            if len(first) == 1:
+                return first[0]
 
     @property
     def ratio(self) -> Fraction:

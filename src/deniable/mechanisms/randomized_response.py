@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from deniable.exact import RandBelow, check_epsilon, exp_below, fraction_coin
+from deniable.exact import RandBelow, check_epsilon, check_randbelow, exp_below, fraction_coin
 from deniable.mechanisms._checks import check_cell, check_count
 from deniable.mechanisms._counting import count_variance, unbiased_counts
 
@@ -49,7 +49,7 @@ class RandomizedResponse:
 
     def law(self, value: int) -> tuple[Fraction, ...]:
         """The exact probability of every report, for one true cell."""
-        check_cell(value, self.k)
+        value = check_cell(value, self.k)
         return tuple(self.p if report == value else self.q for report in range(self.k))
 
     def perturb(self, values: Any, *, source: Source | None = None, simulation: bool = False) -> Integers:
@@ -58,9 +58,9 @@ class RandomizedResponse:
         from deniable.randomness import release_source
 
         source = release_source(source, simulation=simulation)
-        return self.perturb_cells(as_cells(values, self.k), source)
+        return self._perturb_cells(as_cells(values, self.k), source)
 
-    def perturb_cells(self, cells: Integers, source: Source) -> Integers:
+    def _perturb_cells(self, cells: Integers, source: Source) -> Integers:
         """`perturb` for cells that have been checked already."""
         keep = source.bernoulli(self.p, cells.size)
         reports = source.below(self.k - 1, cells.size)
@@ -70,7 +70,8 @@ class RandomizedResponse:
 
     def perturb_one(self, value: int, *, randbelow: RandBelow = secrets.randbelow) -> int:
         """One report, with the standard library only."""
-        check_cell(value, self.k)
+        check_randbelow(randbelow)
+        value = check_cell(value, self.k)
         if fraction_coin(self.p, randbelow):
             return value
         other = randbelow(self.k - 1)

@@ -142,7 +142,8 @@ def _covered(edges: NDArray[np.int64], size: int, width: int) -> NDArray[np.int6
 def reconstruct(window: SlidingWindow, reports: Integers, bins: int, *, smooth: bool) -> Reconstruction:
     """The most likely shares of `bins` equal bins of inputs; with `smooth`, averaged with neighbours in every step.
 
-    Stops when a step changes the total log-likelihood by less than 10^-3 (EM: e^ε times that), as [LWL20] does.
+    Stops when a step changes the total log-likelihood by less than 10^-3 (EM: e^ε times that, at most e^5), much as
+    [LWL20] does.
     """
     blur = Blur.of(window, bins)
     counts = np.bincount(reports // (window.inputs // bins), minlength=blur.floor.size).astype(np.float64)

@@ -18,7 +18,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from deniable.errors import InvalidData, InvalidParameter
-from deniable.exact import RandBelow, check_epsilon, exp_between
+from deniable.exact import RandBelow, check_epsilon, check_randbelow, exp_between
 from deniable.mechanisms._checks import check_count
 from deniable.mechanisms.admissible_noise import AdmissibleNoise, CauchyNoise, GaussianNoise, LaplaceNoise
 
@@ -48,8 +48,9 @@ class SmoothPercentile:
     With t up to k only, as found in public code, S is no bound at all when the data can only move upwards.
 
     `cap` clamps the result into [0, bound], which costs no privacy; cap=False is what [WCZ21] plots.
-    Secret values decide how long the computation takes, so do not let others measure it. 65,536 values take some 0.1 s;
-    the worst are evenly spaced ones in a domain wider than their number, at a small ε: every place ties with the next.
+    Secret values decide how long the computation takes and how many words it draws, so do not let others measure it.
+    65,536 values take some 0.1 s; the worst are evenly spaced ones in a domain wider than their number, at a small ε,
+    where every place ties with the next: about 10 s.
 
     >>> SmoothPercentile(epsilon=math.inf, bound=10, percentile=0.5).perturb_one([1, 2, 9])
     2
@@ -105,10 +106,14 @@ class SmoothPercentile:
         from deniable.randomness import release_source
 
         source = release_source(source, simulation=simulation)
-        return self.perturb_one(values, randbelow=source.randbelow)
+        return self._draw(values, source.randbelow)
 
     def perturb_one(self, values: Any, *, randbelow: RandBelow = secrets.randbelow) -> int:
         """The private percentile of all values, with the standard library only."""
+        check_randbelow(randbelow)
+        return self._draw(values, randbelow)
+
+    def _draw(self, values: Any, randbelow: RandBelow) -> int:
         centre, scale = self._centre_and_scale(_ordered(values, self.bound))
         result = centre + self.noise.draw(scale, randbelow) if scale else centre
         return min(max(result, 0), self.bound) if self.cap else result

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from deniable.errors import InvalidParameter
-from deniable.exact import RandBelow, check_epsilon, exp_between
+from deniable.exact import RandBelow, check_epsilon, check_randbelow, exp_between
 from deniable.mechanisms._checks import check_count, check_range, position_in
 from deniable.mechanisms._window import COARSEST_GRID, FINEST_GRID, SlidingWindow, grid_for
 
@@ -67,9 +67,10 @@ class SquareWave:
         return SlidingWindow(self.epsilon, cells, max(1, round(cells * share)))
 
     def cell_of(self, value: float | Fraction) -> int:
-        """The cell a value falls in."""
+        """The cell a value falls in, by the float arithmetic that arrays go through."""
+        position_in(value, self.low, self.high)
         cells = self.window.inputs
-        return min(int(position_in(value, self.low, self.high) * cells), cells - 1)
+        return min(int((float(value) - self.low) / (self.high - self.low) * cells), cells - 1)
 
     def law(self, value: float | Fraction) -> tuple[Fraction, ...]:
         """The exact probability of every report, for one true value."""
@@ -84,11 +85,12 @@ class SquareWave:
 
         source = release_source(source, simulation=simulation)
         checked, window = as_reals(values, self.low, self.high), self.window
-        positions = (checked - self.low) * (window.inputs / (self.high - self.low))
-        return window.perturb_indices(np.minimum(positions.astype(np.int64), window.inputs - 1), source)
+        positions = (checked - self.low) / (self.high - self.low) * window.inputs
+        return window.perturb_indices(np.clip(positions.astype(np.int64), 0, window.inputs - 1), source)
 
     def perturb_one(self, value: float, *, randbelow: RandBelow = secrets.randbelow) -> int:
         """One report, with the standard library only."""
+        check_randbelow(randbelow)
         return self.window.perturb_index(self.cell_of(value), randbelow)
 
     def estimate(self, reports: Any, bins: int = 1024, *, smooth: bool = True) -> Floats:
@@ -104,6 +106,7 @@ class SquareWave:
         check_count("bins", bins, smallest=2, largest=window.inputs)
         if window.inputs % bins:
             raise InvalidParameter("bins", f"must divide the {window.inputs} cells", "Use a power of two.")
+        smooth = smooth and self.epsilon < math.inf  # without noise there is nothing to smooth
         return reconstruct(window, as_cells(reports, window.outputs, "reports"), bins, smooth=smooth)
 
     def estimate_each(self, reports: Any) -> Floats:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from deniable.exact import RandBelow, check_epsilon, fraction_coin
+from deniable.exact import RandBelow, check_epsilon, check_randbelow, fraction_coin
 from deniable.mechanisms._checks import check_range, position_in
 from deniable.mechanisms.randomized_response import RandomizedResponse
 
@@ -57,10 +57,11 @@ class StochasticRounding:
 
         source = release_source(source, simulation=simulation)
         checked = as_reals(values, self.low, self.high)
-        return self.response.perturb_cells(round_to_points(checked, self.low, self.high, 1, source), source)
+        return self.response._perturb_cells(round_to_points(checked, self.low, self.high, 1, source), source)
 
     def perturb_one(self, value: float, *, randbelow: RandBelow = secrets.randbelow) -> int:
         """One bit, with the standard library only."""
+        check_randbelow(randbelow)
         rounded = int(fraction_coin(position_in(value, self.low, self.high), randbelow))
         return self.response.perturb_one(rounded, randbelow=randbelow)
 

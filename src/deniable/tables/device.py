@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from deniable.errors import InvalidData, InvalidParameter
-from deniable.exact import RandBelow, fraction_coin
+from deniable.exact import RandBelow, check_randbelow, fraction_coin
 from deniable.mechanisms import LocalHashing
 from deniable.tables.collection import Collection
 from deniable.tables.memory import FileMemory
@@ -40,6 +40,7 @@ class Client:
         memory: Memory | str | Path | None = None,
         randbelow: RandBelow = secrets.randbelow,
     ) -> None:
+        check_randbelow(randbelow)
         self._collection = collection
         self._randbelow = randbelow
         self._memory: Memory = (

@@ -15,6 +15,7 @@ from deniable.errors import DeniableError
 from deniable.tables import Categorical, Collection, Ordinal, Public, Table
 
 if TYPE_CHECKING:
+    from deniable.engines.reading import connect
     from deniable.randomness import SecureSource, SeededSource
 
 __version__ = "0.1.0"
@@ -28,12 +29,17 @@ __all__ = [
     "SeededSource",
     "Table",
     "__version__",
+    "connect",
     "errors",
     "mechanisms",
 ]
 
 # Names whose modules need numpy: imported on first use, so that a device can import the rest with nothing installed.
-_LAZY = {"SecureSource": "deniable.randomness", "SeededSource": "deniable.randomness"}
+_LAZY = {
+    "SecureSource": "deniable.randomness",
+    "SeededSource": "deniable.randomness",
+    "connect": "deniable.engines.reading",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -40,6 +40,26 @@ def mechanisms() -> None:
         raise Failure(f"targets missed: {', '.join(missed)}. The table above has the figures.")
 
 
+@bench.command()
+@click.option("--large", is_flag=True, help="Also with ten million rows; takes a minute more.")
+def collecting(large: bool) -> None:
+    """Time and memory of `perturb` from Parquet to Parquet, beside a plain sort of the same file.
+
+    \b
+    Example:
+      deniable bench collecting
+    """
+    from deniable.benchmarks.collecting_speed import measure
+
+    made = table("Collecting", "rows and design", "seconds", "plain sort", "ratio", "peak MiB")
+    with progress("measuring", 6 if large else 3) as advance:
+        for row in measure(large=large):
+            figures = (row.seconds, row.plain_seconds, row.seconds / row.plain_seconds)
+            made.add_row(row.what, *(f"{figure:.2f}" for figure in figures), f"{row.mebibytes:,.0f}")
+            advance(1)
+    show(made)
+
+
 def _short(rate: float) -> str:
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if rate >= size:

@@ -107,7 +107,7 @@ def perturb(specification: str, tables: tuple[str, ...], out: str, key: str, eve
     show(made)
     for name, summary in collected.summaries.items():
         for reason, count in sorted(summary.rejected.items()):
-            click.echo(f"{name}: {count:,} rows rejected: {reason}")
+            click.echo(f"{name}: {count:,} row{'s' * (count > 1)} rejected: {reason}")
 
 
 def _named_file(entry: str) -> tuple[str, str]:

@@ -214,26 +214,25 @@ class _Reader:
     """The tables that were handed in, as sorted streams of batches that hold whole users."""
 
     def __init__(self, collection: Collection, frames: Mapping[str, Any], key: str, everyone: Any) -> None:
-        self._collection, self._key = collection, key
+        self._collection, self._frames, self._key, self._given = collection, frames, key, everyone
         self._key_kinds: set[str] = set()
         self.names = [table.name for table in collection.tables if table.name in frames]
-        self._folder = tempfile.TemporaryDirectory(prefix="deniable-")
-        self._connection = duckdb.connect(
-            config={
-                "memory_limit": MEMORY_LIMIT,
-                "temp_directory": self._folder.name,
-                "preserve_insertion_order": "false",
-            }
-        )
-        for name in self.names:
-            table = collection[name]
-            needed = [key, *(table.attributes if table.many is None else table.private)]
-            self._attach(f"rows_{name}", frames[name], needed, f"table {name!r}")
-        if everyone is not None:
-            self._attach("everyone_given", everyone, [key], "everyone")
-        self._everyone(everyone is not None)
 
     def __enter__(self) -> _Reader:
+        self._folder = tempfile.TemporaryDirectory(prefix="deniable-")
+        self._connection = duckdb.connect(config={"memory_limit": MEMORY_LIMIT, "temp_directory": self._folder.name})
+        self._connection.execute("SET enable_progress_bar = false")  # it would print to stdout
+        try:
+            for name in self.names:
+                table = self._collection[name]
+                needed = [self._key, *(table.attributes if table.many is None else table.private)]
+                self._attach(f"rows_{name}", self._frames[name], needed, f"table {name!r}")
+            if self._given is not None:
+                self._attach("everyone_given", self._given, [self._key], "everyone")
+            self._everyone(self._given is not None)
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -94,6 +94,10 @@ class Collection:
     def __hash__(self) -> int:
         return hash(self.sha256)
 
+    def __repr__(self) -> str:
+        tables = ", ".join(f"{one.name} ({self.reports_per_user(one.name)} per user)" for one in self.tables)
+        return f"Collection({tables}; epsilon={self.epsilon:g}, design={self.design!r}, {self.sha256[:8]})"
+
     def __getitem__(self, name: str) -> Table:
         for table in self.tables:
             if table.name == name:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
+from itertools import islice
 from typing import Any
 
 from deniable.mechanisms import LocalHashing, RandomizedResponse
@@ -178,6 +178,14 @@ class Design:
                 rest -= group.views
         raise IndexError(number)
 
+    def __str__(self) -> str:
+        """Views, cells, probabilities, oracles and the ε of a report, as a table of text."""
+        lines = [f"{self.views:,} views, ε = {self.epsilon:.4g} per report"]
+        for view in islice(self, 50):
+            oracle = "no oracle" if view.oracle is None else type(view.oracle).__name__
+            lines.append(f"view {view.number}: {view.cells:,} cells, probability {view.probability}, {oracle}")
+        return "\n".join([*lines, f"… and {self.views - 50:,} more"] if self.views > 50 else lines)
+
     def __iter__(self) -> Iterator[View]:
         return (self.view(number) for number in range(self.views))
 
@@ -190,8 +198,3 @@ def all_levels(*axes: Axis) -> Group:
 def leaves(*axes: Axis) -> Group:
     """A group with the finest cells only."""
     return Group(axes, tuple((axis.tree.levels - 1,) for axis in axes))
-
-
-def combinations(*sizes: int) -> Iterator[tuple[int, ...]]:
-    """All coordinates of a small box; for enumerations."""
-    return product(*(range(size) for size in sizes))

@@ -1,0 +1,101 @@
+"""`deniable init`, `check` and `perturb`, as a person uses them."""
+
+import pyarrow.parquet as pq
+import pytest
+
+from cli.test_command_line import deniable_command
+
+SPECIFICATION = """
+epsilon = 2.0
+design = "ahio"
+
+[tables.users]
+attributes.age = { kind = "ordinal", low = 1, high = 95 }
+attributes.marital = { kind = "categorical", values = ["married", "single", "widowed"] }
+attributes.city = { kind = "public" }
+
+[tables.orders]
+many = 10
+attributes.amount = { kind = "ordinal", low = 0, high = "5.00", step = "0.01" }
+"""
+USERS = "uid,age,marital,city\na,31,single,Rome\nb,40,married,Oslo\nc,200,single,Rome\n,3,single,X\n"
+ORDERS = "uid,amount\na,3.14\na,2.5\nz,1\na,3.333\n"
+
+
+@pytest.fixture
+def shop(tmp_path):
+    for name, text in (("shop.toml", SPECIFICATION), ("users.csv", USERS), ("orders.csv", ORDERS)):
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def run(*arguments):
+    return deniable_command(*map(str, arguments))
+
+
+def test_check_prints_the_design_and_what_each_user_spends(shop):
+    done = run("check", shop / "shop.toml")
+    assert done.returncode == 0
+    assert "Each user sends 2 reports and spends ε = 2 in all." in done.stdout
+    assert "age:95" not in done.stdout  # only the first views
+    assert "… and 4 more" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    everything = run("check", "--views", shop / "shop.toml")
+    assert "age:95 marital:3 age⇅:2" in everything.stdout
+    assert "2,004" in everything.stdout
+
+
+def test_perturb_writes_reports_and_says_what_it_did(shop):
+    done = run(
+        "perturb", shop / "shop.toml", f"users={shop}/users.csv", f"orders={shop}/orders.csv", "-o", shop / "out"
+    )
+    assert (done.returncode, done.stderr) == (0, "randomising\n")
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert ["users", "4", "3", "3", "1", "2"] in lines
+    assert ["orders", "4", "3", "3", "1", "2"] in lines
+    assert "users: 1 row rejected: outside the domain" in done.stdout
+    assert "orders: 1 row rejected: of an unknown user" in done.stdout
+    assert "200" not in done.stdout.replace("2,004", "")  # no value of anybody's
+    assert pq.read_table(shop / "out" / "users").num_rows == 3
+    again = run("perturb", shop / "shop.toml", f"users={shop}/users.csv", "-o", shop / "out")
+    assert again.returncode == 2
+    assert "spend ε again" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["users"], "is not TABLE=FILE"),
+        (["users=a.csv", "users=b.csv"], "named twice"),
+        (["visits={shop}/users.csv"], "'visits' is not in this collection"),
+        (["users=nowhere.csv"], "cannot be read"),
+        (["orders={shop}/orders.csv"], "everyone is missing"),
+    ],
+)
+def test_bad_requests_exit_2(shop, arguments, message):
+    given = [argument.format(shop=shop) for argument in arguments]
+    done = run("perturb", shop / "shop.toml", *given, "-o", shop / "out")
+    assert done.returncode == 2
+    assert message in " ".join(done.stderr.split())
+    assert not (shop / "out").exists()
+
+
+def test_everyone_may_come_from_a_file(shop):
+    (shop / "ids.csv").write_text("uid\na\nb\nc\nd\n")
+    done = run(
+        "perturb", shop / "shop.toml", f"orders={shop}/orders.csv", "--everyone", shop / "ids.csv", "-o", shop / "out"
+    )
+    assert done.returncode == 0
+    assert pq.read_table(shop / "out" / "orders")["uid"].to_pylist() == ["a", "b", "c", "d"]
+
+
+def test_init_proposes_names_and_types_and_leaves_domains_to_a_person(shop):
+    done = run("init", "--from", shop / "users.csv")
+    assert done.returncode == 0
+    assert 'attributes.age = { kind = "ordinal", low = "DECIDE"' in done.stdout
+    assert 'attributes.marital = { kind = "categorical", values = ["DECIDE"] }' in done.stdout
+    assert "uid" not in done.stdout
+    for value in ("31", "single", "Rome", "200"):
+        assert value not in done.stdout
+    (shop / "skeleton.toml").write_text(done.stdout)
+    assert run("check", shop / "skeleton.toml").returncode == 2  # it does not load before everything is decided

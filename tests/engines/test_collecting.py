@@ -1,0 +1,293 @@
+"""From frames and files to reports: any frame, any file, honest counts, whole datasets or none."""
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+
+import deniable as dn
+from deniable.engines import collecting
+from deniable.errors import BadInput, Failure, InvalidData, InvalidParameter, SimulationOnly
+from deniable.randomness import SeededSource
+
+USERS = dn.Table("users", age=dn.Ordinal(1, 95), marital=dn.Categorical("married", "single"), city=dn.Public())
+ORDERS = dn.Table("orders", many=3, tau=2, amount=dn.Ordinal(0, 20), kind=dn.Categorical("a", "b"))
+SHOP = dn.Collection(USERS, ORDERS, epsilon=4.0)
+SEEDED = {"simulation": True}
+
+
+def user_rows(count=200):
+    ids = np.random.default_rng(1).permutation(count)
+    return pa.table(
+        {
+            "uid": ids,
+            "age": 1 + ids % 95,
+            "marital": np.where(ids % 3 == 0, "married", "single"),
+            "city": pa.array([f"city {i % 4}" for i in ids]),
+            "ignored": np.arange(count),
+        }
+    )
+
+
+def order_rows(count=200):
+    ids = np.concatenate([np.full(i % 6, i) for i in range(count)])  # users with 0 to 5 rows
+    return pa.table({"uid": ids, "amount": ids % 21, "kind": np.where(ids % 2 == 0, "a", "b")})
+
+
+def test_every_user_sends_the_same_number_of_reports_in_the_order_of_ids():
+    reports = SHOP.perturb(users=user_rows(), orders=order_rows())
+    assert reports["users"]["uid"].to_pylist() == list(range(200))
+    assert reports["orders"]["uid"].to_pylist() == list(np.repeat(np.arange(200), 2))
+    assert reports["orders"]["slot"].to_pylist() == [0, 1] * 200
+    assert reports["users"].column_names == ["uid", "slot", "view", "seed", "y", "city"]
+    assert reports["users"]["city"].to_pylist() == [f"city {i % 4}" for i in range(200)]
+    summary = reports.summaries["orders"]
+    assert (summary.rows, summary.users, summary.reports) == (order_rows().num_rows, 200, 400)
+    assert summary.epsilon_per_report == pytest.approx(4 / 3)
+    assert summary.rejected == {}
+    assert repr(reports) == "Reports(users: 200 reports, orders: 400 reports)"
+
+
+def test_any_frame_and_any_file_give_the_same_reports(tmp_path):
+    rows = user_rows()
+    pq.write_table(rows, tmp_path / "users.parquet")
+    pacsv.write_csv(rows, tmp_path / "users.csv")
+    dictionary = rows.set_column(2, "marital", rows["marital"].dictionary_encode())
+    category = rows.to_pandas().astype({"marital": "category"})
+    forms = [
+        rows.to_pandas(),
+        category,
+        pl.from_arrow(rows),
+        dictionary,
+        tmp_path / "users.parquet",
+        str(tmp_path / "users.csv"),
+    ]
+    expected = SHOP.perturb(users=rows, source=SeededSource(3), **SEEDED)["users"]
+    for form in forms:
+        found = SHOP.perturb(users=form, source=SeededSource(3), **SEEDED)["users"]
+        assert found.select(["view", "seed", "y"]).equals(expected.select(["view", "seed", "y"]))
+
+
+def test_text_ids_and_other_key_names():
+    rows = user_rows().set_column(0, "name", pa.array([f"user {i}" for i in range(200)]))
+    reports = SHOP.perturb(users=rows, key="name")["users"]
+    assert reports["uid"].to_pylist() == sorted(f"user {i}" for i in range(200))
+
+
+def test_rows_without_a_place_are_counted_by_reason_and_never_by_absence():
+    rows = pa.table(
+        {
+            "uid": [1, 2, 3, 4, 5, 5, None],
+            "age": [30, 200, None, 40, 50, 60, 70],
+            "marital": ["single", "single", "single", "divorced", "married", "married", "married"],
+            "city": ["x"] * 7,
+        }
+    )
+    reports = SHOP.perturb(users=rows)
+    assert reports["users"]["uid"].to_pylist() == [1, 2, 3, 4, 5]  # who has an odd row sends a report all the same
+    summary = reports.summaries["users"]
+    assert summary.rows == 7
+    assert summary.rejected == {
+        "outside the domain": 2,
+        "missing": 1,
+        "a second row of a user": 1,
+        "without a user id": 1,
+    }
+    orders = pa.table({"uid": [1, 1, 9, None], "amount": [5, 99, 5, 5], "kind": ["a", "a", "a", "a"]})
+    reports = SHOP.perturb(users=rows, orders=orders)
+    assert reports["orders"].num_rows == 10
+    assert reports.summaries["orders"].rejected == {
+        "outside the domain": 1,
+        "of an unknown user": 1,
+        "without a user id": 1,
+    }
+
+
+def test_without_noise_the_reports_are_the_data():
+    exact = dn.Collection(USERS, ORDERS, epsilon=math.inf, design="mg")
+    users = user_rows()
+    reports = exact.perturb(users=users, orders=order_rows(), source=SeededSource(5), **SEEDED)
+    order = np.argsort(users["uid"].to_numpy())
+    age, marital = users["age"].to_numpy()[order] - 1, (users["marital"].to_numpy(False)[order] == "single").astype(int)
+    assert reports["users"]["y"].to_pylist() == (age * 2 + marital).tolist()
+    # Orders: cell (amount, kind, weight); the weight is up with probability min(rows, 3)/3, and never without rows.
+    ids = reports["orders"]["uid"].to_numpy()
+    y = reports["orders"]["y"].to_numpy()
+    heavy, cells = y % 2, y // 2
+    rows = ids % 6
+    assert not heavy[rows == 0].any()
+    assert heavy[rows >= 3].all()
+    assert 0.2 < heavy[rows == 1].mean() < 0.5
+    real = rows > 0
+    assert (cells[real] == ((ids % 21) * 2 + ids % 2)[real]).all()
+
+
+def test_truncation_samples_rows_evenly_also_beyond_many():
+    exact = dn.Collection(dn.Table("orders", many=3, amount=dn.Ordinal(0, 9)), epsilon=math.inf, design="mg")
+    n = 30_000
+    rows = pa.table({"uid": np.repeat(np.arange(n), 10), "amount": np.tile(np.arange(10), n)})
+    reports = exact.perturb(orders=rows, everyone=pa.table({"uid": np.arange(n)}), source=SeededSource(6), **SEEDED)
+    y = reports["orders"]["y"].to_numpy()
+    assert (y % 2 == 1).all()
+    counts = np.bincount(y // 2, minlength=10)
+    assert np.abs(counts - n / 10).max() < 6 * math.sqrt(n * 0.09)
+
+
+def test_services_are_independent_and_a_folder_takes_one_table_at_a_time(tmp_path):
+    out = tmp_path / "reports"
+    SHOP.perturb(users=user_rows(), out=out)
+    ids = pa.table({"uid": np.arange(200)})
+    SHOP.perturb(orders=order_rows(), everyone=ids, out=out)
+    assert sorted(path.name for path in out.iterdir()) == ["collection.json", "orders", "users"]
+    database = dn.connect(out)
+    assert database.collection == SHOP
+    assert {name: table.num_rows for name, table in database.tables.items()} == {"users": 200, "orders": 400}
+    assert database.refused == {"users": {}, "orders": {}}
+    assert repr(database) == "Database(users: 200 reports, orders: 400 reports)"
+    assert repr(dn.connect(SHOP.perturb(users=user_rows()))) == "Database(users: 200 reports)"
+
+
+def test_refused_reports_are_counted_when_they_are_read(tmp_path):
+    SHOP.perturb(users=user_rows(), out=tmp_path / "reports")
+    path = tmp_path / "reports" / "users" / "part-0.parquet"
+    table = pq.read_table(path)
+    bad = table.set_column(3, table.schema.field("seed"), pa.array([5] * 200, pa.uint32()))
+    pq.write_table(bad, path)
+    database = dn.connect(tmp_path / "reports")
+    assert 0 < database.refused["users"]["y or seed out of range"] < 200
+    assert database.tables["users"].num_rows == 200 - database.refused["users"].total()
+    assert "refused" in repr(database)
+    path.write_bytes(b"broken")
+    with pytest.raises(InvalidData, match="damaged"):
+        dn.connect(tmp_path / "reports")
+    path.unlink()
+    with pytest.raises(InvalidData, match="no files"):
+        dn.connect(tmp_path / "reports")
+    with pytest.raises(BadInput, match=r"holds no collection\.json"):
+        dn.connect(tmp_path)
+
+
+def test_users_without_rows_must_be_known():
+    with pytest.raises(InvalidParameter, match="everyone is missing"):
+        SHOP.perturb(orders=order_rows())
+
+
+def test_nothing_is_overwritten(tmp_path):
+    out = tmp_path / "reports"
+    SHOP.perturb(users=user_rows(), out=out)
+    before = (out / "users" / "part-0.parquet").read_bytes()
+    with pytest.raises(BadInput, match="spend ε again"):
+        SHOP.perturb(users=user_rows(), out=out)
+    with pytest.raises(BadInput, match="holds something else"):
+        dn.Collection(USERS, epsilon=1.0).perturb(users=user_rows(), out=out)
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(BadInput, match="holds something else"):
+        SHOP.perturb(users=user_rows(), out=tmp_path / "mine")
+    assert (out / "users" / "part-0.parquet").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "tables are missing"),
+        ({"visits": user_rows()}, "table 'visits' is not in this collection"),
+        ({"users": user_rows().drop_columns(["age"])}, "table 'users' lacks the column 'age'"),
+        ({"users": user_rows(), "key": "id"}, "table 'users' lacks the column 'id'"),
+        ({"users": "nowhere.parquet"}, "table 'users' cannot be read"),
+        ({"users": user_rows().set_column(0, "uid", pa.array(np.arange(200.0)))}, "user ids must be integers or texts"),
+        (
+            {"users": user_rows(), "orders": order_rows().set_column(0, "uid", order_rows()["uid"].cast(pa.string()))},
+            "integers in one table and texts in another",
+        ),
+    ],
+)
+def test_impossible_requests(arguments, message):
+    with pytest.raises(BadInput, match=message):
+        SHOP.perturb(**arguments)
+
+
+def test_a_seeded_source_needs_the_word_simulation():
+    with pytest.raises(SimulationOnly):
+        SHOP.perturb(users=user_rows(), source=SeededSource(1))
+
+
+VISITS = dn.Collection(dn.Table("visits", many=2, place=dn.Categorical("x", "y"), city=dn.Public()), epsilon=1.0)
+
+
+def test_a_public_column_of_a_table_with_many_rows_belongs_to_the_user():
+    everyone = pa.table({"uid": [1, 2, 3], "city": ["a", "b", "c"]})
+    rows = pa.table({"uid": [1, 1, 3], "place": ["x", "y", "x"]})
+    reports = VISITS.perturb(visits=rows, everyone=everyone)["visits"]
+    assert reports["city"].to_pylist() == ["a", "b", "c"]  # also of the user without rows
+    constant = rows.append_column("city", pa.array(["a", "a", "c"]))
+    assert VISITS.perturb(visits=constant, everyone=everyone)["visits"].num_rows == 3
+    varying = rows.append_column("city", pa.array(["a", "z", "c"]))
+    with pytest.raises(InvalidData, match="varies between rows"):
+        VISITS.perturb(visits=varying, everyone=everyone)
+    with pytest.raises(InvalidData, match="would tell users with rows from users without"):
+        VISITS.perturb(visits=constant, everyone=pa.table({"uid": [1, 2, 3]}))
+    twice = pa.table({"uid": [1, 1], "city": ["a", "b"]})
+    with pytest.raises(InvalidData, match="varies between rows"):
+        VISITS.perturb(visits=rows, everyone=twice)
+
+
+def test_batches_hold_whole_users(monkeypatch):
+    monkeypatch.setattr(collecting, "BATCH_ROWS", 7)
+    expected = Counter(np.repeat(np.arange(200), 2).tolist())
+    reports = SHOP.perturb(users=user_rows(), orders=order_rows())
+    assert Counter(reports["orders"]["uid"].to_pylist()) == expected
+    assert reports.summaries["orders"].rows == order_rows().num_rows
+
+
+def test_rows_out_of_order_end_the_run():
+    with pytest.raises(Failure, match="out of the order"):
+        collecting._checked_order(pa.array([1, 3, 2]), None)
+    with pytest.raises(Failure, match="out of the order"):
+        collecting._checked_order(pa.array([1, 3]), pa.scalar(2))
+    assert collecting._checked_order(pa.array(["a", "b"]), pa.scalar("a")).as_py() == "b"
+
+
+def test_no_rows_at_all():
+    empty = user_rows().slice(0, 0)
+    reports = SHOP.perturb(users=empty, orders=order_rows().slice(0, 0))
+    assert (reports["users"].num_rows, reports["orders"].num_rows) == (0, 0)
+
+
+KILLED = """
+import sys, pyarrow as pa, numpy as np, deniable as dn
+from deniable.engines import collecting
+collecting.BATCH_ROWS = 1000
+table = dn.Table("users", age=dn.Ordinal(0, 9))
+rows = pa.table({"uid": np.arange(2_000_000), "age": np.zeros(2_000_000, dtype=int)})
+print("started", flush=True)
+dn.Collection(table, epsilon=1.0).perturb(users=rows, out=sys.argv[1])
+"""
+
+
+def test_a_killed_run_leaves_no_half_dataset(tmp_path):
+    out = tmp_path / "reports"
+    process = subprocess.Popen([sys.executable, "-c", KILLED, str(out)], stdout=subprocess.PIPE)
+    assert process.stdout.readline() == b"started\n"
+    partial = []
+    while not partial and process.poll() is None:  # until it is in the middle of writing
+        partial = [path for path in tmp_path.glob(".reports.partial-*/users/*.parquet") if path.stat().st_size > 0]
+        time.sleep(0.01)
+    assert process.poll() is None
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    assert not out.exists()
+    table = dn.Table("users", age=dn.Ordinal(0, 9))
+    again = dn.Collection(table, epsilon=1.0).perturb(users=pd.DataFrame({"uid": [1], "age": [3]}), out=out)
+    assert again.summaries["users"].reports == 1

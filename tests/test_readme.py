@@ -1,4 +1,4 @@
-"""Every block of the README runs and shows what it says."""
+"""Every block of the README and of the docs runs and shows what it says."""
 
 import doctest
 import re
@@ -17,9 +17,10 @@ def test_the_readme_has_python_and_console_blocks():
     assert {language for language, _ in BLOCKS} >= {"python", "console", "sh"}
 
 
-def test_python_blocks_show_their_real_output():
-    session = "\n".join(text for language, text in BLOCKS if language == "python")
-    parsed = doctest.DocTestParser().get_doctest(session, {}, "README.md", str(README), 0)
+@pytest.mark.parametrize("page", ["README.md", "docs/tables.md"])
+def test_python_blocks_show_their_real_output(page):
+    blocks = re.findall(r"```python\n(.*?)```", (README.parent / page).read_text(), flags=re.S)
+    parsed = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, page, page, 0)
     assert parsed.examples
     results = doctest.DocTestRunner(verbose=False).run(parsed)
     assert results.failed == 0
@@ -47,3 +48,17 @@ def test_make_targets_exist(text):
     assert targets
     for target in targets:
         assert re.search(rf"^{target}:", makefile, flags=re.M)
+
+
+def test_the_specification_of_the_docs_is_the_one_of_its_python_example(tmp_path):
+    import deniable as dn
+
+    (toml,) = re.findall(r"```toml\n(.*?)```", (README.parent / "docs" / "tables.md").read_text(), flags=re.S)
+    (tmp_path / "shop.toml").write_text(toml)
+    assert dn.Collection.load(tmp_path / "shop.toml").sha256.startswith("27c778d7")
+
+
+@pytest.mark.parametrize("page", sorted(README.parent.glob("*.md")) + sorted(README.parent.glob("docs/*.md")))
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+        assert (page.parent / target).exists(), target

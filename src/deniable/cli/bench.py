@@ -45,13 +45,15 @@ def mechanisms() -> None:
 def collecting(large: bool) -> None:
     """Time and memory of `perturb` from Parquet to Parquet, beside a plain sort of the same file.
 
+    Columns: seconds, seconds of the plain sort, their ratio, and the peak memory.
+
     \b
     Example:
       deniable bench collecting
     """
     from deniable.benchmarks.collecting_speed import measure
 
-    made = table("Collecting", "rows and design", "seconds", "plain sort", "ratio", "peak MiB")
+    made = table("Collecting", "rows and design", "seconds", "plain", "ratio", "MiB")
     with progress("measuring", 6 if large else 3) as advance:
         for row in measure(large=large):
             figures = (row.seconds, row.plain_seconds, row.seconds / row.plain_seconds)

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from deniable.exact import WORD_BITS, RandBelow, check_epsilon, check_randbelow, checked_scale, exp_between, geometric
+from deniable.exact import WORD_BITS, RandBelow, check_randbelow, geometric
 from deniable.mechanisms._checks import check_count, check_scores
+from deniable.mechanisms.discrete_laplace import DiscreteLaplace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,17 +36,17 @@ class PermuteAndFlip:
     monotone: bool = False
 
     def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
-        check_count("sensitivity", self.sensitivity, smallest=1, largest=2**60)
-        if not math.isinf(self.epsilon):
-            checked_scale(self.scale)
+        check_count("sensitivity", self.sensitivity, smallest=1, largest=2**59)
+        self.scale  # noqa: B018 - checks ε and the scale
 
     @property
     def scale(self) -> Fraction:
-        """The gap that costs a factor e; zero at ε = ∞."""
-        if math.isinf(self.epsilon):
-            return Fraction(0)
-        return Fraction(self.sensitivity * (1 if self.monotone else 2)) / Fraction(self.epsilon)
+        """The gap that costs a factor e: that of the noise `NoisyMax` adds; zero at ε = ∞."""
+        return self._noise.scale
+
+    @property
+    def _noise(self) -> DiscreteLaplace:
+        return DiscreteLaplace(self.epsilon, self.sensitivity if self.monotone else 2 * self.sensitivity)
 
     def perturb(self, scores: Any, *, source: Source | None = None, simulation: bool = False) -> int:
         """The index of the winner."""
@@ -85,7 +86,7 @@ class PermuteAndFlip:
     @property
     def ratio(self) -> Fraction:
         """r = e^(−1/scale) as a rational at most 10^-37 above it (relative), so that laws keep the promise."""
-        return Fraction(0) if math.isinf(self.epsilon) else exp_between(-1 / self.scale)[1]
+        return self._noise.ratio
 
     def law(self, scores: Sequence[int]) -> tuple[Fraction, ...]:
         """The probability that each candidate wins, in terms of `ratio`.

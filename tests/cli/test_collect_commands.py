@@ -1,5 +1,7 @@
 """`deniable init`, `check` and `perturb`, as a person uses them."""
 
+import tomllib
+
 import pyarrow.parquet as pq
 import pytest
 
@@ -97,5 +99,25 @@ def test_init_proposes_names_and_types_and_leaves_domains_to_a_person(shop):
     assert "uid" not in done.stdout
     for value in ("31", "single", "Rome", "200"):
         assert value not in done.stdout
+    tomllib.loads(done.stdout)
     (shop / "skeleton.toml").write_text(done.stdout)
     assert run("check", shop / "skeleton.toml").returncode == 2  # it does not load before everything is decided
+
+
+def test_init_mends_names_that_a_specification_cannot_have(shop):
+    (shop / "my file-2.csv").write_text("uid,the age,y,2nd\n1,2,3,4\n")
+    done = run("init", "--from", shop / "my file-2.csv")
+    parsed = tomllib.loads(done.stdout)
+    assert list(parsed["tables"]) == ["my_file_2"]
+    assert list(parsed["tables"]["my_file_2"]["attributes"]) == ["the_age", "y_", "2nd_"]
+    assert 'rename the column "the age" to this' in done.stdout
+
+
+def test_long_names_fold_instead_of_pushing_numbers_out(shop):
+    names = ["a_rather_long_attribute_name", "another_rather_long_name", "yet_another_quite_long_name"]
+    attributes = "".join(f'attributes.{name} = {{ kind = "ordinal", low = 0, high = 99 }}\n' for name in names)
+    (shop / "long.toml").write_text(f"epsilon = 1\n[tables.t]\n{attributes}")
+    done = run("check", shop / "long.toml")
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    for word in ("view", "cells", "chance", "oracle", *names):
+        assert word in done.stdout

@@ -206,6 +206,8 @@ def test_nothing_is_overwritten(tmp_path):
         ({"users": user_rows(), "key": "id"}, "table 'users' lacks the column 'id'"),
         ({"users": "nowhere.parquet"}, "table 'users' cannot be read"),
         ({"users": user_rows().set_column(0, "uid", pa.array(np.arange(200.0)))}, "user ids must be integers or texts"),
+        ({"users": user_rows().set_column(0, "uid", pa.array(np.arange(200), pa.uint64()))}, "they are UBIGINT"),
+        ({"users": None}, "table 'users' cannot be read"),
         (
             {"users": user_rows(), "orders": order_rows().set_column(0, "uid", order_rows()["uid"].cast(pa.string()))},
             "integers in one table and texts in another",
@@ -256,6 +258,92 @@ def test_rows_out_of_order_end_the_run():
     with pytest.raises(Failure, match="out of the order"):
         collecting._checked_order(pa.array([1, 3]), pa.scalar(2))
     assert collecting._checked_order(pa.array(["a", "b"]), pa.scalar("a")).as_py() == "b"
+
+
+def layout(reports):
+    return [chunk.num_rows for chunk in reports.to_batches()]
+
+
+def test_the_layout_of_reports_tells_nothing_about_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr(collecting, "BATCH_ROWS", 50)
+    monkeypatch.setattr(collecting, "BATCH_REPORTS", 40)
+    monkeypatch.setattr(collecting, "GROUP_REPORTS", 64)
+    everyone = pa.table({"uid": np.arange(200)})
+    shapes = set()
+    for number, heavy in enumerate((0, 1, 700)):
+        ids = np.concatenate((np.arange(0, 200, 2), np.full(heavy, 5)))
+        rows = pa.table({"uid": ids, "amount": np.zeros_like(ids), "kind": ["a"] * ids.size})
+        memory = SHOP.perturb(orders=rows, everyone=everyone)["orders"]
+        SHOP.perturb(orders=rows, everyone=everyone, out=tmp_path / str(number))
+        file = pq.ParquetFile(tmp_path / str(number) / "orders" / "part-0.parquet")
+        groups = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+        shapes.add((tuple(layout(memory)), tuple(groups)))
+        assert memory.num_rows == 400
+    assert shapes == {((64,) * 6 + (16,), (64,) * 6 + (16,))}
+
+
+def test_one_secure_source_never_draws_the_same_twice():
+    source = dn.SecureSource()
+    first, second = (SHOP.perturb(users=user_rows(), source=source)["users"] for _ in range(2))
+    same = np.mean(first["seed"].to_numpy() == second["seed"].to_numpy())
+    views = first["view"].to_numpy() == second["view"].to_numpy()
+    assert same < 0.9
+    assert views.mean() < 0.5
+
+
+def test_one_odd_value_in_a_csv_file_spoils_its_own_row_only(tmp_path):
+    lines = ["uid,age,marital,city"] + [f"{i},{1 + i % 95},single,Rome" for i in range(3000)]
+    lines[10], lines[2900], lines[20] = "9,SECRET,single,Rome", "2899,n/a,single,Rome", "19,,single,Rome"
+    (tmp_path / "users.csv").write_text("\n".join(lines) + "\n")
+    reports = SHOP.perturb(users=tmp_path / "users.csv")
+    assert reports.summaries["users"].rejected == {"of the wrong type": 2, "missing": 1}
+    assert reports["users"]["uid"].to_pylist() == list(range(3000))
+
+
+def test_types_in_csv_files_are_those_of_the_specification(tmp_path):
+    from datetime import date, datetime
+
+    table = dn.Table(
+        "t",
+        code=dn.Categorical("1", "2", ""),
+        flag=dn.Categorical(True, False),
+        number=dn.Categorical(10, 20),
+        day=dn.Ordinal(date(2020, 1, 1), date(2020, 1, 31)),
+        hour=dn.Ordinal(datetime(2020, 1, 1), datetime(2020, 1, 1, 23), "hour"),
+    )
+    exact = dn.Collection(table, epsilon=math.inf, design="mg")
+    rows = ["b,2,false,20,2020-01-03,2020-01-01 05:30:00", "a,,true,10,2020-01-01,2020-01-01 00:00:00"]
+    (tmp_path / "t.csv").write_text("\n".join(["uid,code,flag,number,day,hour", *rows]) + "\n")
+    reports = exact.perturb(t=tmp_path / "t.csv")
+    assert reports.summaries["t"].rejected == {}
+    assert reports["t"]["y"].to_pylist() == [2 * 2 * 2 * 31 * 24, (((1 * 2 + 1) * 2 + 1) * 31 + 2) * 24 + 5]
+
+
+@pytest.mark.parametrize("ages", [[1, "SECRET", 3], ["SECRET"] * 3, [True, False, True]])
+def test_a_column_of_the_wrong_type_ends_the_run_without_showing_a_value(ages):
+    # Counting every row as odd would replace everybody's data by noise because of one person's value.
+    frame = pd.DataFrame({"uid": [1, 2, 3], "age": ages, "marital": ["single"] * 3, "city": ["x"] * 3})
+    with pytest.raises(InvalidData, match=r"column 'age' of table 'users' is of type|values of several types") as caught:
+        SHOP.perturb(users=frame)
+    assert "SECRET" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_many_reports_per_user_go_in_small_batches(monkeypatch):
+    monkeypatch.setattr(collecting, "BATCH_REPORTS", 40)
+    seen = []
+    original = collecting.bulk.randomise
+
+    def spy(table, design, codes, weights, source):
+        seen.append(codes[0].size)
+        return original(table, design, codes, weights, source)
+
+    monkeypatch.setattr(collecting.bulk, "randomise", spy)
+    table = dn.Table("orders", many=20, tau=20, amount=dn.Ordinal(0, 9))
+    rows = pa.table({"uid": np.arange(10), "amount": np.arange(10)})
+    reports = dn.Collection(table, epsilon=9.0).perturb(orders=rows, everyone=pa.table({"uid": np.arange(10)}))
+    assert reports["orders"].num_rows == 200
+    assert max(seen) <= 40
 
 
 def test_no_rows_at_all():

@@ -105,6 +105,15 @@ def wide(count):
         (lambda: shop(shares={"users": 1}), "shares must name every table once"),
         (lambda: shop(shares={"users": 1, "orders": 0}), "shares of 'orders' must be a positive number"),
         (lambda: dn.Collection(wide(13), epsilon=1.0), "more than 32 bits can number"),
+        (lambda: shop(design=["hio"]), "design is unknown"),
+        (lambda: shop(shares=3), "shares must name every table once"),
+        (lambda: shop(shares={"users": 1e-300, "orders": 1}), "epsilon per report of table 'users' is too small"),
+        (lambda: dn.Collection(USERS, dn.Table("USERS", a=dn.Categorical("x", "y")), epsilon=1.0), "is named twice"),
+        (lambda: dn.Table("t", a=dn.Categorical("x", "y"), A=dn.Categorical("x", "y")), "named twice but for case"),
+        (lambda: dn.Collection.from_dict([]), "the specification must have named fields"),
+        (lambda: dn.Collection.from_dict({"epsilon": 1, "tables": [1]}), "a table must have named fields"),
+        (lambda: dn.Collection.from_dict({"epsilon": 1, "tables": {"u": 3}}), "table 'u' must have named fields"),
+        (lambda: dn.Collection.from_dict({"epsilon": 1, "tables": {"u": {"name": "v"}}}), "name is given by the key"),
         (lambda: shop()["visits"], "table 'visits' is not in this collection"),
         (lambda: dn.Collection.from_dict({"tables": []}), "epsilon is missing"),
         (lambda: dn.Collection.from_dict({"epsilon": 1}), "tables are missing"),
@@ -137,6 +146,12 @@ def test_every_mistake_names_the_field(make, message):
         ('epsilon = 1\n[tables.t]\nrows = 1\nattributes.a = { kind = "public" }', "rows is no field of a table"),
         ("epsilon = 1\n[tables.t]\n", "table 't' has no attributes"),
         ("epsilon = ", "is not well-formed"),
+        ("epsilon = 1\n[tables.t]\nattributes.a = 5", "attribute 'a' must have named fields"),
+        ('epsilon = 1\n[tables.t]\nattributes.a = { kind = ["x"] }', "kind is unknown"),
+        (
+            'epsilon = 1\n[tables.t]\nattributes.a = { kind = "ordinal", low = 1, high = "x s" }',
+            "high must be a number",
+        ),
     ],
 )
 def test_mistakes_in_files_name_the_place(tmp_path, text, message):
@@ -145,6 +160,37 @@ def test_mistakes_in_files_name_the_place(tmp_path, text, message):
     with pytest.raises(InvalidParameter) as caught:
         dn.Collection.load(path)
     assert message in str(caught.value)
+
+
+def test_equality_is_identity():
+    one, other = (dn.Categorical(1, 0), dn.Categorical(True, False))
+    assert one != other
+    first = dn.Table("t", a=dn.Ordinal(0, 1), b=dn.Ordinal(0, 1))
+    second = dn.Table("t", b=dn.Ordinal(0, 1), a=dn.Ordinal(0, 1))
+    assert first != second
+    assert dn.Collection(first, epsilon=1.0) != dn.Collection(second, epsilon=1.0)
+    assert dn.Collection(first, epsilon=1) == dn.Collection(first, epsilon=1.0)
+    assert dn.Ordinal("1.0", 5.0) == dn.Ordinal(1, 5)
+
+
+def test_the_callers_decimal_context_does_not_matter():
+    from decimal import localcontext
+
+    with localcontext(prec=4):
+        narrow = dn.Ordinal("0.12345", "1.12345")
+    assert narrow == dn.Ordinal("0.12345", "1.12345")
+
+
+def test_odd_characters_survive(tmp_path):
+    odd = dn.Table("t", a=dn.Categorical("\x7f", '"', "\\", "\n", "\u2028", "🦊", ""))
+    for name in ("odd.toml", "odd.json"):
+        dn.Collection(odd, epsilon=1.0).save(tmp_path / name)
+        assert dn.Collection.load(tmp_path / name) == dn.Collection(odd, epsilon=1.0)
+    with pytest.raises(InvalidParameter, match="half a character"):
+        dn.Categorical("\ud800", "b")
+    (tmp_path / "latin.toml").write_bytes(b"epsilon = 1 # \xff")
+    with pytest.raises(BadInput, match="not UTF-8"):
+        dn.Collection.load(tmp_path / "latin.toml")
 
 
 def test_a_missing_file_is_bad_input(tmp_path):

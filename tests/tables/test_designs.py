@@ -92,6 +92,13 @@ def test_the_oracle_is_the_better_of_the_two():
         assert view.oracle is None or isinstance(view.oracle, LocalHashing)
 
 
+def test_a_design_prints():
+    shown = str(design_of(ONE, "hio"))
+    assert shown.splitlines()[:2] == ["32 views, ε = 1 per report", "view 0: 1 cells, probability 1/32, no oracle"]
+    assert "view 31: 105 cells, probability 1/32, LocalHashing" in shown
+    assert str(design_of(ONE, "sr-hio")).endswith("… and 78 more")
+
+
 def test_fold_and_radix_agree_between_one_row_and_many():
     big = all_levels(*(Axis("value", Tree(1000, 10), place) for place in range(5)))
     small = Group(big.axes[:2], big.levels[:2])

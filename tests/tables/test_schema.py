@@ -2,6 +2,7 @@ import math
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -185,6 +186,27 @@ def test_every_mistake_names_the_field_and_the_repair(make, message):
         make()
     assert message in str(caught.value)
     assert len(str(caught.value).split(". ")) >= 3  # what happened, what it cost, what to do
+
+
+def test_numpy_scalars_are_welcome():
+    assert dn.Ordinal(np.int64(0), np.float64(9.0)) == dn.Ordinal(0, 9)
+    assert dn.Ordinal(0, 9).encode(np.float64(3.0)) == dn.Ordinal(0, 9).encode(np.int32(3)) == 3
+    assert dn.Categorical(5, 3).encode(np.int64(3)) == 1
+
+
+def test_large_numbers_are_exact_on_both_paths():
+    cents = dn.Ordinal(10**9, 10**9 + 100, "0.01")
+    values = [float(cents.decode(code)) for code in range(0, cents.size, 7)]
+    codes, problems = encode(cents, pa.array(values))
+    assert not problems.any()
+    assert codes.tolist() == [cents.encode(value) for value in values] == list(range(0, cents.size, 7))
+    halves = dn.Ordinal(2**60, 2**60 + 9, "0.5")
+    assert encode(halves, pa.array([2**60 + 1]))[0].tolist() == [halves.encode(2**60 + 1)] == [2]
+    with pytest.raises(InvalidParameter, match="too large"):
+        dn.Ordinal(10**30, 10**30 + 5)
+    with pytest.raises(InvalidParameter, match="beyond 64 bits"):
+        dn.Categorical(10**30, 1)
+    assert REASONS[encode(dn.Categorical(5, 3), pa.array([2**64 - 1], pa.uint64()))[1][0]] == "outside the domain"
 
 
 def test_decimals_are_exact():

@@ -112,7 +112,7 @@ def _hashing(name: str, mechanism: LocalHashing, cells: NDArray[np.int64], peers
     theirs, also_sent = _rate(
         lambda: [peers.LH_Client(cell - 1, CELLS, EPSILON, optimal=optimal) for cell in few], PEER_USERS, repeats=1
     )
-    yield Row(name, "perturb", "values", rate, "multi-freq-ldpy", theirs)
+    yield Row(name, "perturb", "values", rate, "multi-freq", theirs)
 
     pairs, peer_pairs = USERS * CELLS, PEER_REPORTS * CELLS
     mechanism.estimate(HashedReports(reports.seeds[:10], reports.buckets[:10]))  # compile
@@ -126,7 +126,7 @@ def _hashing(name: str, mechanism: LocalHashing, cells: NDArray[np.int64], peers
     theirs, _ = _rate(
         lambda: peers.LH_Aggregator_MI(also_sent[:PEER_REPORTS], CELLS, EPSILON, optimal=optimal), peer_pairs, repeats=1
     )
-    yield Row(name, "estimate", "pairs", rate, "multi-freq-ldpy", theirs)
+    yield Row(name, "estimate", "pairs", rate, "multi-freq", theirs)
 
 
 def _response(cells: NDArray[np.int64], peers: Any) -> Iterator[Row]:
@@ -139,7 +139,7 @@ def _response(cells: NDArray[np.int64], peers: Any) -> Iterator[Row]:
     theirs, also_sent = _rate(
         lambda: [peers.GRR_Client(cell - 1, FEW_CELLS, EPSILON) for cell in few], PEER_USERS, repeats=1
     )
-    yield Row(name, "perturb", "values", rate, "multi-freq-ldpy", theirs)
+    yield Row(name, "perturb", "values", rate, "multi-freq", theirs)
     rate, _ = _rate(lambda: mechanism.estimate(reports), USERS)
     server, domain = peers.DEServer(EPSILON, FEW_CELLS), range(1, FEW_CELLS + 1)
     theirs, _ = _rate(
@@ -147,7 +147,7 @@ def _response(cells: NDArray[np.int64], peers: Any) -> Iterator[Row]:
     )
     yield Row(name, "estimate", "reports", rate, "pure-ldp", theirs)
     theirs, _ = _rate(lambda: peers.GRR_Aggregator_MI(also_sent, FEW_CELLS, EPSILON), PEER_USERS, repeats=1)
-    yield Row(name, "estimate", "reports", rate, "multi-freq-ldpy", theirs)
+    yield Row(name, "estimate", "reports", rate, "multi-freq", theirs)
 
 
 def _reconstruction(wave: SquareWave, reports: NDArray[np.int64]) -> Iterator[Row]:

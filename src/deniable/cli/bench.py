@@ -30,7 +30,11 @@ def mechanisms() -> None:
     with progress("measuring", 33) as advance:
         for row in measure():
             against = (row.peer, f"{row.ratio:,.{0 if row.ratio > 99 else 1}f}×") if row.peer else ("", "")
-            goal = "" if row.met is None else f"≥ {row.target:.3g} {'✓' if row.met else 'MISSED'}"
+            goal = (
+                ""
+                if row.met is None
+                else f"≥ {row.target:.{2 if row.target < 1 else 0}f} {'✓' if row.met else 'MISSED'}"
+            )
             made.add_row(row.mechanism, row.step, f"{_short(row.rate)} {row.unit}", *against, goal)
             if row.met is False:
                 missed.append(f"{row.mechanism} {row.step} against {row.peer}")

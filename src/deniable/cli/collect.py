@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import click
 from deniable.cli.terminal import progress, show, table
 from deniable.errors import BadInput
 from deniable.tables.collection import Collection
+from deniable.tables.schema import RESERVED
 from deniable.tables.views import View
 
 MOST_VIEWS_SHOWN = 12
@@ -143,7 +146,7 @@ def skeleton(name: str, columns: dict[str, str], key: str) -> str:
         'design = "hio"',
         "fanout = 5",
         "",
-        f"[tables.{name}]",
+        f"[tables.{re.sub(r'[^A-Za-z0-9_]', '_', name)}]",
         "# many = 10  # DECIDE: for several rows per user, the most that count",
     ]
     for column, kind in columns.items():
@@ -153,5 +156,8 @@ def skeleton(name: str, columns: dict[str, str], key: str) -> str:
             domain = '{ kind = "ordinal", low = "DECIDE", high = "DECIDE", step = "DECIDE" }'
         else:
             domain = '{ kind = "categorical", values = ["DECIDE"] }'
-        lines.append(f'attributes.{column} = {domain}  # or {{ kind = "public" }}, or leave it out')
+        safe = re.sub(r"[^A-Za-z0-9_]", "_", column)
+        safe = f"{safe}_" if safe in RESERVED or safe[0].isdigit() else safe
+        note = "" if safe == column else f"; rename the column {json.dumps(column)} to this"
+        lines.append(f'attributes.{safe} = {domain}  # or {{ kind = "public" }}, or leave it out{note}')
     return "\n".join(lines)

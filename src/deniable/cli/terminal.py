@@ -17,7 +17,8 @@ def table(title: str, *columns: str, numbers_from: int = 1) -> Table:
     made = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for position, column in enumerate(columns):
         right = position >= numbers_from
-        made.add_column(column, justify="right" if right else "left", no_wrap=True, overflow="fold")
+        last = position == len(columns) - 1
+        made.add_column(column, justify="right" if right else "left", no_wrap=not last, overflow="fold")
     return made
 
 

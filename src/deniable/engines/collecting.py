@@ -6,12 +6,14 @@ users. Reports leave in the order of user ids, so that their order tells nothing
 
 from __future__ import annotations
 
+import secrets
 import shutil
 import tempfile
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +27,18 @@ from deniable.errors import BadInput, Failure, InvalidData, InvalidParameter
 from deniable.randomness import Integers, Source, release_source
 from deniable.tables import bulk
 from deniable.tables.collection import Collection
-from deniable.tables.encoding import REASONS, encode
+from deniable.tables.encoding import REASONS, encode, readable
 from deniable.tables.reports import Reports, Summary, report_schema
-from deniable.tables.schema import Table
+from deniable.tables.schema import WRONG_TYPE, Categorical, Private, Table
 
 BATCH_ROWS = 1 << 18
+BATCH_REPORTS = 1 << 18
+GROUP_REPORTS = 1 << 18
 MEMORY_LIMIT = "512MB"
 SPECIFICATION_FILE = "collection.json"
 NO_USER, UNKNOWN_USER, SECOND_ROW = "without a user id", "of an unknown user", "a second row of a user"
+_INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
+UNREADABLE = " is unreadable"
 PRESENT = "row is present"  # a space keeps it apart from every attribute
 Advance = Callable[[int], None]
 
@@ -63,17 +69,23 @@ def perturb(
         raise InvalidParameter("tables", "are missing", "Pass the rows of one table at least.")
     for name in frames:
         collection[name]
-    with _Reader(collection, frames, key, everyone) as reader:
-        if out is None:
-            return _into_memory(collection, reader, source, advance)
-        return _into_files(collection, reader, source, Path(out), advance)
+    try:
+        with _Reader(collection, frames, key, everyone) as reader:
+            if out is None:
+                return _into_memory(collection, reader, source, advance)
+            return _into_files(collection, reader, source, Path(out), advance)
+    except (duckdb.Error, pa.ArrowException):
+        # Their texts quote data.
+        raise InvalidData(
+            "a table cannot be read to its end, or holds values of several types in one column", "Clean it first."
+        ) from None
 
 
 def _into_memory(collection: Collection, reader: _Reader, source: Source, advance: Advance) -> Reports:
     tables, summaries = {}, {}
     for name in reader.names:
-        schema, batches, tally = _randomised(collection, reader, name, source.stream(name), advance)
-        tables[name] = pa.Table.from_batches(list(batches), schema)
+        schema, batches, tally = _randomised(collection, reader, name, _stream(source, name), advance)
+        tables[name] = pa.Table.from_batches(list(_even(batches, schema)), schema)
         summaries[name] = tally.summary(collection, name)
     return Reports(collection, tables, summaries)
 
@@ -87,10 +99,10 @@ def _into_files(collection: Collection, reader: _Reader, source: Source, out: Pa
     summaries = {}
     try:
         for name in reader.names:
-            schema, batches, tally = _randomised(collection, reader, name, source.stream(name), advance)
+            schema, batches, tally = _randomised(collection, reader, name, _stream(source, name), advance)
             (partial / name).mkdir()
             with pq.ParquetWriter(partial / name / "part-0.parquet", schema) as writer:
-                for batch in batches:
+                for batch in _even(batches, schema):
                     writer.write_batch(batch)
             summaries[name] = tally.summary(collection, name)
         (partial / SPECIFICATION_FILE).write_text(collection.to_json() + "\n", encoding="utf-8")
@@ -102,6 +114,27 @@ def _into_files(collection: Collection, reader: _Reader, source: Source, out: Pa
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return Collected(collection, summaries, out)
+
+
+def _stream(source: Source, name: str) -> Source:
+    """The draws of one table in one run: a secure source never draws the same twice, a seeded one always."""
+    return source.stream(name) if source.simulation else source.stream(name, secrets.token_hex(16))
+
+
+def _even(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The same reports in batches of a constant size.
+
+    A batch of input ends after a certain number of rows. If its reports made a row group of their own, the sizes of
+    groups would tell how many rows users have.
+    """
+    held = schema.empty_table()
+    for batch in batches:
+        held = pa.concat_tables([held, pa.Table.from_batches([batch], schema)])
+        while held.num_rows >= GROUP_REPORTS:
+            yield held.slice(0, GROUP_REPORTS).combine_chunks().to_batches()[0]
+            held = held.slice(GROUP_REPORTS)
+    if held.num_rows:
+        yield held.combine_chunks().to_batches()[0]
 
 
 def _check_destination(collection: Collection, out: Path, names: list[str]) -> None:
@@ -149,7 +182,7 @@ def _randomised(
     slots = collection.reports_per_user(name)
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for rows in stream:
+        for rows in _few_users(stream, max(1, BATCH_REPORTS // slots)):
             users, first, codes, weights = _prepared(table, rows, source, tally)
             columns = bulk.randomise(table, design, codes, weights, source)
             taken = pa.array(np.repeat(first, slots))
@@ -176,7 +209,10 @@ def _prepared(
     encoded = [encode(domain, rows[name]) for name, domain in zip(table.private, table.domains, strict=True)]
     codes = [values for values, _ in encoded]
     problems = np.zeros(len(uid), dtype=np.uint8)
-    for _, more in encoded:
+    for name, (_, more) in zip(table.private, encoded, strict=True):
+        if name + UNREADABLE in rows.column_names:
+            unreadable = np.asarray(pc.fill_null(rows[name + UNREADABLE], False))
+            more = np.where(unreadable, np.uint8(REASONS.index(WRONG_TYPE)), more)
         problems = np.where(problems == 0, more, problems)
     present = np.ones(len(uid), dtype=bool) if table.many is None else np.asarray(pc.is_valid(rows[PRESENT]))
     extra = np.zeros(len(uid), dtype=bool)
@@ -224,11 +260,9 @@ class _Reader:
         self._connection.execute("SET enable_progress_bar = false")  # it would print to stdout
         try:
             for name in self.names:
-                table = self._collection[name]
-                needed = [self._key, *(table.attributes if table.many is None else table.private)]
-                self._attach(f"rows_{name}", self._frames[name], needed, f"table {name!r}")
+                self._attach(f"rows_{name}", self._frames[name], self._collection[name], f"table {name!r}")
             if self._given is not None:
-                self._attach("everyone_given", self._given, [self._key], "everyone")
+                self._attach("everyone_given", self._given, None, "everyone")
             self._everyone(self._given is not None)
         except BaseException:
             self.__exit__()
@@ -239,25 +273,47 @@ class _Reader:
         self._connection.close()
         self._folder.cleanup()
 
-    def _attach(self, view: str, frame: Any, columns: list[str], where: str) -> None:
+    def _attach(self, view: str, frame: Any, table: Table | None, where: str) -> None:
+        """Make a frame or file known under a name, with the columns that are needed."""
+        needed = [self._key] if table is None else [self._key, *(table.private if table.many else table.attributes)]
         try:
             if isinstance(frame, (str, Path)):
                 relation = _opened(self._connection, frame)
-                relation.create_view(view)
             else:
-                self._connection.register(view, frame)
-                relation = self._connection.table(view)
-        except duckdb.Error:
+                self._connection.register(f"{view}_given", frame)
+                relation = self._connection.table(f"{view}_given")
+        except (duckdb.Error, TypeError):
             raise InvalidData(
                 f"{where} cannot be read", "Pass a frame, or the path of a Parquet or CSV file."
             ) from None
-        kind = str(relation.types[relation.columns.index(self._key)]) if self._key in relation.columns else ""
-        self._key_kinds.add("text" if kind == "VARCHAR" else kind and "integer")
-        if len(self._key_kinds - {""}) > 1:
-            raise InvalidData("user ids are integers in one table and texts in another", "Use one type for all.")
-        lacking = [column for column in columns if column not in relation.columns]
+        lacking = [column for column in needed if column not in relation.columns]
         if lacking:
             raise InvalidData(f"{where} lacks the column {lacking[0]!r}", "Rename it, or change the specification.")
+        if isinstance(frame, (str, Path)) and _is_csv(frame):
+            relation = relation.project(self._typed(relation, table))
+        relation.create_view(view)
+        kind = str(relation.types[relation.columns.index(self._key)])
+        if kind != "VARCHAR" and kind not in _INTEGERS:
+            raise InvalidData(f"user ids must be integers or texts, and in {where} they are {kind}", "Convert them.")
+        self._key_kinds.add("text" if kind == "VARCHAR" else "integer")
+        if len(self._key_kinds) > 1:
+            raise InvalidData("user ids are integers in one table and texts in another", "Use one type for all.")
+
+    def _typed(self, relation: Any, table: Table | None) -> str:
+        """The columns of a CSV file, all texts, as the specification wants them: one odd value spoils its own row only.
+
+        Ids are public, so they may decide their own type: integers if all of them are.
+        """
+        key = _quoted(self._key)
+        odd = relation.filter(f"NOT regexp_full_match({key}, '-?[0-9]{{1,18}}')").count("*").fetchall()[0][0]
+        columns = [key if odd else f"CAST({key} AS BIGINT) AS {key}"]
+        for name, domain in zip(table.private, table.domains, strict=True) if table else ():
+            column, kind = _quoted(name), _csv_type(domain)
+            columns.append(f"{kind.format(column)} AS {column}")
+            unreadable = f"{column} IS NOT NULL AND {kind.format(column)} IS NULL"
+            columns.append(f"({unreadable}) AS {_quoted(name + UNREADABLE)}")
+        public = [name for name in (table.public if table else relation.columns) if name in relation.columns]
+        return ", ".join([*columns, *(_quoted(name) for name in public if name != self._key)])
 
     def _everyone(self, given: bool) -> None:
         """The list of users who send reports for tables with many rows: given, or those of the one-row tables here."""
@@ -321,7 +377,9 @@ class _Reader:
             **dict.fromkeys(table.private, "r"),
             **dict.fromkeys(table.public, "r" if table.many is None else "e"),
         }
-        columns = ", ".join(f"{holder[column]}.{_quoted(column)}" for column in table.attributes)
+        present = self._connection.table(f"rows_{name}").columns
+        marks = {name + UNREADABLE: "r" for name in table.private if name + UNREADABLE in present}
+        columns = ", ".join(f"{place}.{_quoted(column)}" for column, place in (holder | marks).items())
         nobody = self._count(f"SELECT count(*) FROM rows_{name} WHERE {key} IS NULL")  # noqa: S608
         tally.reject(NO_USER, nobody)
         if table.many is None:
@@ -341,8 +399,13 @@ class _Reader:
             )
         reader: pa.RecordBatchReader = self._connection.sql(query).to_arrow_reader(BATCH_ROWS)
         uid = reader.schema.field("uid").type
-        if not (pa.types.is_integer(uid) or pa.types.is_string(uid) or pa.types.is_large_string(uid)):
-            raise InvalidData("user ids must be integers or texts", "Convert them first.")
+        for column, domain in zip(table.private, table.domains, strict=True):
+            kind = reader.schema.field(column).type
+            if not readable(domain, kind):
+                raise InvalidData(
+                    f"column {column!r} of table {name!r} is of type {kind}, which cannot hold its domain",
+                    "Convert the column, or change the specification.",
+                )
         public = {column: reader.schema.field(column).type for column in table.public}
         return _whole_users(reader), uid, public
 
@@ -350,10 +413,29 @@ class _Reader:
         return int(self._connection.execute(query).fetchall()[0][0])
 
 
+def _is_csv(path: str | Path) -> bool:
+    return any(suffix.lower() in (".csv", ".tsv") for suffix in Path(path).suffixes)
+
+
 def _opened(connection: Any, path: str | Path) -> Any:
-    """A Parquet or CSV file as a relation."""
-    csv = Path(path).suffix.lower() in (".csv", ".tsv")
-    return connection.read_csv(str(path)) if csv else connection.read_parquet(str(path))
+    """A Parquet file as a relation, or a CSV file with all columns as texts."""
+    if _is_csv(path):
+        return connection.read_csv(str(path), header=True, all_varchar=True)
+    return connection.read_parquet(str(path))
+
+
+def _csv_type(domain: Private) -> str:
+    """How a text of a CSV file is read as a value of a domain; what cannot be read becomes NULL."""
+    if isinstance(domain, Categorical):
+        kind = type(domain.values[0])
+        if kind is int:
+            return "CASE WHEN regexp_full_match({0}, '[+-]?[0-9]{{1,19}}') THEN TRY_CAST({0} AS BIGINT) END"
+        if kind is bool:
+            return "TRY_CAST({0} AS BOOLEAN)"
+        return "coalesce({0}, '')" if "" in domain.values else "{0}"
+    return {"number": "TRY_CAST({0} AS DOUBLE)", "date": "TRY_CAST({0} AS DATE)", "time": "TRY_CAST({0} AS TIMESTAMP)"}[
+        domain.kind
+    ]
 
 
 def count_rows(paths: Mapping[str, str | Path]) -> int:
@@ -362,7 +444,7 @@ def count_rows(paths: Mapping[str, str | Path]) -> int:
 
 
 def column_types(path: str | Path) -> dict[str, str]:
-    """Names and types of a file's columns."""
+    """Names and types of a file's columns; of a CSV file the types are guessed."""
     types: dict[str, str] = _asked(
         path, lambda relation: dict(zip(relation.columns, map(str, relation.types), strict=True))
     )
@@ -372,7 +454,7 @@ def column_types(path: str | Path) -> dict[str, str]:
 def _asked(path: str | Path, question: Callable[[Any], Any]) -> Any:
     with duckdb.connect() as connection:
         try:
-            return question(_opened(connection, path))
+            return question(connection.read_csv(str(path)) if _is_csv(path) else connection.read_parquet(str(path)))
         except duckdb.Error:
             raise InvalidData(f"file {Path(path).name!r} cannot be read", "Pass a Parquet or CSV file.") from None
 
@@ -394,6 +476,15 @@ def _whole_users(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
             held = held.slice(last).combine_chunks()
     if held.num_rows:
         yield held
+
+
+def _few_users(stream: Iterator[pa.Table], users: int) -> Iterator[pa.Table]:
+    """Batches of at most so many users: a user may send more reports than she has rows."""
+    for rows in stream:
+        starts = _starts(rows["uid"].combine_chunks())
+        cuts = [*starts[::users].tolist(), rows.num_rows]
+        for first, last in pairwise(cuts):
+            yield rows.slice(first, last - first)
 
 
 def _checked_order(uid: pa.Array, last_seen: Any) -> Any:

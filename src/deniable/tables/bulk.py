@@ -1,6 +1,7 @@
 """The client in bulk: what `device.py` does for one user, for arrays of users. The law is the same.
 
-Every draw is made for all rows alike: which words are read, and how many, does not depend on the data.
+The draws that decide a report are made for all rows alike, whatever they hold. Only the choice among more than `many`
+rows of a user draws words of its own.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from deniable.errors import InvalidParameter
 from deniable.exact import check_epsilon
 from deniable.tables.designs import DESIGNS
-from deniable.tables.schema import Table, attribute_from_dict
+from deniable.tables.schema import Table, as_mapping, attribute_from_dict
 from deniable.tables.views import Design
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ MOST_REPORTS = 2**16
 LARGEST_FANOUT = 2**16
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class Collection:
     """Tables of several services whose users send randomised reports, with one ε for all that a user sends.
 
@@ -47,6 +47,8 @@ class Collection:
     fanout: int
     oracle: str
     shares: Mapping[str, float] | None
+    sha256: str
+    """The identity of the specification: reports made under another one are refused."""
 
     def __init__(
         self,
@@ -62,9 +64,11 @@ class Collection:
             raise InvalidParameter("tables", "must be one Table or more", "Pass dn.Table(...) values.")
         names = [table.name for table in tables]
         for name in names:
-            if names.count(name) > 1:
-                raise InvalidParameter(f"table {name!r}", "is named twice", "Rename one of the two.")
-        if design not in DESIGNS:
+            if [other.casefold() for other in names].count(name.casefold()) > 1:
+                raise InvalidParameter(
+                    f"table {name!r}", "is named twice", "Rename one of the two; case does not count."
+                )
+        if not isinstance(design, str) or design not in DESIGNS:
             raise InvalidParameter("design", "is unknown", f"Use one of {', '.join(sorted(DESIGNS))}.")
         if isinstance(fanout, bool) or not isinstance(fanout, int) or not 2 <= fanout <= LARGEST_FANOUT:
             raise InvalidParameter("fanout", f"must be an integer from 2 to {LARGEST_FANOUT}", "Use 5.")
@@ -90,6 +94,15 @@ class Collection:
                 )
             if self.reports_per_user(table.name) > MOST_REPORTS:
                 raise InvalidParameter(f"table {table.name!r}: tau", "gives over 65,536 reports per user", "Lower tau.")
+            try:
+                check_epsilon(self.epsilon_per_report(table.name))
+            except InvalidParameter:
+                where = f"epsilon per report of table {table.name!r}"
+                raise InvalidParameter(where, "is too small", "Raise epsilon or its share, or lower tau.") from None
+        object.__setattr__(self, "sha256", hashlib.sha256(self.to_json().encode()).hexdigest())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Collection) and self.sha256 == other.sha256
 
     def __hash__(self) -> int:
         return hash(self.sha256)
@@ -151,21 +164,20 @@ class Collection:
         """The canonical form as text."""
         return json.dumps(self.to_dict(), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
-    @property
-    def sha256(self) -> str:
-        """The identity of the specification: reports made under another one are refused."""
-        return hashlib.sha256(self.to_json().encode()).hexdigest()
+    def tag(self, name: str) -> int:
+        """One byte that a report of this specification and table carries."""
+        return hashlib.sha256(f"{self.sha256}:{name}".encode()).digest()[0]
 
     @classmethod
-    def from_dict(cls, entries: Mapping[str, Any]) -> Collection:
+    def from_dict(cls, entries: Any) -> Collection:
         """A collection from its canonical form or from a parsed file."""
-        rest = dict(entries)
+        rest = as_mapping("the specification", entries)
         if rest.pop("deniable", FORMAT) != FORMAT:
             raise InvalidParameter("deniable", f"must be {FORMAT}, the version of the format", "Upgrade deniable.")
         tables = rest.pop("tables", None)
         if not isinstance(tables, (list, Mapping)):
             raise InvalidParameter("tables", "are missing", "Add a table.")
-        listed = tables if isinstance(tables, list) else [{"name": name, **entry} for name, entry in tables.items()]
+        listed = tables if isinstance(tables, list) else list(_named(tables, "table"))
         if rest.get("epsilon") == "inf":
             rest["epsilon"] = math.inf
         allowed = {"epsilon", "design", "fanout", "oracle", "shares"}
@@ -220,21 +232,36 @@ class Collection:
 
         return perturb(self, tables, key=key, out=out, everyone=everyone, source=source, simulation=simulation)
 
+    def gather(self, lines: Iterable[str]) -> Any:
+        """The reports that devices sent, from lines of JSON (`Report.to_json`); `dn.connect` takes the result."""
+        from deniable.engines.gathering import gather
 
-def _table_from_dict(entry: Mapping[str, Any]) -> Table:
-    rest = dict(entry)
+        return gather(self, lines)
+
+
+def _named(entries: Mapping[str, Any], what: str) -> Iterator[dict[str, Any]]:
+    """Entries of a file that are named by their key."""
+    for name, entry in entries.items():
+        fields = as_mapping(f"{what} {name!r}", entry)
+        if "name" in fields:
+            raise InvalidParameter(f"{what} {name!r}: name", "is given by the key already", "Remove that field.")
+        yield {"name": name, **fields}
+
+
+def _table_from_dict(entry: Any) -> Table:
+    rest = as_mapping("a table", entry)
     name = rest.pop("name", None)
     where = f"table {name!r}"
     attributes = rest.pop("attributes", None)
     if not isinstance(attributes, (list, Mapping)):
         raise InvalidParameter(where, "has no attributes", "Add one.")
     if isinstance(attributes, Mapping):
-        attributes = [{"name": key, **value} for key, value in attributes.items()]
+        attributes = list(_named(attributes, f"{where}: attribute"))
     if unknown := sorted(set(rest) - {"many", "tau"}):
         raise InvalidParameter(f"{where}: {unknown[0]}", "is no field of a table", "Use many, tau and attributes.")
     made: dict[str, Any] = {}
     for one in attributes:
-        fields = dict(one)
+        fields = as_mapping(f"{where}: attribute", one)
         attribute = fields.pop("name", None)
         if attribute in made:
             raise InvalidParameter(f"{where}: attribute {attribute!r}", "is named twice", "Rename one of the two.")
@@ -244,8 +271,8 @@ def _table_from_dict(entry: Mapping[str, Any]) -> Table:
     return Table(name, **{key: value for key, value in rest.items() if value is not None}, **made)
 
 
-def _check_shares(shares: Mapping[str, float], names: list[str]) -> None:
-    if set(shares) != set(names):
+def _check_shares(shares: Any, names: list[str]) -> None:
+    if not isinstance(shares, Mapping) or set(shares) != set(names):
         raise InvalidParameter("shares", "must name every table once", f"Name {', '.join(names)}.")
     for name, share in shares.items():
         if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < math.inf:

@@ -9,7 +9,9 @@ the oracle alone decides what they let out. Number, size and order of the report
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Mapping, MutableMapping, Sequence
+from contextlib import nullcontext
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ from deniable.mechanisms import LocalHashing
 from deniable.tables.collection import Collection
 from deniable.tables.memory import FileMemory
 from deniable.tables.report import SIZE, Report
-from deniable.tables.schema import Table, refused
+from deniable.tables.schema import Table, Unplaceable
 from deniable.tables.views import Axis, Design
 
 Memory = MutableMapping[str, str]
@@ -46,7 +48,8 @@ class Client:
         self._memory: Memory = (
             FileMemory(memory) if isinstance(memory, (str, Path)) else {} if memory is None else memory
         )
-        self._tag = bytes.fromhex(collection.sha256)[0]
+        self._alone = self._memory.alone if isinstance(self._memory, FileMemory) else nullcontext
+        self.rejected: Counter[str] = Counter()
 
     def __repr__(self) -> str:
         return f"Client(collection {self._collection.sha256[:8]})"
@@ -58,32 +61,42 @@ class Client:
         return self.reports(table, [row])[0]
 
     def reports(self, table: str, rows: Sequence[Row]) -> list[Report]:
-        """All reports of a user for a table: always the same number, whatever the rows are."""
-        key = f"{self._collection.sha256}:{table}"
+        """All reports of a user for a table: always the same number, whatever the rows are.
+
+        Rows that the specification has no place for do not count (in a table with one row a random one takes their
+        place): a missing report would tell that something was odd. `rejected` counts them, on the device only.
+        """
         known = self._collection[table]
-        if key not in self._memory:
-            codes = [_encoded(known, row) for row in rows]
-            if known.many is None and len(codes) != 1:
-                raise InvalidData(f"table {table!r} takes exactly one row per user", "Pass that row.")
-            reports = randomise(known, self._collection.design_of(table), codes, self._randbelow)
-            sent = [Report(slot, *fields, self._tag) for slot, fields in enumerate(reports)]
-            self._memory[key] = b"".join(one.to_bytes() for one in sent).hex()
-        remembered = bytes.fromhex(self._memory[key])
+        if known.many is None and len(rows) != 1:
+            raise InvalidData(f"table {table!r} takes exactly one row per user", "Pass that row.")
+        key = f"{self._collection.sha256}:{table}"
+        with self._alone():
+            if key not in self._memory:
+                encoded = [self._encoded(known, row) for row in rows]
+                codes = [row for row in encoded if row is not None]
+                reports = randomise(known, self._collection.design_of(table), codes, self._randbelow)
+                tag = self._collection.tag(table)
+                sent = [Report(slot, *fields, tag) for slot, fields in enumerate(reports)]
+                self._memory[key] = b"".join(one.to_bytes() for one in sent).hex()
+            remembered = bytes.fromhex(self._memory[key])
         return [Report.from_bytes(remembered[i : i + SIZE]) for i in range(0, len(remembered), SIZE)]
 
-
-def _encoded(table: Table, row: Row) -> tuple[int, ...]:
-    """The row as places in the domains of the private attributes."""
-    if not isinstance(row, Mapping) or set(table.private) - set(row):
-        raise InvalidData(
-            f"a row of table {table.name!r} lacks a private attribute", f"Give {', '.join(table.private)}."
-        )
-    if set(row) - set(table.attributes):
-        raise InvalidData(f"a row of table {table.name!r} has an unknown attribute", "Remove it, or mend its name.")
-    try:
-        return tuple(domain.encode(row[name]) for name, domain in zip(table.private, table.domains, strict=True))
-    except TypeError:
-        raise refused("of the wrong type") from None
+    def _encoded(self, table: Table, row: Row) -> tuple[int, ...] | None:
+        """The row as places in the domains of the private attributes; None if it has none."""
+        if not isinstance(row, Mapping) or set(table.private) - set(row):
+            raise InvalidData(
+                f"a row of table {table.name!r} lacks a private attribute", f"Give {', '.join(table.private)}."
+            )
+        if set(row) - set(table.attributes):
+            raise InvalidData(f"a row of table {table.name!r} has an unknown attribute", "Remove or rename it.")
+        codes = []
+        for name, domain in zip(table.private, table.domains, strict=True):
+            try:
+                codes.append(domain.encode(row[name]))
+            except Unplaceable as problem:
+                self.rejected[problem.reason] += 1
+                return None
+        return tuple(codes)
 
 
 def truncate(table: Table, rows: Sequence[tuple[int, ...]], randbelow: RandBelow) -> tuple[list[tuple[int, ...]], int]:
@@ -93,7 +106,7 @@ def truncate(table: Table, rows: Sequence[tuple[int, ...]], randbelow: RandBelow
     count.
     """
     if table.many is None:
-        return list(rows), 1
+        return list(rows) or [tuple(randbelow(domain.size) for domain in table.domains)], 1
     pool = list(rows)
     while len(pool) > table.many:
         pool.pop(randbelow(len(pool)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -20,6 +21,13 @@ _REASON = {reason: number for number, reason in enumerate(REASONS)}
 
 Problems = NDArray[np.uint8]
 """For every row, the number of a reason in `REASONS`; 0 is fine."""
+
+
+def readable(domain: Private, kind: pa.DataType) -> bool:
+    """Whether a column of this type can hold values of a domain at all."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    empty = pa.array([], kind)
+    return (_ordinal(domain, empty) if isinstance(domain, Ordinal) else _categorical(domain, empty)) is not None
 
 
 def encode(domain: Private, column: pa.ChunkedArray | pa.Array) -> tuple[Integers, Problems]:
@@ -48,7 +56,9 @@ def _categorical(domain: Categorical, array: pa.Array) -> tuple[Integers, Proble
     if isinstance(domain.values[0], bool):
         found = pc.index_in(array, pa.array(domain.values))
     elif isinstance(domain.values[0], int):
-        found = pc.index_in(array.cast(pa.int64(), safe=False), pa.array(domain.values, type=pa.int64()))
+        if pa.types.is_uint64(array.type):  # beyond 63 bits nothing is in the list
+            array = pc.if_else(pc.less(array, pa.scalar(2**63, pa.uint64())), array, pa.scalar(None, pa.uint64()))
+        found = pc.index_in(array.cast(pa.int64()), pa.array(domain.values, type=pa.int64()))
     else:
         found = pc.index_in(array.cast(pa.string()), pa.array(domain.values, type=pa.string()))
     codes = np.asarray(found.fill_null(-1)).astype(np.int64)
@@ -58,9 +68,9 @@ def _categorical(domain: Categorical, array: pa.Array) -> tuple[Integers, Proble
 def _ordinal(domain: Ordinal, array: pa.Array) -> tuple[Integers, Problems] | None:
     kind = array.type
     if domain.kind == "number":
-        if pa.types.is_integer(kind) and isinstance(domain.low, int) and isinstance(domain.step, int):
+        if pa.types.is_integer(kind):
             return _integers(np.asarray(array.fill_null(0)), domain)
-        if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
             return _floats(np.asarray(array.cast(pa.float64(), safe=False).fill_null(np.nan)), domain)
         return None
     if (
@@ -87,19 +97,25 @@ def _spans(ticks: Integers, low: int, step: int, size: int) -> tuple[Integers, P
 
 
 def _integers(values: NDArray[Any], domain: Ordinal) -> tuple[Integers, Problems]:
-    outside = (values < domain.low) | (values > domain.high)  # before subtracting, which could overflow
-    codes, rest = np.divmod(np.where(outside, domain.low, values).astype(np.int64) - domain.low, domain.step)
+    """Exactly: everything is multiplied by the denominator of the grid, and fits 63 bits by the domain's own check."""
+    scale = domain.denominator
+    low, step = int(domain.low * scale), int(domain.step * scale)
+    outside = (values < math.ceil(domain.low)) | (values > math.floor(domain.high))  # before anything could overflow
+    inside = np.where(outside, math.ceil(domain.low), values).astype(np.int64)
+    codes, rest = np.divmod(inside * scale - low, step)
     problems = np.where(rest != 0, np.uint8(_REASON[OFF_GRID]), np.uint8(0))
     return codes, np.where(outside, np.uint8(_REASON[OUTSIDE]), problems)
 
 
 def _floats(values: NDArray[np.float64], domain: Ordinal) -> tuple[Integers, Problems]:
-    places = (values - float(domain.low)) / float(domain.step)
-    missing = np.isnan(places)
-    with np.errstate(invalid="ignore"):
+    step = float(domain.step)
+    missing = np.isnan(values)
+    with np.errstate(invalid="ignore", over="ignore"):
+        places = (values - float(domain.low)) / step
         nearest = np.rint(places)
-        outside = (nearest < 0) | (nearest >= domain.size)
-        off_grid = np.abs(places - nearest) > 1e-6
+        outside = ~((nearest >= 0) & (nearest < domain.size))
+        slack = np.minimum(np.maximum(1e-6, 2 * np.spacing(np.abs(values)) / step), 0.25)  # see schema.grid_slack
+        off_grid = np.abs(places - nearest) > slack
     problems = np.where(off_grid, np.uint8(_REASON[OFF_GRID]), np.uint8(0))
     problems = np.where(outside, np.uint8(_REASON[OUTSIDE]), problems)
     problems = np.where(missing, np.uint8(_REASON[MISSING]), problems)

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from deniable.errors import Failure
+
+_TRIES, _PAUSE = 500, 0.02
 
 
 class FileMemory(MutableMapping[str, str]):
@@ -14,6 +19,26 @@ class FileMemory(MutableMapping[str, str]):
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep every other process and thread out: two that answer at once would answer differently."""
+        lock = self._path.with_name(self._path.name + ".lock")
+        for _ in range(_TRIES):
+            try:
+                os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+                break
+            except FileExistsError:
+                time.sleep(_PAUSE)
+        else:
+            raise Failure(
+                f"the memory {self._path.name!r} is in use by another process. Nothing was sent. "
+                f"If no other is running, remove {lock.name!r}."
+            )
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
 
     def _read(self) -> dict[str, str]:
         if not self._path.exists():
@@ -35,7 +60,10 @@ class FileMemory(MutableMapping[str, str]):
 
     def __setitem__(self, key: str, value: str) -> None:
         new = self._path.with_name(self._path.name + ".new")
-        new.write_text(json.dumps({**self._read(), key: value}), encoding="utf-8")
+        with new.open("w", encoding="utf-8") as file:
+            json.dump({**self._read(), key: value}, file)
+            file.flush()
+            os.fsync(file.fileno())
         new.replace(self._path)
 
     def __delitem__(self, key: str) -> None:

@@ -1,7 +1,7 @@
 """One report, and how it travels: 16 bytes, whatever it says.
 
     byte  0      version of this format
-    byte  1      first byte of the specification's SHA-256
+    byte  1      first byte of the SHA-256 of "(specification's SHA-256 in hexadecimal):(table)"
     bytes 2-3    slot
     bytes 4-7    view
     bytes 8-11   hash seed
@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from deniable.errors import InvalidData
 
@@ -32,7 +34,7 @@ class Report:
     seed: int
     y: int
     tag: int
-    """First byte of the specification's SHA-256."""
+    """One byte of a hash of the specification and the table: `Collection.tag`."""
 
     def to_bytes(self) -> bytes:
         """The 16 bytes of the report."""
@@ -48,15 +50,25 @@ class Report:
             raise InvalidData(f"a report is of version {version}, not {VERSION}", "Upgrade the older side.")
         return cls(slot, view, seed, y, tag)
 
-    def to_json(self, uid: str | int, table: str) -> str:
-        """The report with its user and table as one line of JSON."""
-        return json.dumps({"uid": uid, "table": table, "report": self.to_bytes().hex()}, separators=(",", ":"))
+    def to_json(self, uid: str | int, table: str, public: Mapping[str, Any] | None = None) -> str:
+        """The report with its user, its table and the user's public attributes, as one line of JSON."""
+        fields = {"uid": uid, "table": table, "report": self.to_bytes().hex()}
+        return json.dumps(fields | ({"public": dict(public)} if public else {}), separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> tuple[str | int, str, Report]:
         """(user, table, report) of one line of JSON."""
         try:
             fields = json.loads(text)
-            return fields["uid"], fields["table"], cls.from_bytes(bytes.fromhex(fields["report"]))
+            uid, table, data = fields["uid"], fields["table"], bytes.fromhex(fields["report"])
         except (ValueError, KeyError, TypeError):
             raise InvalidData("a report is not of the documented JSON form", "Check how it was sent.") from None
+        if isinstance(uid, bool) or not isinstance(uid, (str, int)) or not isinstance(table, str):
+            raise InvalidData("a report is not of the documented JSON form", "Check how it was sent.")
+        return uid, table, cls.from_bytes(data)
+
+
+def public_of(text: str) -> dict[str, Any]:
+    """The public attributes in one line of JSON."""
+    public = json.loads(text).get("public", {})
+    return dict(public) if isinstance(public, Mapping) else {}

@@ -16,12 +16,14 @@ from deniable.tables.collection import Collection
 SPECIFICATION = b"deniable.collection"
 """Where a table's metadata holds the SHA-256 of its specification."""
 
+TABLE = b"deniable.table"
+
 _COLUMNS = {"slot": pa.uint16(), "view": pa.uint32(), "seed": pa.uint32(), "y": pa.uint32()}
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What became of the rows of one table."""
+    """What became of the rows of one table: for whoever runs the collection. Its exact counts are not private."""
 
     rows: int
     users: int
@@ -50,9 +52,7 @@ class Reports:
 def report_schema(collection: Collection, name: str, uid: pa.DataType, public: Mapping[str, pa.DataType]) -> pa.Schema:
     """The columns of a service's reports."""
     columns = {"uid": uid, **_COLUMNS, **public}
-    return pa.schema(
-        list(columns.items()), metadata={SPECIFICATION: collection.sha256.encode(), b"table": name.encode()}
-    )
+    return pa.schema(list(columns.items()), metadata={SPECIFICATION: collection.sha256.encode(), TABLE: name.encode()})
 
 
 def validate(collection: Collection, name: str, reports: pa.Table) -> tuple[pa.Table, Counter[str]]:
@@ -61,7 +61,8 @@ def validate(collection: Collection, name: str, reports: pa.Table) -> tuple[pa.T
     A user's reports count only together: where a slot is missing or stands twice, all of hers are refused.
     """
     refused: Counter[str] = Counter()
-    if (reports.schema.metadata or {}).get(SPECIFICATION) != collection.sha256.encode():
+    metadata = reports.schema.metadata or {}
+    if metadata.get(SPECIFICATION) != collection.sha256.encode() or metadata.get(TABLE) != name.encode():
         refused["made under another specification"] = reports.num_rows
         return reports.slice(0, 0), refused
     _check_types(collection, name, reports)

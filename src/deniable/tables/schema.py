@@ -6,19 +6,23 @@ about the people in it.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from fractions import Fraction
+from numbers import Integral, Real
 from typing import Any
 
 from deniable.errors import InvalidData, InvalidParameter
 
 LARGEST_DOMAIN = 2**31
 LARGEST_TAU = 2**15
+LARGEST_NUMBER = 2**62
+_WIDE = Context(prec=200)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 RESERVED = frozenset({"uid", "slot", "view", "seed", "y"})
 ARGUMENTS = frozenset({"key", "out", "everyone", "source", "simulation"})
@@ -36,9 +40,12 @@ MISSING = "missing"
 WRONG_TYPE = "of the wrong type"
 
 
-def refused(reason: str) -> InvalidData:
-    """The refusal of one value, which it does not repeat."""
-    return InvalidData(f"a value is {reason}", "Clean it before it is reported.")
+class Unplaceable(InvalidData):
+    """A value that has no place in its domain. The message does not repeat it."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"a value is {reason}", "Clean it before it is reported.")
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +74,8 @@ class Ordinal:
             object.__setattr__(self, name, value)
         if self.kind == "number" and (Fraction(high) - Fraction(low)) % Fraction(step):
             raise InvalidParameter("high", "is not a whole number of steps above low", "Change high or step.")
+        if self.kind == "number" and max(abs(self.low), abs(self.high)) * self.denominator > LARGEST_NUMBER:
+            raise InvalidParameter("low", "or high is too large for exact arithmetic", "Use a coarser unit.")
         if not 2 <= self.size <= LARGEST_DOMAIN:
             raise InvalidParameter(
                 "step", f"gives {self.size} values instead of 2 to 2^31", "Change low, high or step."
@@ -87,6 +96,11 @@ class Ordinal:
         """Whether sums make sense."""
         return self.kind == "number"
 
+    @property
+    def denominator(self) -> int:
+        """The smallest factor that makes low and step whole numbers."""
+        return math.lcm(Fraction(self.low).denominator, Fraction(self.step).denominator)
+
     def _offset(self, value: Any) -> int:
         if self.kind == "number":
             return math.floor((Fraction(value) - Fraction(self.low)) / Fraction(self.step))
@@ -97,19 +111,22 @@ class Ordinal:
         try:
             scalar = _scalar("value", value)
         except InvalidParameter:
-            raise refused(MISSING if value is None else WRONG_TYPE) from None
+            raise Unplaceable(MISSING if value is None else WRONG_TYPE) from None
         if isinstance(scalar, datetime) and self.kind == "date":
             scalar = scalar.date()
         if _kind(scalar) != self.kind or isinstance(value, str):
-            raise refused(WRONG_TYPE)
-        code = self._offset(scalar)
+            raise Unplaceable(WRONG_TYPE)
+        if self.kind != "number":
+            code = self._offset(scalar)
+        else:
+            place = (Fraction(scalar) - Fraction(self.low)) / Fraction(self.step)
+            code = round(place)
+            # A float such as 0.1 + 0.2 may lie a hair beside its place on the grid.
+            slack = grid_slack(math.ulp(value), float(self.step)) if isinstance(value, float) else 0
+            if 0 <= code < self.size and abs(place - code) > slack:
+                raise Unplaceable(OFF_GRID)
         if not 0 <= code < self.size:
-            raise refused(OUTSIDE)
-        if self.kind == "number" and abs(Fraction(self.decode(code)) - Fraction(scalar)) > Fraction(self.step) / 10**6:
-            # A float such as 0.1 + 0.2 may lie a hair below its place on the grid.
-            code += 1
-            if code == self.size or abs(Fraction(self.decode(code)) - Fraction(scalar)) > Fraction(self.step) / 10**6:
-                raise refused(OFF_GRID)
+            raise Unplaceable(OUTSIDE)
         return code
 
     def decode(self, code: int) -> Any:
@@ -126,7 +143,7 @@ class Ordinal:
         }
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, eq=False)
 class Categorical:
     """One of a public list of values: texts, integers or truth values.
 
@@ -135,6 +152,7 @@ class Categorical:
     """
 
     values: tuple[Any, ...]
+    _places: dict[Any, int] = field(repr=False)
 
     def __init__(self, *values: Any) -> None:
         if len(values) == 1 and isinstance(values[0], Iterable) and not isinstance(values[0], str):
@@ -146,7 +164,17 @@ class Categorical:
             raise InvalidParameter("values", "list something twice", "Name every value once.")
         if not 2 <= len(values) <= LARGEST_DOMAIN:
             raise InvalidParameter("values", "must be at least two", "A constant needs no report: leave it out.")
+        for value in values:
+            if (isinstance(value, str) and not _is_text(value)) or (isinstance(value, int) and abs(value) >= 2**63):
+                raise InvalidParameter("values", "contain half a character or a number beyond 64 bits", "Replace it.")
         object.__setattr__(self, "values", values)
+        object.__setattr__(self, "_places", {value: place for place, value in enumerate(values)})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Categorical) and _same(self, other)
+
+    def __hash__(self) -> int:
+        return hash(self.values)
 
     @property
     def size(self) -> int:
@@ -161,13 +189,14 @@ class Categorical:
     def encode(self, value: Any) -> int:
         """The place of a value in the list, from 0 on."""
         if value is None:
-            raise refused(MISSING)
+            raise Unplaceable(MISSING)
+        if not isinstance(value, (int, str)) and isinstance(value, Integral):
+            value = int(value)
         if type(value) is not type(self.values[0]):
-            raise refused(WRONG_TYPE)
-        try:
-            return self.values.index(value)
-        except ValueError:
-            raise refused(OUTSIDE) from None
+            raise Unplaceable(WRONG_TYPE)
+        if value not in self._places:
+            raise Unplaceable(OUTSIDE)
+        return self._places[value]
 
     def decode(self, code: int) -> Any:
         """The value at a place of the list."""
@@ -195,7 +224,7 @@ Private = Ordinal | Categorical
 Attribute = Ordinal | Categorical | Public
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, eq=False)
 class Table:
     """What one service collects: one row per user, or (`many`) up to so many.
 
@@ -219,6 +248,8 @@ class Table:
             _check_name(f"{where}: attribute", attribute)
             if attribute in RESERVED:
                 raise InvalidParameter(f"{where}: attribute {attribute!r}", "is a column of reports", "Rename it.")
+            if [other.casefold() for other in attributes].count(attribute.casefold()) > 1:
+                raise InvalidParameter(f"{where}: attribute {attribute!r}", "is named twice but for case", "Rename it.")
             if not isinstance(meaning, Attribute):
                 raise InvalidParameter(
                     f"{where}: attribute {attribute!r}", "is no attribute", "Use Ordinal, Categorical or Public."
@@ -237,8 +268,11 @@ class Table:
         object.__setattr__(self, "many", many)
         object.__setattr__(self, "tau", tau)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Table) and _same(self, other)
+
     def __hash__(self) -> int:
-        return hash((self.name, tuple(self.attributes.items()), self.many, self.tau))
+        return hash((self.name, tuple(self.attributes), self.many, self.tau))
 
     @property
     def private(self) -> tuple[str, ...]:
@@ -265,12 +299,12 @@ class Table:
         }
 
 
-def attribute_from_dict(where: str, entry: Mapping[str, Any]) -> Attribute:
+def attribute_from_dict(where: str, entry: Any) -> Attribute:
     """An attribute from its canonical form or from a file."""
-    rest = dict(entry)
+    rest = as_mapping(where, entry)
     kind = rest.pop("kind", None)
     allowed = {"ordinal": {"low", "high", "step"}, "categorical": {"values"}, "public": set[str]()}
-    if kind not in allowed:
+    if not isinstance(kind, str) or kind not in allowed:
         raise InvalidParameter(f"{where}: kind", "is unknown", 'Use "ordinal", "categorical" or "public".')
     if unknown := sorted(set(rest) - allowed[kind]):
         raise InvalidParameter(f"{where}: {unknown[0]}", f"is no field of {kind} attributes", "Remove or rename it.")
@@ -282,6 +316,31 @@ def attribute_from_dict(where: str, entry: Mapping[str, Any]) -> Attribute:
         raise InvalidParameter(where, "lacks a field", "An ordinal has low and high, a categorical values.") from None
     except InvalidParameter as error:
         raise InvalidParameter(f"{where}: {error.name}", error.problem, error.repair) from None
+
+
+def as_mapping(where: str, entry: Any) -> dict[str, Any]:
+    """The fields of an entry of a file."""
+    if not isinstance(entry, Mapping):
+        raise InvalidParameter(where, "must have named fields", "See the example in the documentation.")
+    return dict(entry)
+
+
+def grid_slack(spacing: float, step: float) -> float:
+    """How far from its place on the grid a float may lie, in steps: a millionth, or what its own precision costs."""
+    return min(max(1e-6, 2 * spacing / step), 0.25)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two parts of a specification have the same canonical form: 1 is not true, and order counts."""
+    return json.dumps(one.to_dict()) == json.dumps(other.to_dict())
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _check_name(what: str, name: str) -> None:
@@ -303,17 +362,18 @@ def _scalar(name: str, value: Any) -> Any:
         return value
     if isinstance(value, date):
         return value
-    if isinstance(value, bool) or not isinstance(value, (int, float, str, Decimal)):
+    if isinstance(value, bool) or not isinstance(value, (Real, str, Decimal)):
         raise InvalidParameter(name, "must be a number, a date or a time", "Use one of these.")
-    if isinstance(value, int):
-        return value
+    if isinstance(value, Integral):
+        return int(value)
     try:
-        number = Decimal(repr(value) if isinstance(value, float) else value)
+        number = Decimal(value) if isinstance(value, (str, Decimal)) else Decimal(float.__repr__(float(value)))
     except InvalidOperation:
         raise InvalidParameter(name, "must be a number, a date or a time", "Use one of these.") from None
     if not number.is_finite():
         raise InvalidParameter(name, "must be finite", "Use a number.")
-    return int(number) if number == number.to_integral_value() else number.normalize()
+    # In a context of its own: the identity of a specification must not depend on the caller's.
+    return int(number) if number == number.to_integral_value(context=_WIDE) else number.normalize(_WIDE)
 
 
 def _step(step: Any, kind: str) -> Any:
@@ -344,7 +404,7 @@ def _plain(value: Any) -> Any:
 def _parsed(value: Any) -> Any:
     """The reverse of `_plain`; dates and times may also be native ones of TOML."""
     if isinstance(value, str):
-        if value.endswith(" s"):
+        if re.fullmatch(r"[0-9]+(\.[0-9]+)? s", value):
             return timedelta(seconds=float(value.removesuffix(" s")))
         if value in _UNITS:
             return value

@@ -18,6 +18,8 @@ def load(path: str | Path) -> Collection:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise InvalidParameter(f"file {path.name!r}", "cannot be read", error.strerror or "Check the path.") from None
+    except UnicodeDecodeError:
+        raise InvalidParameter(f"file {path.name!r}", "is not UTF-8 text", "Save it as UTF-8.") from None
     try:
         return Collection.from_dict(tomllib.loads(text) if path.suffix == ".toml" else json.loads(text))
     except (tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
@@ -49,4 +51,4 @@ def to_toml(collection: Collection) -> str:
 
 def _toml(value: Any) -> str:
     """Integers, floats, truth values, texts and lists are written alike in JSON and TOML."""
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,68 @@
+"""From what devices sent to a table of reports."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from deniable.errors import InvalidData
+from deniable.tables.collection import Collection
+from deniable.tables.report import Report, public_of
+from deniable.tables.reports import Reports, Summary, report_schema
+
+_WIRE = np.dtype([("version", ">u1"), ("tag", ">u1"), ("slot", ">u2"), ("view", ">u4"), ("seed", ">u4"), ("y", ">u4")])
+MALFORMED, UNKNOWN_TABLE, OTHER_SPECIFICATION = "malformed", "of an unknown table", "made under another specification"
+
+
+def gather(collection: Collection, lines: Iterable[str]) -> Reports:
+    """The reports in lines of JSON, as `Report.to_json` writes them. What cannot be read is counted by reason.
+
+    The order of the lines is the order of arrival, which may tell something: reports are put in the order of ids.
+    """
+    found: dict[str, list[tuple[str | int, bytes, dict[str, Any]]]] = {table.name: [] for table in collection.tables}
+    rejected: dict[str, Counter[str]] = {table.name: Counter() for table in collection.tables}
+    lost: Counter[str] = Counter()
+    for line in lines:
+        try:
+            uid, name, report = Report.from_json(line)
+        except InvalidData:
+            lost[MALFORMED] += 1
+            continue
+        if name not in found:
+            lost[UNKNOWN_TABLE] += 1
+        elif report.tag != collection.tag(name):
+            rejected[name][OTHER_SPECIFICATION] += 1
+        else:
+            found[name].append((uid, report.to_bytes(), public_of(line)))
+    tables, summaries = {}, {}
+    for name, entries in found.items():
+        if entries or rejected[name]:
+            tables[name] = _table(collection, name, entries)
+            count = len(entries) + rejected[name].total()
+            users, spent = len({uid for uid, _, _ in entries}), collection.epsilon_per_report(name)
+            summaries[name] = Summary(count, users, len(entries), spent, dict(rejected[name]))
+    if lost:
+        nowhere = Summary(lost.total(), 0, 0, 0.0, dict(lost))
+        summaries["(none)"] = nowhere
+    return Reports(collection, tables, summaries)
+
+
+def _table(collection: Collection, name: str, entries: list[tuple[str | int, bytes, dict[str, Any]]]) -> pa.Table:
+    if len({type(uid) for uid, _, _ in entries}) > 1:
+        raise InvalidData(f"user ids of table {name!r} are integers and texts", "Use one type for all devices.")
+    entries = sorted(entries, key=lambda entry: entry[0])
+    wire = np.frombuffer(b"".join(data for _, data, _ in entries), dtype=_WIRE)
+    uid = pa.array([uid for uid, _, _ in entries])
+    if not entries:
+        uid = pa.array([], pa.int64())
+    public = {column: pa.array([values.get(column) for _, _, values in entries]) for column in collection[name].public}
+    schema = report_schema(collection, name, uid.type, {column: array.type for column, array in public.items()})
+    numbers = [
+        pa.array(wire[column].astype(kind))
+        for column, kind in (("slot", np.uint16), ("view", np.uint32), ("seed", np.uint32), ("y", np.uint32))
+    ]
+    return pa.Table.from_arrays([uid, *numbers, *public.values()], schema=schema)

@@ -323,7 +323,7 @@ def test_types_in_csv_files_are_those_of_the_specification(tmp_path):
 def test_a_column_of_the_wrong_type_ends_the_run_without_showing_a_value(ages):
     # Counting every row as odd would replace everybody's data by noise because of one person's value.
     frame = pd.DataFrame({"uid": [1, 2, 3], "age": ages, "marital": ["single"] * 3, "city": ["x"] * 3})
-    with pytest.raises(InvalidData, match=r"column 'age' of table 'users' is of type|values of several types") as caught:
+    with pytest.raises(InvalidData, match=r"column .age. of table|values of several types") as caught:
         SHOP.perturb(users=frame)
     assert "SECRET" not in str(caught.value)
     assert caught.value.__cause__ is None

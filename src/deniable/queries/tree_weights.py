@@ -46,45 +46,59 @@ def greedy(tree: Tree, function: Floats) -> Weights:
     weights = []
     for level in range(tree.levels):
         starts = np.arange(0, tree.size, tree.width(level))
-        low, high = np.minimum.reduceat(function, starts), np.maximum.reduceat(function, starts)
-        fresh = (low == high) & ~taken[starts]
-        weights.append(np.where(fresh, low, 0.0))
+        fresh = _constant(tree, function, level) & ~taken[starts]
+        weights.append(np.where(fresh, function[starts], 0.0))
         taken |= np.repeat(fresh, np.diff(np.append(starts, tree.size)))
     return tuple(weights)
 
 
-def optimal(tree: Tree, function: Floats, costs: Sequence[float]) -> Weights:
+def optimal(tree: Tree, function: Floats, costs: Sequence[float], *, every_node: bool = False) -> Weights:
     """The weighting of least variance, in one pass up and one pass down the tree.
 
     At the optimum α_l(n) = Λ(n)/cost_l, where Λ(n) is the sum of multipliers λ over the values below node n, and along
     the path to each value the weights add up to f. Below a node whose ancestors contribute a in all, Λ is linear in a:
     Λ = A − a·G. A leaf has A = cost·f and G = cost; a node whose children's sums are A and G has both divided by
     1 + G/cost. A level of infinite cost is not used.
+
+    By default nodes below one on which f is constant are left out: only the paths along the boundaries of f and their
+    siblings carry weight, and the rest would lower the variance by a few percent at the price of the whole tree.
     """
     prices = np.asarray(costs, dtype=np.float64)
-    # Λ = A − a·G at each node, from the leaves up. An unusable level passes its children's sums on.
-    sums, slopes = _finest(function, prices[-1])
+    if not np.isfinite(prices[-1]):
+        raise ValueError("the finest level must be usable: without it not every function can be reproduced")
+    constant = [
+        _constant(tree, function, level) & (not every_node) & bool(np.isfinite(prices[level]))
+        for level in range(tree.levels)
+    ]
+    constant[-1] = np.ones(tree.size, dtype=bool)
+    sums, slopes = prices[-1] * function, np.full(tree.size, prices[-1])
     stack = [(sums, slopes)]
     for level in range(tree.levels - 2, -1, -1):
         starts = np.arange(0, tree.cells(level + 1), tree.fanout)
         total, slope = np.add.reduceat(sums, starts), np.add.reduceat(slopes, starts)
         shrink = 1.0 / (1.0 + slope / prices[level])
         sums, slopes = total * shrink, slope * shrink
+        if constant[level].any():
+            value = function[np.arange(0, tree.size, tree.width(level))]
+            sums = np.where(constant[level], prices[level] * value, sums)
+            slopes = np.where(constant[level], prices[level], slopes)
         stack.append((sums, slopes))
-    weights, above = [], np.zeros(1)
+    weights, above, pruned = [], np.zeros(1), np.zeros(1, dtype=bool)
     for level, (sums, slopes) in enumerate(reversed(stack)):
-        own = (sums - above * slopes) / prices[level]
+        own = np.where(pruned, 0.0, (sums - above * slopes) / prices[level])
         weights.append(own)
         if level + 1 < tree.levels:
             children = tree.cells(level + 1)
             above = np.repeat(above + own, tree.fanout)[:children]
+            pruned = np.repeat(pruned | constant[level], tree.fanout)[:children]
     return tuple(weights)
 
 
-def _finest(function: Floats, price: float) -> tuple[Floats, Floats]:
-    if not np.isfinite(price):
-        raise ValueError("the finest level must be usable: without it not every function can be reproduced")
-    return price * function, np.full(function.size, price)
+def _constant(tree: Tree, function: Floats, level: int) -> NDArray[np.bool_]:
+    """For every node of a level, whether the function has one value on it."""
+    starts = np.arange(0, tree.size, tree.width(level))
+    same: NDArray[np.bool_] = np.minimum.reduceat(function, starts) == np.maximum.reduceat(function, starts)
+    return same
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ def optimal(tree: Tree, function: Floats, costs: Sequence[float], *, every_node:
     1 + G/cost. A level of infinite cost is not used.
 
     By default nodes below one on which f is constant are left out: only the paths along the boundaries of f and their
-    siblings carry weight, and the rest would lower the variance by a few percent at the price of the whole tree.
+    siblings carry weight. At fan-out 5 the rest would lower the variance by up to a quarter, at the price of all nodes.
     """
     prices = np.asarray(costs, dtype=np.float64)
     if not np.isfinite(prices[-1]):

@@ -127,6 +127,16 @@ def _cells(group: Group, local: Integers, coordinates: Sequence[Integers]) -> tu
     return number, cells
 
 
+def cell_numbers(group: Group, levels: tuple[int, ...], nodes: Sequence[Integers]) -> Integers:
+    """The numbers of cells of one view, given by the nodes they have on each axis: `Group.number` for arrays."""
+    if group.cells(levels) > FEW_CELLS:
+        return _fold(nodes)
+    number = np.zeros_like(nodes[0])
+    for axis, level, node in zip(group.axes, levels, nodes, strict=True):
+        number = number * axis.tree.cells(level) + node
+    return number
+
+
 def _fold(nodes: Sequence[Integers]) -> Integers:
     """`views.fold` of every row."""
     number = np.zeros(nodes[0].size, dtype=np.uint32)

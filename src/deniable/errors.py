@@ -4,6 +4,7 @@
     ├── BadInput                 the caller can repair it: exit code 2
     │   ├── InvalidParameter     a setting is impossible (ε ≤ 0, an empty domain, …)
     │   ├── InvalidData          values are not of the declared type or domain
+    │   ├── QueryRefused         a question cannot be answered, or not yet
     │   └── SimulationOnly       a seeded source was offered where privacy is promised
     └── Failure                  something else stands in the way: exit code 1
         ├── RandomnessFault      drawing would repeat or expose randomness
@@ -42,6 +43,15 @@ class InvalidData(BadInput):
 
     def __init__(self, problem: str, repair: str) -> None:
         super().__init__(f"{problem}. No randomness was drawn and nothing was spent. {repair}")
+
+
+class QueryRefused(BadInput):
+    """A question cannot be answered as it stands."""
+
+    def __init__(self, problem: str, repair: str, *, text: str = "", start: int | None = None) -> None:
+        place = "" if start is None else f" (at character {start + 1}: …{text[start : start + 30]}…)"
+        super().__init__(f"{problem}{place}. Nothing was computed. {repair}")
+        self.start = start
 
 
 class SimulationOnly(BadInput):

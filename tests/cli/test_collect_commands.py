@@ -1,5 +1,6 @@
 """`deniable init`, `check` and `perturb`, as a person uses them."""
 
+import json
 import tomllib
 
 import pyarrow.parquet as pq
@@ -121,3 +122,20 @@ def test_long_names_fold_instead_of_pushing_numbers_out(shop):
     assert max(map(len, done.stdout.splitlines())) <= 80
     for word in ("view", "cells", "chance", "oracle", *names):
         assert word in done.stdout
+
+
+def test_query_answers_with_intervals_and_refuses_with_advice(shop):
+    rows = "".join(f"{i},{1 + i % 95},{('married', 'single', 'widowed')[i % 3]},Rome\n" for i in range(3000))
+    (shop / "users.csv").write_text("uid,age,marital,city\n" + rows)
+    assert run("perturb", shop / "shop.toml", f"users={shop}/users.csv", "-o", shop / "out").returncode == 0
+    sql = "SELECT marital, COUNT(*) AS n FROM users WHERE age < 50 GROUP BY marital"
+    done = run("query", shop / "out", sql)
+    assert done.returncode == 0
+    assert all(word in done.stdout for word in ("married", "single", "widowed", "95% interval"))
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    lines = run("query", shop / "out", sql, "--json").stdout.splitlines()
+    assert [sorted(json.loads(line)) for line in lines] == [["marital", "n", "n_high", "n_low", "n_stderr"]] * 3
+    refused = run("query", shop / "out", "SELECT COUNT(*) FROM users WHERE age > 200")
+    assert refused.returncode == 2
+    assert "outside the attribute's domain" in refused.stderr
+    assert run("query", shop / "nowhere", sql).returncode == 2

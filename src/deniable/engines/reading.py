@@ -10,8 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from deniable.engines.answering import answer
 from deniable.engines.collecting import SPECIFICATION_FILE
-from deniable.errors import BadInput, InvalidData
+from deniable.errors import BadInput, InvalidData, InvalidParameter
+from deniable.queries.result import Result
+from deniable.queries.sql import parse
 from deniable.tables.collection import Collection
 from deniable.tables.reports import Reports, validate
 
@@ -24,6 +27,17 @@ class Database:
     tables: Mapping[str, pa.Table]
     refused: Mapping[str, Counter[str]]
     """For each table, how many reports were refused, by reason."""
+
+    def sql(self, text: str, *, weights: str = "optimal", confidence: float = 0.95) -> Result:
+        """Answer a question in SQL, every number with its standard error.
+
+        Supported: COUNT(*), SUM and AVG of private attributes, from one table or several joined with USING (uid), WHERE
+        conditions on private attributes hold, GROUP BY private attributes. Anything else is refused by name.
+        """
+        if not 0 < confidence < 1:
+            raise InvalidParameter("confidence", "must lie between 0 and 1", "Use 0.95.")
+        question = parse(text, self.collection)
+        return answer(self.collection, self.tables, question, rule=weights, confidence=confidence)
 
     def __repr__(self) -> str:
         kept = ", ".join(
@@ -46,6 +60,8 @@ def connect(reports: str | Path | Reports) -> Database:
     tables, refused = {}, {}
     for name, table in found.items():
         tables[name], refused[name] = validate(collection, name, table)
+        # Slots of a user stand together, in their order.
+        tables[name] = tables[name].sort_by([("uid", "ascending"), ("slot", "ascending")])
     return Database(collection, tables, refused)
 
 

@@ -8,8 +8,8 @@ report (view v, y) contributes
 
 S = 1 where y supports cell c. In a product design α factorises over the axes, each factor a weighting of one tree.
 Where a design has several groups, each answers the question on its own, and the answers are averaged. In a table with
-many rows the weight axis multiplies by how many rows the report stands for; a design with several parts multiplies their
-contributions.
+many rows the weight axis multiplies by how many rows the report stands for; a design with several parts multiplies
+their contributions.
 """
 
 from __future__ import annotations

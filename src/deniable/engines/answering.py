@@ -1,0 +1,112 @@
+"""Answers to questions from validated reports: contributions per user, multiplied over tables, added over users."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from deniable.engines.kernel import contributions
+from deniable.errors import QueryRefused
+from deniable.queries.question import Place, Question
+from deniable.queries.result import Estimate, Floats, Result, ratio, total
+from deniable.queries.sql import functions, numbers
+from deniable.queries.table_plan import plan
+from deniable.tables.collection import Collection
+from deniable.tables.schema import Ordinal, Private
+
+MOST_GROUPS = 10_000
+
+
+def answer(
+    collection: Collection, tables: Mapping[str, pa.Table], question: Question, *, rule: str, confidence: float
+) -> Result:
+    """Every aggregate of a question, for every combination of the values that it groups by."""
+    missing = [name for name in question.tables if name not in tables]
+    if missing:
+        raise QueryRefused(f"there are no reports of table {missing[0]!r}", "Collect them first.")
+    domains = [_domain(collection, place) for place in question.groups]
+    if np.prod([float(domain.size) for domain in domains]) > MOST_GROUPS:
+        raise QueryRefused("there are over 10,000 groups", "Group by fewer attributes.")
+    users = _Users(collection, tables, question.tables)
+    answers: dict[str, list[Estimate]] = {one.name: [] for one in question.aggregates}
+    combinations = list(product(*(range(domain.size) for domain in domains)))
+    for combination in combinations:
+        chosen = {name: functions(question, name) for name in question.tables}
+        for (name, attribute), domain, code in zip(question.groups, domains, combination, strict=True):
+            only = np.zeros(domain.size)
+            only[code] = 1.0
+            chosen[name][attribute] = chosen[name].get(attribute, np.ones(domain.size)) * only
+        counted = users.contributions(chosen, rule)
+        for one in question.aggregates:
+            if one.attribute is None:
+                answers[one.name].append(total(counted, confidence))
+                continue
+            name, attribute = one.attribute
+            measure = numbers(_ordinal(collection, one.attribute))
+            weighted = {**chosen, name: {**chosen[name], attribute: chosen[name].get(attribute, 1.0) * measure}}
+            summed = users.contributions(weighted, rule)
+            estimate = total(summed, confidence) if one.kind == "sum" else ratio(summed, counted, confidence)
+            answers[one.name].append(estimate)
+    groups = {
+        attribute: [domain.decode(combination[place]) for combination in combinations]
+        for place, ((_, attribute), domain) in enumerate(zip(question.groups, domains, strict=True))
+    }
+    unclear = any(np.isnan(one.value) for estimates in answers.values() for one in estimates)
+    notes = ("unclear: too few people, or too much noise, to divide by their number",) if unclear else ()
+    return Result(groups, {name: tuple(estimates) for name, estimates in answers.items()}, notes)
+
+
+def _domain(collection: Collection, place: Place) -> Private:
+    table = collection[place[0]]
+    return table.domains[table.private.index(place[1])]
+
+
+def _ordinal(collection: Collection, place: Place) -> Ordinal:
+    domain = _domain(collection, place)
+    if not isinstance(domain, Ordinal):
+        raise QueryRefused(f"{place[1]!r} is not a number", "Sum an ordinal attribute of numbers.")
+    return domain
+
+
+class _Users:
+    """The users who have reports in all tables of a question, and where their reports are."""
+
+    def __init__(self, collection: Collection, tables: Mapping[str, pa.Table], names: tuple[str, ...]) -> None:
+        self._collection, self._names = collection, names
+        self._columns: dict[str, list[NDArray[Any]]] = {}
+        self._owner: dict[str, NDArray[np.int64]] = {}
+        ids = {name: tables[name]["uid"].to_numpy(zero_copy_only=False) for name in names}
+        common: NDArray[Any] = np.unique(ids[names[0]])
+        for name in names[1:]:
+            common = np.intersect1d(common, np.unique(ids[name]), assume_unique=True)
+        self._count = int(common.size)
+        for name in names:
+            self._columns[name] = [np.asarray(tables[name][column]) for column in ("view", "seed", "y")]
+            place = np.minimum(np.searchsorted(common, ids[name]), max(self._count - 1, 0))
+            known = common[place] == ids[name] if self._count else np.zeros(ids[name].size, dtype=bool)
+            self._owner[name] = np.where(known, place, -1)
+
+    def contributions(self, chosen: Mapping[str, Mapping[str, Floats]], rule: str) -> Floats:
+        """For every user the product over tables of what her reports contribute.  [XDW20, Section 4.2, factorised]"""
+        result = np.ones(self._count)
+        for name in self._names:
+            result *= self._of_table(name, chosen[name], rule)
+        return result
+
+    def _of_table(self, name: str, chosen: Mapping[str, Floats], rule: str) -> Floats:
+        table, design = self._collection[name], self._collection.design_of(name)
+        made = plan(table, design, chosen, rule)
+        parts = len(design.parts)
+        rows = np.ones(self._owner[name].size // parts)
+        for place, views in enumerate(made.parts):
+            # Reports of one user stand together, in the order of their slots; the parts of a row alternate.
+            rows *= contributions(views, design.views, *(column[place::parts] for column in self._columns[name]))
+        owner = self._owner[name][::parts]
+        inside = owner >= 0
+        summed: Floats = np.bincount(owner[inside], weights=rows[inside], minlength=self._count).astype(np.float64)
+        return summed

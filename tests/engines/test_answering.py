@@ -1,0 +1,128 @@
+"""Answers: exact without noise, right on average and honest about their error with it."""
+
+import math
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import deniable as dn
+from deniable.errors import InvalidParameter, QueryRefused
+from deniable.queries.result import Estimate, ratio, total
+from deniable.randomness import SeededSource
+
+USERS = dn.Table("users", age=dn.Ordinal(0, 49), kind=dn.Categorical("a", "b", "c"))
+JOBS = dn.Table("jobs", hours=dn.Ordinal(0, 24))
+ORDERS = dn.Table("orders", many=3, tau=3, amount=dn.Ordinal(0, 24))
+QUESTIONS = [
+    "SELECT COUNT(*) AS x FROM users WHERE age BETWEEN 7 AND 31",
+    "SELECT SUM(age) AS x FROM users WHERE kind = 'a'",
+    "SELECT AVG(age) AS x FROM users WHERE kind <> 'c'",
+    "SELECT COUNT(*) AS x FROM users JOIN jobs USING (uid) WHERE age < 25 AND hours >= 10",
+    "SELECT COUNT(*) AS x FROM orders JOIN users USING (uid) WHERE amount < 10 AND kind = 'b'",
+    "SELECT AVG(amount) AS x FROM orders",
+]
+
+
+def frames(users):
+    random = np.random.default_rng(5)
+    uid = np.repeat(np.arange(users), random.integers(0, 4, users))
+    kinds = np.array(["a", "b", "c"])[random.integers(0, 3, users)]
+    return {
+        "users": pa.table({"uid": np.arange(users), "age": random.binomial(49, 0.4, users), "kind": kinds}),
+        "jobs": pa.table({"uid": np.arange(users), "hours": random.integers(0, 25, users)}),
+        "orders": pa.table({"uid": uid, "amount": random.binomial(24, 0.3, uid.size)}),
+    }
+
+
+def plain(rows, text):
+    """The answer of plain SQL on the raw rows."""
+    with duckdb.connect() as connection:
+        for name, frame in rows.items():
+            connection.register(name, frame)
+        return connection.sql(text).fetchall()
+
+
+def test_without_noise_answers_equal_plain_sql_on_the_raw_tables():
+    # The design with one view, so that every row is seen at its finest; one row per user, so that nothing is sampled.
+    rows = {name: frame for name, frame in frames(2_000).items() if name != "orders"}
+    exact = dn.Collection(USERS, JOBS, epsilon=math.inf, design="mg")
+    database = dn.connect(exact.perturb(**rows))
+    for text in QUESTIONS[:4]:
+        assert database.sql(text).scalar().value == pytest.approx(plain(rows, text)[0][0], rel=1e-12)
+    text = "SELECT kind, COUNT(*) AS n, SUM(hours) AS s, AVG(age) AS a FROM users JOIN jobs USING (uid) GROUP BY kind"
+    found = database.sql(text).to_arrow().to_pylist()
+    for row, expected in zip(found, plain(rows, text + " ORDER BY kind"), strict=True):
+        assert (row["kind"], row["n"], row["s"]) == pytest.approx(expected[:3])
+        assert row["a"] == pytest.approx(expected[3])
+
+
+@pytest.mark.parametrize(
+    ("design", "rule", "runs"), [("hio", "optimal", 200), ("ahio", "optimal", 60), ("sc", "optimal", 60)]
+)
+def test_answers_are_unbiased_and_intervals_cover(design, rule, runs):
+    users = 4_000
+    orders = dn.Table("orders", many=3, amount=dn.Ordinal(0, 24))
+    collection = dn.Collection(USERS, JOBS, orders, epsilon=9.0, design=design)
+    rows = frames(users)
+    truths = [float(plain(rows, text)[0][0]) for text in QUESTIONS]
+    scores = np.empty((runs, len(QUESTIONS)))
+    for run in range(runs):
+        database = dn.connect(collection.perturb(**rows, source=SeededSource(run), simulation=True))
+        for place, (text, truth) in enumerate(zip(QUESTIONS, truths, strict=True)):
+            estimate = database.sql(text, weights=rule).scalar()
+            scores[run, place] = (estimate.value - truth) / estimate.stderr
+    # Standard scores: mean 0 within four standard errors, and 95 % of them within ±1.96.
+    assert (np.abs(scores.mean(axis=0)) < 4 * scores.std(axis=0) / math.sqrt(runs)).all()
+    assert 0.93 <= np.mean(np.abs(scores) < 1.96) <= 0.975
+
+
+def test_results_print_and_convert():
+    database = dn.connect(dn.Collection(USERS, epsilon=8.0).perturb(users=frames(3_000)["users"]))
+    result = database.sql("SELECT kind, COUNT(*) AS n FROM users GROUP BY kind", confidence=0.9)
+    assert result.groups == {"kind": ["a", "b", "c"]}
+    assert result.to_arrow().column_names == ["kind", "n", "n_stderr", "n_low", "n_high"]
+    assert result.to_pandas().shape == result.to_polars().shape == (3, 5)
+    assert str(result).splitlines()[0].split() == ["kind", "n", "(±", "standard", "error)"]
+    with pytest.raises(QueryRefused, match="several numbers"):
+        result.scalar()
+    single = database.sql("SELECT COUNT(*) FROM users WHERE age < 20").scalar()
+    assert "95%" in str(single)
+    low, high = single.interval
+    assert low < single.value < high
+
+
+def test_an_average_over_nobody_says_so():
+    database = dn.connect(dn.Collection(USERS, epsilon=1.0).perturb(users=frames(500)["users"]))
+    result = database.sql("SELECT AVG(age) FROM users WHERE age = 49 AND kind = 'a'")
+    assert math.isnan(result.scalar().value)
+    assert "unclear" in str(result)
+
+
+def test_users_are_joined_wherever_both_have_reports():
+    collection = dn.Collection(USERS, JOBS, epsilon=math.inf, design="mg")
+    rows = frames(100)
+    half = rows["jobs"].slice(0, 50)
+    database = dn.connect(collection.perturb(users=rows["users"], jobs=half))
+    text = "SELECT COUNT(*) AS x FROM users JOIN jobs USING (uid)"
+    assert database.sql(text).scalar().value == 50
+    apart = half.set_column(0, "uid", pa.array(np.arange(1000, 1050)))
+    database = dn.connect(collection.perturb(users=rows["users"], jobs=apart))
+    assert database.sql(text).scalar().value == 0
+
+
+def test_impossible_requests():
+    database = dn.connect(dn.Collection(USERS, JOBS, epsilon=1.0).perturb(users=frames(50)["users"]))
+    with pytest.raises(QueryRefused, match="no reports of table 'jobs'"):
+        database.sql("SELECT COUNT(*) FROM jobs")
+    with pytest.raises(InvalidParameter, match="confidence"):
+        database.sql("SELECT COUNT(*) FROM users", confidence=1.0)
+    with pytest.raises(InvalidParameter, match="weights are unknown"):
+        database.sql("SELECT COUNT(*) FROM users", weights="best")
+
+
+def test_sums_and_ratios():
+    assert total(np.array([1.0, 1.0, 1.0]), 0.95) == Estimate(3.0, 0.0, 0.95)
+    assert ratio(np.array([2.0, 4.0]), np.array([1.0, 1.0]), 0.95).value == 3.0
+    assert math.isnan(ratio(np.array([1.0]), np.array([0.0]), 0.95).value)

@@ -100,6 +100,26 @@ def test_an_average_over_nobody_says_so():
     assert "unclear" in str(result)
 
 
+def test_public_attributes_filter_and_group():
+    table = dn.Table("users", age=dn.Ordinal(0, 49), city=dn.Public())
+    random = np.random.default_rng(3)
+    cities = np.array(["Oslo", "Rome", "Bern"])[random.integers(0, 3, 900)]
+    rows = {"users": pa.table({"uid": np.arange(900), "age": random.integers(0, 50, 900), "city": cities})}
+    database = dn.connect(dn.Collection(table, epsilon=math.inf, design="mg").perturb(**rows))
+    for text in (
+        "SELECT COUNT(*) AS x FROM users WHERE city <> 'Rome' AND age < 20",
+        "SELECT AVG(age) AS x FROM users WHERE city IN ('Rome', 'Bern') AND NOT city = 'Bern'",
+        "SELECT SUM(age) AS x FROM users WHERE city = 'Rome' OR city > 'Q'",
+        "SELECT COUNT(*) AS x FROM users WHERE city IS NULL",
+    ):
+        assert database.sql(text).scalar().value == pytest.approx(plain(rows, text)[0][0])
+    text = "SELECT city, COUNT(*) AS n FROM users WHERE age > 9 GROUP BY city"
+    found = [(row["city"], row["n"]) for row in database.sql(text).to_arrow().to_pylist()]
+    assert found == plain(rows, text + " ORDER BY city")
+    with pytest.raises(QueryRefused, match="another type"):
+        database.sql("SELECT COUNT(*) FROM users WHERE city = 3")
+
+
 def test_users_are_joined_wherever_both_have_reports():
     collection = dn.Collection(USERS, JOBS, epsilon=math.inf, design="mg")
     rows = frames(100)

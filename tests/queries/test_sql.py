@@ -53,6 +53,17 @@ def test_conditions_become_sets_of_values(condition, attribute, values):
     assert [domain.decode(code) for code in np.flatnonzero(mask)] == values
 
 
+def test_conditions_on_public_attributes_are_kept_as_checked_sql():
+    question = parse(
+        "SELECT city, COUNT(*) FROM users u "
+        "WHERE u.city IN ('Rome', 'Oslo') AND age < 5 AND NOT city = 'Bern' GROUP BY city",
+        SHOP,
+    )
+    assert question.public == {"users": ("\"city\" IN ('Rome', 'Oslo')", "NOT \"city\" = 'Bern'")}
+    assert list(question.where) == [("users", "age")]
+    assert question.groups == (("users", "city"),)
+
+
 def test_aggregates_names_groups_and_joins():
     question = parse(
         "SELECT kind, COUNT(*), SUM(amount) AS s, AVG(u.age) FROM orders o JOIN users u ON o.uid = u.uid GROUP BY kind",
@@ -88,7 +99,10 @@ def test_aggregates_names_groups_and_joins():
         ("SELECT COUNT(*) FROM users WHERE income = 3", "there is no attribute 'income'"),
         ("SELECT COUNT(*) FROM users JOIN orders USING (uid) WHERE age = 3", "is in several tables"),
         ("SELECT COUNT(*) FROM users WHERE x.age = 3", "there is no table 'x' in FROM"),
-        ("SELECT COUNT(*) FROM users WHERE city = 'Rome'", "public attribute 'city' cannot be used yet"),
+        ("SELECT SUM(city) FROM users", "public attribute 'city' cannot stand here"),
+        ("SELECT COUNT(*) FROM users WHERE city = 'Rome' OR age = 3", "public attribute 'city' cannot stand here"),
+        ("SELECT COUNT(*) FROM users WHERE lower(city) = 'rome'", "this condition is not supported"),
+        ("SELECT COUNT(*) FROM users WHERE city IN (SELECT 1)", "this condition is not supported|own tables"),
         ("SELECT COUNT(*) FROM users WHERE age = 11", "outside the attribute's domain (at character 40: …11…)"),
         ("SELECT COUNT(*) FROM users WHERE age < '5'", "of another type"),
         ("SELECT COUNT(*) FROM users WHERE age = TRUE", "of another type"),

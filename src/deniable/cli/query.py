@@ -21,7 +21,7 @@ def query(reports: str, sql: str, weights: str, confidence: float, as_json: bool
     """Answer SQL from a folder of reports, every number with its error. `-` reads the SQL from stdin.
 
     COUNT(*), SUM and AVG of private attributes; tables joined with USING (uid); WHERE and GROUP BY on private
-    attributes.
+    and public attributes.
 
     \b
     Example:

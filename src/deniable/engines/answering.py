@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from itertools import product
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from deniable.engines.kernel import contributions
@@ -29,17 +31,23 @@ def answer(
     missing = [name for name in question.tables if name not in tables]
     if missing:
         raise QueryRefused(f"there are no reports of table {missing[0]!r}", "Collect them first.")
-    domains = [_domain(collection, place) for place in question.groups]
-    if np.prod([float(domain.size) for domain in domains]) > MOST_GROUPS:
+    values = [_values(collection, tables, place) for place in question.groups]
+    if np.prod([float(len(one)) for one in values]) > MOST_GROUPS:
         raise QueryRefused("there are over 10,000 groups", "Group by fewer attributes.")
+    kept = {name: _kept(tables[name], question.public.get(name, ())) for name in question.tables}
     users = _Users(collection, tables, question.tables)
     answers: dict[str, list[Estimate]] = {one.name: [] for one in question.aggregates}
-    combinations = list(product(*(range(domain.size) for domain in domains)))
+    combinations = list(product(*values))
     for combination in combinations:
         chosen = {name: functions(question, name) for name in question.tables}
-        for (name, attribute), domain, code in zip(question.groups, domains, combination, strict=True):
+        users.kept = dict(kept)
+        for (name, attribute), value in zip(question.groups, combination, strict=True):
+            if attribute in collection[name].public:
+                users.kept[name] = users.kept[name] & _equal(tables[name][attribute], value)
+                continue
+            domain = _domain(collection, (name, attribute))
             only = np.zeros(domain.size)
-            only[code] = 1.0
+            only[domain.encode(value)] = 1.0
             chosen[name][attribute] = chosen[name].get(attribute, np.ones(domain.size)) * only
         counted = users.contributions(chosen, rule)
         for one in question.aggregates:
@@ -53,12 +61,40 @@ def answer(
             estimate = total(summed, confidence) if one.kind == "sum" else ratio(summed, counted, confidence)
             answers[one.name].append(estimate)
     groups = {
-        attribute: [domain.decode(combination[place]) for combination in combinations]
-        for place, ((_, attribute), domain) in enumerate(zip(question.groups, domains, strict=True))
+        attribute: [combination[place] for combination in combinations]
+        for place, (_, attribute) in enumerate(question.groups)
     }
     unclear = any(np.isnan(one.value) for estimates in answers.values() for one in estimates)
     notes = ("unclear: too few people, or too much noise, to divide by their number",) if unclear else ()
     return Result(groups, {name: tuple(estimates) for name, estimates in answers.items()}, notes)
+
+
+def _values(collection: Collection, tables: Mapping[str, pa.Table], place: Place) -> list[Any]:
+    """What a group can be: all values of a private attribute's domain, or those that a public one has."""
+    name, attribute = place
+    if attribute in collection[name].public:
+        return sorted(tables[name][attribute].unique().to_pylist(), key=lambda value: (value is None, value))
+    domain = _domain(collection, place)
+    return [domain.decode(code) for code in range(domain.size)]
+
+
+def _kept(reports: pa.Table, conditions: tuple[str, ...]) -> NDArray[np.bool_]:
+    """Which reports satisfy conditions on public columns; DuckDB evaluates them."""
+    if not conditions:
+        return np.ones(reports.num_rows, dtype=bool)
+    with duckdb.connect() as connection:
+        connection.register("reports", reports)
+        text = " AND ".join(f"({condition})" for condition in conditions)
+        try:
+            column = connection.sql(f"SELECT coalesce({text}, false) AS kept FROM reports").to_arrow_table()["kept"]  # noqa: S608 - checked nodes
+        except duckdb.Error:
+            raise QueryRefused("a public attribute is compared with another type", "Compare like with like.") from None
+    return np.asarray(column.combine_chunks().to_numpy(zero_copy_only=False), dtype=bool)
+
+
+def _equal(column: pa.ChunkedArray, value: Any) -> NDArray[np.bool_]:
+    same = pc.is_null(column) if value is None else pc.fill_null(pc.equal(column, pa.scalar(value, column.type)), False)
+    return np.asarray(same, dtype=bool)
 
 
 def _domain(collection: Collection, place: Place) -> Private:
@@ -80,6 +116,7 @@ class _Users:
         self._collection, self._names = collection, names
         self._columns: dict[str, list[NDArray[Any]]] = {}
         self._owner: dict[str, NDArray[np.int64]] = {}
+        self.kept: dict[str, NDArray[np.bool_]] = {}
         ids = {name: tables[name]["uid"].to_numpy(zero_copy_only=False) for name in names}
         common: NDArray[Any] = np.unique(ids[names[0]])
         for name in names[1:]:
@@ -107,6 +144,6 @@ class _Users:
             # Reports of one user stand together, in the order of their slots; the parts of a row alternate.
             rows *= contributions(views, design.views, *(column[place::parts] for column in self._columns[name]))
         owner = self._owner[name][::parts]
-        inside = owner >= 0
+        inside = (owner >= 0) & self.kept[name][::parts]
         summed: Floats = np.bincount(owner[inside], weights=rows[inside], minlength=self._count).astype(np.float64)
         return summed

@@ -31,8 +31,8 @@ class Database:
     def sql(self, text: str, *, weights: str = "optimal", confidence: float = 0.95) -> Result:
         """Answer a question in SQL, every number with its standard error.
 
-        Supported: COUNT(*), SUM and AVG of private attributes, from one table or several joined with USING (uid), WHERE
-        conditions on private attributes hold, GROUP BY private attributes. Anything else is refused by name.
+        Supported: COUNT(*), SUM and AVG of private attributes, from one table or several joined with USING (uid), with
+        conditions on private and public attributes, grouped by either. Anything else is refused by name.
         """
         if not 0 < confidence < 1:
             raise InvalidParameter("confidence", "must lie between 0 and 1", "Use 0.95.")

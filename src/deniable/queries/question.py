@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,4 +31,6 @@ class Question:
     aggregates: tuple[Aggregate, ...]
     groups: tuple[Place, ...]
     where: Mapping[Place, Mask]
-    """For each attribute that a predicate speaks of, the places of its domain that satisfy it."""
+    """For each private attribute that a predicate speaks of, the places of its domain that satisfy it."""
+    public: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """For each table, conditions on its public attributes that all must hold, as checked SQL."""

@@ -1,7 +1,8 @@
 """SQL text → checked question. A query is let through because each node of it was recognised.
 
-Supported: COUNT(*), SUM and AVG of an attribute, from one table or several joined on the user id, where conditions on
-private attributes hold, grouped by private attributes. Everything else is refused by name, with what to write instead.
+Supported: COUNT(*), SUM and AVG of a private attribute, from one table or several joined on the user id, with
+conditions on private and on public attributes, grouped by either. Everything else is refused by name, with what to
+write instead.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from sqlglot import exp
 from deniable.errors import QueryRefused
 from deniable.queries.question import Aggregate, Mask, Place, Question
 from deniable.tables.collection import Collection
-from deniable.tables.schema import Categorical, Ordinal, Private
+from deniable.tables.schema import Attribute, Categorical, Ordinal, Private, Public
 
 Node = Any
 """A node of sqlglot's tree."""
@@ -33,6 +34,10 @@ _FLIPPED: dict[Any, Any] = {
     exp.EQ: exp.EQ,
     exp.NEQ: exp.NEQ,
 }
+_PUBLIC_NODES = (
+    exp.And, exp.Or, exp.Not, exp.Paren, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Is,
+    exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Neg,
+)  # fmt: skip
 _CLAUSES = {"expressions", "from_", "joins", "where", "group"}
 
 
@@ -45,6 +50,7 @@ class _Reader:
     def __init__(self, text: str, collection: Collection, key: str) -> None:
         self._text, self._collection, self._key = text, collection, key
         self._tables: dict[str, str] = {}  # what a query calls a table → the table
+        self._public: dict[str, tuple[str, ...]] = {}
 
     def refusal(self, node: Node, problem: str, repair: str) -> QueryRefused:
         places = [] if node is None else [one.meta["start"] for one in node.walk() if "start" in one.meta]
@@ -67,7 +73,7 @@ class _Reader:
         where = self._conditions(select.args["where"].this) if select.args.get("where") else {}
         groups = self._groups(select.args.get("group"))
         aggregates = self._aggregates(select.expressions, groups)
-        return Question(tuple(self._tables.values()), aggregates, groups, where)
+        return Question(tuple(self._tables.values()), aggregates, groups, where, self._public)
 
     # Tables ---------------------------------------------------------------------------------------------------------
 
@@ -107,8 +113,8 @@ class _Reader:
                 return
         raise self.refusal(join, "tables can be joined on the user id only", f"Write JOIN … USING ({self._key}).")
 
-    def _place(self, node: Node) -> tuple[Place, Private]:
-        """The private attribute that a column names."""
+    def _place(self, node: Node) -> tuple[Place, Attribute]:
+        """The attribute that a column names."""
         if not isinstance(node, exp.Column):
             raise self.refusal(node, "a plain attribute is expected here", "Name a column of a table.")
         if node.table and node.table not in self._tables:
@@ -119,12 +125,32 @@ class _Reader:
             raise self.refusal(node, f"there is no attribute {node.name!r}", "Use an attribute of the tables in FROM.")
         if len(found) > 1:
             raise self.refusal(node, f"attribute {node.name!r} is in several tables", f"Write {found[0]}.{node.name}.")
-        meaning = self._collection[found[0]].attributes[node.name]
+        return (found[0], node.name), self._collection[found[0]].attributes[node.name]
+
+    def _private(self, node: Node) -> tuple[Place, Private]:
+        """The private attribute that a column names."""
+        place, meaning = self._place(node)
         if not isinstance(meaning, Private):
-            raise self.refusal(
-                node, f"public attribute {node.name!r} cannot be used yet", "Filter reports before connecting."
-            )
-        return (found[0], node.name), meaning
+            repair = "Use it in conditions of its own, or in GROUP BY."
+            raise self.refusal(node, f"public attribute {place[1]!r} cannot stand here", repair)
+        return place, meaning
+
+    def _is_public(self, node: Node) -> bool:
+        """Whether a condition speaks of public attributes only."""
+        columns = list(node.find_all(exp.Column))
+        return bool(columns) and all(isinstance(self._place(column)[1], Public) for column in columns)
+
+    def _public_condition(self, node: Node) -> None:
+        """Remember a condition on the public attributes of one table, after every node of it was recognised."""
+        for one in node.walk():
+            if not isinstance(one, _PUBLIC_NODES) or (isinstance(one, exp.In) and one.args.get("query")):
+                raise self.refusal(one, "this condition is not supported", "Use comparisons with constants.")
+        tables = {self._place(column)[0][0] for column in node.find_all(exp.Column)}
+        if len(tables) > 1:
+            raise self.refusal(node, "a condition mixes public attributes of two tables", "Separate them by AND.")
+        bare = node.transform(lambda one: exp.column(one.name, quoted=True) if isinstance(one, exp.Column) else one)
+        (table,) = tables
+        self._public[table] = (*self._public.get(table, ()), bare.sql(dialect="duckdb"))
 
     # Conditions -----------------------------------------------------------------------------------------------------
 
@@ -137,6 +163,9 @@ class _Reader:
             for place, mask in self._conditions(node.right).items():
                 merged[place] = merged[place] & mask if place in merged else mask
             return merged
+        if self._is_public(node):
+            self._public_condition(node)
+            return {}
         place, mask = self._condition(node)
         return {place: mask}
 
@@ -155,21 +184,21 @@ class _Reader:
                 )
             return place, mask | more if isinstance(node, exp.Or) else mask & more
         if isinstance(node, exp.Between):
-            place, domain = self._place(node.this)
+            place, domain = self._private(node.this)
             low, high = (self._constant(one, domain) for one in (node.args["low"], node.args["high"]))
             return place, _compare(domain, exp.GTE, low) & _compare(domain, exp.LTE, high)
         if isinstance(node, exp.In) and node.expressions and not node.args.get("query"):
-            place, domain = self._place(node.this)
+            place, domain = self._private(node.this)
             masks = [_compare(domain, exp.EQ, self._constant(one, domain)) for one in node.expressions]
             return place, np.logical_or.reduce(masks)
         if isinstance(node, exp.Is) and isinstance(node.expression, exp.Boolean):
-            place, domain = self._place(node.this)
+            place, domain = self._private(node.this)
             return place, _compare(domain, exp.EQ, self._constant(node.expression, domain))
         if type(node) in _FLIPPED and isinstance(node, exp.Binary):
             kind, column, constant = type(node), node.left, node.right
             if not isinstance(column, exp.Column):
                 kind, column, constant = _FLIPPED[kind], constant, column
-            place, domain = self._place(column)
+            place, domain = self._private(column)
             if isinstance(domain, Categorical) and kind not in (exp.EQ, exp.NEQ):
                 raise self.refusal(node, "categories have no order", "Use =, <> or IN.")
             return place, _compare(domain, kind, self._constant(constant, domain))
@@ -248,7 +277,7 @@ class _Reader:
         if isinstance(node, exp.Count) and isinstance(node.this, exp.Star):
             return Aggregate("count", name or "count")
         if isinstance(node, (exp.Sum, exp.Avg)):
-            place, domain = self._place(node.this)
+            place, domain = self._private(node.this)
             if not domain.aggregatable:
                 raise self.refusal(node, f"{place[1]!r} is not a number", "Sum an ordinal attribute of numbers.")
             kind = "sum" if isinstance(node, exp.Sum) else "avg"

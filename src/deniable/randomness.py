@@ -84,7 +84,10 @@ class Source:
         return self._sibling(self._name, counter)
 
     def _sibling(self, name: tuple[Name, ...], counter: int) -> Self:
-        raise NotImplementedError
+        """Another position under the same key."""
+        sibling = object.__new__(type(self))
+        Source.__init__(sibling, self._key, name, counter)
+        return sibling
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(name={self._name!r}, counter={self._counter})"
@@ -282,8 +285,8 @@ class SecureSource(Source):
         return super().words(size)
 
     def _sibling(self, name: tuple[Name, ...], counter: int) -> Self:
-        sibling = type(self)(self._key)
-        sibling._name, sibling._counter, sibling._process = name, counter, self._process
+        sibling = super()._sibling(name, counter)
+        sibling._process = self._process
         return sibling
 
     def __reduce__(self) -> NoReturn:
@@ -300,17 +303,11 @@ class SeededSource(Source):
 
     def __init__(self, seed: int) -> None:
         super().__init__(hashlib.blake2b(str(int(seed)).encode(), digest_size=_KEY_BYTES, person=b"seeded").digest())
-        self._seed = int(seed)
 
     @property
     def simulated_randbelow(self) -> RandBelow:
         """`randbelow` for tests and simulations of one device, where `perturb_one` would refuse the method itself."""
         return lambda bound: self.randbelow(bound)
-
-    def _sibling(self, name: tuple[Name, ...], counter: int) -> Self:
-        sibling = type(self)(self._seed)
-        sibling._name, sibling._counter = name, counter
-        return sibling
 
 
 def release_source(source: Source | None, *, simulation: bool) -> Source:

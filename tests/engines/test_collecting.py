@@ -18,6 +18,7 @@ import pytest
 
 import deniable as dn
 from deniable.engines import collecting
+from deniable.engines import rows as row_reading
 from deniable.errors import BadInput, Failure, InvalidData, InvalidParameter, SimulationOnly
 from deniable.randomness import SeededSource
 
@@ -245,7 +246,7 @@ def test_a_public_column_of_a_table_with_many_rows_belongs_to_the_user():
 
 
 def test_batches_hold_whole_users(monkeypatch):
-    monkeypatch.setattr(collecting, "BATCH_ROWS", 7)
+    monkeypatch.setattr(row_reading, "BATCH_ROWS", 7)
     expected = Counter(np.repeat(np.arange(200), 2).tolist())
     reports = SHOP.perturb(users=user_rows(), orders=order_rows())
     assert Counter(reports["orders"]["uid"].to_pylist()) == expected
@@ -254,10 +255,10 @@ def test_batches_hold_whole_users(monkeypatch):
 
 def test_rows_out_of_order_end_the_run():
     with pytest.raises(Failure, match="out of the order"):
-        collecting._checked_order(pa.array([1, 3, 2]), None)
+        row_reading._checked_order(pa.array([1, 3, 2]), None)
     with pytest.raises(Failure, match="out of the order"):
-        collecting._checked_order(pa.array([1, 3]), pa.scalar(2))
-    assert collecting._checked_order(pa.array(["a", "b"]), pa.scalar("a")).as_py() == "b"
+        row_reading._checked_order(pa.array([1, 3]), pa.scalar(2))
+    assert row_reading._checked_order(pa.array(["a", "b"]), pa.scalar("a")).as_py() == "b"
 
 
 def layout(reports):
@@ -265,7 +266,7 @@ def layout(reports):
 
 
 def test_the_layout_of_reports_tells_nothing_about_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr(collecting, "BATCH_ROWS", 50)
+    monkeypatch.setattr(row_reading, "BATCH_ROWS", 50)
     monkeypatch.setattr(collecting, "BATCH_REPORTS", 40)
     monkeypatch.setattr(collecting, "GROUP_REPORTS", 64)
     everyone = pa.table({"uid": np.arange(200)})
@@ -354,8 +355,8 @@ def test_no_rows_at_all():
 
 KILLED = """
 import sys, pyarrow as pa, numpy as np, deniable as dn
-from deniable.engines import collecting
-collecting.BATCH_ROWS = 1000
+from deniable.engines import rows as reading
+reading.BATCH_ROWS = 1000
 table = dn.Table("users", age=dn.Ordinal(0, 9))
 rows = pa.table({"uid": np.arange(2_000_000), "age": np.zeros(2_000_000, dtype=int)})
 print("started", flush=True)

@@ -1,19 +1,15 @@
 """From frames and files to reports: read in the order of user ids, randomise batch by batch, write.
 
-DuckDB reads whatever it is given, and sorts and joins with bounded memory, on disk if need be. A batch holds whole
-users. Reports leave in the order of user ids, so that their order tells nothing.
+Reports leave in the order of user ids and in groups of a constant size, so that neither tells anything.
 """
 
 from __future__ import annotations
 
 import secrets
 import shutil
-import tempfile
 import uuid
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,23 +19,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from deniable.errors import BadInput, Failure, InvalidData, InvalidParameter
+from deniable.engines.rows import PRESENT, UNREADABLE, RowReader, Tally, few_users, starts_of
+from deniable.errors import BadInput, InvalidData, InvalidParameter
 from deniable.randomness import Integers, Source, release_source
 from deniable.tables import bulk
 from deniable.tables.collection import Collection
-from deniable.tables.encoding import REASONS, encode, readable
+from deniable.tables.encoding import REASONS, encode
 from deniable.tables.reports import Reports, Summary, report_schema
-from deniable.tables.schema import WRONG_TYPE, Categorical, Private, Table
+from deniable.tables.schema import WRONG_TYPE, Table
 
-BATCH_ROWS = 1 << 18
 BATCH_REPORTS = 1 << 18
 GROUP_REPORTS = 1 << 18
-MEMORY_LIMIT = "512MB"
 SPECIFICATION_FILE = "collection.json"
-NO_USER, UNKNOWN_USER, SECOND_ROW = "without a user id", "of an unknown user", "a second row of a user"
-_INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
-UNREADABLE = " is unreadable"
-PRESENT = "row is present"  # a space keeps it apart from every attribute
+SECOND_ROW = "a second row of a user"
 Advance = Callable[[int], None]
 
 
@@ -70,7 +62,7 @@ def perturb(
     for name in frames:
         collection[name]
     try:
-        with _Reader(collection, frames, key, everyone) as reader:
+        with RowReader(collection, frames, key, everyone) as reader:
             if out is None:
                 return _into_memory(collection, reader, source, advance)
             return _into_files(collection, reader, source, Path(out), advance)
@@ -81,7 +73,7 @@ def perturb(
         ) from None
 
 
-def _into_memory(collection: Collection, reader: _Reader, source: Source, advance: Advance) -> Reports:
+def _into_memory(collection: Collection, reader: RowReader, source: Source, advance: Advance) -> Reports:
     tables, summaries = {}, {}
     for name in reader.names:
         schema, batches, tally = _randomised(collection, reader, name, _stream(source, name), advance)
@@ -90,7 +82,7 @@ def _into_memory(collection: Collection, reader: _Reader, source: Source, advanc
     return Reports(collection, tables, summaries)
 
 
-def _into_files(collection: Collection, reader: _Reader, source: Source, out: Path, advance: Advance) -> Collected:
+def _into_files(collection: Collection, reader: RowReader, source: Source, out: Path, advance: Advance) -> Collected:
     """Write each table's dataset beside its place, and move it there when it is whole."""
     _check_destination(collection, out, reader.names)
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -154,35 +146,18 @@ def _check_destination(collection: Collection, out: Path, names: list[str]) -> N
             )
 
 
-class _Tally:
-    """Counts of one table's run."""
-
-    def __init__(self) -> None:
-        self.rows = self.users = self.reports = 0
-        self.rejected: Counter[str] = Counter()
-
-    def reject(self, reason: str, rows: int) -> None:
-        """Rows that are not even looked at."""
-        self.rows += rows
-        self.rejected[reason] += rows
-
-    def summary(self, collection: Collection, name: str) -> Summary:
-        spent = collection.epsilon_per_report(name)
-        return Summary(self.rows, self.users, self.reports, spent, dict(+self.rejected))
-
-
 def _randomised(
-    collection: Collection, reader: _Reader, name: str, source: Source, advance: Advance
-) -> tuple[pa.Schema, Iterator[pa.RecordBatch], _Tally]:
+    collection: Collection, reader: RowReader, name: str, source: Source, advance: Advance
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch], Tally]:
     """The schema of a table's reports, the reports batch by batch, and counts that are right once all were read."""
     table, design = collection[name], collection.design_of(name)
-    tally = _Tally()
+    tally = Tally()
     stream, uid_type, public = reader.stream(name, tally)
     schema = report_schema(collection, name, uid_type, public)
     slots = collection.reports_per_user(name)
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for rows in _few_users(stream, max(1, BATCH_REPORTS // slots)):
+        for rows in few_users(stream, max(1, BATCH_REPORTS // slots)):
             users, first, codes, weights = _prepared(table, rows, source, tally)
             columns = bulk.randomise(table, design, codes, weights, source)
             taken = pa.array(np.repeat(first, slots))
@@ -201,11 +176,11 @@ def _randomised(
 
 
 def _prepared(
-    table: Table, rows: pa.Table, source: Source, tally: _Tally
+    table: Table, rows: pa.Table, source: Source, tally: Tally
 ) -> tuple[pa.Array, Integers, list[Integers], Integers]:
     """Users of a batch, the first row of each, the values to be reported, and how many rows these stand for."""
     uid = rows["uid"].combine_chunks()
-    starts = _starts(uid)
+    starts = starts_of(uid)
     encoded = [encode(domain, rows[name]) for name, domain in zip(table.private, table.domains, strict=True)]
     codes = [values for values, _ in encoded]
     problems = np.zeros(len(uid), dtype=np.uint8)
@@ -236,265 +211,3 @@ def _prepared(
     good_counts = np.add.reduceat(good.astype(np.int64), starts)
     chosen, weights = bulk.truncate(table, kept[starts], good_counts, [column[good] for column in codes], source)
     return uid.take(pa.array(starts)), starts, chosen, weights
-
-
-def _starts(uid: pa.Array) -> Integers:
-    """Where each user's rows begin, in a column sorted by user."""
-    if len(uid) == 1:
-        return np.zeros(1, dtype=np.int64)
-    changes = np.asarray(pc.not_equal(uid.slice(1), uid.slice(0, len(uid) - 1)))
-    return np.concatenate(([0], np.flatnonzero(changes) + 1))
-
-
-class _Reader:
-    """The tables that were handed in, as sorted streams of batches that hold whole users."""
-
-    def __init__(self, collection: Collection, frames: Mapping[str, Any], key: str, everyone: Any) -> None:
-        self._collection, self._frames, self._key, self._given = collection, frames, key, everyone
-        self._key_kinds: set[str] = set()
-        self.names = [table.name for table in collection.tables if table.name in frames]
-
-    def __enter__(self) -> _Reader:
-        self._folder = tempfile.TemporaryDirectory(prefix="deniable-")
-        self._connection = duckdb.connect(config={"memory_limit": MEMORY_LIMIT, "temp_directory": self._folder.name})
-        self._connection.execute("SET enable_progress_bar = false")  # it would print to stdout
-        try:
-            for name in self.names:
-                self._attach(f"rows_{name}", self._frames[name], self._collection[name], f"table {name!r}")
-            if self._given is not None:
-                self._attach("everyone_given", self._given, None, "everyone")
-            self._everyone(self._given is not None)
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._connection.close()
-        self._folder.cleanup()
-
-    def _attach(self, view: str, frame: Any, table: Table | None, where: str) -> None:
-        """Make a frame or file known under a name, with the columns that are needed."""
-        needed = [self._key] if table is None else [self._key, *(table.private if table.many else table.attributes)]
-        try:
-            if isinstance(frame, (str, Path)):
-                relation = _opened(self._connection, frame)
-            else:
-                self._connection.register(f"{view}_given", frame)
-                relation = self._connection.table(f"{view}_given")
-        except (duckdb.Error, TypeError):
-            raise InvalidData(
-                f"{where} cannot be read", "Pass a frame, or the path of a Parquet or CSV file."
-            ) from None
-        lacking = [column for column in needed if column not in relation.columns]
-        if lacking:
-            raise InvalidData(f"{where} lacks the column {lacking[0]!r}", "Rename it, or change the specification.")
-        if isinstance(frame, (str, Path)) and _is_csv(frame):
-            relation = relation.project(self._typed(relation, table))
-        relation.create_view(view)
-        kind = str(relation.types[relation.columns.index(self._key)])
-        if kind != "VARCHAR" and kind not in _INTEGERS:
-            raise InvalidData(f"user ids must be integers or texts, and in {where} they are {kind}", "Convert them.")
-        self._key_kinds.add("text" if kind == "VARCHAR" else "integer")
-        if len(self._key_kinds) > 1:
-            raise InvalidData("user ids are integers in one table and texts in another", "Use one type for all.")
-
-    def _typed(self, relation: Any, table: Table | None) -> str:
-        """The columns of a CSV file, all texts, as the specification wants them: one odd value spoils its own row only.
-
-        Ids are public, so they may decide their own type: integers if all of them are.
-        """
-        key = _quoted(self._key)
-        odd = relation.filter(f"NOT regexp_full_match({key}, '-?[0-9]{{1,18}}')").count("*").fetchall()[0][0]
-        columns = [key if odd else f"CAST({key} AS BIGINT) AS {key}"]
-        for name, domain in zip(table.private, table.domains, strict=True) if table else ():
-            column, kind = _quoted(name), _csv_type(domain)
-            columns.append(f"{kind.format(column)} AS {column}")
-            unreadable = f"{column} IS NOT NULL AND {kind.format(column)} IS NULL"
-            columns.append(f"({unreadable}) AS {_quoted(name + UNREADABLE)}")
-        public = [name for name in (table.public if table else relation.columns) if name in relation.columns]
-        return ", ".join([*columns, *(_quoted(name) for name in public if name != self._key)])
-
-    def _everyone(self, given: bool) -> None:
-        """The list of users who send reports for tables with many rows: given, or those of the one-row tables here."""
-        single = [name for name in self.names if self._collection[name].many is None]
-        if given:
-            sources = ["everyone_given"]
-        elif single:
-            sources = [f"rows_{name}" for name in single]
-        elif any(self._collection[name].many for name in self.names):
-            raise InvalidParameter(
-                "everyone",
-                "is missing: users without rows must send reports too, or their absence would tell",
-                "Pass the ids of all users, or a table with one row per user.",
-            )
-        else:
-            return
-        key = _quoted(self._key)
-        public = self._public_of_users(given)
-        columns = "".join(f", {_quoted(column)}" for column in public)
-        values = "".join(f", any_value({_quoted(column)}) AS {_quoted(column)}" for column in public)
-        union = " UNION ALL ".join(
-            f"SELECT {key}{columns} FROM {name} WHERE {key} IS NOT NULL"  # noqa: S608
-            for name in sources
-        )
-        self._connection.execute(
-            f"CREATE TEMP TABLE everyone AS SELECT {key} AS uid{values} FROM ({union}) GROUP BY {key}"  # noqa: S608
-        )
-        for column in public:
-            self._check_constant(column, "everyone_given")
-
-    def _public_of_users(self, given: bool) -> list[str]:
-        """Public columns of tables with many rows. They come with the list of users, one value for each."""
-        public = {
-            column for name in self.names if self._collection[name].many for column in self._collection[name].public
-        }
-        for column in sorted(public):
-            if not given or column not in self._connection.table("everyone_given").columns:
-                raise InvalidData(
-                    f"the public column {column!r} belongs to a table with many rows per user; taken from its rows "
-                    "it would tell users with rows from users without",
-                    f"Pass everyone= with the columns {self._key!r} and {column!r}, one value per user.",
-                )
-        return sorted(public)
-
-    def _check_constant(self, column: str, view: str) -> None:
-        """Refuse a public column that differs from the user's own value."""
-        differing = self._count(
-            f"SELECT count(*) FROM {view} r JOIN everyone e ON e.uid = r.{_quoted(self._key)} "  # noqa: S608
-            f"WHERE r.{_quoted(column)} IS DISTINCT FROM e.{_quoted(column)}"
-        )
-        if differing:
-            raise InvalidData(
-                f"the public column {column!r} varies between rows of a user: it would tell dummy rows from real ones",
-                "Make it a private attribute, or give each user one value.",
-            )
-
-    def stream(self, name: str, tally: _Tally) -> tuple[Iterator[pa.Table], pa.DataType, dict[str, pa.DataType]]:
-        """Batches of whole users, the type of user ids, and those of public columns."""
-        table, key = self._collection[name], _quoted(self._key)
-        holder = {
-            **dict.fromkeys(table.private, "r"),
-            **dict.fromkeys(table.public, "r" if table.many is None else "e"),
-        }
-        present = self._connection.table(f"rows_{name}").columns
-        marks = {name + UNREADABLE: "r" for name in table.private if name + UNREADABLE in present}
-        columns = ", ".join(f"{place}.{_quoted(column)}" for column, place in (holder | marks).items())
-        nobody = self._count(f"SELECT count(*) FROM rows_{name} WHERE {key} IS NULL")  # noqa: S608
-        tally.reject(NO_USER, nobody)
-        if table.many is None:
-            query = f"SELECT r.{key} AS uid, {columns} FROM rows_{name} r WHERE r.{key} IS NOT NULL ORDER BY uid"  # noqa: S608
-        else:
-            strangers = self._count(
-                f"SELECT count(*) FROM rows_{name} r WHERE r.{key} IS NOT NULL "  # noqa: S608
-                f"AND r.{key} NOT IN (SELECT uid FROM everyone)"
-            )
-            tally.reject(UNKNOWN_USER, strangers)
-            for column in table.public:
-                if column in self._connection.table(f"rows_{name}").columns:
-                    self._check_constant(column, f"rows_{name}")
-            query = (
-                f"SELECT e.uid AS uid, r.{_quoted(PRESENT)}, {columns} FROM everyone e LEFT JOIN "  # noqa: S608
-                f"(SELECT *, true AS {_quoted(PRESENT)} FROM rows_{name}) r ON e.uid = r.{key} ORDER BY uid"
-            )
-        reader: pa.RecordBatchReader = self._connection.sql(query).to_arrow_reader(BATCH_ROWS)
-        uid = reader.schema.field("uid").type
-        for column, domain in zip(table.private, table.domains, strict=True):
-            kind = reader.schema.field(column).type
-            if not readable(domain, kind):
-                raise InvalidData(
-                    f"column {column!r} of table {name!r} is of type {kind}, which cannot hold its domain",
-                    "Convert the column, or change the specification.",
-                )
-        public = {column: reader.schema.field(column).type for column in table.public}
-        return _whole_users(reader), uid, public
-
-    def _count(self, query: str) -> int:
-        return int(self._connection.execute(query).fetchall()[0][0])
-
-
-def _is_csv(path: str | Path) -> bool:
-    return any(suffix.lower() in (".csv", ".tsv") for suffix in Path(path).suffixes)
-
-
-def _opened(connection: Any, path: str | Path) -> Any:
-    """A Parquet file as a relation, or a CSV file with all columns as texts."""
-    if _is_csv(path):
-        return connection.read_csv(str(path), header=True, all_varchar=True)
-    return connection.read_parquet(str(path))
-
-
-def _csv_type(domain: Private) -> str:
-    """How a text of a CSV file is read as a value of a domain; what cannot be read becomes NULL."""
-    if isinstance(domain, Categorical):
-        kind = type(domain.values[0])
-        if kind is int:
-            return "CASE WHEN regexp_full_match({0}, '[+-]?[0-9]{{1,19}}') THEN TRY_CAST({0} AS BIGINT) END"
-        if kind is bool:
-            return "TRY_CAST({0} AS BOOLEAN)"
-        return "coalesce({0}, '')" if "" in domain.values else "{0}"
-    return {"number": "TRY_CAST({0} AS DOUBLE)", "date": "TRY_CAST({0} AS DATE)", "time": "TRY_CAST({0} AS TIMESTAMP)"}[
-        domain.kind
-    ]
-
-
-def count_rows(paths: Mapping[str, str | Path]) -> int:
-    """How many rows files hold, for a progress bar."""
-    return sum(_asked(path, lambda relation: relation.count("*").fetchall()[0][0]) for path in paths.values())
-
-
-def column_types(path: str | Path) -> dict[str, str]:
-    """Names and types of a file's columns; of a CSV file the types are guessed."""
-    types: dict[str, str] = _asked(
-        path, lambda relation: dict(zip(relation.columns, map(str, relation.types), strict=True))
-    )
-    return types
-
-
-def _asked(path: str | Path, question: Callable[[Any], Any]) -> Any:
-    with duckdb.connect() as connection:
-        try:
-            return question(connection.read_csv(str(path)) if _is_csv(path) else connection.read_parquet(str(path)))
-        except duckdb.Error:
-            raise InvalidData(f"file {Path(path).name!r} cannot be read", "Pass a Parquet or CSV file.") from None
-
-
-def _whole_users(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
-    """The rows of a sorted stream in batches; the last user of a batch waits until it is known that she is complete."""
-    held = reader.schema.empty_table()
-    last_seen = None
-    for batch in reader:
-        if not batch.num_rows:
-            continue
-        last_seen = _checked_order(batch["uid"], last_seen)
-        held = pa.concat_tables([held, pa.Table.from_batches([batch])])
-        if held.num_rows < BATCH_ROWS:
-            continue
-        last = int(_starts(held["uid"].combine_chunks())[-1])
-        if last:
-            yield held.slice(0, last)
-            held = held.slice(last).combine_chunks()
-    if held.num_rows:
-        yield held
-
-
-def _few_users(stream: Iterator[pa.Table], users: int) -> Iterator[pa.Table]:
-    """Batches of at most so many users: a user may send more reports than she has rows."""
-    for rows in stream:
-        starts = _starts(rows["uid"].combine_chunks())
-        cuts = [*starts[::users].tolist(), rows.num_rows]
-        for first, last in pairwise(cuts):
-            yield rows.slice(first, last - first)
-
-
-def _checked_order(uid: pa.Array, last_seen: Any) -> Any:
-    """The last id of a batch. Ids out of order would make a user send two sets of reports, so that ends the run."""
-    ordered = pc.all(pc.less_equal(uid.slice(0, len(uid) - 1), uid.slice(1))).as_py() is not False
-    if not ordered or (last_seen is not None and pc.less(uid[0], last_seen).as_py()):
-        raise Failure("rows came out of the order of user ids. Nothing was written. Please report this.")
-    return uid[-1]
-
-
-def _quoted(name: str) -> str:
-    """A column's name as an SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'

@@ -100,8 +100,12 @@ def _integers(values: NDArray[Any], domain: Ordinal) -> tuple[Integers, Problems
     """Exactly: everything is multiplied by the denominator of the grid, and fits 63 bits by the domain's own check."""
     scale = domain.denominator
     low, step = int(domain.low * scale), int(domain.step * scale)
-    outside = (values < math.ceil(domain.low)) | (values > math.floor(domain.high))  # before anything could overflow
-    inside = np.where(outside, math.ceil(domain.low), values).astype(np.int64)
+    first, last = math.ceil(domain.low), math.floor(domain.high)
+    # Before anything could overflow: numbers beyond 63 bits, then those outside the domain.
+    huge = values > np.uint64(2**63 - 1) if values.dtype == np.uint64 else np.zeros(values.size, dtype=bool)
+    signed = np.where(huge, 0, values).astype(np.int64)
+    outside = huge | (signed < first) | (signed > last)
+    inside = np.where(outside, first, signed)
     codes, rest = np.divmod(inside * scale - low, step)
     problems = np.where(rest != 0, np.uint8(_REASON[OFF_GRID]), np.uint8(0))
     return codes, np.where(outside, np.uint8(_REASON[OUTSIDE]), problems)

@@ -1,7 +1,10 @@
 """`deniable init`, `check` and `perturb`, as a person uses them."""
 
 import json
+import subprocess
+import sys
 import tomllib
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -63,6 +66,15 @@ def test_perturb_writes_reports_and_says_what_it_did(shop):
     again = run("perturb", shop / "shop.toml", f"users={shop}/users.csv", "-o", shop / "out")
     assert again.returncode == 2
     assert "spend ε again" in again.stderr
+
+
+def test_an_odd_value_far_down_a_csv_file_spoils_its_own_row_only(shop):
+    rows = [f"{i},{1 + i % 95},single,Rome" for i in range(60_000)] + ["60000,SECRET,single,Rome"]
+    (shop / "users.csv").write_text("\n".join(["uid,age,marital,city", *rows]) + "\n")
+    done = run("perturb", shop / "shop.toml", f"users={shop}/users.csv", "-o", shop / "out")
+    assert done.returncode == 0
+    assert "users: 1 row rejected: of the wrong type" in done.stdout
+    assert "SECRET" not in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(
@@ -135,6 +147,11 @@ def test_query_answers_with_intervals_and_refuses_with_advice(shop):
     assert max(map(len, done.stdout.splitlines())) <= 80
     lines = run("query", shop / "out", sql, "--json").stdout.splitlines()
     assert [sorted(json.loads(line)) for line in lines] == [["marital", "n", "n_high", "n_low", "n_stderr"]] * 3
+    piped = subprocess.run(
+        [str(Path(sys.executable).parent / "deniable"), "query", str(shop / "out"), "-", "--json"],
+        input=sql, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert piped.stdout.splitlines() == lines
     refused = run("query", shop / "out", "SELECT COUNT(*) FROM users WHERE age > 200")
     assert refused.returncode == 2
     assert "outside the attribute's domain" in refused.stderr

@@ -80,6 +80,18 @@ def test_any_frame_and_any_file_give_the_same_reports(tmp_path):
         assert found.select(["view", "seed", "y"]).equals(expected.select(["view", "seed", "y"]))
 
 
+def test_no_name_of_a_table_leads_to_the_rows_of_another():
+    tables = [dn.Table(name, a=dn.Categorical("x", "y")) for name in ("t", "t_given", "given_rows_t", "rows_t")]
+    exact = dn.Collection(*tables, epsilon=math.inf, design="mg")
+    rows = {
+        table.name: pa.table({"uid": np.arange(place + 1), "a": ["x" if place % 2 else "y"] * (place + 1)})
+        for place, table in enumerate(tables)
+    }
+    reports = exact.perturb(**rows)
+    for place, table in enumerate(tables):
+        assert reports[table.name]["y"].to_pylist() == [0 if place % 2 else 1] * (place + 1)
+
+
 def test_text_ids_and_other_key_names():
     rows = user_rows().set_column(0, "name", pa.array([f"user {i}" for i in range(200)]))
     reports = SHOP.perturb(users=rows, key="name")["users"]

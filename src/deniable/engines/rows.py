@@ -93,8 +93,9 @@ class RowReader:
             if isinstance(frame, (str, Path)):
                 relation = _opened(self._connection, frame)
             else:
-                self._connection.register(f"{view}_given", frame)
-                relation = self._connection.table(f"{view}_given")
+                # No view begins like this, whatever tables are called: a clash would mix up their rows.
+                self._connection.register(f"given_{view}", frame)
+                relation = self._connection.table(f"given_{view}")
         except (duckdb.Error, TypeError):
             raise InvalidData(
                 f"{where} cannot be read", "Pass a frame, or the path of a Parquet or CSV file."
@@ -253,21 +254,25 @@ def _csv_type(domain: Private) -> str:
 
 def count_rows(paths: Mapping[str, str | Path]) -> int:
     """How many rows files hold, for a progress bar."""
-    return sum(_asked(path, lambda relation: relation.count("*").fetchall()[0][0]) for path in paths.values())
+    return sum(_asked(_opened, path, lambda rows: rows.count("*").fetchall()[0][0]) for path in paths.values())
 
 
 def column_types(path: str | Path) -> dict[str, str]:
     """Names and types of a file's columns; of a CSV file the types are guessed."""
+
+    def guessed(connection: Any, path: str | Path) -> Any:
+        return connection.read_csv(str(path)) if _is_csv(path) else connection.read_parquet(str(path))
+
     types: dict[str, str] = _asked(
-        path, lambda relation: dict(zip(relation.columns, map(str, relation.types), strict=True))
+        guessed, path, lambda rows: dict(zip(rows.columns, map(str, rows.types), strict=True))
     )
     return types
 
 
-def _asked(path: str | Path, question: Callable[[Any], Any]) -> Any:
+def _asked(opened: Callable[..., Any], path: str | Path, question: Callable[[Any], Any]) -> Any:
     with duckdb.connect() as connection:
         try:
-            return question(connection.read_csv(str(path)) if _is_csv(path) else connection.read_parquet(str(path)))
+            return question(opened(connection, path))
         except duckdb.Error:
             raise InvalidData(f"file {Path(path).name!r} cannot be read", "Pass a Parquet or CSV file.") from None
 

@@ -9,9 +9,9 @@ the oracle alone decides what they let out. Number, size and order of the report
 from __future__ import annotations
 
 import secrets
+import threading
 from collections import Counter
 from collections.abc import Mapping, MutableMapping, Sequence
-from contextlib import nullcontext
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,8 @@ class Client:
         self._memory: Memory = (
             FileMemory(memory) if isinstance(memory, (str, Path)) else {} if memory is None else memory
         )
-        self._alone = self._memory.alone if isinstance(self._memory, FileMemory) else nullcontext
+        lock = threading.Lock()
+        self._alone = self._memory.alone if isinstance(self._memory, FileMemory) else lambda: lock
         self.rejected: Counter[str] = Counter()
 
     def __repr__(self) -> str:

@@ -9,7 +9,6 @@ import pytest
 
 import deniable as dn
 from deniable.errors import InvalidParameter, QueryRefused
-from deniable.queries.result import Estimate, ratio, total
 from deniable.randomness import SeededSource
 
 USERS = dn.Table("users", age=dn.Ordinal(0, 49), kind=dn.Categorical("a", "b", "c"))
@@ -140,9 +139,3 @@ def test_impossible_requests():
         database.sql("SELECT COUNT(*) FROM users", confidence=1.0)
     with pytest.raises(InvalidParameter, match="weights are unknown"):
         database.sql("SELECT COUNT(*) FROM users", weights="best")
-
-
-def test_sums_and_ratios():
-    assert total(np.array([1.0, 1.0, 1.0]), 0.95) == Estimate(3.0, 0.0, 0.95)
-    assert ratio(np.array([2.0, 4.0]), np.array([1.0, 1.0]), 0.95).value == 3.0
-    assert math.isnan(ratio(np.array([1.0]), np.array([0.0]), 0.95).value)

@@ -165,7 +165,7 @@ def test_services_are_independent_and_a_folder_takes_one_table_at_a_time(tmp_pat
     assert sorted(path.name for path in out.iterdir()) == ["collection.json", "orders", "users"]
     database = dn.connect(out)
     assert database.collection == SHOP
-    assert {name: table.num_rows for name, table in database.tables.items()} == {"users": 200, "orders": 400}
+    assert {name: store.rows for name, store in database.stores.items()} == {"users": 200, "orders": 400}
     assert database.refused == {"users": {}, "orders": {}}
     assert repr(database) == "Database(users: 200 reports, orders: 400 reports)"
     assert repr(dn.connect(SHOP.perturb(users=user_rows()))) == "Database(users: 200 reports)"
@@ -179,7 +179,7 @@ def test_refused_reports_are_counted_when_they_are_read(tmp_path):
     pq.write_table(bad, path)
     database = dn.connect(tmp_path / "reports")
     assert 0 < database.refused["users"]["y or seed out of range"] < 200
-    assert database.tables["users"].num_rows == 200 - database.refused["users"].total()
+    assert database.stores["users"].rows == 200 - database.refused["users"].total()
     assert "refused" in repr(database)
     path.write_bytes(b"broken")
     with pytest.raises(InvalidData, match="damaged"):

@@ -7,43 +7,58 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.engines.kernel import contributions
+from deniable.engines.kernel import Program
 from deniable.errors import InvalidParameter
 from deniable.mechanisms import LocalHashing
-from deniable.queries.table_plan import RULES, plan
+from deniable.queries.axis_weights import Rule
+from deniable.queries.table_plan import DESIGNED, DIRECT, Product, plan_table
 from deniable.randomness import SeededSource
 from deniable.tables.designs import DESIGNS
 
 USERS = dn.Table("t", age=dn.Ordinal(0, 24), kind=dn.Categorical("a", "b", "c"))
 ORDERS = dn.Table("t", many=4, tau=2, age=dn.Ordinal(0, 24), kind=dn.Categorical("a", "b", "c"))
 AGES = np.arange(25)
+FIRST_KINDS = np.array([1.0, 0.0, 1.0])
+RULES = ["greedy", "rdc(4)", "optimal"]
 QUESTIONS = {
-    "everybody": {},
-    "a range": {"age": ((AGES >= 3) & (AGES <= 17)).astype(float)},
-    "a range of a kind": {"age": (AGES < 11).astype(float), "kind": np.array([0.0, 1.0, 0.0])},
-    "a sum": {"age": AGES.astype(float)},
-    "a sum of two kinds": {"age": AGES.astype(float), "kind": np.array([1.0, 0.0, 1.0])},
+    "everybody": ({}, {}),
+    "a range": ({"age": ((AGES >= 3) & (AGES <= 17)).astype(float)}, {}),
+    "a range of a kind": ({"age": (AGES < 11).astype(float), "kind": np.array([0.0, 1.0, 0.0])}, {}),
+    "a sum": ({}, {"age": AGES.astype(float)}),
+    "a sum of two kinds": ({"kind": FIRST_KINDS}, {"age": AGES.astype(float)}),
+    "a sum over a range": ({"age": (AGES > 6).astype(float)}, {"age": AGES - 12.0}),
+    "a sum of squares": ({}, {"age": np.square(AGES - 12.0)}),
 }
 
 
-def truth(question, age, kind):
+def products(name):
+    return (Product(1.0, *QUESTIONS[name]),)
+
+
+def truth(name, age, kind):
+    conditions, measures = QUESTIONS[name]
     value = np.ones(age.size)
-    for name, column in (("age", age), ("kind", kind)):
-        value = value * question.get(name, np.ones(25))[column]
+    for functions in (conditions, measures):
+        for attribute, column in (("age", age), ("kind", kind)):
+            value = value * functions.get(attribute, np.ones(25))[column]
     return value
 
 
-def per_row(collection, rule, question, reports):
+def made(collection, rule, names, sums=DIRECT):
+    return plan_table(collection["t"], collection.design_of("t"), [products(one) for one in names], Rule.of(rule), sums)
+
+
+def per_row(collection, plan, reports):
     """Contributions of rows: the product over the parts of a design, of one slot's reports."""
-    design = collection.design_of("t")
-    made = plan(collection["t"], design, question, rule)
+    views, parts = collection.design_of("t").views, len(plan.parts)
     columns = [reports[name].to_numpy() for name in ("view", "seed", "y")]
-    parts = len(design.parts)
-    found = [
-        contributions(views, design.views, *(column[place::parts] for column in columns))
-        for place, views in enumerate(made.parts)
-    ]
-    return np.prod(found, axis=0)
+    return np.prod(
+        [
+            Program.of(part, views).contributions(*(column[place::parts] for column in columns))
+            for place, part in enumerate(plan.parts)
+        ],
+        axis=0,
+    )
 
 
 def collected(collection, users, seed, rows=1):
@@ -56,114 +71,190 @@ def collected(collection, users, seed, rows=1):
     return uid, age, kind, reports
 
 
+def cell_weights(plan, design, row, ups):
+    """For every column, what the cells that a row falls in weigh, over all views: the estimate without any noise."""
+    product = np.ones(plan.columns)
+    for part in plan.parts:
+        total = part.constants.copy()
+        for one in part.views:
+            view = design.view(one.view)
+            assert view.levels == one.levels
+            place = tuple(
+                axis.coordinate(
+                    row[axis.attribute] if axis.attribute >= 0 else 0, ups[axis.attribute] * axis.rounds_value, 0
+                )
+                for axis in view.group.axes
+            )
+            cells, weights = one.by_cell()
+            hit = np.flatnonzero(cells == view.group.number(view.levels, place))
+            for found in hit:
+                entries = slice(weights.starts[found], weights.starts[found + 1])
+                total[weights.columns[entries]] += weights.values[entries] * float(view.probability)
+        product *= total
+    return product
+
+
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("design", DESIGNS)
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_every_row_is_reproduced_cell_by_cell(design, rule, question):
+def test_every_row_is_reproduced_cell_by_cell(design, rule):
     # Without sampling: the weights of the cells a row falls in, over all views, add up to the question's value.
     collection = dn.Collection(USERS, epsilon=1.0, design=design, fanout=3)
-    made = plan(USERS, collection.design_of("t"), QUESTIONS[question], rule)
-    specification = collection.design_of("t")
-    random = np.random.default_rng(1)
-    for age, kind, up in zip(
-        random.integers(0, 25, 30), random.integers(0, 3, 30), random.integers(0, 2, 30), strict=True
-    ):
-        product = 1.0
-        for views in made.parts:
-            total = 0.0
-            for one in views:
-                view = specification.view(one.view)
-                row = (int(age), int(kind))
-                place = tuple(
-                    axis.coordinate(row[axis.attribute] if axis.attribute >= 0 else 0, int(up) * axis.rounds_value, 0)
-                    for axis in view.group.axes
-                )
-                hit = one.cells == view.group.number(view.levels, place)
-                total += float(one.weights[hit].sum()) * float(view.probability)
-            product *= total
-        assert product == pytest.approx(truth(QUESTIONS[question], np.array([age]), np.array([kind]))[0], abs=1e-9)
+    plan, random = made(collection, rule, QUESTIONS), np.random.default_rng(1)
+    for age, kind, up in random.integers(0, (25, 3, 2), (30, 3)).tolist():
+        found = cell_weights(plan, collection.design_of("t"), (age, kind), (up, 0))
+        expected = [truth(name, np.array([age]), np.array([kind]))[0] for name in QUESTIONS]
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("design", ["ahio", "ehio", "sr-hio", "amg"])
+def test_rounded_sums_are_right_on_average_over_the_coin(design, rule):
+    collection = dn.Collection(USERS, epsilon=1.0, design=design, fanout=3)
+    plan = made(collection, rule, QUESTIONS, DESIGNED)
+    for age in range(25):
+        ends = [cell_weights(plan, collection.design_of("t"), (age, 2), (up, 0)) for up in (0, 1)]
+        found = ends[0] * (1 - age / 24) + ends[1] * age / 24
+        expected = [truth(name, np.array([age]), np.array([2]))[0] for name in QUESTIONS]
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+    # A sum is read off the coin, so the two ends differ; what is no straight line is summed directly.
+    differs = dict(zip(QUESTIONS, np.abs(ends[1] - ends[0]) > 1e-9, strict=True))
+    assert differs["a sum"]
+    assert differs["a sum over a range"]
+    assert not differs["a range"]
+    assert not differs["a sum of squares"]
 
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("design", DESIGNS)
-def test_contributions_are_right_on_average_and_the_spread_tells_the_error(design, rule):
+def test_contributions_are_right_on_average(design, rule):
     collection = dn.Collection(USERS, epsilon=3.0, design=design, fanout=3)
-    users = 60_000
-    for question in QUESTIONS.values():
-        _, age, kind, reports = collected(collection, users, seed=7)
-        found = per_row(collection, rule, question, reports)
-        value = truth(question, age, kind)
-        # Contributions are independent given the rows: five standard errors, from their own spread around the truth.
-        error = found - value
-        assert abs(error.sum()) < 5 * math.sqrt(np.square(error).sum())
+    _, age, kind, reports = collected(collection, 60_000, seed=7)
+    for sums in (DIRECT, DESIGNED):
+        found = per_row(collection, made(collection, rule, QUESTIONS, sums), reports)
+        for column, name in enumerate(QUESTIONS):
+            # Contributions are independent given the rows: five standard errors, from their own spread.
+            error = found[:, column] - truth(name, age, kind)
+            assert abs(error.sum()) <= 5 * math.sqrt(np.square(error).sum()) + 1e-6
 
 
 @pytest.mark.parametrize("design", ["hio", "ahio", "ehio", "sr-hio", "mg"])
 def test_tables_with_many_rows_count_rows_and_not_users(design):
     collection = dn.Collection(ORDERS, epsilon=4.0, design=design, fanout=3)
     uid, age, kind, reports = collected(collection, 40_000, seed=8, rows=6)
-    value = truth(QUESTIONS["a range"], age, kind)
     rows = np.bincount(uid, minlength=40_000)
     # Of more than `many` rows a random `many` count, so a user's expected total is cut in that proportion.
     kept = np.where(rows > 4, 4 / np.maximum(rows, 1), 1.0)
-    expected = np.bincount(uid, weights=value, minlength=40_000) * kept
-    found = per_row(collection, "optimal", QUESTIONS["a range"], reports).reshape(-1, 2).sum(axis=1)
-    error = found - expected
-    assert abs(error.sum()) < 5 * math.sqrt(np.square(error).sum())
-    assert found.sum() == pytest.approx(expected.sum(), rel=0.5)
+    for sums in (DIRECT, DESIGNED):
+        names = ["a range", "a sum of two kinds"]
+        found = per_row(collection, made(collection, "optimal", names, sums), reports).reshape(-1, 2, 2).sum(axis=1)
+        for column, name in enumerate(names):
+            expected = np.bincount(uid, weights=truth(name, age, kind), minlength=40_000) * kept
+            error = found[:, column] - expected
+            assert abs(error.sum()) < 5 * math.sqrt(np.square(error).sum())
+            assert found[:, column].sum() == pytest.approx(expected.sum(), rel=0.5)
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_without_noise_and_with_one_view_the_answer_is_exact(question):
+def test_without_noise_and_with_one_view_the_answer_is_exact():
     collection = dn.Collection(USERS, epsilon=math.inf, design="mg")
     _, age, kind, reports = collected(collection, 5_000, seed=9)
-    found = per_row(collection, "optimal", QUESTIONS[question], reports)
-    np.testing.assert_allclose(found, truth(QUESTIONS[question], age, kind), atol=1e-12)
+    found = per_row(collection, made(collection, "optimal", QUESTIONS), reports)
+    for column, name in enumerate(QUESTIONS):
+        np.testing.assert_allclose(found[:, column], truth(name, age, kind), atol=1e-12)
 
 
-def test_the_kernel_is_the_formula():
-    collection = dn.Collection(USERS, epsilon=1.0, design="hio", fanout=3)
+@pytest.mark.parametrize("epsilon", [1.0, 13.0])
+def test_the_kernel_is_the_formula(epsilon):
+    # The second ε has too many buckets for a list of them.
+    collection = dn.Collection(USERS, epsilon=epsilon, design="hio", fanout=3, oracle="olh")
     design = collection.design_of("t")
-    made = plan(USERS, design, QUESTIONS["a range of a kind"])
-    _, _, _, reports = collected(collection, 2_000, seed=10)
+    names = ["a range of a kind", "a sum", "everybody"]
+    plan = made(collection, "optimal", names)
+    _, _, _, reports = collected(collection, 400, seed=10)
     view, seed, y = (reports[name].to_numpy() for name in ("view", "seed", "y"))
-    found = contributions(made.parts[0], design.views, view, seed, y)
-    by_view = {one.view: one for one in made.parts[0]}
-    for report in range(300):
-        expected = 0.0
+    found = Program.of(plan.parts[0], design.views).contributions(view, seed, y)
+    by_view = {one.view: one for one in plan.parts[0].views}
+    for report in range(400):
+        expected = plan.parts[0].constants.copy()
         if int(view[report]) in by_view:
             one = by_view[int(view[report])]
             oracle = design.view(one.view).oracle
-            for cell, weight in zip(one.cells.tolist(), one.weights.tolist(), strict=True):
-                if oracle is None:
-                    support, p, q = 1.0, 1.0, 0.0
-                elif isinstance(oracle, LocalHashing):
+            cells, weights = one.by_cell()
+            for place, cell in enumerate(cells.tolist()):
+                if isinstance(oracle, LocalHashing):
                     support = float(oracle.bucket(int(seed[report]), cell) == y[report])
-                    p, q = float(oracle.p), float(oracle.q)
                 else:
-                    support, p, q = float(cell == y[report]), float(oracle.p), float(oracle.q)
-                expected += weight * (support - q) / (p - q)
-        assert found[report] == pytest.approx(expected, rel=1e-9, abs=1e-9)
+                    support = float(cell == y[report])
+                entries = slice(weights.starts[place], weights.starts[place + 1])
+                value = weights.values[entries] * (support - float(oracle.q)) / (float(oracle.p) - float(oracle.q))
+                np.add.at(expected, weights.columns[entries], value)
+        np.testing.assert_allclose(found[report], expected, rtol=1e-9, atol=1e-9)
 
 
-def test_optimal_weights_have_less_variance_than_greedy_ones():
-    collection = dn.Collection(dn.Table("t", age=dn.Ordinal(0, 124)), epsilon=1.0)
-    design, values = collection.design_of("t"), np.arange(125)
-    question = {"age": ((values >= 13) & (values <= 98)).astype(float)}
-    frame = pa.table({"uid": np.arange(100_000), "age": np.arange(100_000) % 125})
+def test_groups_share_their_work_and_agree_with_being_asked_one_by_one():
+    table = dn.Table("t", age=dn.Ordinal(0, 24), kind=dn.Categorical([*"abcdefghij"]))
+    collection = dn.Collection(table, epsilon=1.5, fanout=3)
+    design, views = collection.design_of("t"), collection.design_of("t").views
+    random = np.random.default_rng(3)
+    frame = pa.table(
+        {
+            "uid": np.arange(3_000),
+            "age": random.integers(0, 25, 3_000),
+            "kind": np.array([*"abcdefghij"])[random.integers(0, 10, 3_000)],
+        }
+    )
+    reports = collection.perturb(t=frame, source=SeededSource(1), simulation=True)["t"]
+    columns = [reports[name].to_numpy() for name in ("view", "seed", "y")]
+    groups = [
+        (Product(1.0, {"kind": np.eye(10)[kind], "age": (bin_ == AGES // 5).astype(float)}, {}),)
+        for kind in range(10)
+        for bin_ in range(5)
+    ]
+    rule = Rule.of("optimal")
+    together = Program.of(plan_table(table, design, groups, rule).parts[0], views).contributions(*columns)
+    for place in (0, 17, 49):
+        alone = Program.of(plan_table(table, design, [groups[place]], rule).parts[0], views).contributions(*columns)
+        # The weights are chosen for the average group, so the two may differ a little, and only in the noise.
+        assert np.square(together[:, place]).sum() == pytest.approx(np.square(alone).sum(), rel=0.1)
+    greedy = Rule.of("greedy")
+    together = Program.of(plan_table(table, design, groups, greedy).parts[0], views).contributions(*columns)
+    for place in (0, 17, 49):
+        alone = Program.of(plan_table(table, design, [groups[place]], greedy).parts[0], views).contributions(*columns)
+        np.testing.assert_allclose(together[:, place], alone[:, 0], atol=1e-9)
+
+
+@pytest.mark.parametrize(("epsilon", "least"), [(0.5, 2.3), (1.0, 2.3), (3.0, 2.0)])
+def test_optimal_weights_have_less_variance_than_greedy_ones(epsilon, least):
+    table = dn.Table("t", age=dn.Ordinal(0, 124), kind=dn.Categorical("a", "b", "c"))
+    collection, values = dn.Collection(table, epsilon=epsilon), np.arange(125)
+    question = (Product(1.0, {"age": ((values >= 13) & (values <= 98)).astype(float)}, {}),)
+    random = np.random.default_rng(2)
+    frame = pa.table({"uid": np.arange(100_000), "age": random.integers(0, 125, 100_000), "kind": ["a"] * 100_000})
     reports = collection.perturb(t=frame, source=SeededSource(11), simulation=True)["t"]
     columns = [reports[name].to_numpy() for name in ("view", "seed", "y")]
+    design = collection.design_of("t")
     spread = {
-        rule: contributions(plan(collection["t"], design, question, rule).parts[0], design.views, *columns).var()
+        rule: Program.of(plan_table(table, design, [question], Rule.of(rule)).parts[0], design.views)
+        .contributions(*columns)
+        .var()
         for rule in RULES
     }
-    assert spread["optimal"] < 0.6 * spread["greedy"]
+    assert spread["greedy"] > least * spread["optimal"]
+    assert spread["rdc(4)"] > 1.2 * spread["optimal"]
+
+
+def test_what_is_known_without_any_report_has_no_noise():
+    collection = dn.Collection(USERS, epsilon=1.0)
+    _, _, _, reports = collected(collection, 1_000, seed=12)
+    np.testing.assert_allclose(per_row(collection, made(collection, "optimal", ["everybody"]), reports), 1.0)
 
 
 def test_a_plan_prints_and_refuses_what_does_not_fit():
-    design = dn.Collection(USERS, epsilon=1.0).design_of("t")
-    assert str(plan(USERS, design, QUESTIONS["a range"], "greedy")).startswith("table t, greedy weights\npart 0: ")
-    with pytest.raises(InvalidParameter, match="weights are unknown"):
-        plan(USERS, design, {}, "best")
-    with pytest.raises(InvalidParameter, match="function of 'age' does not fit"):
-        plan(USERS, design, {"age": np.ones(3)})
+    collection = dn.Collection(USERS, epsilon=1.0)
+    assert str(made(collection, "greedy", ["a range"])).splitlines() == [
+        "table t: 2 views, 33.3% of the reports, 1.2 cells per report",
+        "  age 0+2+5, kind 1+0",
+    ]
+    for wrong in ("best", "rdc(0)", "greedy(3)", "", None):
+        with pytest.raises(InvalidParameter, match="weights are unknown"):
+            Rule.of(wrong)
+    assert [str(Rule.of(name)) for name in ("rdc", "rdc(3)", "optimal")] == ["rdc(8)", "rdc(3)", "optimal"]

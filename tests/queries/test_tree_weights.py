@@ -40,7 +40,7 @@ def test_the_optimum_is_the_dense_least_squares_solution(size, fanout, data):
         st.lists(st.sampled_from([0.5, 1.0, 3.0, 40.0, np.inf]), min_size=tree.levels, max_size=tree.levels)
     )
     costs[-1] = 2.0
-    weights = optimal(tree, function, costs, every_node=True)
+    weights = optimal(tree, function, costs, depth=99)
     np.testing.assert_allclose(reproduced(tree, weights), function, atol=1e-9)
     for ours, dense in zip(weights, dense_optimum(tree, function, costs), strict=True):
         np.testing.assert_allclose(ours, dense, atol=1e-8)
@@ -53,7 +53,7 @@ def test_paths_along_the_boundaries_are_nearly_as_good_as_the_whole_tree(size, f
     low = data.draw(st.integers(0, size - 1))
     high = data.draw(st.integers(low, size - 1))
     function, costs = indicator(size, low, high), [1.0] * tree.levels
-    paths, whole = optimal(tree, function, costs), optimal(tree, function, costs, every_node=True)
+    paths, whole = optimal(tree, function, costs), optimal(tree, function, costs, depth=99)
     np.testing.assert_allclose(reproduced(tree, paths), function, atol=1e-9)
     assert sum(np.count_nonzero(level) for level in paths) <= 1 + 2 * fanout * (tree.levels - 1)
     assert cost(whole, costs) <= cost(paths, costs) + 1e-9
@@ -128,7 +128,7 @@ def test_rdc_is_unbiased_and_never_beats_the_optimum(size, fanout, k, data):
     function, costs = indicator(size, low, high), [1.0] * tree.levels
     averaged = rdc(tree, low, high, k)
     np.testing.assert_allclose(reproduced(tree, averaged), function, atol=1e-9)
-    best = cost(optimal(tree, function, costs, every_node=True), costs)
+    best = cost(optimal(tree, function, costs, depth=99), costs)
     assert best <= cost(averaged, costs) + 1e-9
     assert best <= cost(greedy(tree, function), costs) + 1e-9
     assert best == pytest.approx(cost(dense_optimum(tree, function, costs), costs))
@@ -142,7 +142,7 @@ def test_how_much_the_optimum_saves(size, saved):
     costs = [1.0] * tree.levels
     functions = [indicator(size, low, high) for low, high in ranges]
     plain = np.mean([cost(greedy(tree, one), costs) for one in functions])
-    best = np.mean([cost(optimal(tree, one, costs, every_node=True), costs) for one in functions])
+    best = np.mean([cost(optimal(tree, one, costs, depth=99), costs) for one in functions])
     paths = np.mean([cost(optimal(tree, one, costs), costs) for one in functions])
     assert plain / best == pytest.approx(saved, rel=0.02)
     assert best < paths < 1.25 * best

@@ -1,16 +1,16 @@
-"""The one loop of queries: what every report contributes to a plan.
+"""The loops of queries: what every report contributes to each column, and what users add up to.
 
-The plan's views become flat arrays: for each view where its cells begin and end, how it answers (one cell, randomized
-response, hashing), and for each cell its weight. Reports are shared out over threads; nothing is done in Python per
-report.
+A plan becomes flat arrays: for each view its rows of cells and how it answers (randomized response or hashing), and
+for each row the columns it counts for. Reports are shared out over threads; nothing is done in Python per report.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,13 @@ from numpy.typing import NDArray
 from deniable.mechanisms._compiled import compiled, compiled_sum
 from deniable.mechanisms._support import hash_mix
 from deniable.mechanisms.hashing import mixed_cells
-from deniable.queries.table_plan import ViewWeights
+from deniable.queries.table_plan import PartPlan
 
 Floats = NDArray[np.float64]
+T = TypeVar("T")
+MOST_LISTED = 2**16
+SMALLEST_SHARE = 10_000
+"""Fewer reports are not worth a thread."""
 
 
 @compiled_sum
@@ -35,66 +39,193 @@ def _supported(seed: Any, low: Any, width: Any, keys: Any, weights: Any) -> Any:
 
 @compiled
 def _contribute(
-    view: Any, seed: Any, y: Any, slot_of: Any, starts: Any, keys: Any, weights: Any, buckets: Any, base: Any, out: Any
+    view: Any,
+    seed: Any,
+    y: Any,
+    slot_of: Any,
+    hashed: Any,
+    g: Any,
+    lowest: Any,
+    widths: Any,
+    rows_of: Any,
+    row_starts: Any,
+    keys: Any,
+    weights: Any,
+    column_starts: Any,
+    columns: Any,
+    coefficients: Any,
+    bases: Any,
+    out: Any,
 ) -> None:
     for report in range(view.size):
         slot = slot_of[view[report]]
-        if slot < 0:
-            continue
-        total = base[slot]
-        if buckets[slot] == 0:
-            low, high = starts[slot], starts[slot + 1]
-            while low < high:  # cells of these views are sorted: find the reported one
+        for column in range(out.shape[1]):
+            out[report, column] = bases[slot, column]
+        first, last = rows_of[slot], rows_of[slot + 1]
+        if not hashed[slot]:
+            low, high = first, last  # one cell per row here, sorted: find the reported one
+            while low < high:
                 middle = (low + high) // 2
-                if keys[middle] < y[report]:
+                if keys[row_starts[middle]] < y[report]:
                     low = middle + 1
                 else:
                     high = middle
-            if low < starts[slot + 1] and keys[low] == y[report]:
-                total += weights[low]
+            if low < last and keys[row_starts[low]] == y[report]:
+                for entry in range(column_starts[low], column_starts[low + 1]):
+                    out[report, columns[entry]] += coefficients[entry]
+            continue
+        if lowest.size:
+            start, width = lowest[y[report]], widths[y[report]]
         else:
-            # hash · g / 2^32 has the floor y exactly when ⌈y·2^32/g⌉ ≤ hash < ⌈(y+1)·2^32/g⌉.
-            g, target = np.uint64(buckets[slot]), np.uint64(y[report])
-            low = ((target << np.uint64(32)) + g - np.uint64(1)) // g
-            high = (((target + np.uint64(1)) << np.uint64(32)) + g - np.uint64(1)) // g
-            cells = slice(starts[slot], starts[slot + 1])
-            total += _supported(
-                np.uint32(seed[report]), np.uint32(low), np.uint32(high - low), keys[cells], weights[cells]
-            )
-        out[report] = total
+            # ⌊hash · g / 2^32⌋ = y exactly when ⌈y·2^32/g⌉ ≤ hash < ⌈(y+1)·2^32/g⌉.
+            target = np.uint64(y[report])
+            first_hash = ((target << np.uint64(32)) + g - np.uint64(1)) // g
+            next_hash = (((target + np.uint64(1)) << np.uint64(32)) + g - np.uint64(1)) // g
+            start, width = np.uint32(first_hash), np.uint32(next_hash - first_hash)
+        for row in range(first, last):
+            cells = slice(row_starts[row], row_starts[row + 1])
+            found = _supported(np.uint32(seed[report]), start, width, keys[cells], weights[cells])
+            if found != 0.0:
+                for entry in range(column_starts[row], column_starts[row + 1]):
+                    out[report, columns[entry]] += coefficients[entry] * found
 
 
-def contributions(
-    views: tuple[ViewWeights, ...], view_count: int, view: NDArray[Any], seed: NDArray[Any], y: NDArray[Any]
-) -> Floats:
-    """(1/π_v) · Σ_c α_v(c) · (S(y, c) − q)/(p − q) of every report; zero where its view carries no weight."""
-    slot_of = np.full(view_count, -1, dtype=np.int32)
-    starts, keys, weights, base = [0], [], [], []
-    buckets = np.array([one.buckets for one in views], dtype=np.int64)
-    for slot, one in enumerate(views):
-        slot_of[one.view] = slot
-        signal = one.p - one.q
-        order = np.argsort(one.cells, kind="stable")
-        cells = one.cells[order]
-        keys.append(mixed_cells(cells) if one.buckets else cells.astype(np.uint32))
-        weights.append(one.weights[order] / signal)
-        base.append(-one.q * float(one.weights.sum()) / signal)
-        starts.append(starts[-1] + cells.size)
-    out = np.zeros(view.size)
-    if not views or not view.size:
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """A part of a plan as flat arrays; slot 0 is that of all views without weight."""
+
+    arrays: tuple[Any, ...]
+    columns: int
+
+    @classmethod
+    def of(cls, part: PartPlan, view_count: int) -> Program:
+        """Flatten a plan for reports whose views are numbered below `view_count`."""
+        width = part.constants.size
+        slot_of = np.zeros(view_count, dtype=np.int32)
+        slot_of[[one.view for one in part.views]] = np.arange(1, len(part.views) + 1)
+        bases = np.tile(part.constants, (len(part.views) + 1, 1))
+        starts, keys, weights, column_starts, columns, coefficients = [], [], [], [], [], []
+        cells = entries = 0
+        for slot, one in enumerate(part.views, 1):
+            signal = one.p - one.q
+            keys.append(mixed_cells(one.cells) if one.buckets else one.cells.astype(np.uint32))
+            weights.append(one.weights)
+            starts.append(one.row_starts[:-1] + cells)
+            columns.append(one.columns)
+            coefficients.append(one.coefficients / signal)
+            column_starts.append(one.column_starts[:-1] + entries)
+            totals = np.add.reduceat(one.weights, one.row_starts[:-1])[
+                np.repeat(np.arange(one.row_starts.size - 1), np.diff(one.column_starts))
+            ]
+            np.add.at(bases[slot], one.columns, -one.q / signal * one.coefficients * totals)
+            cells, entries = cells + one.cells.size, entries + one.columns.size
+        buckets = max((one.buckets for one in part.views), default=0)
+        row_counts = [0, 0, *(one.row_starts.size - 1 for one in part.views)]
+        arrays = (
+            slot_of,
+            np.array([False, *(one.buckets > 0 for one in part.views)]),
+            np.uint64(buckets),
+            *_buckets(buckets),
+            np.cumsum(row_counts),
+            _joined([*starts, np.array([cells])], np.int64),
+            _joined(keys, np.uint32),
+            _joined(weights, np.float64),
+            _joined([*column_starts, np.array([entries])], np.int64),
+            _joined(columns, np.int64),
+            _joined(coefficients, np.float64),
+            bases,
+        )
+        return cls(arrays, width)
+
+    def contributions(self, view: NDArray[Any], seed: NDArray[Any], y: NDArray[Any]) -> Floats:
+        """(1/π_v) · Σ_c α_v(c) · (S(y, c) − q)/(p − q) of every report, for every column; on one core."""
+        out = np.empty((view.size, self.columns))
+        _contribute(view, seed, y, *self.arrays, out)
         return out
-    flat: list[Any] = [
-        slot_of,
-        np.array(starts, dtype=np.int64),
-        np.concatenate(keys),
-        np.concatenate(weights),
-        buckets,
-        np.array(base),
-    ]
-    threads = max(1, min(os.cpu_count() or 1, view.size // 10_000))
-    cuts = np.linspace(0, view.size, threads + 1).astype(np.int64).tolist()
+
+
+def _buckets(g: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """Where each bucket begins and how wide it is; nothing if there are too many to list.
+
+    All views of a table that hash do so into the same number of buckets.
+    """
+    if g > MOST_LISTED:
+        return np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.uint32)
+    edges = (np.arange(g + 1, dtype=np.uint64) * np.uint64(2**32) + np.uint64(max(g - 1, 0))) // np.uint64(max(g, 1))
+    return edges[:-1].astype(np.uint32), np.diff(edges).astype(np.uint32)
+
+
+def _joined(arrays: Sequence[NDArray[Any]], kind: Any) -> NDArray[Any]:
+    return np.concatenate([one.astype(kind, copy=False) for one in arrays]) if arrays else np.zeros(0, dtype=kind)
+
+
+def shared_out(size: int, work: Callable[[int, int], T]) -> list[T]:
+    """The results of `work(first, end)` for all of 0..size, a share on each core."""
+    threads = max(1, min(os.cpu_count() or 1, size // SMALLEST_SHARE))
+    cuts = np.linspace(0, size, threads + 1).astype(np.int64).tolist()
+    if threads == 1:
+        return [work(0, size)]
     with ThreadPoolExecutor(threads) as pool:
-        parts = [(view[a:b], seed[a:b], y[a:b], *flat, out[a:b]) for a, b in pairwise(cuts)]
-        for done in [pool.submit(lambda part: _contribute(*part), part) for part in parts]:
-            done.result()
-    return out
+        return list(pool.map(work, cuts[:-1], cuts[1:]))
+
+
+@compiled
+def _accumulate(
+    factors: Any, group_of: Any, starts: Any, coefficients: Any, places: Any, sums: Any, crosses: Any
+) -> None:
+    """Add every user's moments and their products; a moment is a sum of terms, each a product of factors."""
+    groups, moments, width = sums.shape[1], sums.shape[2], places.shape[1]
+    values = np.empty(moments)
+    for user in range(factors.shape[0]):
+        public = group_of[user]
+        if public < 0:
+            continue
+        for group in range(groups):
+            for moment in range(moments):
+                total = 0.0
+                outcome = group * moments + moment
+                for term in range(starts[outcome], starts[outcome + 1]):
+                    part = coefficients[term]
+                    for place in range(width):
+                        part *= factors[user, places[term, place]]
+                    total += part
+                values[moment] = total
+                sums[public, group, moment] += total
+            for moment in range(moments):
+                for other in range(moment + 1):
+                    crosses[public, group, moment, other] += values[moment] * values[other]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Totals:
+    """Sums over users, and sums of products of two moments of a user, for every group."""
+
+    users: NDArray[np.int64]
+    """How many were added, per public group."""
+    sums: Floats
+    """public groups × private groups × moments."""
+    crosses: Floats
+    """The same × moments, the lower triangle."""
+
+    @classmethod
+    def empty(cls, public: int, private: int, moments: int) -> Totals:
+        """Nobody yet."""
+        shape = (public, private, moments)
+        return cls(np.zeros(public, dtype=np.int64), np.zeros(shape), np.zeros((*shape, moments)))
+
+    def add(self, other: Totals) -> None:
+        """Add what another one has counted."""
+        for mine, others in ((self.users, other.users), (self.sums, other.sums), (self.crosses, other.crosses)):
+            mine[...] += others
+
+    def add_users(
+        self,
+        factors: Floats,
+        group: NDArray[np.int64],
+        starts: NDArray[np.int64],
+        coefficients: Floats,
+        places: NDArray[np.int64],
+    ) -> None:
+        """Add users: their factors, the public group of each (−1 for those who do not count), and the plan's terms."""
+        self.users[...] += np.bincount(group[group >= 0], minlength=self.users.size)
+        _accumulate(factors, group, starts, coefficients, places, self.sums, self.crosses)

@@ -1,22 +1,37 @@
-"""From report folders to reports that can be believed."""
+"""From report folders to reports that can be asked."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from deniable.engines.answering import answer
+from deniable.engines.blocks import Store
 from deniable.engines.collecting import SPECIFICATION_FILE
+from deniable.engines.dimension_tables import DimensionTable
+from deniable.engines.measuring import measure
+from deniable.engines.rows import as_arrow
+from deniable.engines.stores import MemoryStore, parquet_rows, ranked
+from deniable.engines.validating import validated_files
 from deniable.errors import BadInput, InvalidData, InvalidParameter
+from deniable.queries.estimation import answer
+from deniable.queries.plan import Plan, make_plan
 from deniable.queries.result import Result
 from deniable.queries.sql import parse
+from deniable.queries.table_plan import DIRECT
 from deniable.tables.collection import Collection
-from deniable.tables.reports import Reports, validate
+from deniable.tables.reports import SPECIFICATION, Reports, validate
+
+BYTES_PER_REPORT = 64
+PLANS_KEPT = 64
+MEMORY = 2**30
+"""Reports that need less are kept in memory; more are read from their files for every question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,63 +39,148 @@ class Database:
     """The validated reports of a collection, and what was refused."""
 
     collection: Collection
-    tables: Mapping[str, pa.Table]
+    stores: Mapping[str, Store]
     refused: Mapping[str, Counter[str]]
     """For each table, how many reports were refused, by reason."""
+    dimensions: Mapping[str, DimensionTable]
+    _plans: dict[tuple[str, str, str], Plan] = field(default_factory=dict, repr=False)
 
-    def sql(self, text: str, *, weights: str = "optimal", confidence: float = 0.95) -> Result:
+    def sql(
+        self,
+        text: str,
+        *,
+        weights: str = "optimal",
+        sums: str = DIRECT,
+        confidence: float = 0.95,
+        simultaneous: bool = False,
+        clip: bool = False,
+    ) -> Result:
         """Answer a question in SQL, every number with its standard error.
 
-        Supported: COUNT(*), SUM and AVG of private attributes, from one table or several joined with USING (uid), with
-        conditions on private and public attributes, grouped by either. Anything else is refused by name.
+        COUNT(*), SUM, AVG, VAR_POP, VAR_SAMP and STDDEV of private and public attributes, and arithmetic with them;
+        from one table or several joined with USING (uid), and from dimensions; WHERE and GROUP BY on private and public
+        attributes; ORDER BY, HAVING, LIMIT. Anything else is refused by name.
+
+        `weights` is "optimal", "greedy" or "rdc(k)"; `sums` is "direct", or "designed" for the rounded values that
+        AHIO, EHIO and SR-HIO collect. With `simultaneous` the intervals of all rows hold at once. `clip` cuts estimates
+        to what is possible: they look better and are biased.
         """
         if not 0 < confidence < 1:
             raise InvalidParameter("confidence", "must lie between 0 and 1", "Use 0.95.")
-        question = parse(text, self.collection)
-        return answer(self.collection, self.tables, question, rule=weights, confidence=confidence)
+        plan = self.plan(text, weights=weights, sums=sums)
+        tables = [self.collection[name] for name in plan.question.tables]
+        return answer(
+            plan.question,
+            measure(plan, self.stores, self.dimensions),
+            single_rows=all(table.many is None for table in tables),
+            confidence=confidence,
+            simultaneous=simultaneous,
+            clip=clip,
+            rows_per_user=float(np.prod([table.many or 1 for table in tables])),
+        )
+
+    def plan(self, text: str, *, weights: str = "optimal", sums: str = DIRECT) -> Plan:
+        """How a question would be answered: a value that prints."""
+        key = (text, weights, sums)
+        if key not in self._plans:
+            question = parse(text, self.collection, self.dimensions, centred=sums == DIRECT)
+            made = make_plan(question, self.collection, weights, sums)
+            if len(self._plans) >= PLANS_KEPT:
+                self._plans.clear()
+            self._plans[key] = made
+        return self._plans[key]
 
     def __repr__(self) -> str:
         kept = ", ".join(
-            f"{name}: {table.num_rows:,} reports"
+            f"{name}: {store.rows:,} reports"
             + (f" ({total:,} refused)" if (total := self.refused[name].total()) else "")
-            for name, table in self.tables.items()
+            for name, store in self.stores.items()
         )
         return f"Database({kept})"
 
 
-def connect(reports: str | Path | Reports) -> Database:
+def connect(
+    reports: str | Path | Reports, *, dimensions: Mapping[str, Any] | None = None, memory_limit: int = MEMORY
+) -> Database:
     """Open a folder that `Collection.perturb` wrote, or the reports it returned.
 
-    Reports that cannot be right are refused and counted; the others are kept.
+    Reports that cannot be right are refused and counted; the others are kept. `dimensions` are public tables (frames,
+    or paths of Parquet and CSV files) that questions may join on an attribute. Tables that need more than
+    `memory_limit` bytes stay in their files and are read anew for every question.
     """
+    if isinstance(memory_limit, bool) or not isinstance(memory_limit, int) or memory_limit < 0:
+        raise InvalidParameter("memory_limit", "must be a number of bytes", "Use 2**30.")
+    found: dict[str, pa.Table | tuple[Path, ...]]
     if isinstance(reports, Reports):
         collection, found = reports.collection, dict(reports.tables)
     else:
-        collection, found = _read(Path(reports))
-    tables, refused = {}, {}
+        collection, found = _read(Path(reports), memory_limit)
+    stores: dict[str, Store] = {}
+    refused: dict[str, Counter[str]] = {}
+    kept: dict[str, pa.Table] = {}
     for name, table in found.items():
-        tables[name], refused[name] = validate(collection, name, table)
-        # Slots of a user stand together, in their order.
-        tables[name] = tables[name].sort_by([("uid", "ascending"), ("slot", "ascending")])
-    return Database(collection, tables, refused)
+        if isinstance(table, pa.Table):
+            kept[name], refused[name] = validate(collection, name, table)
+            # Slots of a user stand together, in their order.
+            kept[name] = kept[name].sort_by([("uid", "ascending"), ("slot", "ascending")]).combine_chunks()
+        else:
+            schema = pq.read_schema(table[0])
+            stores[name], refused[name] = validated_files(collection, name, table, schema, memory_limit)
+    slots = {name: collection.reports_per_user(name) for name in found}
+    firsts = {
+        name: table["uid"].combine_chunks().take(pa.array(np.arange(0, table.num_rows, slots[name])))
+        for name, table in kept.items()
+    }
+    # Ids of tables that stay in files compare as they are.
+    ids = (
+        ranked(firsts)
+        if not stores
+        else {name: np.asarray(one.to_numpy(zero_copy_only=False)) for name, one in firsts.items()}
+    )
+    for name, table in kept.items():
+        stores[name] = MemoryStore(table.drop_columns(["uid"]), slots[name], ids[name])
+    ordered = {table.name: stores[table.name] for table in collection.tables if table.name in stores}
+    return Database(collection, ordered, refused, _dimensions(collection, dimensions or {}))
 
 
-def _read(folder: Path) -> tuple[Collection, dict[str, pa.Table]]:
+def _dimensions(collection: Collection, given: Mapping[str, Any]) -> dict[str, DimensionTable]:
+    made = {}
+    taken = {table.name.casefold() for table in collection.tables}
+    for name, frame in given.items():
+        if name.casefold() in taken:
+            raise InvalidParameter(f"dimension {name!r}", "is named like a table of the collection", "Rename it.")
+        made[name] = DimensionTable(name, as_arrow(frame, f"dimension {name!r}"))
+    return made
+
+
+def _read(folder: Path, memory_limit: int) -> tuple[Collection, dict[str, pa.Table | tuple[Path, ...]]]:
     if not (folder / SPECIFICATION_FILE).exists():
         raise BadInput(f"{folder.name!r} holds no {SPECIFICATION_FILE}. Nothing was read. Pass a folder of reports.")
     collection = Collection.load(folder / SPECIFICATION_FILE)
-    names = [table.name for table in collection.tables if (folder / table.name).is_dir()]
+    found: dict[str, pa.Table | tuple[Path, ...]] = {}
+    for table in collection.tables:
+        if (folder / table.name).is_dir():
+            found[table.name] = _dataset(folder / table.name, memory_limit)
+    return collection, found
+
+
+def _dataset(folder: Path, memory_limit: int) -> pa.Table | tuple[Path, ...]:
+    """All files of a table; every one must name its specification, for the union keeps the first one's only."""
+    paths = tuple(sorted(folder.glob("*.parquet")))
+    if not paths:
+        raise InvalidData(f"table {folder.name!r} has no files", "Collect its reports again.")
+    for path in paths:
+        try:
+            marks = {(pq.read_schema(one).metadata or {}).get(SPECIFICATION) for one in (paths[0], path)}
+        except (pa.ArrowInvalid, OSError):
+            raise InvalidData(
+                f"file {path.name!r} of {folder.name!r} is damaged", "Collect its reports again."
+            ) from None
+        if len(marks) > 1:
+            raise InvalidData(f"files of table {folder.name!r} are of different specifications", "Keep them apart.")
     try:
-        return collection, {name: _dataset(folder / name) for name in names}
+        if parquet_rows(paths) * BYTES_PER_REPORT > memory_limit:
+            return paths
+        return pa.concat_tables([pq.read_table(path) for path in paths])
     except (pa.ArrowInvalid, OSError):
         raise InvalidData(f"a file of {folder.name!r} is damaged", "Collect the reports again.") from None
-
-
-def _dataset(folder: Path) -> pa.Table:
-    """All files of a table; every one must name its specification, for the union keeps the first one's only."""
-    parts = [pq.read_table(path) for path in sorted(folder.glob("*.parquet"))]
-    if not parts:
-        raise InvalidData(f"table {folder.name!r} has no files", "Collect its reports again.")
-    if len({(part.schema.metadata or {}).get(b"deniable.collection") for part in parts}) > 1:
-        raise InvalidData(f"files of table {folder.name!r} are of different specifications", "Keep them apart.")
-    return pa.concat_tables(parts)

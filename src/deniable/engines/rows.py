@@ -259,14 +259,28 @@ def count_rows(paths: Mapping[str, str | Path]) -> int:
 
 def column_types(path: str | Path) -> dict[str, str]:
     """Names and types of a file's columns; of a CSV file the types are guessed."""
-
-    def guessed(connection: Any, path: str | Path) -> Any:
-        return connection.read_csv(str(path)) if _is_csv(path) else connection.read_parquet(str(path))
-
     types: dict[str, str] = _asked(
-        guessed, path, lambda rows: dict(zip(rows.columns, map(str, rows.types), strict=True))
+        _guessed, path, lambda rows: dict(zip(rows.columns, map(str, rows.types), strict=True))
     )
     return types
+
+
+def as_arrow(frame: Any, where: str) -> pa.Table:
+    """A frame, or a Parquet or CSV file, as an Arrow table; types of a CSV file are guessed."""
+    if isinstance(frame, (str, Path)):
+        table: pa.Table = _asked(_guessed, frame, lambda rows: rows.to_arrow_table())
+        return table
+    with duckdb.connect() as connection:
+        try:
+            connection.register("given", frame)
+            return connection.table("given").to_arrow_table()
+        except (duckdb.Error, TypeError):
+            repair = "Pass a frame, or the path of a Parquet or CSV file."
+            raise InvalidData(f"{where} cannot be read", repair) from None
+
+
+def _guessed(connection: Any, path: str | Path) -> Any:
+    return connection.read_csv(str(path)) if _is_csv(path) else connection.read_parquet(str(path))
 
 
 def _asked(opened: Callable[..., Any], path: str | Path, question: Callable[[Any], Any]) -> Any:

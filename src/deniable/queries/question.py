@@ -1,36 +1,129 @@
-"""A checked question: which tables, which functions of their attributes, which aggregates."""
+"""A checked question: which tables, which sums over their users, and what becomes of them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Mask = NDArray[np.bool_]
-Place = tuple[str, str]
-"""(table, attribute)."""
+from deniable.queries.conditions import Place
+from deniable.queries.formula import Formula
+from deniable.queries.scope import Lookup
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
-    """COUNT(*), SUM(attribute) or AVG(attribute)."""
+class PublicFactor:
+    """What a row's public attributes multiply it by: a measure where all tests turn out as wanted, else nothing."""
 
-    kind: str
+    tests: tuple[tuple[str, bool], ...] = ()
+    measure: str | None = None
+    """A number as checked SQL; without one, 1."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Term:
+    """coefficient · Π condition(t) · measure(t) over private attributes, times the tables' public factors."""
+
+    coefficient: float
+    conditions: Mapping[Place, Floats]
+    measures: Mapping[Place, Floats]
+    public: Mapping[str, PublicFactor]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MomentOf:
+    """A sum over users (or their rows) of a sum of terms."""
+
     name: str
-    """What the answer's column is called."""
-    attribute: Place | None = None
+    terms: tuple[Term, ...]
+    indicator: bool
+    """Whether a row counts either once or not at all."""
+    region: int = 0
+    """Moments with the same number speak of the same rows."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PrivateGroups:
+    """A private attribute, or bins of one, that is grouped by: all its values appear."""
+
+    label: str
+    place: Place
+    values: tuple[Any, ...]
+    codes: Codes
+    """For every place of the domain the number of its group; −1 if it is in none."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublicGroups:
+    """A public attribute that is grouped by: the values that occur appear."""
+
+    label: str
+    table: str
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A column of the answer."""
+
+    name: str
+    formula: Formula
+    shown: bool = True
+    possible: tuple[float, float] | None = None
+    """The least and the largest it can be, where that is known: of a sum, for each row."""
+    adds_up: bool = False
+    """Whether it grows with the number of rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two outputs' formulas compared: part of HAVING."""
+
+    sign: str
+    left: Formula
+    right: Formula
+
+
+@dataclass(frozen=True, slots=True)
+class Logic:
+    """Parts of HAVING, joined by and, or or not."""
+
+    sign: str
+    parts: tuple[Having, ...]
+
+
+Having = Comparison | Logic
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """A key of ORDER BY: a group's label, or an output."""
+
+    key: str
+    descending: bool
+    group: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Question:
     """What a query asks, after every part of it has been recognised."""
 
+    text: str
     tables: tuple[str, ...]
-    aggregates: tuple[Aggregate, ...]
-    groups: tuple[Place, ...]
-    where: Mapping[Place, Mask]
-    """For each private attribute that a predicate speaks of, the places of its domain that satisfy it."""
-    public: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """For each table, conditions on its public attributes that all must hold, as checked SQL."""
+    moments: tuple[MomentOf, ...]
+    outputs: tuple[Output, ...]
+    groups: tuple[PrivateGroups | PublicGroups, ...] = ()
+    filters: Mapping[str, tuple[tuple[str, bool], ...]] = field(default_factory=dict)
+    """For each table, tests of its public attributes that all rows must pass."""
+    lookups: tuple[Lookup, ...] = ()
+    shown_groups: tuple[str, ...] = ()
+    having: Having | None = None
+    order: tuple[Ordering, ...] = ()
+    limit: int | None = None
+    offset: int = 0

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from deniable.errors import QueryRefused
 
-Floats = NDArray[np.float64]
+UNCLEAR = "unclear: too few people, or too much noise, to divide by their number"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +22,19 @@ class Estimate:
     value: float
     stderr: float
     confidence: float = 0.95
+    together: int = 1
+    """How many intervals hold at once with that confidence (Bonferroni)."""
 
     @property
     def interval(self) -> tuple[float, float]:
         """From low to high."""
-        reach = NormalDist().inv_cdf(0.5 + self.confidence / 2) * self.stderr
+        tail = (1 - self.confidence) / self.together / 2
+        reach = NormalDist().inv_cdf(1 - tail) * self.stderr
         return self.value - reach, self.value + reach
 
     def __str__(self) -> str:
+        if math.isnan(self.value):
+            return "unclear"
         low, high = self.interval
         return f"{self.value:,.6g} ± {self.stderr:,.3g} ({self.confidence:.0%}: {low:,.6g} to {high:,.6g})"
 
@@ -43,6 +46,10 @@ class Result:
     groups: Mapping[str, Sequence[Any]]
     answers: Mapping[str, tuple[Estimate, ...]]
     notes: tuple[str, ...] = ()
+    sql: str = field(default="", repr=False)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.answers.values())))
 
     def scalar(self) -> Estimate:
         """The only estimate of an answer that has one."""
@@ -55,10 +62,10 @@ class Result:
         """Columns: the groups, and for every answer x also x_stderr, x_low and x_high."""
         columns: dict[str, Any] = {name: list(values) for name, values in self.groups.items()}
         for name, estimates in self.answers.items():
-            columns[name] = [one.value for one in estimates]
-            columns[f"{name}_stderr"] = [one.stderr for one in estimates]
-            columns[f"{name}_low"] = [one.interval[0] for one in estimates]
-            columns[f"{name}_high"] = [one.interval[1] for one in estimates]
+            columns[name] = pa.array([one.value for one in estimates], pa.float64())
+            columns[f"{name}_stderr"] = pa.array([one.stderr for one in estimates], pa.float64())
+            columns[f"{name}_low"] = pa.array([one.interval[0] for one in estimates], pa.float64())
+            columns[f"{name}_high"] = pa.array([one.interval[1] for one in estimates], pa.float64())
         return pa.table(columns)
 
     def to_pandas(self) -> Any:
@@ -74,37 +81,28 @@ class Result:
     def __str__(self) -> str:
         header = [*self.groups, *(f"{name} (± standard error)" for name in self.answers)]
         rows = [header]
-        count = len(next(iter(self.answers.values())))
-        for place in range(count):
+        for place in range(len(self)):
             row = [str(values[place]) for values in self.groups.values()]
             rows.append([*row, *(_shown(estimates[place]) for estimates in self.answers.values())])
         widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
         lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
         return "\n".join([*lines, *self.notes])
 
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        from html import escape
+
+        head = "".join(f"<th>{escape(name)}</th>" for name in (*self.groups, *self.answers))
+        body = ""
+        for place in range(len(self)):
+            cells = [escape(str(values[place])) for values in self.groups.values()]
+            cells += [escape(_shown(estimates[place])) for estimates in self.answers.values()]
+            body += "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+
 
 def _shown(estimate: Estimate) -> str:
     if math.isnan(estimate.value):
         return "unclear"
     return f"{estimate.value:,.6g} ± {estimate.stderr:,.3g}"
-
-
-def total(contributions: Floats, confidence: float) -> Estimate:
-    """The sum of independent contributions; their spread tells its error (slightly too much, never too little)."""
-    value = float(contributions.sum())
-    spread = float(np.square(contributions).sum()) - value**2 / max(contributions.size, 1)
-    return Estimate(value, math.sqrt(max(spread, 0.0)), confidence)
-
-
-CLEAR = 3.0
-"""A denominator must be so many of its standard errors above zero."""
-
-
-def ratio(above: Floats, below: Floats, confidence: float) -> Estimate:
-    """The quotient of two sums of contributions of the same users, its error by the delta method; NaN if unclear."""
-    denominator = total(below, confidence)
-    if not denominator.value > CLEAR * denominator.stderr:
-        return Estimate(math.nan, math.nan, confidence)
-    value = float(above.sum()) / denominator.value
-    rest = total(above - value * below, confidence)
-    return Estimate(value, rest.stderr / denominator.value, confidence)

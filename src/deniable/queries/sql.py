@@ -1,17 +1,13 @@
 """SQL text → checked question. A query is let through because each node of it was recognised.
 
-Supported: COUNT(*), SUM and AVG of a private attribute, from one table or several joined on the user id, with
-conditions on private and on public attributes, grouped by either. Everything else is refused by name, with what to
-write instead.
+Everything else is refused by name, with its position in the text and what to write instead.
 """
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Mapping
-from datetime import date, datetime
-from decimal import Decimal
-from fractions import Fraction
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,294 +15,280 @@ import sqlglot
 from sqlglot import exp
 
 from deniable.errors import QueryRefused
-from deniable.queries.question import Aggregate, Mask, Place, Question
+from deniable.queries.aggregates import AGGREGATES, Aggregates
+from deniable.queries.conditions import EVERYTHING, both, private, public
+from deniable.queries.dimensions import Dimension
+from deniable.queries.domain_functions import COMPARISONS, evaluate, single_attribute
+from deniable.queries.question import (
+    Comparison,
+    Having,
+    Logic,
+    MomentOf,
+    Ordering,
+    Output,
+    PrivateGroups,
+    PublicFactor,
+    PublicGroups,
+    Question,
+)
+from deniable.queries.scope import Node, PublicColumn, Scope
+from deniable.queries.where import read_where
 from deniable.tables.collection import Collection
-from deniable.tables.schema import Attribute, Categorical, Ordinal, Private, Public
+from deniable.tables.schema import Ordinal
 
-Node = Any
-"""A node of sqlglot's tree."""
-
-_FLIPPED: dict[Any, Any] = {
-    exp.LT: exp.GT,
-    exp.GT: exp.LT,
-    exp.LTE: exp.GTE,
-    exp.GTE: exp.LTE,
-    exp.EQ: exp.EQ,
-    exp.NEQ: exp.NEQ,
+_CLAUSES = {"expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset"}
+_SIGNS = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
+_WHY = {
+    "distinct": ("DISTINCT is not supported", "Use GROUP BY."),
+    "with_": ("WITH is not supported", "Ask one SELECT."),
+    "windows": ("windows are not supported", "Use GROUP BY."),
+    "qualify": ("QUALIFY is not supported", "Use HAVING."),
 }
-_PUBLIC_NODES = (
-    exp.And, exp.Or, exp.Not, exp.Paren, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Is,
-    exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Neg,
-)  # fmt: skip
-_CLAUSES = {"expressions", "from_", "joins", "where", "group"}
 
 
-def parse(text: str, collection: Collection, key: str = "uid") -> Question:
-    """The question that an SQL text asks of a collection."""
-    return _Reader(text, collection, key).question()
+def parse(
+    text: str,
+    collection: Collection,
+    dimensions: Mapping[str, Dimension] | None = None,
+    *,
+    key: str = "uid",
+    centred: bool = True,
+) -> Question:
+    """The question that an SQL text asks of a collection.
+
+    `centred` measures averages from the middle of their range, which is better wherever values are not rounded.
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise QueryRefused("there is no text", "Write SELECT COUNT(*) FROM …")
+    return _Reader(text, Scope(text, collection, dimensions or {}, key), centred).question()
 
 
 class _Reader:
-    def __init__(self, text: str, collection: Collection, key: str) -> None:
-        self._text, self._collection, self._key = text, collection, key
-        self._tables: dict[str, str] = {}  # what a query calls a table → the table
-        self._public: dict[str, tuple[str, ...]] = {}
-
-    def refusal(self, node: Node, problem: str, repair: str) -> QueryRefused:
-        places = [] if node is None else [one.meta["start"] for one in node.walk() if "start" in one.meta]
-        return QueryRefused(problem, repair, text=self._text, start=min(places, default=None))
+    def __init__(self, text: str, scope: Scope, centred: bool) -> None:
+        self._text, self._scope, self._centred = text, scope, centred
+        self._aliases: dict[str, Node] = {}
+        self._groups: dict[str, PrivateGroups | PublicGroups] = {}  # by their normal form
+        self._outputs: list[Output] = []
 
     def question(self) -> Question:
+        select, scope = self._select(), self._scope
+        scope.read(select)
+        where = read_where(scope, select.args["where"].this) if select.args.get("where") else EVERYTHING
+        for column, aligned in scope.present:
+            where = both(where, private(column.place, aligned.present))
+        for one in scope.lookups:
+            name = exp.column(f"{one.dimension}.{one.key}", quoted=True).sql(dialect="duckdb")
+            where = both(where, public((one.table, f"{name} IS NOT NULL")))
+        self._aggregates = Aggregates(scope, where, centred=self._centred)
+        items = [(one.alias, one.this) if isinstance(one, exp.Alias) else ("", one) for one in select.expressions]
+        self._aliases = {alias.casefold(): inner for alias, inner in items if alias}
+        self._read_groups(select.args.get("group"), items)
+        shown = self._read_items(items)
+        having = self._having(select.args["having"].this) if select.args.get("having") else None
+        order = tuple(
+            self._ordering(one, items) for one in (select.args["order"].expressions if select.args.get("order") else [])
+        )
+        filters, moments = _shared_tests(self._aggregates.moments)
+        return Question(
+            text=self._text,
+            tables=scope.tables,
+            moments=moments,
+            outputs=tuple(self._outputs),
+            groups=tuple(self._groups.values()),
+            filters=filters,
+            lookups=tuple(scope.lookups),
+            shown_groups=shown,
+            having=having,
+            order=order,
+            limit=self._count(select.args.get("limit")),
+            offset=self._count(select.args.get("offset")) or 0,
+        )
+
+    def _select(self) -> Node:
         try:
             statements = sqlglot.parse(self._text, read="duckdb")
         except sqlglot.errors.SqlglotError as error:
-            details = getattr(error, "errors", None) or [{}]
-            line, column = details[0].get("line", "?"), details[0].get("col", "?")
+            details = (getattr(error, "errors", None) or [{}])[0]
+            line, column = details.get("line", "?"), details.get("col", "?")
             raise QueryRefused(f"the text is no SQL: line {line}, column {column}", "Mend that place.") from None
         if len(statements) != 1 or not isinstance(statements[0], exp.Select):
-            raise QueryRefused("one SELECT is expected", "Write SELECT COUNT(*) FROM …, without WITH, UNION or others.")
+            raise QueryRefused("one SELECT is expected", "Write SELECT COUNT(*) FROM …, without UNION or others.")
         select = statements[0]
         for clause, value in select.args.items():
             if value and clause not in _CLAUSES:
-                raise self.refusal(None, f"the clause {clause.strip('_').upper()} is not supported", "Leave it out.")
-        self._read_tables(select)
-        where = self._conditions(select.args["where"].this) if select.args.get("where") else {}
-        groups = self._groups(select.args.get("group"))
-        aggregates = self._aggregates(select.expressions, groups)
-        return Question(tuple(self._tables.values()), aggregates, groups, where, self._public)
-
-    # Tables ---------------------------------------------------------------------------------------------------------
-
-    def _read_tables(self, select: Node) -> None:
-        source = select.args.get("from_")
-        if source is None:
-            raise self.refusal(None, "FROM is missing", "Name a table of the collection.")
-        self._add_table(source.this)
-        for join in select.args.get("joins") or []:
-            if join.args.get("side") or join.args.get("kind") not in (None, "", "INNER") or join.args.get("method"):
-                raise self.refusal(join, "only inner joins are possible", "Write JOIN … USING (uid).")
-            self._add_table(join.this)
-            self._check_join(join)
-
-    def _add_table(self, node: Node) -> None:
-        if not isinstance(node, exp.Table) or node.args.get("db") or node.args.get("joins"):
-            raise self.refusal(
-                node, "only the collection's own tables can be asked", "Write FROM table, without a subquery."
-            )
-        name = node.name
-        known = [table.name for table in self._collection.tables]
-        if name not in known:
-            raise self.refusal(node, f"there is no table {name!r}", f"The collection has {', '.join(known)}.")
-        if name in self._tables.values():
-            raise self.refusal(node, f"table {name!r} is joined with itself", "Name each table once.")
-        self._tables[node.alias or name] = name
-
-    def _check_join(self, join: Node) -> None:
-        using = join.args.get("using")
-        if using and [column.name for column in using] == [self._key]:
-            return
-        on = join.args.get("on")
-        sides: list[Node] = [on.left, on.right] if isinstance(on, exp.EQ) else []
-        if sides and all(isinstance(side, exp.Column) and side.name == self._key for side in sides):
-            tables = {side.table for side in sides}
-            if len(tables) == 2 and tables <= set(self._tables):
-                return
-        raise self.refusal(join, "tables can be joined on the user id only", f"Write JOIN … USING ({self._key}).")
-
-    def _place(self, node: Node) -> tuple[Place, Attribute]:
-        """The attribute that a column names."""
-        if not isinstance(node, exp.Column):
-            raise self.refusal(node, "a plain attribute is expected here", "Name a column of a table.")
-        if node.table and node.table not in self._tables:
-            raise self.refusal(node, f"there is no table {node.table!r} in FROM", "Name one of its tables.")
-        candidates = [self._tables[node.table]] if node.table else list(self._tables.values())
-        found = [name for name in candidates if node.name in self._collection[name].attributes]
-        if not found:
-            raise self.refusal(node, f"there is no attribute {node.name!r}", "Use an attribute of the tables in FROM.")
-        if len(found) > 1:
-            raise self.refusal(node, f"attribute {node.name!r} is in several tables", f"Write {found[0]}.{node.name}.")
-        return (found[0], node.name), self._collection[found[0]].attributes[node.name]
-
-    def _private(self, node: Node) -> tuple[Place, Private]:
-        """The private attribute that a column names."""
-        place, meaning = self._place(node)
-        if not isinstance(meaning, Private):
-            repair = "Use it in conditions of its own, or in GROUP BY."
-            raise self.refusal(node, f"public attribute {place[1]!r} cannot stand here", repair)
-        return place, meaning
-
-    def _is_public(self, node: Node) -> bool:
-        """Whether a condition speaks of public attributes only."""
-        columns = list(node.find_all(exp.Column))
-        return bool(columns) and all(isinstance(self._place(column)[1], Public) for column in columns)
-
-    def _public_condition(self, node: Node) -> None:
-        """Remember a condition on the public attributes of one table, after every node of it was recognised."""
-        for one in node.walk():
-            if not isinstance(one, _PUBLIC_NODES) or (isinstance(one, exp.In) and one.args.get("query")):
-                raise self.refusal(one, "this condition is not supported", "Use comparisons with constants.")
-        tables = {self._place(column)[0][0] for column in node.find_all(exp.Column)}
-        if len(tables) > 1:
-            raise self.refusal(node, "a condition mixes public attributes of two tables", "Separate them by AND.")
-        bare = node.transform(lambda one: exp.column(one.name, quoted=True) if isinstance(one, exp.Column) else one)
-        (table,) = tables
-        self._public[table] = (*self._public.get(table, ()), bare.sql(dialect="duckdb"))
-
-    # Conditions -----------------------------------------------------------------------------------------------------
-
-    def _conditions(self, node: Node) -> dict[Place, Mask]:
-        """A conjunction, as the places of each attribute that satisfy it."""
-        if isinstance(node, exp.Paren):
-            return self._conditions(node.this)
-        if isinstance(node, exp.And):
-            merged = self._conditions(node.left)
-            for place, mask in self._conditions(node.right).items():
-                merged[place] = merged[place] & mask if place in merged else mask
-            return merged
-        if self._is_public(node):
-            self._public_condition(node)
-            return {}
-        place, mask = self._condition(node)
-        return {place: mask}
-
-    def _condition(self, node: Node) -> tuple[Place, Mask]:
-        """A condition on one attribute."""
-        if isinstance(node, exp.Paren):
-            return self._condition(node.this)
-        if isinstance(node, exp.Not):
-            place, mask = self._condition(node.this)
-            return place, ~mask
-        if isinstance(node, (exp.Or, exp.And)):
-            (place, mask), (other, more) = self._condition(node.left), self._condition(node.right)
-            if place != other:
-                raise self.refusal(
-                    node, "OR between different attributes is not supported", "Ask two questions and add the answers."
+                default = (f"the clause {clause.strip('_').upper()} is not supported", "Leave it out.")
+                raise self._scope.refusal(
+                    value if isinstance(value, exp.Expression) else None, *_WHY.get(clause, default)
                 )
-            return place, mask | more if isinstance(node, exp.Or) else mask & more
-        if isinstance(node, exp.Between):
-            place, domain = self._private(node.this)
-            low, high = (self._constant(one, domain) for one in (node.args["low"], node.args["high"]))
-            return place, _compare(domain, exp.GTE, low) & _compare(domain, exp.LTE, high)
-        if isinstance(node, exp.In) and node.expressions and not node.args.get("query"):
-            place, domain = self._private(node.this)
-            masks = [_compare(domain, exp.EQ, self._constant(one, domain)) for one in node.expressions]
-            return place, np.logical_or.reduce(masks)
-        if isinstance(node, exp.Is) and isinstance(node.expression, exp.Boolean):
-            place, domain = self._private(node.this)
-            return place, _compare(domain, exp.EQ, self._constant(node.expression, domain))
-        if type(node) in _FLIPPED and isinstance(node, exp.Binary):
-            kind, column, constant = type(node), node.left, node.right
-            if not isinstance(column, exp.Column):
-                kind, column, constant = _FLIPPED[kind], constant, column
-            place, domain = self._private(column)
-            if isinstance(domain, Categorical) and kind not in (exp.EQ, exp.NEQ):
-                raise self.refusal(node, "categories have no order", "Use =, <> or IN.")
-            return place, _compare(domain, kind, self._constant(constant, domain))
-        raise self.refusal(
-            node, "this condition is not supported", "Use =, <>, <, <=, >, >=, BETWEEN, IN, AND, OR and NOT."
-        )
+        return select
 
-    def _constant(self, node: Node, domain: Private) -> Any:
-        """A constant as a place in the domain: a whole number, or a fraction between two places."""
-        value = self._literal(node)
-        if isinstance(domain, Categorical):
-            if type(value) is not type(domain.values[0]) or value not in domain.values:
-                raise self.refusal(node, "the constant is not in the attribute's public list", "Use one of its values.")
-            return domain.encode(value)
-        if domain.kind != "number" and isinstance(value, str):
-            try:
-                value = datetime.fromisoformat(value) if domain.kind == "time" else date.fromisoformat(value)
-            except ValueError:
-                repair = "Write '2020-01-31', for example."
-                raise self.refusal(node, "the constant is no date or time", repair) from None
-        kinds: dict[str, Any] = {"number": (int, Decimal), "date": date, "time": datetime}
-        kind = kinds[domain.kind]
-        if isinstance(value, bool) or not isinstance(value, kind):
-            raise self.refusal(node, "the constant is of another type than the attribute", "Compare like with like.")
-        if not domain.low <= value <= domain.high:
-            raise self.refusal(
-                node, "the constant is outside the attribute's domain", f"Use {domain.low} to {domain.high}."
-            )
-        if domain.kind == "number":
-            return (Fraction(value) - Fraction(domain.low)) / Fraction(domain.step)
-        return domain.encode(value)
+    def _count(self, node: Node) -> int | None:
+        if node is None:
+            return None
+        value = node.expression
+        if not isinstance(value, exp.Literal) or value.is_string or not value.this.isdigit():
+            raise self._scope.refusal(node, "LIMIT and OFFSET take a whole number", "Write LIMIT 10.")
+        return int(value.this)
 
-    def _literal(self, node: Node) -> Any:
-        if isinstance(node, exp.Paren):
-            return self._literal(node.this)
-        if isinstance(node, exp.Neg):
-            value = self._literal(node.this)
-            if isinstance(value, (int, Decimal)) and not isinstance(value, bool):
-                return -value
-        if isinstance(node, exp.Boolean):
-            return bool(node.this)
-        if isinstance(node, exp.Literal):
-            if node.is_string:
-                return str(node.this)
-            number = Decimal(node.this)
-            return int(number) if number == number.to_integral_value() else number
-        if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and node.this.is_string:
-            return str(node.this.this)  # DATE '2020-01-31'
-        raise self.refusal(node, "a constant is expected here", "Compare an attribute with a number, a text or a date.")
+    # Groups ---------------------------------------------------------------------------------------------------------
+
+    def _read_groups(self, node: Node, items: list[tuple[str, Node]]) -> None:
+        if node is None:
+            return
+        wanted = list(node.expressions)
+        if node.args.get("all"):
+            wanted = [inner for _, inner in items if not inner.find(exp.AggFunc)]
+        if any(value for clause, value in node.args.items() if clause not in ("expressions", "all")):
+            raise self._scope.refusal(node, "only plain GROUP BY is supported", "List attributes.")
+        plain = [(alias, item) for alias, item in items if item.find(exp.Column) and not item.find(exp.AggFunc)]
+        for one in wanted:
+            inner = self._meant(one, items)
+            if isinstance(inner, (exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple)):
+                raise self._scope.refusal(one, "only plain GROUP BY is supported", "List attributes.")
+            label = next((alias for alias, item in plain if alias and self._normal(item) == self._normal(inner)), "")
+            group = self._group(inner, label or _label(inner))
+            if any(other.label == group.label for other in self._groups.values()):
+                raise self._scope.refusal(one, "two groups have one name", "Name them with AS.")
+            self._groups[self._normal(inner)] = group
+
+    def _meant(self, node: Node, items: list[tuple[str, Node]]) -> Node:
+        """A select item that is named by its position or its alias; else the expression itself."""
+        if isinstance(node, exp.Literal) and not node.is_string and node.this.isdigit():
+            if not 1 <= int(node.this) <= len(items):
+                raise self._scope.refusal(node, "there is no such select item", f"Use 1 to {len(items)}.")
+            return items[int(node.this) - 1][1]
+        if isinstance(node, exp.Column) and not node.table and node.name.casefold() in self._aliases:
+            return self._aliases[node.name.casefold()]
+        return node.this if isinstance(node, exp.Paren) else node
+
+    def _normal(self, node: Node) -> str:
+        """An expression's text with every column fully named: the same for the same thing."""
+
+        def named(one: Node) -> Node:
+            if not isinstance(one, exp.Column):
+                return one
+            found = self._scope.find(one)
+            if isinstance(found, PublicColumn):
+                return exp.column(found.column, table=found.table)
+            return exp.column(found.column or found.place[1], table=".".join(found.place))
+
+        return str(node.transform(named).sql(dialect="duckdb", normalize_functions="lower"))
+
+    def _group(self, node: Node, label: str) -> PrivateGroups | PublicGroups:
+        if not isinstance(node, exp.Column):
+            column = single_attribute(self._scope, node)
+            assert isinstance(column.domain, Ordinal)  # noqa: S101 - single_attribute sees to it
+            found = evaluate(self._scope, node, column.domain)
+            values, codes = np.unique(np.array(found, dtype=object), return_inverse=True)
+            plain = tuple(int(one) if one.denominator == 1 else float(one) for one in values)
+            return PrivateGroups(label, column.place, plain, codes.astype(np.int64))
+        column_found = self._scope.find(node)
+        if isinstance(column_found, PublicColumn):
+            return PublicGroups(label, column_found.table, column_found.column)
+        if column_found.dimension is not None:
+            values_found, places = column_found.dimension.groups(column_found.column)
+            return PrivateGroups(label, column_found.place, values_found, places)
+        domain = column_found.domain
+        everything = tuple(domain.decode(code) for code in range(domain.size))
+        return PrivateGroups(label, column_found.place, everything, np.arange(domain.size))
 
     # What is asked --------------------------------------------------------------------------------------------------
 
-    def _groups(self, node: Node) -> tuple[Place, ...]:
-        if node is None:
-            return ()
-        if any(value for clause, value in node.args.items() if clause != "expressions"):
-            raise self.refusal(node, "only plain GROUP BY is supported", "List attributes.")
-        return tuple(self._place(one)[0] for one in node.expressions)
-
-    def _aggregates(self, nodes: list[Node], groups: tuple[Place, ...]) -> tuple[Aggregate, ...]:
-        found = []
-        for node in nodes:
-            name = node.alias if isinstance(node, exp.Alias) else ""
-            inner = node.this if isinstance(node, exp.Alias) else node
-            if isinstance(inner, exp.Column) and self._place(inner)[0] in groups:
+    def _read_items(self, items: list[tuple[str, Node]]) -> tuple[str, ...]:
+        """Outputs, and the labels of the groups that are shown."""
+        shown = []
+        for alias, node in items:
+            if isinstance(node, exp.Star):
+                raise self._scope.refusal(node, "rows cannot be seen, only aggregates", "Ask for COUNT(*).")
+            if not node.find(exp.AggFunc) and node.find(exp.Column):
+                group = self._groups.get(self._normal(node.this if isinstance(node, exp.Paren) else node))
+                if group is None:
+                    raise self._scope.refusal(
+                        node, "this is neither an aggregate nor in GROUP BY", "Add it to GROUP BY, or sum it."
+                    )
+                shown.append(group.label)
                 continue
-            found.append(self._aggregate(inner, name))
-        if not found:
-            raise self.refusal(None, "nothing is aggregated", "Ask for COUNT(*), SUM or AVG.")
-        names = [one.name for one in found]
-        if len(set(names)) != len(names):
-            raise self.refusal(None, "two answers have one name", "Name them with AS.")
-        return tuple(found)
+            formula = self._aggregates.formula(node)
+            possible, adds_up = self._aggregates.possible(node)
+            self._outputs.append(Output(alias or _label(node), formula, True, possible, adds_up))
+        if not self._outputs:
+            raise self._scope.refusal(None, "nothing is aggregated", "Ask for COUNT(*), SUM or AVG.")
+        names = [*(one.name for one in self._outputs), *shown]
+        if len({name.casefold() for name in names}) != len(names):
+            raise self._scope.refusal(None, "two answers have one name", "Name them with AS.")
+        return tuple(shown)
 
-    def _aggregate(self, node: Node, name: str) -> Aggregate:
-        if isinstance(node, exp.Count) and isinstance(node.this, exp.Star):
-            return Aggregate("count", name or "count")
-        if isinstance(node, (exp.Sum, exp.Avg)):
-            place, domain = self._private(node.this)
-            if not domain.aggregatable:
-                raise self.refusal(node, f"{place[1]!r} is not a number", "Sum an ordinal attribute of numbers.")
-            kind = "sum" if isinstance(node, exp.Sum) else "avg"
-            return Aggregate(kind, name or f"{kind}_{place[1]}", place)
-        raise self.refusal(
-            node, "only COUNT(*), SUM(attribute) and AVG(attribute) can be asked", "Rewrite it with these."
-        )
+    def _formula(self, node: Node) -> Any:
+        """A formula in HAVING or ORDER BY; aliases may stand for select items."""
+
+        def named(one: Node) -> Node:
+            plain = isinstance(one, exp.Column) and not one.table and not one.find_ancestor(exp.AggFunc)
+            return self._aliases[one.name.casefold()] if plain and one.name.casefold() in self._aliases else one
+
+        return self._aggregates.formula(node.copy().transform(named))
+
+    def _having(self, node: Node) -> Having:
+        if isinstance(node, exp.Paren):
+            return self._having(node.this)
+        if isinstance(node, exp.Not):
+            return Logic("not", (self._having(node.this),))
+        if isinstance(node, (exp.And, exp.Or)):
+            sign = "and" if isinstance(node, exp.And) else "or"
+            return Logic(sign, (self._having(node.left), self._having(node.right)))
+        if isinstance(node, exp.Between):
+            middle = self._formula(node.this)
+            low, high = self._formula(node.args["low"]), self._formula(node.args["high"])
+            return Logic("and", (Comparison(">=", middle, low), Comparison("<=", middle, high)))
+        if type(node) in COMPARISONS:
+            return Comparison(_SIGNS[type(node)], self._formula(node.left), self._formula(node.right))
+        raise self._scope.refusal(node, "HAVING compares aggregates", "Put other conditions in WHERE.")
+
+    def _ordering(self, node: Node, items: list[tuple[str, Node]]) -> Ordering:
+        descending = bool(node.args.get("desc"))
+        inner = self._meant(node.this, items)
+        if inner.find(exp.Column) and not inner.find(exp.AggFunc):
+            group = self._groups.get(self._normal(inner))
+            if group is None:
+                raise self._scope.refusal(node, "ORDER BY names something that is not asked", "Order by an answer.")
+            return Ordering(group.label, descending, group=True)
+        formula = self._formula(inner)
+        for one in self._outputs:
+            if one.formula == formula:
+                return Ordering(one.name, descending)
+        name = f"order key {len(self._outputs)}"
+        self._outputs.append(Output(name, formula, shown=False))
+        return Ordering(name, descending)
 
 
-def _compare(domain: Private, kind: Node, position: Any) -> Mask:
-    """Which places of a domain compare so with a position."""
-    places = np.arange(domain.size)
-    mask: Mask
-    if kind in (exp.EQ, exp.NEQ):
-        mask = places == int(position) if position == math.floor(position) else np.zeros(domain.size, dtype=bool)
-        return mask if kind is exp.EQ else ~mask
-    if kind in (exp.LT, exp.GTE):
-        mask = places < math.ceil(position)
-        return mask if kind is exp.LT else ~mask
-    mask = places <= math.floor(position)
-    return mask if kind is exp.LTE else ~mask
+def _label(node: Node) -> str:
+    """What a column of the answer is called when the query does not say."""
+    if isinstance(node, exp.Column):
+        return str(node.name)
+    if isinstance(node, exp.Count):
+        return "count"
+    if isinstance(node, AGGREGATES) and isinstance(node.this, exp.Column):
+        short = {exp.Variance: "var_samp", exp.VariancePop: "var_pop", exp.StddevPop: "stddev_pop"}
+        kind = short.get(type(node), type(node).__name__.lower())
+        return f"{kind}_{node.this.name}"
+    return re.sub(r"\s+", " ", str(node.sql(dialect="duckdb"))).lower()
 
 
-def functions(question: Question, table: str) -> dict[str, np.ndarray[Any, np.dtype[np.float64]]]:
-    """The indicator functions of a table's attributes that a question's conditions amount to."""
-    where: Mapping[Place, Mask] = question.where
-    return {attribute: mask.astype(np.float64) for (name, attribute), mask in where.items() if name == table}
-
-
-def numbers(domain: Ordinal) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """The values of an ordinal domain, as floats."""
-    return np.array([float(domain.decode(code)) for code in range(domain.size)])
+def _shared_tests(moments: list[MomentOf]) -> tuple[dict[str, tuple[tuple[str, bool], ...]], tuple[MomentOf, ...]]:
+    """Tests of public attributes that every term makes are made once, for all rows; the terms lose them."""
+    terms = [term for moment in moments for term in moment.terms]
+    tests = [{(table, test) for table, factor in term.public.items() for test in factor.tests} for term in terms]
+    common = set.intersection(*tests) if tests else set()
+    filters: dict[str, tuple[tuple[str, bool], ...]] = {}
+    for table, test in sorted(common):
+        filters[table] = (*filters.get(table, ()), test)
+    rest = []
+    for moment in moments:
+        stripped = []
+        for term in moment.terms:
+            left = {
+                table: PublicFactor(tuple(one for one in factor.tests if (table, one) not in common), factor.measure)
+                for table, factor in term.public.items()
+            }
+            stripped.append(replace(term, public={t: f for t, f in left.items() if f.tests or f.measure}))
+        rest.append(replace(moment, terms=tuple(stripped)))
+    return filters, tuple(rest)

@@ -52,52 +52,76 @@ def greedy(tree: Tree, function: Floats) -> Weights:
     return tuple(weights)
 
 
-def optimal(tree: Tree, function: Floats, costs: Sequence[float], *, every_node: bool = False) -> Weights:
-    """The weighting of least variance, in one pass up and one pass down the tree.
+def optimal(tree: Tree, functions: Floats, costs: Sequence[float], depth: int = 0) -> Weights:
+    """The weighting of least variance for each row of `functions`, in one pass up and one pass down the tree.
 
     At the optimum α_l(n) = Λ(n)/cost_l, where Λ(n) is the sum of multipliers λ over the values below node n, and along
     the path to each value the weights add up to f. Below a node whose ancestors contribute a in all, Λ is linear in a:
-    Λ = A − a·G. A leaf has A = cost·f and G = cost; a node whose children's sums are A and G has both divided by
-    1 + G/cost. A level of infinite cost is not used.
+    Λ = A − a·G. With A and G the sums over its children, a node takes α = (A − a·G)/(cost + G); a node that is not
+    divided further takes what is missing, α = f − a, and has A = cost·f, G = cost. A level of infinite cost is not
+    used; one of no cost is used freely.
 
-    By default nodes below one on which f is constant are left out: only the paths along the boundaries of f and their
-    siblings carry weight. At fan-out 5 the rest would lower the variance by up to a quarter, at the price of all nodes.
+    Nodes on which f is constant are divided `depth` levels further and no more: at 0 only the paths along the
+    boundaries of f and their siblings carry weight. At fan-out 5 all the rest would lower the variance by up to a
+    quarter, at the price of all nodes.
     """
     prices = np.asarray(costs, dtype=np.float64)
     if not np.isfinite(prices[-1]):
         raise ValueError("the finest level must be usable: without it not every function can be reproduced")
-    constant = [
-        _constant(tree, function, level) & (not every_node) & bool(np.isfinite(prices[level]))
-        for level in range(tree.levels)
-    ]
-    constant[-1] = np.ones(tree.size, dtype=bool)
-    sums, slopes = prices[-1] * function, np.full(tree.size, prices[-1])
-    stack = [(sums, slopes)]
-    for level in range(tree.levels - 2, -1, -1):
-        starts = np.arange(0, tree.cells(level + 1), tree.fanout)
-        total, slope = np.add.reduceat(sums, starts), np.add.reduceat(slopes, starts)
-        shrink = 1.0 / (1.0 + slope / prices[level])
-        sums, slopes = total * shrink, slope * shrink
-        if constant[level].any():
-            value = function[np.arange(0, tree.size, tree.width(level))]
-            sums = np.where(constant[level], prices[level] * value, sums)
-            slopes = np.where(constant[level], prices[level], slopes)
-        stack.append((sums, slopes))
-    weights, above, pruned = [], np.zeros(1), np.zeros(1, dtype=bool)
-    for level, (sums, slopes) in enumerate(reversed(stack)):
-        own = np.where(pruned, 0.0, (sums - above * slopes) / prices[level])
+    batch = np.atleast_2d(functions)
+    closed = _closed(tree, batch, prices, depth)
+    firsts = [batch[:, :: tree.width(level)] for level in range(tree.levels)]
+    totals = slopes = np.empty(0)
+    stack: list[tuple[Floats, Floats]] = []
+    for level in range(tree.levels - 1, -1, -1):
+        price = prices[level]
+        if level < tree.levels - 1:
+            starts = np.arange(0, tree.cells(level + 1), tree.fanout)
+            totals, slopes = np.add.reduceat(totals, starts, axis=1), np.add.reduceat(slopes, starts, axis=1)
+        else:
+            totals, slopes = price * batch, np.full(batch.shape, price)
+        stack.append((totals, slopes))
+        if level < tree.levels - 1:
+            # A price of nothing leaves nothing to the levels above; an infinite one leaves all.
+            shrink = 1.0 if np.isinf(price) else price / (price + slopes)
+            totals, slopes = totals * shrink, slopes * shrink
+            if closed[level].any():
+                totals = np.where(closed[level], price * firsts[level], totals)
+                slopes = np.where(closed[level], price, slopes)
+    weights, above, pruned = [], np.zeros((batch.shape[0], 1)), np.zeros((batch.shape[0], 1), dtype=bool)
+    for level, (totals, slopes) in enumerate(reversed(stack)):
+        own = np.where(closed[level], firsts[level] - above, (totals - above * slopes) / (prices[level] + slopes))
+        own = np.where(pruned, 0.0, own)
         weights.append(own)
         if level + 1 < tree.levels:
             children = tree.cells(level + 1)
-            above = np.repeat(above + own, tree.fanout)[:children]
-            pruned = np.repeat(pruned | constant[level], tree.fanout)[:children]
-    return tuple(weights)
+            above = np.repeat(above + own, tree.fanout, axis=1)[:, :children]
+            pruned = np.repeat(pruned | closed[level], tree.fanout, axis=1)[:, :children]
+    return tuple(weights) if functions.ndim == 2 else tuple(level[0] for level in weights)
 
 
-def _constant(tree: Tree, function: Floats, level: int) -> NDArray[np.bool_]:
-    """For every node of a level, whether the function has one value on it."""
+def _closed(tree: Tree, batch: Floats, prices: Floats, depth: int) -> list[NDArray[np.bool_]]:
+    """For every node, whether it is not divided further."""
+    closed: list[NDArray[np.bool_]] = []
+    for level in range(tree.levels):
+        origin = level - depth
+        if level == tree.levels - 1:
+            here = np.ones(batch.shape, dtype=bool)
+        elif origin < 0 or not np.isfinite(prices[level]):
+            here = np.zeros((batch.shape[0], tree.cells(level)), dtype=bool)
+        else:
+            here = np.repeat(_constant(tree, batch, origin), min(tree.fanout**depth, tree.size), axis=1)[
+                :, : tree.cells(level)
+            ]
+        closed.append(here)
+    return closed
+
+
+def _constant(tree: Tree, batch: Floats, level: int) -> NDArray[np.bool_]:
+    """For every function and every node of a level, whether the function has one value on it."""
     starts = np.arange(0, tree.size, tree.width(level))
-    same: NDArray[np.bool_] = np.minimum.reduceat(function, starts) == np.maximum.reduceat(function, starts)
+    low, high = np.minimum.reduceat(batch, starts, axis=-1), np.maximum.reduceat(batch, starts, axis=-1)
+    same: NDArray[np.bool_] = low == high
     return same
 
 
@@ -164,3 +188,15 @@ def rdc(tree: Tree, low: int, high: int, k: int) -> Weights:
     return tuple(
         sum(share * part[level] for share, part in zip(shares, parts, strict=True)) for level in range(tree.levels)
     )
+
+
+def weighted_decompositions(tree: Tree, function: Floats, k: int) -> Weights:
+    """`rdc` of every run of ones; a function that is no set of values, or everything, is taken greedily."""
+    ones = np.concatenate(([False], function == 1.0, [False]))
+    if ones[1:-1].all() or np.any((function != 0.0) & (function != 1.0)):
+        return greedy(tree, function)
+    total = [np.zeros(tree.cells(level)) for level in range(tree.levels)]
+    for low, end in np.flatnonzero(ones[1:] != ones[:-1]).reshape(-1, 2).tolist():
+        for level, part in enumerate(rdc(tree, low, end - 1, k)):
+            total[level] += part
+    return tuple(total)

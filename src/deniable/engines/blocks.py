@@ -1,0 +1,95 @@
+"""Validated reports, read block by block: each block holds whole users, the same in all tables of a question.
+
+Reports of a table are sorted by user and slot, and every user has all slots (`validating` sees to both). So tables are
+joined by walking along them side by side, and nothing has to fit into memory at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+BLOCK = 2**18
+"""Reports that are looked at together."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableBlock:
+    """The reports of consecutive users."""
+
+    users: NDArray[np.generic]
+    """Their ids, ascending."""
+    reports: pa.Table
+    """view, seed, y and public columns: all slots of the first user, then of the second."""
+
+
+class Store(Protocol):
+    """The reports of one table, wherever they are."""
+
+    @property
+    def slots(self) -> int:
+        """Reports per user."""
+
+    @property
+    def rows(self) -> int:
+        """How many reports there are."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Their columns."""
+
+    def read(self, columns: Sequence[str]) -> Iterator[TableBlock]:
+        """All reports with the named columns, block by block."""
+
+    def distinct(self, column: str) -> pa.Array:
+        """The values that a public column has."""
+
+
+def joined(stores: Mapping[str, Store], columns: Mapping[str, Sequence[str]]) -> Iterator[dict[str, pa.Table]]:
+    """Blocks of users who have reports in all tables."""
+    if len(stores) == 1:
+        ((name, store),) = stores.items()
+        for block in store.read(columns[name]):
+            yield {name: block.reports}
+        return
+    readers = {name: store.read(columns[name]) for name, store in stores.items()}
+    held: dict[str, TableBlock] = {}
+    while True:
+        for name, reader in readers.items():
+            while name not in held or not held[name].users.size:
+                following = next(reader, None)
+                if following is None:
+                    return  # one table has no more users, so no more are in all
+                held[name] = following
+        reached = min(block.users[-1] for block in held.values())
+        heads = {}
+        for name, block in held.items():
+            count = int(np.searchsorted(block.users, reached, side="right"))
+            slots = stores[name].slots
+            heads[name] = TableBlock(block.users[:count], block.reports.slice(0, count * slots))
+            held[name] = TableBlock(block.users[count:], block.reports.slice(count * slots))
+        common = _common([head.users for head in heads.values()])
+        if common.size:
+            yield {name: _only(head, common, stores[name].slots) for name, head in heads.items()}
+
+
+def _common(ids: list[NDArray[np.generic]]) -> NDArray[np.generic]:
+    common = ids[0]
+    for other in ids[1:]:
+        if not np.array_equal(common, other):
+            common = np.intersect1d(common, other, assume_unique=True)
+    return common
+
+
+def _only(block: TableBlock, users: NDArray[np.generic], slots: int) -> pa.Table:
+    """The reports of some of a block's users."""
+    if block.users.size == users.size:
+        return block.reports
+    places = np.searchsorted(block.users, users)
+    rows = (places[:, None] * slots + np.arange(slots)).ravel()
+    return block.reports.take(pa.array(rows))

@@ -1,0 +1,115 @@
+"""Arithmetic between sums, with its derivative: how the error of several sums becomes that of an answer.
+
+A question is answered from moments, sums over users of what each contributes. AVG is a quotient of two of them, a
+variance a formula of three. By the delta method the variance of a formula f of moments m is ∇f · Cov(m) · ∇f.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+CLEAR = 3.0
+"""What is divided by must be so many of its standard errors away from zero."""
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A constant."""
+
+    value: float
+
+    def __str__(self) -> str:
+        return f"{self.value:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A sum over users, by its number in the question."""
+
+    number: int
+
+    def __str__(self) -> str:
+        return f"m{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """Two formulas joined by +, −, * or /."""
+
+    sign: str
+    left: Formula
+    right: Formula
+
+    def __str__(self) -> str:
+        return f"({self.left} {self.sign} {self.right})"
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A square root."""
+
+    of: Formula
+
+    def __str__(self) -> str:
+        return f"√{self.of}"
+
+
+Formula = Number | Moment | Binary | Root
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Valued:
+    """The value of a formula for every group, its derivative by each moment, and whether it can be told at all."""
+
+    value: Floats
+    gradient: Floats
+    clear: NDArray[np.bool_]
+
+    def variance(self, covariance: Floats) -> Floats:
+        """∇f · Cov · ∇f of every group."""
+        found: Floats = np.einsum("gi,gij,gj->g", self.gradient, covariance, self.gradient)
+        return np.maximum(found, 0.0)
+
+
+def evaluate(formula: Formula, sums: Floats, covariance: Floats) -> Valued:
+    """A formula at the moments of every group: `sums` groups × moments, `covariance` groups × moments × moments."""
+    groups, moments = sums.shape
+    sure = np.ones(groups, dtype=bool)
+    if isinstance(formula, Number):
+        return Valued(np.full(groups, formula.value), np.zeros((groups, moments)), sure)
+    if isinstance(formula, Moment):
+        gradient = np.zeros((groups, moments))
+        gradient[:, formula.number] = 1.0
+        return Valued(sums[:, formula.number].copy(), gradient, sure)
+    if isinstance(formula, Root):
+        inner = evaluate(formula.of, sums, covariance)
+        # Its slope is steep at zero: the error bars hold only where the radicand is clearly positive.
+        clear = inner.clear & (inner.value > CLEAR * np.sqrt(inner.variance(covariance)))
+        root = np.sqrt(np.where(clear, inner.value, 1.0))
+        return Valued(root, inner.gradient / (2 * root[:, None]), clear)
+    left, right = evaluate(formula.left, sums, covariance), evaluate(formula.right, sums, covariance)
+    clear = left.clear & right.clear
+    a, b = left.value[:, None], right.value[:, None]
+    if formula.sign == "+":
+        return Valued(left.value + right.value, left.gradient + right.gradient, clear)
+    if formula.sign == "-":
+        return Valued(left.value - right.value, left.gradient - right.gradient, clear)
+    if formula.sign == "*":
+        return Valued(left.value * right.value, left.gradient * b + right.gradient * a, clear)
+    clear = clear & (np.abs(right.value) > CLEAR * np.sqrt(right.variance(covariance)))
+    b = np.where(clear[:, None], b, 1.0)
+    return Valued(left.value / b[:, 0], (left.gradient - a / b * right.gradient) / b, clear)
+
+
+def moments_of(formula: Formula) -> set[int]:
+    """The numbers of the moments that a formula speaks of."""
+    if isinstance(formula, Moment):
+        return {formula.number}
+    if isinstance(formula, Binary):
+        return moments_of(formula.left) | moments_of(formula.right)
+    return moments_of(formula.of) if isinstance(formula, Root) else set()

@@ -1,0 +1,214 @@
+"""Question → plan: which columns of contributions each table computes, and how they are multiplied and added.
+
+The answer to a question is made of moments. A moment is a sum over users of a sum of terms, and a term a product of
+factors: for every table a column of contributions (what the user's reports say of her rows there), and what public
+attributes multiply it by. This is the paper's state inversion [XDW20, Section 4.2], factorised: the product of each
+table's own unbiased contribution instead of a matrix over all combinations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from deniable.errors import InvalidParameter, QueryRefused
+from deniable.queries.axis_weights import Rule
+from deniable.queries.question import Floats, PrivateGroups, PublicFactor, PublicGroups, Question, Term
+from deniable.queries.table_plan import DIRECT, SUMS, Column, Product, TablePlan, plan_table
+from deniable.randomness import Integers
+from deniable.tables.collection import Collection
+
+MOST_GROUPS = 10_000
+MOST_COLUMNS = 50_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """Everything that an engine has to compute: contributions per table, then products, then sums."""
+
+    question: Question
+    collection: Collection
+    tables: tuple[TablePlan, ...]
+    public: tuple[tuple[str, PublicFactor], ...]
+    private_groups: tuple[tuple[int, ...], ...]
+    """The combinations of values of private groups, each by its place in the group's list."""
+    starts: Integers
+    """Where the terms of a moment of a private group begin: groups · moments + 1 of them."""
+    coefficients: Floats
+    """One per term."""
+    factors: Integers
+    """Per term its factors: 0 is one, then come the tables' columns, then the public factors."""
+    rule: Rule
+    sums: str
+
+    def offset(self, table: int) -> int:
+        """The first factor of a table; that of the public ones for the number of tables."""
+        return 1 + sum(one.columns for one in self.tables[:table])
+
+    def __str__(self) -> str:
+        lines = [f"{self.rule} weights, {self.sums} sums"]
+        for number, moment in enumerate(self.question.moments):
+            lines.append(f"m{number} = {moment.name}: {len(moment.terms)} term{'s' * (len(moment.terms) != 1)}")
+        lines += [f"{one.name} = {one.formula}" for one in self.question.outputs]
+        for group in self.question.groups:
+            count = f"{len(group.values):,} values" if isinstance(group, PrivateGroups) else "as they occur"
+            lines.append(f"group {group.label}: {count}")
+        for table, tests in self.question.filters.items():
+            lines += [f"where {table}: {text}" for text, _ in tests]
+        for table, factor in self.public:
+            tests_shown = [text if wanted else f"not ({text})" for text, wanted in factor.tests]
+            lines.append(f"times {table}: {factor.measure or 1}" + "".join(f" where {one}" for one in tests_shown))
+        return "\n".join([*lines, *(str(one) for one in self.tables)])
+
+
+def make_plan(question: Question, collection: Collection, weights: str = "optimal", sums: str = DIRECT) -> Plan:
+    """The plan for a question; `weights` is greedy, rdc(k) or optimal, `sums` direct or designed."""
+    rule = Rule.of(weights)
+    if sums not in SUMS:
+        raise InvalidParameter("sums", "are unknown", f"Use one of {', '.join(SUMS)}.")
+    private = [group for group in question.groups if isinstance(group, PrivateGroups)]
+    combinations = tuple(product(*(range(len(group.values)) for group in private)))
+    if len(combinations) > MOST_GROUPS:
+        raise QueryRefused(
+            f"there are {len(combinations):,} groups, over 10,000", "Group by fewer attributes, or bins."
+        )
+    book = _Book(question, collection)
+    starts, coefficients, factors = [0], [], []
+    for combination in combinations:
+        groups = _indicators(private, combination)
+        for moment, described in enumerate(question.moments):
+            for coefficient, chosen in book.terms(moment, described.terms, groups):
+                coefficients.append(coefficient)
+                factors.append(chosen)
+            starts.append(len(coefficients))
+    tables = tuple(
+        plan_table(collection[name], collection.design_of(name), book.columns[name], rule, sums)
+        for name in question.tables
+    )
+    places = np.array([book.place(chosen) for chosen in factors], dtype=np.int64).reshape(len(factors), book.width)
+    return Plan(
+        question=question,
+        collection=collection,
+        tables=tables,
+        public=tuple(book.public),
+        private_groups=combinations,
+        starts=np.array(starts, dtype=np.int64),
+        coefficients=np.array(coefficients, dtype=np.float64),
+        factors=places,
+        rule=rule,
+        sums=sums,
+    )
+
+
+def _indicators(groups: list[PrivateGroups], combination: tuple[int, ...]) -> dict[tuple[str, str], Floats]:
+    """For each attribute that is grouped by, which places of its domain are in the group."""
+    found: dict[tuple[str, str], Floats] = {}
+    for group, value in zip(groups, combination, strict=True):
+        found[group.place] = found.get(group.place, 1.0) * (group.codes == value)
+    return found
+
+
+Chosen = tuple[tuple[str, int], ...]
+"""Factors of a term: (table, its column), or ("", number of a public factor)."""
+
+
+class _Book:
+    """The distinct columns and public factors that the terms of a plan need."""
+
+    def __init__(self, question: Question, collection: Collection) -> None:
+        self._question, self._collection = question, collection
+        self.columns: dict[str, list[Column]] = {name: [] for name in question.tables}
+        self.public: list[tuple[str, PublicFactor]] = []
+        self._known: dict[tuple[object, ...], int] = {}
+        self._families: dict[tuple[int, int], int] = {}
+        alone = question.tables[0] if len(question.tables) == 1 else None
+        # A table alone may add its terms before the reports are looked at; parts of a design have to be multiplied.
+        self._adds = alone is not None and len(collection.design_of(alone).parts) == 1
+
+    @property
+    def width(self) -> int:
+        """How many factors a term has at most."""
+        return len(self._question.tables) * 2
+
+    def terms(
+        self, moment: int, terms: tuple[Term, ...], groups: Mapping[tuple[str, str], Floats]
+    ) -> list[tuple[float, Chosen]]:
+        """The terms of a moment within a private group: coefficients and factors."""
+        found: dict[Chosen, list[tuple[float, dict[str, Product]]]] = {}
+        for number, term in enumerate(terms):
+            products = self._products(self._families.setdefault((moment, number), len(self._families)), term, groups)
+            if products is None:
+                continue
+            public = tuple(("", self._public(table, factor)) for table, factor in sorted(term.public.items()))
+            found.setdefault(public, []).append((term.coefficient, products))
+        made: list[tuple[float, Chosen]] = []
+        for public, members in found.items():
+            if self._adds:
+                (name,) = self._question.tables
+                column = tuple(
+                    Product(coefficient, one[name].conditions, one[name].measures, one[name].family)
+                    for coefficient, one in members
+                )
+                made.append((1.0, ((name, self._column(name, column)), *public)))
+                continue
+            for coefficient, one in members:
+                columns = tuple((name, self._column(name, (mine,))) for name, mine in one.items())
+                made.append((coefficient, (*columns, *public)))
+        return made
+
+    def _products(self, family: int, term: Term, groups: Mapping[tuple[str, str], Floats]) -> dict[str, Product] | None:
+        """For each table its part of a term within a group; None if no value satisfies it."""
+        conditions = dict(term.conditions)
+        for place, inside in groups.items():
+            conditions[place] = conditions.get(place, 1.0) * inside
+        if not all(mask.any() for mask in conditions.values()):
+            return None
+        return {
+            name: Product(
+                1.0,
+                {attribute: mask for (table, attribute), mask in sorted(conditions.items()) if table == name},
+                {attribute: values for (table, attribute), values in sorted(term.measures.items()) if table == name},
+                family,
+            )
+            for name in self._question.tables
+        }
+
+    def _column(self, name: str, column: Column) -> int:
+        key = (name, *(part for one in column for part in _identity(one)))
+        if key not in self._known:
+            self._known[key] = len(self.columns[name])
+            self.columns[name].append(column)
+            if sum(map(len, self.columns.values())) > MOST_COLUMNS:
+                raise QueryRefused("the question has too many groups and terms", "Group by fewer attributes, or bins.")
+        return self._known[key]
+
+    def _public(self, table: str, factor: PublicFactor) -> int:
+        if (table, factor) not in self.public:
+            self.public.append((table, factor))
+        return self.public.index((table, factor))
+
+    def place(self, chosen: Chosen) -> list[int]:
+        """The numbers of a term's factors, filled up with the factor one."""
+        offsets, reached = {}, 1
+        for name in self._question.tables:
+            offsets[name], reached = reached, reached + len(self.columns[name])
+        offsets[""] = reached
+        found = [offsets[name] + number for name, number in chosen]
+        return found + [0] * (self.width - len(found))
+
+
+def _identity(one: Product) -> tuple[object, ...]:
+    return (
+        one.coefficient,
+        *((name, values.tobytes()) for name, values in one.conditions.items()),
+        "·",
+        *((name, values.tobytes()) for name, values in one.measures.items()),
+    )
+
+
+def public_groups(question: Question) -> list[PublicGroups]:
+    """The groups of a question whose values are known only from the reports."""
+    return [group for group in question.groups if isinstance(group, PublicGroups)]

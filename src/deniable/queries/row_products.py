@@ -1,0 +1,84 @@
+"""Sparse rows, and their products: how weights of single axes become weights of combinations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from deniable.queries.tree_weights import Floats
+from deniable.randomness import Integers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """A sparse matrix: for every row the columns that are not zero, in order, and their values."""
+
+    starts: Integers
+    columns: Integers
+    values: Floats
+
+    @classmethod
+    def of(cls, matrix: Floats) -> Rows:
+        """The nonzero entries of a matrix."""
+        rows, columns = np.nonzero(matrix)
+        return cls(np.searchsorted(rows, np.arange(matrix.shape[0] + 1)), columns, matrix[rows, columns])
+
+    @classmethod
+    def summed(cls, rows: Integers, columns: Integers, values: Floats, height: int) -> Rows:
+        """From entries in any order; those of one place are added."""
+        width = int(columns.max(initial=0)) + 1
+        places, which = np.unique(rows * width + columns, return_inverse=True)
+        totals: Floats = np.bincount(which, weights=values, minlength=places.size).astype(np.float64)
+        found, kept = np.divmod(places, width)
+        return cls(np.searchsorted(found, np.arange(height + 1)), kept, totals)
+
+    @property
+    def height(self) -> int:
+        """How many rows there are."""
+        return self.starts.size - 1
+
+    @property
+    def counts(self) -> Integers:
+        """How many entries each row has."""
+        return np.diff(self.starts)
+
+    def totals(self) -> Floats:
+        """The sum of each row."""
+        rows = np.repeat(np.arange(self.height), self.counts)
+        return np.bincount(rows, self.values, minlength=self.height).astype(np.float64)
+
+    def take(self, rows: Integers) -> Rows:
+        """Some rows, in any order."""
+        counts = self.counts[rows]
+        entries = _ranges(self.starts[rows], counts)
+        starts = np.concatenate(([0], np.cumsum(counts)))
+        return Rows(starts, self.columns[entries], self.values[entries])
+
+
+def _ranges(starts: Integers, counts: Integers) -> Integers:
+    """starts[0], starts[0] + 1, … (counts[0] of them), then those of the second, and so on."""
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if ends.size else 0
+    return np.arange(total) - np.repeat(ends - counts - starts, counts)
+
+
+def row_products(factors: Sequence[Rows]) -> tuple[Integers, list[Integers], Floats]:
+    """All products of one entry of each factor from the same row.
+
+    Returns for every product its row, the columns its entries stand in (one array per factor), and its value; rows in
+    order, and within a row the last factor's columns change fastest.
+    """
+    first = factors[0]
+    rows = np.repeat(np.arange(first.height), first.counts)
+    columns: list[Integers] = [first.columns]
+    values = first.values
+    for factor in factors[1:]:
+        counts = factor.counts[rows]
+        entries = _ranges(factor.starts[rows], counts)
+        columns = [np.repeat(one, counts) for one in columns]
+        columns.append(factor.columns[entries])
+        values = np.repeat(values, counts) * factor.values[entries]
+        rows = np.repeat(rows, counts)
+    return rows, columns, values

@@ -85,7 +85,7 @@ def cell_weights(plan, design, row, ups):
                 )
                 for axis in view.group.axes
             )
-            cells, weights = one.by_cell()
+            cells, _, weights = one.by_cell()
             hit = np.flatnonzero(cells == view.group.number(view.levels, place))
             for found in hit:
                 entries = slice(weights.starts[found], weights.starts[found + 1])
@@ -178,7 +178,7 @@ def test_the_kernel_is_the_formula(epsilon):
         if int(view[report]) in by_view:
             one = by_view[int(view[report])]
             oracle = design.view(one.view).oracle
-            cells, weights = one.by_cell()
+            cells, _, weights = one.by_cell()
             for place, cell in enumerate(cells.tolist()):
                 if isinstance(oracle, LocalHashing):
                     support = float(oracle.bucket(int(seed[report]), cell) == y[report])

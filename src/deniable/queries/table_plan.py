@@ -65,6 +65,8 @@ class ViewWeights:
     """Numbers of the cells, row after row."""
     weights: Floats
     """The weight of each in its row."""
+    shares: Floats
+    """The share of rows that would lie in each if rows were spread evenly over the domains."""
     row_starts: Integers
     columns: Integers
     """Columns that a row counts for, row after row."""
@@ -79,12 +81,12 @@ class ViewWeights:
     """How many buckets the view hashes to; 0 for randomized response and for a view of one cell: there every row is
     one cell, and cells are sorted."""
 
-    def by_cell(self) -> tuple[Integers, Rows]:
-        """The distinct cells, and for each its weights by column."""
-        distinct, place = np.unique(self.cells, return_inverse=True)
+    def by_cell(self) -> tuple[Integers, Floats, Rows]:
+        """The distinct cells, the share of evenly spread rows in each, and its weights by column."""
+        distinct, first, place = np.unique(self.cells, return_index=True, return_inverse=True)
         cells = Rows(self.row_starts, place, self.weights)
         _, (which, columns), values = row_products([cells, Rows(self.column_starts, self.columns, self.coefficients)])
-        return distinct, Rows.summed(which, columns, values, distinct.size)
+        return distinct, self.shares[first], Rows.summed(which, columns, values, distinct.size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,7 +116,12 @@ class TablePlan:
 
     table: str
     parts: tuple[PartPlan, ...]
-    columns: int
+    asked: tuple[Column, ...]
+
+    @property
+    def columns(self) -> int:
+        """How many columns of contributions there are."""
+        return len(self.asked)
 
     def __str__(self) -> str:
         lines = []
@@ -146,7 +153,13 @@ def plan_table(table: Table, design: Design, columns: Sequence[Column], rule: Ru
             views += found
             supports.append(used)
         parts.append(PartPlan(constants, tuple(views), tuple(supports)))
-    return TablePlan(table.name, tuple(parts), len(columns))
+    return TablePlan(table.name, tuple(parts), tuple(columns))
+
+
+def rounded_attribute(table: Table, design: Design, one: Product, sums: str) -> str | None:
+    """The measured attribute whose rounded value a product is read off, if any."""
+    found = (_rounding(table, group, one, sums) for part in design.parts for group in part)
+    return next((name for name in found if name is not None), None)
 
 
 def _of_group(
@@ -246,6 +259,7 @@ def _view(
         levels=levels,
         cells=cell_numbers(group, levels, nodes),
         weights=weights * (group.views * groups),
+        shares=_shares(group, levels, nodes),
         row_starts=np.searchsorted(rows, np.arange(counts.height + 1)),
         columns=counts.columns,
         coefficients=counts.values,
@@ -259,16 +273,26 @@ def _view(
     if hashing:
         return made
     # A report that names its cell is looked up: one row per cell, sorted.
-    cells, entries = made.by_cell()
+    cells, shares, entries = made.by_cell()
     return replace(
         made,
         cells=cells,
         weights=np.ones(cells.size),
+        shares=shares,
         row_starts=np.arange(cells.size + 1),
         columns=entries.columns,
         coefficients=entries.values,
         column_starts=entries.starts,
     )
+
+
+def _shares(group: Group, levels: tuple[int, ...], nodes: list[Integers]) -> Floats:
+    """The share of evenly spread rows in each cell; the coins of rounded values are counted as even, too."""
+    shares: Floats = np.ones(nodes[0].size)
+    for axis, level, node in zip(group.axes, levels, nodes, strict=True):
+        width = axis.tree.width(level)
+        shares *= (np.minimum((node + 1) * width, axis.tree.size) - node * width) / axis.tree.size
+    return shares
 
 
 def _axis_function(table: Table, axis: Axis, one: Product, rounded: str | None) -> Floats:

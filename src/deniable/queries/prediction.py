@@ -1,0 +1,255 @@
+"""The error to expect, from a plan and the number of users alone: no data is looked at.
+
+What has to be known of the data and is not, is assumed: rows are spread evenly over the domains, attributes are
+independent, and a user has half as many rows as the most she may have. The randomiser's noise does not depend on
+these; where it prevails, so does the prediction.
+
+The variance is split by cause. A user's contribution is computed with more and more of what really happens: her rows
+as they are; only τ of them (truncation); values and weights rounded by coins (rounding); one view of each (view
+sampling); and randomised (randomiser). Each step adds to the second moment E[W·Wᵀ], and so to the variance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from deniable.queries.formula import Valued, evaluate
+from deniable.queries.plan import Plan
+from deniable.queries.question import Floats
+from deniable.queries.row_products import Rows
+from deniable.queries.table_plan import Column, PartPlan, TablePlan, ViewWeights, rounded_attribute
+from deniable.randomness import Integers
+from deniable.tables.schema import Table
+
+CAUSES = ("truncation", "rounding", "view sampling", "randomiser")
+MOST_GROUPS = 50
+"""Of more groups so many are looked at, evenly spaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What to expect of one output: of the typical (median) group, if there are several."""
+
+    name: str
+    value: float
+    """What it would be if rows were spread evenly."""
+    stderr: float
+    """NaN if nothing could be said: what is divided by would not be clearly positive."""
+    causes: Mapping[str, float]
+    """The share of the variance that each cause adds."""
+    per_user: bool
+    """Whether it grows with the number of users."""
+
+
+def predict(plan: Plan, users: float) -> tuple[Prediction, ...]:
+    """The standard error of every output, if so many users report."""
+    groups = np.unique(np.linspace(0, len(plan.private_groups) - 1, MOST_GROUPS).astype(np.int64))
+    pairs = _Pairs.of(plan, groups)
+    stages = np.array([pairs.second_moments(plan, stage) for stage in range(len(CAUSES) + 1)])
+    means = pairs.means(plan, groups)
+    sums, covariance = users * means, users * (stages[-1] - stages[0])
+    found = []
+    for output in plan.question.outputs:
+        if output.shown:
+            valued = evaluate(output.formula, sums, covariance)
+            steps = [valued.variance(users * (stages[step + 1] - stages[step])) for step in range(len(CAUSES))]
+            found.append(_prediction(output.name, output.adds_up, valued, covariance, np.array(steps)))
+    return tuple(found)
+
+
+def _prediction(name: str, adds_up: bool, valued: Valued, covariance: Floats, steps: Floats) -> Prediction:
+    errors = np.where(valued.clear, np.sqrt(valued.variance(covariance)), math.nan)
+    if np.isnan(errors).all():
+        return Prediction(name, math.nan, math.nan, dict.fromkeys(CAUSES, 0.0), adds_up)
+    order = np.argsort(errors)  # NaN last
+    typical = int(order[np.count_nonzero(~np.isnan(errors)) // 2]) if errors.size > 1 else 0
+    total = float(steps[:, typical].sum())
+    causes = {
+        cause: float(step) / total if total else 0.0 for cause, step in zip(CAUSES, steps[:, typical], strict=True)
+    }
+    return Prediction(name, float(valued.value[typical]), float(errors[typical]), causes, adds_up)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pairs:
+    """The pairs of terms whose products make up E[m·m'] for the moments m, m' of some groups."""
+
+    shape: tuple[int, int]
+    rows: Integers
+    """(group, moment, moment') of each pair of terms, as one number."""
+    coefficients: Floats
+    left: Integers
+    """Factors of the first term of each pair."""
+    right: Integers
+
+    @classmethod
+    def of(cls, plan: Plan, groups: Integers) -> _Pairs:
+        """All pairs within each group."""
+        moments = len(plan.question.moments)
+        rows, left, right = [], [], []
+        for place, group in enumerate(groups.tolist()):
+            terms = [
+                (moment, term)
+                for moment in range(moments)
+                for term in range(plan.starts[group * moments + moment], plan.starts[group * moments + moment + 1])
+            ]
+            for moment, term in terms:
+                for other, second in terms:
+                    rows.append((place * moments + moment) * moments + other)
+                    left.append(term)
+                    right.append(second)
+        one, two = np.array(left, dtype=np.int64), np.array(right, dtype=np.int64)
+        return cls(
+            (groups.size, moments),
+            np.array(rows, dtype=np.int64),
+            plan.coefficients[one] * plan.coefficients[two],
+            plan.factors[one],
+            plan.factors[two],
+        )
+
+    def second_moments(self, plan: Plan, stage: int) -> Floats:
+        """groups × moments × moments: the expected product of two moments of one user at a stage."""
+        product = self.coefficients.copy()
+        for number, table in enumerate(plan.tables):
+            left, right = _own(plan, number, self.left), _own(plan, number, self.right)
+            product *= _table_second_moments(plan, table, left, right, stage)
+        groups, moments = self.shape
+        summed = np.bincount(self.rows, weights=product, minlength=groups * moments * moments)
+        return np.asarray(summed, dtype=np.float64).reshape(groups, moments, moments)
+
+    def means(self, plan: Plan, groups: Integers) -> Floats:
+        """groups × moments: what a user is worth on average."""
+        groups_count, moments = self.shape
+        found = np.zeros(self.shape)
+        for number in range(groups_count):
+            for moment in range(moments):
+                outcome = int(groups[number]) * moments + moment
+                for term in range(plan.starts[outcome], plan.starts[outcome + 1]):
+                    value = plan.coefficients[term]
+                    for place, table in enumerate(plan.tables):
+                        column = int(_own(plan, place, plan.factors[term][None, :])[0])
+                        described = plan.collection[table.table]
+                        value *= _rows_of(described) * _product_mean(described, table.asked[column], None, None)
+                    found[number, moment] += value
+        return found
+
+
+def _own(plan: Plan, table: int, factors: Integers) -> Integers:
+    """The column of a table among the factors of each term."""
+    first, end = plan.offset(table), plan.offset(table) + plan.tables[table].columns
+    mine = (factors >= first) & (factors < end)
+    found: Integers = np.where(mine, factors, 0).max(axis=1) - first
+    return found
+
+
+def _rows_of(table: Table) -> float:
+    """How many rows a user is taken to have."""
+    return 1.0 if table.many is None else max(table.many / 2, 0.5)
+
+
+def _product_mean(table: Table, one: Column, other: Column | None, rounding: Mapping[int, str | None] | None) -> float:
+    """The mean over evenly spread rows of f, or of f·g; with rounding, of the products of rounded values."""
+    total = 0.0
+    for first in one:
+        for second in other or (None,):
+            value = first.coefficient * (second.coefficient if second else 1.0)
+            for name, domain in zip(table.private, table.domains, strict=True):
+                factor = np.ones(domain.size)
+                measures = []
+                for product in (first, second):
+                    if product is not None:
+                        factor = factor * product.conditions.get(name, 1.0)
+                        if name in product.measures:
+                            measures.append(product.measures[name])
+                if (
+                    rounding is not None
+                    and len(measures) == 2
+                    and rounding.get(id(first)) == name == rounding.get(id(second))
+                ):
+                    up = np.linspace(0.0, 1.0, domain.size)
+                    low, high = measures[0][0] * measures[1][0], measures[0][-1] * measures[1][-1]
+                    factor = factor * (low + (high - low) * up)
+                else:
+                    for measure in measures:
+                        factor = factor * measure
+                value *= float(factor.mean())
+            total += value
+    return total
+
+
+def _table_second_moments(plan: Plan, table: TablePlan, left: Integers, right: Integers, stage: int) -> Floats:
+    """E[W_i·W_j] of a user for pairs of columns, at a stage: 0 as rows are, 1 truncated, 2 rounded, 3 viewed, 4 all."""
+    described, design = plan.collection[table.table], plan.collection.design_of(table.table)
+    pairs, which = np.unique(np.stack((left, right)), axis=1, return_inverse=True)
+    one, two = pairs
+    rows, tau, many = _rows_of(described), described.tau, described.many or 1
+    plain = np.array(
+        [_product_mean(described, table.asked[i], table.asked[j], None) for i, j in zip(one, two, strict=True)]
+    )
+    mean = {i: _product_mean(described, table.asked[i], None, None) for i in np.unique(pairs).tolist()}
+    average = np.array([mean[i] for i in one.tolist()]) * np.array([mean[j] for j in two.tolist()])
+    over_rows = average + (plain - average) / rows  # of the means over one user's rows
+    if described.many is None:
+        across, single = np.zeros_like(plain), plain
+    else:
+        across, single = tau * (tau - 1) * (rows / tau) ** 2 * over_rows, plain
+    if stage == 0:
+        return np.asarray((rows**2 * over_rows)[which])
+    if stage == 1:
+        return np.asarray((tau * (rows / tau) ** 2 * single + across)[which])
+    if stage == 2:
+        rounding = {
+            id(product): rounded_attribute(described, design, product, plan.sums)
+            for column in table.asked
+            for product in column
+        }
+        rounded = np.array(
+            [_product_mean(described, table.asked[i], table.asked[j], rounding) for i, j in zip(one, two, strict=True)]
+        )
+        weight = (rows / tau) ** 2 if described.many is None else many * rows / tau**2
+        return np.asarray((tau * weight * rounded + across)[which])
+    product = np.ones(one.size)
+    for part in table.parts:
+        product *= _part_second_moments(part, one, two, noise=stage == len(CAUSES))
+    return np.asarray((tau * product + across)[which])
+
+
+def _part_second_moments(part: PartPlan, one: Integers, two: Integers, *, noise: bool) -> Floats:
+    """E[w_i·w_j] of one report, for pairs of columns."""
+    constants = part.constants
+    total = constants[one] * constants[two]
+    for view in part.views:
+        _, shares, entries = view.by_cell()
+        means = _mean_weights(entries, shares, constants.size) * view.probability
+        total += constants[one] * means[two] + constants[two] * means[one]
+        total += view.probability * _view_second_moments(view, shares, entries, one, two, constants.size, noise=noise)
+    return total
+
+
+def _mean_weights(entries: Rows, shares: Floats, columns: int) -> Floats:
+    cells = np.repeat(np.arange(shares.size), entries.counts)
+    return np.asarray(np.bincount(entries.columns, entries.values * shares[cells], minlength=columns), dtype=np.float64)
+
+
+def _view_second_moments(
+    view: ViewWeights, shares: Floats, entries: Rows, one: Integers, two: Integers, columns: int, *, noise: bool
+) -> Floats:
+    """E[X_i·X_j], X = Σ_c α(c)·(S(y, c) − q)/(p − q), from the law of the view's oracle."""
+    dense = np.zeros((shares.size, columns))
+    dense[np.repeat(np.arange(shares.size), entries.counts), entries.columns] = entries.values
+    own = np.einsum("c,cp,cp->p", shares, dense[:, one], dense[:, two])  # the cell that the row lies in
+    if not noise or view.q == 0.0:
+        return np.asarray(own)
+    p, q = view.p, view.q
+    every = np.einsum("cp,cp->p", dense[:, one], dense[:, two])
+    if view.buckets:
+        return np.asarray(q * (1 - q) / (p - q) ** 2 * every + (1 - 2 * q) / (p - q) * own)
+    sums, means = dense.sum(axis=0), shares @ dense
+    crossed = means[one] * sums[two] + means[two] * sums[one]
+    return np.asarray(
+        (q * every - q * q * sums[one] * sums[two] + (p - q) * own - q * (p - q) * crossed) / (p - q) ** 2
+    )

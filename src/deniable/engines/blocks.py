@@ -49,6 +49,9 @@ class Store(Protocol):
     def distinct(self, column: str) -> pa.Array:
         """The values that a public column has."""
 
+    def view_counts(self, views: int) -> NDArray[np.int64]:
+        """How many reports there are of each view."""
+
 
 def joined(stores: Mapping[str, Store], columns: Mapping[str, Sequence[str]]) -> Iterator[dict[str, pa.Table]]:
     """Blocks of users who have reports in all tables."""

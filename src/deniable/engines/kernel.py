@@ -98,8 +98,11 @@ class Program:
     columns: int
 
     @classmethod
-    def of(cls, part: PartPlan, view_count: int) -> Program:
-        """Flatten a plan for reports whose views are numbered below `view_count`."""
+    def of(cls, part: PartPlan, view_count: int, scales: Floats | None = None) -> Program:
+        """Flatten a plan for reports whose views are numbered below `view_count`.
+
+        `scales` multiply what each view of the plan contributes: expected over counted reports of the view, say.
+        """
         width = part.constants.size
         slot_of = np.zeros(view_count, dtype=np.int32)
         slot_of[[one.view for one in part.views]] = np.arange(1, len(part.views) + 1)
@@ -107,7 +110,7 @@ class Program:
         starts, keys, weights, column_starts, columns, coefficients = [], [], [], [], [], []
         cells = entries = 0
         for slot, one in enumerate(part.views, 1):
-            signal = one.p - one.q
+            signal = (one.p - one.q) / (1.0 if scales is None else scales[slot - 1])
             keys.append(mixed_cells(one.cells) if one.buckets else one.cells.astype(np.uint32))
             weights.append(one.weights)
             starts.append(one.row_starts[:-1] + cells)
@@ -136,6 +139,12 @@ class Program:
             bases,
         )
         return cls(arrays, width)
+
+    @property
+    def slot_of(self) -> NDArray[np.int32]:
+        """The slot of every view: 1 for the first view of the plan, 0 for those without weight."""
+        found: NDArray[np.int32] = self.arrays[0]
+        return found
 
     def contributions(self, view: NDArray[Any], seed: NDArray[Any], y: NDArray[Any]) -> Floats:
         """(1/π_v) · Σ_c α_v(c) · (S(y, c) − q)/(p − q) of every report, for every column; on one core."""
@@ -171,7 +180,15 @@ def shared_out(size: int, work: Callable[[int, int], T]) -> list[T]:
 
 @compiled
 def _accumulate(
-    factors: Any, group_of: Any, starts: Any, coefficients: Any, places: Any, sums: Any, crosses: Any
+    factors: Any,
+    group_of: Any,
+    strata: Any,
+    starts: Any,
+    coefficients: Any,
+    places: Any,
+    sums: Any,
+    crosses: Any,
+    by_stratum: Any,
 ) -> None:
     """Add every user's moments and their products; a moment is a sum of terms, each a product of factors."""
     groups, moments, width = sums.shape[1], sums.shape[2], places.shape[1]
@@ -191,6 +208,8 @@ def _accumulate(
                     total += part
                 values[moment] = total
                 sums[public, group, moment] += total
+                for kind in range(strata.shape[0]):
+                    by_stratum[strata[kind, user], public, group, moment] += total
             for moment in range(moments):
                 for other in range(moment + 1):
                     crosses[public, group, moment, other] += values[moment] * values[other]
@@ -206,26 +225,33 @@ class Totals:
     """public groups × private groups × moments."""
     crosses: Floats
     """The same × moments, the lower triangle."""
+    by_stratum: Floats
+    """Sums over the users of each stratum: those whose report in some table is of some view."""
 
     @classmethod
-    def empty(cls, public: int, private: int, moments: int) -> Totals:
+    def empty(cls, public: int, private: int, moments: int, strata: int) -> Totals:
         """Nobody yet."""
         shape = (public, private, moments)
-        return cls(np.zeros(public, dtype=np.int64), np.zeros(shape), np.zeros((*shape, moments)))
+        crosses, by_stratum = np.zeros((*shape, moments)), np.zeros((strata, *shape))
+        return cls(np.zeros(public, dtype=np.int64), np.zeros(shape), crosses, by_stratum)
 
     def add(self, other: Totals) -> None:
         """Add what another one has counted."""
-        for mine, others in ((self.users, other.users), (self.sums, other.sums), (self.crosses, other.crosses)):
-            mine[...] += others
+        self.users[...] += other.users
+        self.sums[...] += other.sums
+        self.crosses[...] += other.crosses
+        self.by_stratum[...] += other.by_stratum
 
     def add_users(
         self,
         factors: Floats,
         group: NDArray[np.int64],
+        strata: NDArray[np.int64],
         starts: NDArray[np.int64],
         coefficients: Floats,
         places: NDArray[np.int64],
     ) -> None:
-        """Add users: their factors, the public group of each (−1 for those who do not count), and the plan's terms."""
+        """Add users: factors, the public group of each (−1 for those who do not count), strata; and the terms."""
         self.users[...] += np.bincount(group[group >= 0], minlength=self.users.size)
-        _accumulate(factors, group, starts, coefficients, places, self.sums, self.crosses)
+        plan = (starts, coefficients, places)
+        _accumulate(factors, group, strata, *plan, self.sums, self.crosses, self.by_stratum)

@@ -22,12 +22,18 @@ from deniable.queries.table_plan import TablePlan
 
 Floats = NDArray[np.float64]
 
+MOST_STRATA = 20_000_000
 CHUNK = 2**17
 """Contributions that are held at a time by each core: they stay in its cache."""
 
 
-def measure(plan: Plan, stores: Mapping[str, Store], dimensions: Mapping[str, DimensionTable]) -> Moments:
-    """What a plan's moments are, for every combination of groups."""
+def measure(
+    plan: Plan, stores: Mapping[str, Store], dimensions: Mapping[str, DimensionTable], *, counted: bool = True
+) -> Moments:
+    """What a plan's moments are, for every combination of groups.
+
+    With `counted`, views are divided by their number of reports where that is possible (`PartPlan.countable`).
+    """
     question = plan.question
     for name in question.tables:
         if name not in stores:
@@ -38,9 +44,13 @@ def measure(plan: Plan, stores: Mapping[str, Store], dimensions: Mapping[str, Di
     public_count = int(np.prod(sizes, dtype=np.float64)) if sizes else 1
     if public_count * len(plan.private_groups) > MOST_GROUPS:
         raise QueryRefused("there are over 10,000 groups", "Group by fewer attributes, or bins.")
-    shape = (public_count, len(plan.private_groups), len(question.moments))
+    tables = [_Table(plan, number, chosen, dimensions, counted) for number in range(len(question.tables))]
+    strata = [one for one in tables if one.strata]
+    offsets = np.cumsum([0, *(one.strata for one in strata)])
+    shape = (public_count, len(plan.private_groups), len(question.moments), int(offsets[-1]))
+    if float(np.prod(shape, dtype=np.float64)) > MOST_STRATA:
+        return measure(plan, stores, dimensions, counted=False)
     totals = Totals.empty(*shape)
-    tables = [_Table(plan, number, dimensions) for number in range(len(question.tables))]
     used = plan.factors.any(axis=0)
     terms = (plan.starts, plan.coefficients, np.ascontiguousarray(plan.factors[:, used]))
     width = 1 + sum(one.plan.columns for one in tables) + len(plan.public)
@@ -54,7 +64,11 @@ def measure(plan: Plan, stores: Mapping[str, Store], dimensions: Mapping[str, Di
             group = group * len(values) + next(one.groups[label] for one in loaded if label in one.groups)
         group = np.where(kept, group, -1)
 
-        def work(first: int, end: int, loaded: Any = loaded, group: Any = group) -> Totals:
+        stratum = np.array(
+            [one.slots(block[one.name]) + first for one, first in zip(strata, offsets, strict=False)], dtype=np.int64
+        ).reshape(len(strata), users)
+
+        def work(first: int, end: int, loaded: Any = loaded, group: Any = group, stratum: Any = stratum) -> Totals:
             mine = Totals.empty(*shape)
             for low in range(first, end, chunk):
                 high = min(low + chunk, end)
@@ -65,12 +79,12 @@ def measure(plan: Plan, stores: Mapping[str, Store], dimensions: Mapping[str, Di
                     table.contributions(one, low, high, factors[:, start : start + table.plan.columns])
                     for place, values in one.factors.items():
                         factors[:, plan.offset(len(tables)) + place] = values[low:high]
-                mine.add_users(factors, group[low:high], *terms)
+                mine.add_users(factors, group[low:high], stratum[:, low:high], *terms)
             return mine
 
         for mine in shared_out(users, work):
             totals.add(mine)
-    return _moments(plan, totals, listed)
+    return _moments(plan, totals, listed, [one.counts for one in strata])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,12 +103,28 @@ class _Loaded:
 class _Table:
     """One table of a question: which of its columns are read, and what is made of them."""
 
-    def __init__(self, plan: Plan, number: int, dimensions: Mapping[str, DimensionTable]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        number: int,
+        stores: Mapping[str, Store],
+        dimensions: Mapping[str, DimensionTable],
+        counted: bool,
+    ) -> None:
         self.plan: TablePlan = plan.tables[number]
         self.name = self.plan.table
         self._tau = plan.collection[self.name].tau
         design = plan.collection.design_of(self.name)
-        self._programs = [Program.of(part, design.views) for part in self.plan.parts]
+        self.counts: Floats = np.zeros(0)
+        scales: Floats | None = None
+        views = self.plan.parts[0].views
+        store = stores[self.name]
+        if counted and self.plan.parts[0].countable(store.slots, store.rows):
+            found = store.view_counts(design.views)[[one.view for one in views]].astype(np.float64)
+            if found.all():
+                scales = np.array([one.probability for one in views]) * store.rows / found
+                self.counts = np.concatenate(([store.rows - found.sum()], found))
+        self._programs = [Program.of(part, design.views, scales) for part in self.plan.parts]
         self._filter = plan.question.filters.get(self.name, ())
         self._factors = [(place, one) for place, (name, one) in enumerate(plan.public) if name == self.name]
         self._groups = [group for group in public_groups(plan.question) if group.table == self.name]
@@ -103,6 +133,15 @@ class _Table:
         public = plan.collection[self.name].public if self._filter or self._factors or self._groups else ()
         needed = any(part.views for part in self.plan.parts)
         self.columns = [*(("view", "seed", "y") if needed else ("view",)), *public]
+
+    @property
+    def strata(self) -> int:
+        """How many strata the reports of this table form; none if they are not counted."""
+        return int(self.counts.size)
+
+    def slots(self, reports: pa.Table) -> NDArray[np.int64]:
+        """The stratum of every user."""
+        return np.asarray(self._programs[0].slot_of[_numpy(reports["view"])], dtype=np.int64)
 
     def contributions(self, block: _Loaded, first: int, end: int, out: Floats) -> None:
         """The contributions of some users: multiplied over the parts of a design, added over slots."""
@@ -176,7 +215,7 @@ def _numpy(column: pa.ChunkedArray) -> NDArray[Any]:
     return np.asarray(column.chunk(0) if column.num_chunks == 1 else column)
 
 
-def _moments(plan: Plan, totals: Totals, listed: Mapping[str, pa.Array]) -> Moments:
+def _moments(plan: Plan, totals: Totals, listed: Mapping[str, pa.Array], counts: list[Floats]) -> Moments:
     """Rows in the order of the groups; public combinations that nobody has are left out."""
     question = plan.question
     values = {label: found.to_pylist() for label, found in listed.items()}
@@ -201,6 +240,7 @@ def _moments(plan: Plan, totals: Totals, listed: Mapping[str, pa.Array]) -> Mome
         users=totals.users[public_rows].astype(np.float64),
         sums=totals.sums[public_rows, private_rows],
         crosses=_symmetric(totals.crosses[public_rows, private_rows]),
+        between=_between(totals, counts)[public_rows, private_rows],
     )
 
 
@@ -210,3 +250,19 @@ def _symmetric(lower: Floats) -> Floats:
     moments = np.arange(lower.shape[-1])
     mirrored[..., moments, moments] = 0.0
     return np.asarray(lower + mirrored)
+
+
+def _between(totals: Totals, counts: list[Floats]) -> Floats:
+    """What the differences between strata add to the sums of products, and counting takes away again.
+
+    For each table whose views are counted: Σ_v S_v·S_vᵀ/N_v − S·Sᵀ/N, S_v being the moments of the N_v users whose
+    report is of view v.
+    """
+    total = np.zeros(totals.crosses.shape)
+    first = 0
+    for found in counts:
+        mine = totals.by_stratum[first : first + found.size]
+        first += found.size
+        total += np.einsum("v,vpgi,vpgj->pgij", 1 / np.maximum(found, 1.0), mine, mine)
+        total -= np.einsum("pgi,pgj->pgij", totals.sums, totals.sums) / max(found.sum(), 1.0)
+    return total

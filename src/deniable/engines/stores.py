@@ -25,6 +25,7 @@ class MemoryStore:
     slots: int
     ids: NDArray[np.generic]
     """The users' ids; texts are replaced by their ranks among the ids of all tables, which compare faster."""
+    _counted: list[NDArray[np.int64]] = field(default_factory=list, repr=False)
 
     @property
     def rows(self) -> int:
@@ -48,6 +49,12 @@ class MemoryStore:
         """The values that a public column has."""
         return self.reports[column].unique()
 
+    def view_counts(self, views: int) -> NDArray[np.int64]:
+        """How many reports there are of each view; counted once."""
+        if not self._counted:
+            self._counted.append(np.bincount(np.asarray(self.reports["view"]), minlength=views))
+        return self._counted[0]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileStore:
@@ -60,6 +67,7 @@ class FileStore:
     memory_limit: int
     keeps: Any = field(default=None, repr=False)
     """Whatever has to live as long as the files: a temporary folder, for example."""
+    _counted: list[NDArray[np.int64]] = field(default_factory=list, repr=False)
 
     def read(self, columns: Sequence[str]) -> Iterator[TableBlock]:
         """All reports, block by block, cut between users."""
@@ -80,6 +88,15 @@ class FileStore:
             values = batch[column].unique()
             found = values if found is None else pa.concat_arrays([found, values]).unique()
         return pa.array([], self.schema.field(column).type) if found is None else found
+
+    def view_counts(self, views: int) -> NDArray[np.int64]:
+        """How many reports there are of each view; counted once."""
+        if not self._counted:
+            total = np.zeros(views, dtype=np.int64)
+            for batch in batches(self.paths, ["view"], self.memory_limit):
+                total += np.bincount(np.asarray(batch["view"]), minlength=views)
+            self._counted.append(total)
+        return self._counted[0]
 
 
 def _numpy_ids(ids: pa.Array) -> NDArray[Any]:

@@ -144,7 +144,7 @@ class Aggregates:
         if isinstance(found, PublicColumn):
             key = (found.table, found.column, "")
         else:
-            number = isinstance(found.domain, Ordinal) and found.domain.aggregatable
+            number = isinstance(found.domain, Ordinal) and found.domain.kind == "number"
             if found.dimension is not None:
                 number = found.dimension.numbers(found.column) is not None
             if not number:

@@ -35,6 +35,8 @@ class Moments:
     """rows × moments."""
     crosses: Floats
     """rows × moments × moments: sums of products of two contributions of the same user."""
+    between: Floats
+    """The part of these that is due to how many users drew which view, where these numbers have been counted."""
 
 
 def covariance(question: Question, moments: Moments, single_rows: bool) -> Floats:
@@ -51,14 +53,15 @@ def _whole(found: Floats, moments: Moments) -> Floats:
 def _covariance(question: Question, moments: Moments, single_rows: bool) -> Floats:
     sums = moments.sums
     spread = np.einsum("gi,gj->gij", sums, sums)
-    crude: Floats = moments.crosses - spread / np.maximum(moments.users, 1.0)[:, None, None]
+    crosses = moments.crosses - moments.between
+    crude: Floats = crosses - spread / np.maximum(moments.users, 1.0)[:, None, None]
     counts = [number for number, one in enumerate(question.moments) if one.indicator]
     if not (single_rows and len(counts) == 1 and len({one.region for one in question.moments}) == 1):
         return crude
     # Every user counts once or not at all, and the number of those who do is a moment itself.
     count, error = sums[:, counts[0]], np.sqrt(np.maximum(crude[:, counts[0], counts[0]], 0.0))
     clear = (count > CLEAR * error) & (count > 0)
-    sharper = moments.crosses - spread / np.where(clear, count, 1.0)[:, None, None]
+    sharper = crosses - spread / np.where(clear, count, 1.0)[:, None, None]
     fits = clear & (np.einsum("gii->gi", sharper) >= -1e-9 * np.einsum("gii->gi", moments.crosses)).all(axis=1)
     return np.where(fits[:, None, None], sharper, crude)
 

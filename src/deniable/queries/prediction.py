@@ -26,6 +26,8 @@ from deniable.randomness import Integers
 from deniable.tables.schema import Table
 
 CAUSES = ("truncation", "rounding", "view sampling", "randomiser")
+VIEWS = 3
+"""From this stage on, a user reports one view only."""
 MOST_GROUPS = 50
 """Of more groups so many are looked at, evenly spaced."""
 
@@ -49,7 +51,7 @@ def predict(plan: Plan, users: float) -> tuple[Prediction, ...]:
     """The standard error of every output, if so many users report."""
     groups = np.unique(np.linspace(0, len(plan.private_groups) - 1, MOST_GROUPS).astype(np.int64))
     pairs = _Pairs.of(plan, groups)
-    stages = np.array([pairs.second_moments(plan, stage) for stage in range(len(CAUSES) + 1)])
+    stages = np.array([pairs.second_moments(plan, stage, users) for stage in range(len(CAUSES) + 1)])
     means = pairs.means(plan, groups)
     sums, covariance = users * means, users * (stages[-1] - stages[0])
     found = []
@@ -111,15 +113,36 @@ class _Pairs:
             plan.factors[two],
         )
 
-    def second_moments(self, plan: Plan, stage: int) -> Floats:
+    def second_moments(self, plan: Plan, stage: int, users: float) -> Floats:
         """groups × moments × moments: the expected product of two moments of one user at a stage."""
         product = self.coefficients.copy()
         for number, table in enumerate(plan.tables):
             left, right = _own(plan, number, self.left), _own(plan, number, self.right)
             product *= _table_second_moments(plan, table, left, right, stage)
+        if stage >= VIEWS:
+            product -= self._between(plan, users)
         groups, moments = self.shape
         summed = np.bincount(self.rows, weights=product, minlength=groups * moments * moments)
         return np.asarray(summed, dtype=np.float64).reshape(groups, moments, moments)
+
+    def _between(self, plan: Plan, users: float) -> Floats:
+        """What differences between views add to the products of terms, and counting their reports takes away."""
+        total = np.zeros_like(self.coefficients)
+        for number, table in enumerate(plan.tables):
+            slots = plan.collection.reports_per_user(table.table)
+            if not table.parts[0].countable(slots, users):
+                continue
+            mine = self.coefficients.copy()
+            for place, other in enumerate(plan.tables):
+                left, right = _own(plan, place, self.left), _own(plan, place, self.right)
+                if place == number:
+                    mine *= _view_differences(table.parts[0], left, right)
+                else:
+                    described = plan.collection[other.table]
+                    mean = np.array([_product_mean(described, one, None, None) for one in other.asked])
+                    mine *= (_rows_of(described) ** 2) * mean[left] * mean[right]
+            total += mine
+        return total
 
     def means(self, plan: Plan, groups: Integers) -> Floats:
         """groups × moments: what a user is worth on average."""
@@ -228,6 +251,17 @@ def _part_second_moments(part: PartPlan, one: Integers, two: Integers, *, noise:
         total += constants[one] * means[two] + constants[two] * means[one]
         total += view.probability * _view_second_moments(view, shares, entries, one, two, constants.size, noise=noise)
     return total
+
+
+def _view_differences(part: PartPlan, one: Integers, two: Integers) -> Floats:
+    """Σ_v π_v·x_v·x_vᵀ − x·xᵀ, x_v being what reports of view v contribute on average."""
+    total, mean = np.zeros(one.size), np.zeros(part.constants.size)
+    for view in part.views:
+        _, shares, entries = view.by_cell()
+        found = _mean_weights(entries, shares, part.constants.size)
+        total += view.probability * found[one] * found[two]
+        mean += view.probability * found
+    return np.asarray(total - mean[one] * mean[two])
 
 
 def _mean_weights(entries: Rows, shares: Floats, columns: int) -> Floats:

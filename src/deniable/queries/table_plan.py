@@ -31,6 +31,8 @@ from deniable.tables.schema import Table
 from deniable.tables.views import EMBEDDED, ROUNDED, VALUE, WEIGHT, Axis, Design, Group
 
 MOST_CELLS = 20_000_000
+ENOUGH = 100
+"""So many reports of a view must be expected for their number to be counted on."""
 DIRECT, DESIGNED = "direct", "designed"
 SUMS = (DIRECT, DESIGNED)
 """How a sum is taken: by the values' own tree, or by the rounded values that AHIO, EHIO and SR-HIO collect for it."""
@@ -98,6 +100,14 @@ class PartPlan:
     views: tuple[ViewWeights, ...]
     supports: tuple[str, ...]
     """For each group of views in use, its axes with the number of nodes that carry weight, level by level."""
+
+    def countable(self, slots: int, reports: float) -> bool:
+        """Whether a view's reports are divided by how many there are instead of how many were to be expected.
+
+        Views are drawn apart from all data, so that is unbiased too, and it spares the noise of the drawing; but every
+        view must have some. With one report per user only: then views divide the users into strata.
+        """
+        return slots == 1 and bool(self.views) and reports * min(one.probability for one in self.views) >= ENOUGH
 
     @property
     def cells_per_report(self) -> float:

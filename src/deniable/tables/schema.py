@@ -53,7 +53,8 @@ class Ordinal:
     """Numbers from `low` to `high` in equal steps, dates, or points in time cut into equal intervals.
 
     Numbers must lie on the grid. Points in time belong to the interval they fall in. `step` is a number, a timedelta,
-    or one of "second", "minute", "hour", "day", "week".
+    or one of "second", "minute", "hour", "day", "week". Designs that collect rounded values for sums (AHIO, EHIO,
+    SR-HIO) do so for every attribute of numbers; `summed=False` leaves one out, and the others get its share.
 
     >>> Ordinal(1, 95).size, Ordinal(0, "9.99", "0.01").size, Ordinal(date(2020, 1, 1), date(2020, 12, 31)).size
     (95, 1000, 366)
@@ -62,12 +63,15 @@ class Ordinal:
     low: Any
     high: Any
     step: Any = None
+    summed: bool = True
 
     def __post_init__(self) -> None:
         low, high = _scalar("low", self.low), _scalar("high", self.high)
         if _kind(low) != _kind(high):
             raise InvalidParameter("low", "and high must be of one kind", "Use two numbers, dates or times.")
         step = _step(self.step, _kind(low))
+        if not isinstance(self.summed, bool):
+            raise InvalidParameter("summed", "must be true or false", "Use False if it is never summed.")
         if not low <= high:
             raise InvalidParameter("low", "is above high: the domain is empty", "Swap them, or widen the range.")
         for name, value in (("low", low), ("high", high), ("step", step)):
@@ -93,8 +97,8 @@ class Ordinal:
 
     @property
     def aggregatable(self) -> bool:
-        """Whether sums make sense."""
-        return self.kind == "number"
+        """Whether designs collect rounded values of it for sums."""
+        return self.kind == "number" and self.summed
 
     @property
     def denominator(self) -> int:
@@ -140,6 +144,7 @@ class Ordinal:
             "low": _plain(self.low),
             "high": _plain(self.high),
             "step": _plain(self.step),
+            **({} if self.summed else {"summed": False}),
         }
 
 
@@ -183,7 +188,7 @@ class Categorical:
 
     @property
     def aggregatable(self) -> bool:
-        """Whether sums make sense."""
+        """Whether designs collect rounded values of it for sums."""
         return False
 
     def encode(self, value: Any) -> int:
@@ -303,7 +308,7 @@ def attribute_from_dict(where: str, entry: Any) -> Attribute:
     """An attribute from its canonical form or from a file."""
     rest = as_mapping(where, entry)
     kind = rest.pop("kind", None)
-    allowed = {"ordinal": {"low", "high", "step"}, "categorical": {"values"}, "public": set[str]()}
+    allowed = {"ordinal": {"low", "high", "step", "summed"}, "categorical": {"values"}, "public": set[str]()}
     if not isinstance(kind, str) or kind not in allowed:
         raise InvalidParameter(f"{where}: kind", "is unknown", 'Use "ordinal", "categorical" or "public".')
     if unknown := sorted(set(rest) - allowed[kind]):

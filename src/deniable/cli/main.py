@@ -13,6 +13,7 @@ from deniable.cli.audit import audit_command
 from deniable.cli.bench import bench
 from deniable.cli.collect import check, init, perturb
 from deniable.cli.demo import demo
+from deniable.cli.forecast import compare, explain, forecast
 from deniable.cli.query import query
 from deniable.errors import DeniableError
 
@@ -28,7 +29,7 @@ def cli() -> None:
     """
 
 
-for command in (audit_command, bench, check, demo, init, perturb, query):
+for command in (audit_command, bench, check, compare, demo, explain, forecast, init, perturb, query):
     cli.add_command(command)
 
 

@@ -19,9 +19,11 @@ from deniable.engines.measuring import measure
 from deniable.engines.rows import as_arrow
 from deniable.engines.stores import MemoryStore, parquet_rows, ranked
 from deniable.engines.validating import validated_files
-from deniable.errors import BadInput, InvalidData, InvalidParameter
+from deniable.errors import BadInput, InvalidData, InvalidParameter, QueryRefused
 from deniable.queries.estimation import answer
+from deniable.queries.forecast import Explanation, Forecast
 from deniable.queries.plan import Plan, make_plan
+from deniable.queries.prediction import predict
 from deniable.queries.result import Result
 from deniable.queries.sql import parse
 from deniable.queries.table_plan import DIRECT
@@ -89,6 +91,17 @@ class Database:
                 self._plans.clear()
             self._plans[key] = made
         return self._plans[key]
+
+    def explain(self, text: str, *, weights: str = "optimal", sums: str = DIRECT) -> Explanation:
+        """How a question is answered, how many reports count, and the error to expect, with its causes; it prints."""
+        plan = self.plan(text, weights=weights, sums=sums)
+        stores = {name: self.stores[name] for name in plan.question.tables if name in self.stores}
+        missing = [name for name in plan.question.tables if name not in stores]
+        if missing:
+            raise QueryRefused(f"there are no reports of table {missing[0]!r}", "Collect them first.")
+        users = min(store.rows // store.slots for store in stores.values())
+        predicted = predict(plan, users) if users else ()
+        return Explanation(Forecast(plan, users, predicted), {name: store.rows for name, store in stores.items()})
 
     def __repr__(self) -> str:
         kept = ", ".join(

@@ -28,6 +28,7 @@ from deniable.tables.schema import Table
 CAUSES = ("truncation", "rounding", "view sampling", "randomiser")
 VIEWS = 3
 """From this stage on, a user reports one view only."""
+NEGLIGIBLE = 1e-11
 MOST_GROUPS = 50
 """Of more groups so many are looked at, evenly spaced."""
 
@@ -52,14 +53,16 @@ def predict(plan: Plan, users: float) -> tuple[Prediction, ...]:
     groups = np.unique(np.linspace(0, len(plan.private_groups) - 1, MOST_GROUPS).astype(np.int64))
     pairs = _Pairs.of(plan, groups)
     stages = np.array([pairs.second_moments(plan, stage, users) for stage in range(len(CAUSES) + 1)])
-    means = pairs.means(plan, groups)
-    sums, covariance = users * means, users * (stages[-1] - stages[0])
+    # Differences between stages of which only rounding is left are none.
+    steps = np.diff(stages, axis=0)
+    steps[np.abs(steps) < NEGLIGIBLE * np.abs(stages).max(axis=0)] = 0.0
+    sums, covariance = users * pairs.means(plan, groups), users * steps.sum(axis=0)
     found = []
     for output in plan.question.outputs:
         if output.shown:
             valued = evaluate(output.formula, sums, covariance)
-            steps = [valued.variance(users * (stages[step + 1] - stages[step])) for step in range(len(CAUSES))]
-            found.append(_prediction(output.name, output.adds_up, valued, covariance, np.array(steps)))
+            causes = np.array([valued.variance(users * step) for step in steps])
+            found.append(_prediction(output.name, output.adds_up, valued, covariance, causes))
     return tuple(found)
 
 

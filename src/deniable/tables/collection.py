@@ -232,6 +232,15 @@ class Collection:
 
         return perturb(self, tables, key=key, out=out, everyone=everyone, source=source, simulation=simulation)
 
+    def forecast(self, sql: str, users: int, *, weights: str = "optimal", sums: str = "direct") -> Any:
+        """The standard errors of a question's answers if so many users report, before anything is collected.
+
+        Prints with the causes of each error; `.scalar().stderr` is the number.
+        """
+        from deniable.queries.forecast import forecast
+
+        return forecast(self, sql, users, weights=weights, sums=sums)
+
     def gather(self, lines: Iterable[str]) -> Any:
         """The reports that devices sent, from lines of JSON (`Report.to_json`); `dn.connect` takes the result."""
         from deniable.engines.gathering import gather

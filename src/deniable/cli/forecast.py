@@ -1,0 +1,138 @@
+"""`deniable explain`, `forecast` and `compare`: what an answer is made of, and its error before it is collected."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+
+import click
+
+from deniable.cli.terminal import progress, show, table
+from deniable.errors import BadInput
+from deniable.tables.collection import Collection
+
+_WEIGHTS = click.option("--weights", default="optimal", show_default=True, help="greedy, rdc(k) or optimal.")
+_SUMS = click.option("--sums", type=click.Choice(["direct", "designed"]), default="direct", show_default=True)
+
+
+def sql_text(sql: str) -> str:
+    """SQL as given, from stdin (`-`), or from a file (`@queries.sql`)."""
+    if sql == "-":
+        return sys.stdin.read()
+    if sql.startswith("@"):
+        try:
+            return Path(sql[1:]).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            raise BadInput(f"file {Path(sql[1:]).name!r} cannot be read. Nothing was asked. Check its name.") from None
+    return sql
+
+
+@click.command()
+@click.argument("reports", type=click.Path(file_okay=False))
+@click.argument("sql")
+@_WEIGHTS
+@_SUMS
+def explain(reports: str, sql: str, weights: str, sums: str) -> None:
+    """Show how a question would be answered, and why its error is what it is.
+
+    Prints the sums it is made of, the levels and cells used, how many reports count, and the predicted standard error
+    with its causes. `-` reads the SQL from stdin, `@file` from a file.
+
+    \b
+    Example:
+      deniable explain reports/ "SELECT AVG(age) FROM users WHERE marital = 'single'"
+    """
+    from deniable.engines.reading import connect
+
+    click.echo(str(connect(reports).explain(sql_text(sql), weights=weights, sums=sums)))
+
+
+@click.command()
+@click.argument("specification", type=click.Path(dir_okay=False))
+@click.argument("sql")
+@click.option("--users", type=int, help="How many people will report.")
+@click.option("--error", type=float, help="Say what it takes instead: the users, or with --users the ε.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per answer.")
+@_WEIGHTS
+@_SUMS
+def forecast(
+    specification: str, sql: str, users: int | None, error: float | None, as_json: bool, weights: str, sums: str
+) -> None:
+    """The standard error to expect, from the specification alone.
+
+    `--error` is the standard error wanted: of COUNT and SUM per user (0.02 is 2 % of the users), of others in their own
+    unit. Without `--users` it prints how many are needed, with it the ε that is needed.
+
+    \b
+    Examples:
+      deniable forecast shop.toml --users 1000000 "SELECT COUNT(*) FROM users WHERE age < 30"
+      deniable forecast shop.toml --error 0.02 "SELECT COUNT(*) FROM users WHERE age < 30"
+    """
+    from deniable.queries import forecast as forecasts
+
+    collection, text = Collection.load(specification), sql_text(sql)
+    if error is not None and users is None:
+        needed = forecasts.users_needed(collection, text, error, weights=weights, sums=sums)
+        click.echo(json.dumps({"users": needed}) if as_json else f"{needed:,} users")
+        return
+    if error is not None and users is not None:
+        epsilon = forecasts.epsilon_needed(collection, text, error, users, weights=weights, sums=sums)
+        click.echo(json.dumps({"epsilon": epsilon}) if as_json else f"ε = {epsilon:.3g}")
+        return
+    if users is None:
+        raise BadInput("neither --users nor --error is given. Nothing was predicted. Say how many will report.")
+    found = forecasts.forecast(collection, text, users, weights=weights, sums=sums)
+    if not as_json:
+        click.echo(f"{found}\n{forecasts.ASSUMED}")
+        return
+    for one in found.predictions:
+        stderr = None if math.isnan(one.stderr) else one.stderr
+        click.echo(json.dumps({"name": one.name, "stderr": stderr, "causes": dict(one.causes)}, ensure_ascii=False))
+
+
+@click.command()
+@click.argument("specification", type=click.Path(dir_okay=False))
+@click.argument("queries", type=click.Path(dir_okay=False, allow_dash=True))
+@click.option("--users", type=int, required=True, help="How many people will report.")
+@click.option("--csv", "as_csv", is_flag=True, help="All choices as CSV.")
+def compare(specification: str, queries: str, users: int, as_csv: bool) -> None:
+    """Designs and weights by the error they would have on your questions; recommends one.
+
+    QUERIES is a file of SELECTs separated by `;` (`-` reads stdin). Errors are standard errors: of COUNT and SUM per
+    user, of others in their own unit.
+
+    \b
+    Example:
+      deniable compare shop.toml queries.sql --users 1000000
+    """
+    from deniable.queries.forecast import compare as compared
+
+    text = sql_text("-" if queries == "-" else f"@{queries}")
+    questions = [one.strip() for one in text.split(";") if one.strip()]
+    collection = Collection.load(specification)
+    with progress("comparing designs", 1) as advance:
+        found = compared(collection, questions, users)
+        advance(1)
+    names = [f"q{number}" for number in range(1, len(questions) + 1)]
+    if as_csv:
+        click.echo(",".join(["design", "weights", "sums", *names]))
+        for one in found.choices:
+            click.echo(",".join([one.design, one.weights, one.sums, *(f"{error:.6g}" for error in one.errors)]))
+        return
+    made = table(
+        f"Predicted standard errors, {found.users:,} users", "design", "weights", "sums", *names, numbers_from=3
+    )
+    for one in found.choices:
+        errors = ["unclear" if math.isinf(error) else f"{error:,.3g}" for error in one.errors]
+        made.add_row(one.design, one.weights, one.sums, *errors)
+    show(made)
+    for name, question in zip(names, questions, strict=True):
+        click.echo(f"{name}: {' '.join(question.split())}")
+    best = found.best
+    if math.isinf(best.score):
+        click.echo("No design answers all of them clearly: collect more users, raise ε, or ask for less.")
+        return
+    sums = "" if best.sums == "direct" else ", designed sums"
+    click.echo(f'Recommended: design = "{best.design}", asked with {best.weights} weights{sums}.')

@@ -1,0 +1,94 @@
+"""Errors before anything is collected: what they are made of, and what it takes to reach others."""
+
+import math
+
+import numpy as np
+import pytest
+
+import deniable as dn
+from deniable.errors import InvalidParameter, QueryRefused
+from deniable.queries.forecast import compare, epsilon_needed, error_of, forecast, users_needed
+from deniable.queries.plan import make_plan
+from deniable.queries.prediction import CAUSES
+from deniable.queries.sql import parse
+
+USERS = dn.Table("users", age=dn.Ordinal(1, 95), marital=dn.Categorical("married", "single", "widowed"))
+ORDERS = dn.Table("orders", many=10, tau=2, amount=dn.Ordinal(0, 124))
+SHOP = dn.Collection(USERS, ORDERS, epsilon=2.0)
+YOUNG = "SELECT COUNT(*) FROM users WHERE age < 30"
+
+
+def test_a_forecast_says_where_the_error_comes_from():
+    found = SHOP.forecast(YOUNG, users=1_000_000)
+    one = found.scalar()
+    assert one.per_user
+    assert one.value == pytest.approx(1_000_000 * 29 / 95)
+    assert sum(one.causes.values()) == pytest.approx(1.0)
+    assert list(one.causes) == list(CAUSES)
+    assert one.causes["randomiser"] > 0.9
+    assert one.causes["truncation"] == one.causes["rounding"] == 0.0
+    text = str(found)
+    assert text.startswith("1,000,000 users, ε = 2, design hio, optimal weights")
+    assert max(map(len, text.splitlines())) <= 88
+    causes = SHOP.forecast("SELECT SUM(amount) FROM orders", users=1_000).scalar().causes
+    assert min(causes["truncation"], causes["rounding"], causes["view sampling"]) > 0
+
+
+def test_errors_fall_with_users_and_with_epsilon():
+    plan = make_plan(parse(YOUNG, SHOP), SHOP)
+    assert error_of(plan, 4e6) == pytest.approx(error_of(plan, 1e6) / 2, rel=0.02)
+    weaker = dn.Collection(USERS, ORDERS, epsilon=4.0)
+    assert error_of(make_plan(parse(YOUNG, weaker), weaker), 1e6) < error_of(plan, 1e6)
+
+
+def test_without_noise_only_sampling_is_left():
+    exact = dn.Collection(USERS, epsilon=math.inf, design="mg")
+    assert exact.forecast(YOUNG, users=1000).scalar().stderr == 0.0
+    causes = dn.Collection(USERS, epsilon=math.inf).forecast(YOUNG, users=1000).scalar().causes
+    assert causes["view sampling"] == pytest.approx(1.0)
+
+
+def test_the_inverse_reaches_the_error_and_no_more():
+    needed = users_needed(SHOP, YOUNG, 0.01)
+    plan = make_plan(parse(YOUNG, SHOP), SHOP)
+    assert error_of(plan, needed) <= 0.01 < error_of(plan, 0.98 * needed)
+    epsilon = epsilon_needed(SHOP, YOUNG, 0.01, 200_000)
+    changed = dn.Collection(USERS, ORDERS, epsilon=epsilon)
+    assert error_of(make_plan(parse(YOUNG, changed), changed), 200_000) == pytest.approx(0.01, rel=0.01)
+    with pytest.raises(InvalidParameter, match="cannot be reached with 10"):
+        users_needed(dn.Collection(USERS, epsilon=1e-6), YOUNG, 1e-9)
+    with pytest.raises(InvalidParameter, match="cannot be reached with ε = 50"):
+        epsilon_needed(SHOP, YOUNG, 1e-9, 10)
+
+
+def test_an_average_of_too_few_is_unclear():
+    found = SHOP.forecast("SELECT AVG(age) FROM users WHERE age = 7", users=100)
+    assert math.isnan(found.scalar().stderr)
+    assert "unclear" in str(found)
+    groups = SHOP.forecast("SELECT marital, COUNT(*) AS n, AVG(age) FROM users GROUP BY marital", users=10_000_000)
+    assert [one.name for one in groups.predictions] == ["n", "avg_age"]
+    with pytest.raises(QueryRefused, match="several numbers"):
+        groups.scalar()
+
+
+def test_designs_are_compared_and_one_is_recommended():
+    found = compare(SHOP, [YOUNG, "SELECT AVG(age) FROM users WHERE marital = 'single'"], 2_000_000)
+    assert found.best.design == "hio"
+    assert found.best.weights == "optimal"
+    scores = [one.score for one in found.choices]
+    assert scores == sorted(scores)
+    assert {one.design for one in found.choices} == {"hio", "ahio", "ehio", "sr-hio", "sc", "mg", "amg"}
+    named = {(one.design, one.weights, one.sums): np.array(one.errors) for one in found.choices}
+    assert (named["hio", "optimal", "direct"] < named["hio", "greedy", "direct"]).all()
+    # Where a sum has to be rounded, the paper's designs beat its baseline, and weights beat both.
+    assert named["ahio", "greedy", "designed"][1] < named["hio", "greedy", "direct"][1]
+    with pytest.raises(QueryRefused, match="no table"):
+        compare(SHOP, ["SELECT COUNT(*) FROM visits"], 100)
+    with pytest.raises(InvalidParameter, match="questions are missing"):
+        compare(SHOP, [], 100)
+
+
+@pytest.mark.parametrize("users", [0, -3, 2.5, True, "many", 1e13])
+def test_impossible_numbers_of_users(users):
+    with pytest.raises(InvalidParameter, match="users must be"):
+        forecast(SHOP, YOUNG, users)

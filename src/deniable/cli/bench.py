@@ -66,6 +66,75 @@ def collecting(large: bool) -> None:
     show(made)
 
 
+@bench.command()
+@click.option("--large", is_flag=True, help="Also with ten million reports; takes two minutes more.")
+def queries(large: bool) -> None:
+    """Warm time of questions, beside a bare compiled loop over the same reports and cells.
+
+    Exits 1 if a question takes more than five times the bare loop.
+
+    \b
+    Example:
+      deniable bench queries
+    """
+    from deniable.benchmarks.query_speed import CHECKED, TARGET, first_call, measure
+
+    made = table("Questions", "question", "reports", "ms", "bare ms", "ratio", "cells per report")
+    missed = []
+    with progress("measuring", 7 if large else 6) as advance:
+        for row in measure(large=large):
+            made.add_row(
+                row.what,
+                f"{row.reports:,}",
+                f"{row.seconds * 1e3:,.1f}",
+                f"{row.bare_seconds * 1e3:,.1f}",
+                f"{row.ratio:.1f}×",
+                f"{row.cells:,.1f}",
+            )
+            if row.ratio > TARGET and row.reports >= CHECKED:
+                missed.append(row.what)
+            advance(1)
+    show(made)
+    click.echo(f"first call in a process, import included: {first_call():.2f} s")
+    if missed:
+        raise Failure(f"over {TARGET:g} times the bare loop: {', '.join(missed)}. The table above has the figures.")
+
+
+@bench.command()
+@click.option(
+    "--data", type=click.Path(file_okay=False), help="Folder with tables/atus_*.parquet; else synthetic rows."
+)
+@click.option("--rows", type=int, default=3_000_000, show_default=True)
+@click.option("--runs", type=int, default=3, show_default=True, help="Releases per cell.")
+def accuracy(data: str | None, rows: int, runs: int) -> None:
+    """Standard errors of the averages of [XDW20, Table 2], beside the printed ones.
+
+    Exits 1 if the defaults are not at least twice as accurate as the best printed value of a cell (ε up to 2; at ε = 5
+    no worse). Takes some minutes.
+
+    \b
+    Example:
+      deniable bench accuracy --data ../shared/data
+    """
+    from deniable.benchmarks.table_two import EPSILONS, METHODS, measure
+
+    made = table(
+        "AVG(hours), standard errors", "ε", "question", "method", "ours", "printed", "printed/ours", numbers_from=3
+    )
+    missed = []
+    with progress("measuring", len(EPSILONS) * len(METHODS)) as advance:
+        for cell in measure(data, rows, runs, advance):
+            ratio = f"{cell.printed / cell.stderr:.2f}"
+            made.add_row(
+                f"{cell.epsilon:g}", cell.question, cell.method, f"{cell.stderr:,.3g}", f"{cell.printed:,.3g}", ratio
+            )
+            if cell.wanted and cell.printed / cell.stderr < cell.wanted:
+                missed.append(f"{cell.question} at ε = {cell.epsilon:g}")
+    show(made)
+    if missed:
+        raise Failure(f"targets missed: {', '.join(missed)}. The table above has the figures.")
+
+
 def _short(rate: float) -> str:
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if rate >= size:

@@ -83,8 +83,12 @@ def _contribute(
             next_hash = (((target + np.uint64(1)) << np.uint64(32)) + g - np.uint64(1)) // g
             start, width = np.uint32(first_hash), np.uint32(next_hash - first_hash)
         for row in range(first, last):
-            cells = slice(row_starts[row], row_starts[row + 1])
-            found = _supported(np.uint32(seed[report]), start, width, keys[cells], weights[cells])
+            low, high = row_starts[row], row_starts[row + 1]
+            if high == low + 1:
+                distance = np.uint32(hash_mix(np.uint32(np.uint32(seed[report]) ^ keys[low])) - start)
+                found = weights[low] if distance < width else 0.0
+            else:
+                found = _supported(np.uint32(seed[report]), start, width, keys[low:high], weights[low:high])
             if found != 0.0:
                 for entry in range(column_starts[row], column_starts[row + 1]):
                     out[report, columns[entry]] += coefficients[entry] * found
@@ -179,40 +183,69 @@ def shared_out(size: int, work: Callable[[int, int], T]) -> list[T]:
 
 
 @compiled
-def _accumulate(
-    factors: Any,
-    group_of: Any,
-    strata: Any,
-    starts: Any,
-    coefficients: Any,
-    places: Any,
-    sums: Any,
-    crosses: Any,
-    by_stratum: Any,
-) -> None:
-    """Add every user's moments and their products; a moment is a sum of terms, each a product of factors."""
-    groups, moments, width = sums.shape[1], sums.shape[2], places.shape[1]
-    values = np.empty(moments)
+def _combine(factors: Any, starts: Any, coefficients: Any, places: Any, out: Any) -> None:
+    """What every user's outcomes are: each a sum of terms, each a product of factors."""
     for user in range(factors.shape[0]):
+        for outcome in range(out.shape[1]):
+            total = 0.0
+            for term in range(starts[outcome], starts[outcome + 1]):
+                part = coefficients[term]
+                for place in range(places.shape[1]):
+                    part *= factors[user, places[term, place]]
+                total += part
+            out[user, outcome] = total
+
+
+@compiled
+def _accumulate(
+    values: Any, group_of: Any, strata: Any, moments: Any, sums: Any, crosses: Any, by_stratum: Any
+) -> None:
+    """Add every user's outcomes (groups × moments), and the products of moments of the same group."""
+    outcomes = values.shape[1]
+    for user in range(values.shape[0]):
         public = group_of[user]
         if public < 0:
             continue
-        for group in range(groups):
-            for moment in range(moments):
-                total = 0.0
-                outcome = group * moments + moment
-                for term in range(starts[outcome], starts[outcome + 1]):
-                    part = coefficients[term]
-                    for place in range(width):
-                        part *= factors[user, places[term, place]]
-                    total += part
-                values[moment] = total
-                sums[public, group, moment] += total
-                for kind in range(strata.shape[0]):
-                    by_stratum[strata[kind, user], public, group, moment] += total
-            for moment in range(moments):
-                for other in range(moment + 1):
-                    crosses[public, group, moment, other] += values[moment] * values[other]
+        for outcome in range(outcomes):
+            sums[public, outcome] += values[user, outcome]
+        for kind in range(strata.shape[0]):
+            stratum = strata[kind, user]
+            for outcome in range(outcomes):
+                by_stratum[stratum, public, outcome] += values[user, outcome]
+        if moments == 1:
+            for outcome in range(outcomes):
+                crosses[public, outcome] += values[user, outcome] * values[user, outcome]
+            continue
+        for outcome in range(outcomes):
+            group = outcome // moments
+            for other in range(group * moments, outcome + 1):
+                product = values[user, outcome] * values[user, other]
+                crosses[public, outcome * moments + other - group * moments] += product
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Terms:
+    """How factors become outcomes: the moments of every private group."""
+
+    starts: NDArray[np.int64]
+    coefficients: Floats
+    places: NDArray[np.int64]
+
+    def outcomes(self, factors: Floats) -> Floats:
+        """The outcomes of every user."""
+        count = self.starts.size - 1
+        if self._is_slice:  # one factor each, one after the other
+            return factors[:, self.places[0, 0] : self.places[0, 0] + count]
+        out = np.empty((factors.shape[0], count))
+        _combine(factors, self.starts, self.coefficients, self.places, out)
+        return out
+
+    @property
+    def _is_slice(self) -> bool:
+        count = self.starts.size - 1
+        if self.places.shape != (count, 1) or not (np.diff(self.starts) == 1).all():
+            return False
+        return bool((self.coefficients == 1.0).all() and (np.diff(self.places[:, 0]) == 1).all())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -247,11 +280,17 @@ class Totals:
         factors: Floats,
         group: NDArray[np.int64],
         strata: NDArray[np.int64],
-        starts: NDArray[np.int64],
-        coefficients: Floats,
-        places: NDArray[np.int64],
+        terms: Terms,
     ) -> None:
         """Add users: factors, the public group of each (−1 for those who do not count), strata; and the terms."""
         self.users[...] += np.bincount(group[group >= 0], minlength=self.users.size)
-        plan = (starts, coefficients, places)
-        _accumulate(factors, group, strata, *plan, self.sums, self.crosses, self.by_stratum)
+        public, private, moments = self.sums.shape
+        _accumulate(
+            terms.outcomes(factors),
+            group,
+            strata,
+            moments,
+            self.sums.reshape(public, -1),
+            self.crosses.reshape(public, -1),
+            self.by_stratum.reshape(-1, public, private * moments),
+        )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from deniable.engines.blocks import Store, joined
 from deniable.engines.dimension_tables import DimensionTable
-from deniable.engines.kernel import Program, Totals, shared_out
+from deniable.engines.kernel import Program, Terms, Totals, shared_out
 from deniable.engines.public_columns import codes, evaluate, factor_sql, tests_sql
 from deniable.errors import QueryRefused
 from deniable.queries.estimation import Moments
@@ -52,7 +52,7 @@ def measure(
         return measure(plan, stores, dimensions, counted=False)
     totals = Totals.empty(*shape)
     used = plan.factors.any(axis=0)
-    terms = (plan.starts, plan.coefficients, np.ascontiguousarray(plan.factors[:, used]))
+    terms = Terms(plan.starts, plan.coefficients, np.ascontiguousarray(plan.factors[:, used]))
     width = 1 + sum(one.plan.columns for one in tables) + len(plan.public)
     chunk = max(CHUNK // width, 64)
     for block in joined(chosen, {one.name: one.columns for one in tables}):
@@ -79,7 +79,7 @@ def measure(
                     table.contributions(one, low, high, factors[:, start : start + table.plan.columns])
                     for place, values in one.factors.items():
                         factors[:, plan.offset(len(tables)) + place] = values[low:high]
-                mine.add_users(factors, group[low:high], stratum[:, low:high], *terms)
+                mine.add_users(factors, group[low:high], stratum[:, low:high], terms)
             return mine
 
         for mine in shared_out(users, work):

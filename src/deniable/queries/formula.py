@@ -106,6 +106,12 @@ def evaluate(formula: Formula, sums: Floats, covariance: Floats) -> Valued:
     return Valued(left.value / b[:, 0], (left.gradient - a / b * right.gradient) / b, clear)
 
 
+def gradient_at(formula: Formula, sums: Floats) -> Floats:
+    """The derivative of a formula by each moment, at moments that are known exactly: groups × moments."""
+    groups, moments = sums.shape
+    return evaluate(formula, sums, np.zeros((groups, moments, moments))).gradient
+
+
 def moments_of(formula: Formula) -> set[int]:
     """The numbers of the moments that a formula speaks of."""
     if isinstance(formula, Moment):

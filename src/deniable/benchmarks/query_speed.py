@@ -1,0 +1,185 @@
+"""Time of questions beside a bare loop over the same arrays: hash every cell that the plan needs, and nothing else."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from deniable.engines.kernel import shared_out
+from deniable.engines.reading import Database, connect
+from deniable.engines.stores import MemoryStore
+from deniable.mechanisms._compiled import compiled, compiled_sum
+from deniable.mechanisms._support import hash_mix
+from deniable.randomness import SeededSource
+from deniable.tables import Categorical, Collection, Ordinal, Table
+
+PEOPLE = Table(
+    "people",
+    age=Ordinal(1, 99),
+    hours=Ordinal(0, 99),
+    state=Categorical(range(50)),
+    marital=Categorical("a", "b", "c", "d", "e", "f"),
+)
+JOBS = Table("jobs", salary=Ordinal(0, 124), sector=Categorical(range(20)))
+QUESTIONS = {
+    "COUNT, one range": "SELECT COUNT(*) FROM people WHERE age BETWEEN 20 AND 41",
+    "COUNT, two ranges": "SELECT COUNT(*) FROM people WHERE age BETWEEN 20 AND 41 AND hours BETWEEN 30 AND 52",
+    "AVG, two ranges": "SELECT AVG(hours) FROM people WHERE age BETWEEN 20 AND 41 AND hours BETWEEN 30 AND 52",
+    "COUNT, join, a range each": "SELECT COUNT(*) FROM people JOIN jobs USING (uid) "
+    "WHERE age BETWEEN 20 AND 41 AND salary BETWEEN 30 AND 77",
+    "COUNT, GROUP BY 50 values": "SELECT state, COUNT(*) FROM people GROUP BY state",
+}
+FEW = 4
+TARGET = 5.0
+"""A question may take so many times the bare loop."""
+CHECKED = 1_000_000
+"""From so many reports on: below, what a question costs anyway prevails."""
+FIRST = """
+import time; start = time.perf_counter()
+import sys, deniable
+deniable.connect(sys.argv[1]).sql("SELECT AVG(hours) FROM people WHERE age < 30")
+print(time.perf_counter() - start)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """One question on one number of reports."""
+
+    what: str
+    reports: int
+    seconds: float
+    bare_seconds: float
+    cells: float
+    """Cells per report that the plan compares."""
+
+    @property
+    def ratio(self) -> float:
+        """Times the bare loop."""
+        return self.seconds / self.bare_seconds
+
+
+@compiled_sum
+def _matching(seed: Any, target: Any, keys: Any, weights: Any) -> Any:
+    total = 0.0
+    for cell in range(keys.size):
+        hashed = hash_mix(np.uint32(seed ^ keys[cell]))
+        total += weights[cell] if np.uint32(hashed >> np.uint32(29)) == target else 0.0
+    return total
+
+
+@compiled
+def _bare(view: Any, seed: Any, y: Any, starts: Any, keys: Any, weights: Any) -> Any:
+    """Hash every cell of every report's view; add the weights of those that match."""
+    total = 0.0
+    for report in range(view.size):
+        low, high = starts[view[report]], starts[view[report] + 1]
+        if low < high:
+            total += _matching(np.uint32(seed[report]), np.uint32(y[report]), keys[low:high], weights[low:high])
+    return total
+
+
+@compiled
+def _bare_groups(view: Any, seed: Any, y: Any, starts: Any, keys: Any, weights: Any, columns: Any, sums: Any) -> None:
+    """The same with a sum and a sum of squares for each group: one cell of a view for each."""
+    for report in range(view.size):
+        for cell in range(starts[view[report]], starts[view[report] + 1]):
+            hashed = hash_mix(np.uint32(np.uint32(seed[report]) ^ keys[cell]))
+            value = weights[cell] if np.uint32(hashed >> np.uint32(29)) == np.uint32(y[report]) else -0.1
+            sums[0, columns[cell]] += value
+            sums[1, columns[cell]] += value * value
+
+
+def measure(*, large: bool) -> Iterator[Timing]:
+    """Each question at a million reports, then the first one at more and fewer."""
+    database = _database(1_000_000)
+    for what, text in QUESTIONS.items():
+        yield _timing(database, what, text, 1_000_000)
+    what, text = next(iter(QUESTIONS.items()))
+    for count in (100_000, 10_000_000) if large else (100_000,):
+        yield _timing(_database(count), what, text, count)
+
+
+def _database(count: int) -> Database:
+    random = np.random.default_rng(1)
+    frames = {
+        table.name: pa.table(
+            {
+                "uid": np.arange(count),
+                **{
+                    name: pa.array([domain.decode(code) for code in range(domain.size)]).take(
+                        pa.array(random.integers(0, domain.size, count))
+                    )
+                    for name, domain in zip(table.private, table.domains, strict=True)
+                },
+            }
+        )
+        for table in (PEOPLE, JOBS)
+    }
+    collection = Collection(PEOPLE, JOBS, epsilon=2.0)
+    return connect(collection.perturb(**frames, source=SeededSource(1), simulation=True))
+
+
+def _timing(database: Database, what: str, text: str, count: int) -> Timing:
+    plan = database.plan(text)
+    loops = []
+    for table in plan.tables:
+        store = database.stores[table.table]
+        assert isinstance(store, MemoryStore)  # noqa: S101 - these reports fit
+        views = sorted(table.parts[0].views, key=lambda one: one.view)
+        sizes = np.zeros(database.collection.design_of(table.table).views + 1, dtype=np.int64)
+        sizes[[one.view + 1 for one in views]] = [one.cells.size for one in views]
+        keys = np.concatenate([one.cells for one in views]).astype(np.uint32)
+        weights = np.concatenate([one.weights for one in views])
+        columns = [np.asarray(store.reports[name]) for name in ("view", "seed", "y")]
+        groups = np.concatenate([np.arange(one.cells.size) % table.columns for one in views])
+        loops.append(_loop(columns, np.cumsum(sizes), keys, weights, groups if table.columns > FEW else None))
+    seconds = _best(lambda: database.sql(text))
+    bare = sum(_best(loop) for loop in loops)
+    return Timing(what, count, seconds, bare, sum(table.parts[0].cells_per_report for table in plan.tables))
+
+
+def _loop(columns: list[Any], starts: Any, keys: Any, weights: Any, groups: Any) -> Callable[[], object]:
+    view, seed, y = columns
+    if groups is not None:
+        count = int(groups.max()) + 1
+        plan = (starts, keys, weights, groups)
+        return lambda: shared_out(
+            view.size, lambda a, b: _bare_groups(view[a:b], seed[a:b], y[a:b], *plan, np.zeros((2, count)))
+        )
+    return lambda: shared_out(view.size, lambda a, b: _bare(view[a:b], seed[a:b], y[a:b], starts, keys, weights))
+
+
+def _best(work: Callable[[], object], times: int = 5) -> float:
+    work()
+    found = []
+    for _ in range(times):
+        start = time.perf_counter()
+        work()
+        found.append(time.perf_counter() - start)
+    return min(found)
+
+
+def first_call() -> float:
+    """Seconds from starting to import to the first answer, in a process of its own, compiled code being on disk."""
+    count = 10_000
+    random = np.random.default_rng(1)
+    frame = pa.table(
+        {"uid": np.arange(count), "age": random.integers(1, 100, count), "hours": random.integers(0, 100, count)}
+    )
+    small = Collection(Table("people", age=Ordinal(1, 99), hours=Ordinal(0, 99)), epsilon=2.0)
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "reports")
+        small.perturb(people=frame, out=path)
+        for _ in range(2):  # the first one compiles
+            done = subprocess.run([sys.executable, "-c", FIRST, path], capture_output=True, text=True, check=True)  # noqa: S603 - this interpreter, on the script above
+    return float(done.stdout)

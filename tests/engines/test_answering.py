@@ -9,6 +9,7 @@ import pytest
 
 import deniable as dn
 from deniable.errors import InvalidParameter, QueryRefused
+from deniable.randomness import SeededSource
 
 USERS = dn.Table("users", age=dn.Ordinal(0, 49), kind=dn.Categorical("a", "b", "c"))
 JOBS = dn.Table("jobs", hours=dn.Ordinal(0, 24))
@@ -118,3 +119,46 @@ def test_impossible_requests():
         database.sql("SELECT COUNT(*) FROM users", confidence=1.0)
     with pytest.raises(InvalidParameter, match="weights are unknown"):
         database.sql("SELECT COUNT(*) FROM users", weights="best")
+
+
+def test_clipping_is_marked_and_does_what_it_says():
+    database = dn.connect(
+        dn.Collection(USERS, epsilon=0.5).perturb(users=frames(400)["users"], source=SeededSource(1), simulation=True)
+    )
+    text = "SELECT age, COUNT(*) AS n FROM users GROUP BY age"
+    plain, clipped = database.sql(text), database.sql(text, clip=True)
+    cut = database.sql(text, nonnegative=True)
+    values = np.array([one.value for one in plain.answers["n"]])
+    assert values.min() < 0
+    assert values.max() > 200
+    np.testing.assert_allclose([one.value for one in clipped.answers["n"]], np.clip(values, 0, 400))
+    few = dn.connect(
+        dn.Collection(USERS, epsilon=0.1).perturb(users=frames(40)["users"], source=SeededSource(1), simulation=True)
+    )
+    assert max(one.value for one in few.sql(text).answers["n"]) > 40
+    assert max(one.value for one in few.sql(text, clip=True).answers["n"]) == 40
+    np.testing.assert_allclose([one.value for one in cut.answers["n"]], np.maximum(values, 0))
+    assert plain.notes == ()
+    assert "biased" in clipped.notes[0]
+    assert "biased" in cut.notes[0]
+    average = database.sql("SELECT SUM(age - 20) AS s FROM users", clip=True).scalar().value
+    assert -20 * 400 <= average <= 29 * 400
+
+
+def test_simultaneous_intervals_are_wider_and_say_so():
+    database = dn.connect(dn.Collection(USERS, epsilon=2.0).perturb(users=frames(400)["users"]))
+    text = "SELECT kind, COUNT(*) AS n FROM users GROUP BY kind"
+    alone, together = database.sql(text), database.sql(text, simultaneous=True)
+    for one, other in zip(alone.answers["n"], together.answers["n"], strict=True):
+        assert one.stderr == other.stderr
+        assert (other.interval[1] - other.value) / (one.interval[1] - one.value) == pytest.approx(
+            2.394 / 1.960, rel=1e-3
+        )
+    assert "all 3 rows hold at once with 95%" in together.notes[0]
+
+
+def test_a_result_is_a_table_in_a_notebook():
+    database = dn.connect(dn.Collection(USERS, epsilon=2.0).perturb(users=frames(400)["users"]))
+    html = database.sql('SELECT kind AS "a<b", COUNT(*) AS n FROM users GROUP BY kind')._repr_html_()
+    assert html.count("<tr>") == 4
+    assert "a&lt;b" in html

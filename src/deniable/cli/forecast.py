@@ -42,7 +42,7 @@ def explain(reports: str, sql: str, weights: str, sums: str) -> None:
 
     \b
     Example:
-      deniable explain reports/ "SELECT AVG(age) FROM users WHERE marital = 'single'"
+      deniable explain reports/ "SELECT AVG(age) FROM users WHERE age < 30"
     """
     from deniable.engines.reading import connect
 
@@ -66,9 +66,9 @@ def forecast(
     unit. Without `--users` it prints how many are needed, with it the ε that is needed.
 
     \b
-    Examples:
-      deniable forecast shop.toml --users 1000000 "SELECT COUNT(*) FROM users WHERE age < 30"
-      deniable forecast shop.toml --error 0.02 "SELECT COUNT(*) FROM users WHERE age < 30"
+    Example:
+      deniable forecast shop.toml --users 1000000 "SELECT AVG(age) FROM users"
+      deniable forecast shop.toml --error 0.02 @question.sql
     """
     from deniable.queries import forecast as forecasts
 

@@ -56,6 +56,7 @@ class Database:
         confidence: float = 0.95,
         simultaneous: bool = False,
         clip: bool = False,
+        nonnegative: bool = False,
     ) -> Result:
         """Answer a question in SQL, every number with its standard error.
 
@@ -65,7 +66,7 @@ class Database:
 
         `weights` is "optimal", "greedy" or "rdc(k)"; `sums` is "direct", or "designed" for the rounded values that
         AHIO, EHIO and SR-HIO collect. With `simultaneous` the intervals of all rows hold at once. `clip` cuts estimates
-        to what is possible: they look better and are biased.
+        to what is possible, `nonnegative` only at zero: they look better and are biased.
         """
         if not 0 < confidence < 1:
             raise InvalidParameter("confidence", "must lie between 0 and 1", "Use 0.95.")
@@ -78,6 +79,7 @@ class Database:
             confidence=confidence,
             simultaneous=simultaneous,
             clip=clip,
+            nonnegative=nonnegative,
             rows_per_user=float(np.prod([table.many or 1 for table in tables])),
         )
 

@@ -74,6 +74,7 @@ def answer(
     confidence: float = 0.95,
     simultaneous: bool = False,
     clip: bool = False,
+    nonnegative: bool = False,
     rows_per_user: float = 1.0,
 ) -> Result:
     """The rows of an answer."""
@@ -91,16 +92,21 @@ def answer(
         found = evaluate(one.formula, moments.sums, spread)
         values = np.where(found.clear, found.value, math.nan)
         errors = np.where(found.clear, np.sqrt(found.variance(spread)), math.nan)
-        if clip and one.possible is not None:
+        if one.possible is not None:
             low, high = one.possible
+            if one.adds_up:  # of nobody it is zero
+                low, high = min(low, 0.0), max(high, 0.0)
             scale = moments.users * rows_per_user if one.adds_up else np.ones_like(moments.users)
-            values = np.clip(values, np.minimum(low * scale, low if not one.adds_up else 0.0), high * scale)
+            if clip:
+                values = np.clip(values, low * scale, high * scale)
+            if nonnegative and low >= 0:
+                values = np.maximum(values, 0.0)
         unclear |= bool(np.isnan(values[order]).any())
         answers[one.name] = tuple(
             Estimate(float(values[row]), float(errors[row]), confidence, together) for row in order
         )
     notes = [UNCLEAR] if unclear else []
-    notes += [BIASED] if clip else []
+    notes += [BIASED] if clip or nonnegative else []
     if together > 1:
         notes.append(f"the intervals of all {together:,} rows hold at once with {confidence:.0%}")
     groups = {

@@ -1,0 +1,84 @@
+"""`deniable explain`, `forecast` and `compare` as a person would run them."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+import deniable as dn
+from deniable.cli.main import cli, run
+
+SHOP = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95), kind=dn.Categorical("a", "b")), epsilon=2.0)
+YOUNG = "SELECT COUNT(*) AS n FROM users WHERE age < 30"
+
+
+@pytest.fixture
+def specification(tmp_path):
+    SHOP.save(tmp_path / "shop.toml")
+    return str(tmp_path / "shop.toml")
+
+
+def called(*arguments, text=None):
+    result = CliRunner().invoke(cli, arguments, input=text, env={"COLUMNS": "80"})
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_forecasts_of_users_errors_and_epsilon(specification, tmp_path):
+    text = called("forecast", specification, "--users", "1000000", YOUNG)
+    assert text.startswith("1,000,000 users, ε = 2, design hio, optimal weights")
+    assert "randomiser" in text
+    (row,) = [
+        json.loads(line)
+        for line in called("forecast", specification, "--users", "1000000", "--json", YOUNG).splitlines()
+    ]
+    assert row["name"] == "n"
+    assert row["stderr"] == pytest.approx(SHOP.forecast(YOUNG, users=1_000_000).scalar().stderr)
+    users = json.loads(called("forecast", specification, "--error", "0.01", "--json", "-", text=YOUNG))["users"]
+    (tmp_path / "young.sql").write_text(YOUNG)
+    epsilon = json.loads(
+        called("forecast", specification, "--error", "0.01", "--users", str(users), "--json", f"@{tmp_path}/young.sql")
+    )["epsilon"]
+    assert epsilon == pytest.approx(2.0, rel=0.01)
+    assert called("forecast", specification, "--error", "0.01", YOUNG) == f"{users:,} users\n"
+
+
+def test_designs_are_compared(specification, tmp_path):
+    (tmp_path / "q.sql").write_text(f"{YOUNG};\nSELECT AVG(age) FROM users;\n")
+    text = called("compare", specification, str(tmp_path / "q.sql"), "--users", "1000000")
+    assert 'Recommended: design = "hio", asked with optimal weights.' in text
+    assert max(map(len, text.splitlines())) <= 80
+    lines = called("compare", specification, str(tmp_path / "q.sql"), "--users", "1000000", "--csv").splitlines()
+    assert lines[0] == "design,weights,sums,q1,q2"
+    assert lines[1].startswith("hio,optimal,direct,")
+    text = called("compare", specification, "-", "--users", "50", text="SELECT AVG(age) FROM users WHERE age = 3")
+    assert "No design answers all of them clearly" in text
+
+
+def test_explanations(tmp_path):
+    random = np.random.default_rng(1)
+    frame = pa.table({"uid": np.arange(2_000), "age": random.integers(1, 96, 2_000), "kind": ["a", "b"] * 1_000})
+    SHOP.perturb(users=frame, out=tmp_path / "reports")
+    text = called("explain", str(tmp_path / "reports"), YOUNG)
+    assert text.startswith("optimal weights, direct sums\nm0 = count(*): 1 term\nn = m0\ntable users: ")
+    assert "of 2,000 reports count, 1 per user with ε = 2 each" in text
+    assert "predicted:" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["forecast", "{spec}", YOUNG], "neither --users nor --error"),
+        (["forecast", "{spec}", "--users", "0", YOUNG], "users must be a whole number"),
+        (["forecast", "{spec}", "--users", "9", "@missing.sql"], "'missing.sql' cannot be read"),
+        (["forecast", "{spec}", "--users", "9", "SELECT MAX(age) FROM users"], "extremes and quantiles"),
+        (["compare", "{spec}", "missing.sql", "--users", "9"], "'missing.sql' cannot be read"),
+    ],
+)
+def test_mistakes_exit_with_two_and_say_what_to_do(specification, capsys, arguments, message):
+    with pytest.raises(SystemExit) as ended:
+        run([argument.format(spec=specification) for argument in arguments])
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err

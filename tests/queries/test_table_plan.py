@@ -258,3 +258,25 @@ def test_a_plan_prints_and_refuses_what_does_not_fit():
         with pytest.raises(InvalidParameter, match="weights are unknown"):
             Rule.of(wrong)
     assert [str(Rule.of(name)) for name in ("rdc", "rdc(3)", "optimal")] == ["rdc(8)", "rdc(3)", "optimal"]
+
+
+def test_tables_with_very_many_views_are_asked_without_listing_them():
+    attributes = {f"a{number}": dn.Ordinal(0, 124) for number in range(12)}
+    table = dn.Table("t", **attributes)
+    collection = dn.Collection(table, epsilon=4.0)
+    design = collection.design_of("t")
+    assert design.views == 4**12 > 2**22
+    inside = (np.arange(125) < 50).astype(float)
+    plan = plan_table(table, design, [(Product(1.0, {"a0": inside}, {}),)], Rule.of("optimal"))
+    frame = pa.table({"uid": np.arange(300), **{name: np.arange(300) % 125 for name in attributes}})
+    reports = collection.perturb(t=frame, source=SeededSource(1), simulation=True)["t"]
+    view, seed, y = (reports[name].to_numpy() for name in ("view", "seed", "y"))
+    program = Program.of(plan.parts[0], design.views)
+    found = program.contributions(view, seed, y)[:, 0]
+    used = {one.view for one in plan.parts[0].views}
+    # Reports of other views say nothing; one of a view that is used is made up, and does.
+    np.testing.assert_allclose(found[[int(one) not in used for one in view]], plan.parts[0].constants[0])
+    assert (
+        program.contributions(np.array([max(used)], dtype=np.uint32), seed[:1], y[:1])[0, 0]
+        != plan.parts[0].constants[0]
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,6 +23,7 @@ from deniable.queries.table_plan import PartPlan
 Floats = NDArray[np.float64]
 T = TypeVar("T")
 MOST_LISTED = 2**16
+MOST_LISTED_VIEWS = 2**22
 SMALLEST_SHARE = 10_000
 """Fewer reports are not worth a thread."""
 
@@ -100,6 +101,8 @@ class Program:
 
     arrays: tuple[Any, ...]
     columns: int
+    used: NDArray[np.int64] | None = None
+    """Where there are too many views to list a slot for each: the views of the plan, sorted, slot after slot."""
 
     @classmethod
     def of(cls, part: PartPlan, view_count: int, scales: Floats | None = None) -> Program:
@@ -108,8 +111,14 @@ class Program:
         `scales` multiply what each view of the plan contributes: expected over counted reports of the view, say.
         """
         width = part.constants.size
-        slot_of = np.zeros(view_count, dtype=np.int32)
-        slot_of[[one.view for one in part.views]] = np.arange(1, len(part.views) + 1)
+        used = None
+        if view_count > MOST_LISTED_VIEWS:
+            part = replace(part, views=tuple(sorted(part.views, key=lambda one: one.view)))
+            used = np.array([one.view for one in part.views], dtype=np.int64)
+            slot_of = np.arange(len(part.views) + 1, dtype=np.int32)
+        else:
+            slot_of = np.zeros(view_count, dtype=np.int32)
+            slot_of[[one.view for one in part.views]] = np.arange(1, len(part.views) + 1)
         bases = np.tile(part.constants, (len(part.views) + 1, 1))
         starts, keys, weights, column_starts, columns, coefficients = [], [], [], [], [], []
         cells = entries = 0
@@ -142,7 +151,7 @@ class Program:
             _joined(coefficients, np.float64),
             bases,
         )
-        return cls(arrays, width)
+        return cls(arrays, width, used)
 
     @property
     def slot_of(self) -> NDArray[np.int32]:
@@ -153,6 +162,9 @@ class Program:
     def contributions(self, view: NDArray[Any], seed: NDArray[Any], y: NDArray[Any]) -> Floats:
         """(1/π_v) · Σ_c α_v(c) · (S(y, c) − q)/(p − q) of every report, for every column; on one core."""
         out = np.empty((view.size, self.columns))
+        if self.used is not None and self.used.size:
+            place = np.minimum(np.searchsorted(self.used, view), self.used.size - 1)
+            view = np.where(self.used[place] == view, place + 1, 0)
         _contribute(view, seed, y, *self.arrays, out)
         return out
 

@@ -25,6 +25,8 @@ from deniable.trees import Tree
 
 EFFORT = 100.0
 """Cells may be added that a question does not need, to lower the variance, while a report is compared with so many."""
+MOST_ADDED = 500_000
+"""And while the plan has so many cells in all."""
 FEW = 4
 """So many functions of an axis are weighed one by one; more share what most of them have in common."""
 ROUNDS = 3
@@ -182,7 +184,7 @@ def _depths(group: Group, trees: list[Tree], functions: list[Floats]) -> list[in
     depths = [0] * len(trees)
     for axis in sorted(range(len(trees)), key=lambda axis: (not free[axis], counts[axis][1] / counts[axis][0])):
         more = work * counts[axis][1] / counts[axis][0]
-        if counts[axis][1] > counts[axis][0] and more <= EFFORT:
+        if counts[axis][1] > counts[axis][0] and more <= EFFORT and more * group.views <= MOST_ADDED:
             depths[axis], work = 1, more
     return depths
 

@@ -86,7 +86,7 @@ def pair():
     return Pair()
 
 
-@settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=220, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(queries())
 def test_random_queries_equal_plain_sql(pair, text):
     try:

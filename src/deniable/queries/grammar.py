@@ -4,19 +4,24 @@ The readers of a query look at the parts they know. A part that none of them loo
 argument of COUNT, NULLS FIRST) would be left out in silence, and the answer be that of another question. So every part
 of every known node is listed here, and a node with any other part is refused. Kinds of nodes that are not listed are
 refused by the readers, each of which takes the kinds it knows and no others.
+
+sqlglot forgives: it reads over a missing AND or bracket. So DuckDB's parser, which does not, sees the text first.
 """
 
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any
 
+import duckdb
 import sqlglot
 from sqlglot import exp
 
 from deniable.errors import QueryRefused
 
 LONGEST_TEXT = 100_000
+_MEND = "Mend the text there."
 _THIS = frozenset({"this"})
 _BINARY = frozenset({"this", "expression"})
 _PARTS: dict[Any, set[str] | frozenset[str]] = {
@@ -65,7 +70,8 @@ def place_of(text: str, node: Any) -> int | None:
     if found:
         return int(min(found))
     word = re.match(r"\w+", str(node.sql(dialect="duckdb")))
-    return None if word is None else _word(text, word[0])
+    start = None if word is None else _word(text, word[0])
+    return place_of(text, node.parent) if start is None else start
 
 
 def _word(text: str, word: str) -> int | None:
@@ -83,9 +89,12 @@ def read_select(text: str) -> Any:
     if len(text) > LONGEST_TEXT:
         raise QueryRefused(f"the text is longer than {LONGEST_TEXT:,} characters", "Ask a shorter question.")
     try:
+        _parser().extract_statements(text)
         statements = sqlglot.parse(text, read="duckdb")
+    except duckdb.Error as error:
+        raise QueryRefused("the text is no SQL", _MEND, text=text, start=_broken_at(text, str(error))) from None
     except sqlglot.errors.SqlglotError as error:
-        raise QueryRefused("the text is no SQL", "Mend that place.", text=text, start=_broken_at(text, error)) from None
+        raise QueryRefused("the text is not understood", _MEND, text=text, start=_lost_at(text, error)) from None
     if len(statements) != 1 or not isinstance(statements[0], exp.Select):
         second = statements[1] if len(statements) > 1 else None
         repair = "Write SELECT COUNT(*) FROM …, without UNION or others."
@@ -114,12 +123,32 @@ def _first(text: str, value: Any) -> int | None:
     return place_of(text, one) if isinstance(one, exp.Expression) else None
 
 
-def _broken_at(text: str, error: Any) -> int | None:
-    """Where the parser stopped; it names the end of a token by line and column."""
+@cache
+def _parser() -> duckdb.DuckDBPyConnection:
+    """An empty database of which only the parser is used."""
+    return duckdb.connect()
+
+
+def _broken_at(text: str, message: str) -> int:
+    """Where DuckDB stopped: its message repeats a line, or a part of it, and has a mark below the place."""
+    found = re.search(r"LINE ([0-9]+): (.*)\n( *)\^", message)
+    if found is None:
+        return len(text.rstrip()) if "end of input" in message else 0
+    lines = text.split("\n")[: int(found[1]) - 1]
+    shown = found[2].removeprefix("...")
+    place = len(found[3]) - len(f"LINE {found[1]}: ") - (len(found[2]) - len(shown))
+    start = text.find(shown.removesuffix("..."), sum(len(line) + 1 for line in lines))
+    if start < 0:  # the line was shown otherwise than it stands in the text
+        near = re.search(r'at or near "(.+)"', message)
+        start, place = max(text.find(near[1]), 0) if near else 0, 0
+    return min(max(start + place, 0), len(text))
+
+
+def _lost_at(text: str, error: Any) -> int | None:
+    """Where sqlglot stopped: at the end of a token that it names by line and column."""
     details = (getattr(error, "errors", None) or [{}])[0]
-    mark, lines = details.get("highlight") or "", text.splitlines(keepends=True)
+    lines = text.split("\n")
     if not isinstance(details.get("line"), int) or not 1 <= details["line"] <= len(lines):
         return None
-    before = sum(map(len, lines[: details["line"] - 1]))
-    start = before + int(details.get("col") or 0) - len(mark)
-    return start if mark and text[start : start + len(mark)] == mark else min(before + int(details["col"]), len(text))
+    end = sum(len(line) + 1 for line in lines[: details["line"] - 1]) + int(details.get("col") or 0)
+    return max(min(end, len(text)) - len(details.get("highlight") or ""), 0)

@@ -117,7 +117,7 @@ class Scope:
 
     def _check_join(self, join: Node) -> None:
         using = join.args.get("using")
-        if using and [column.name.casefold() for column in using] == [self._key.casefold()]:
+        if using and [self._plain(one).casefold() for one in using] == [self._key.casefold()]:
             return
         on = join.args.get("on")
         sides: list[Node] = [on.left, on.right] if isinstance(on, exp.EQ) else []
@@ -126,6 +126,11 @@ class Scope:
             if len(tables) == 2 and this in tables and tables <= set(self._tables):
                 return
         raise self.refusal(join, "tables can be joined on the user id only", f"Write JOIN … USING ({self._key}).")
+
+    @staticmethod
+    def _plain(node: Node) -> str:
+        """The name of a column in USING; nothing for anything else."""
+        return str(node.name) if isinstance(node, (exp.Identifier, exp.Column)) else ""
 
     def _is_key(self, node: Node) -> bool:
         return isinstance(node, exp.Column) and node.name.casefold() == self._key.casefold() and not node.db
@@ -155,16 +160,17 @@ class Scope:
         repair = f"Write JOIN {join.this.name} ON attribute = {join.this.alias or join.this.name}.column."
         using = join.args.get("using")
         if using and len(using) == 1:
-            key = self._column_of(dimension, using[0].name)
+            key = self._column_of(dimension, self._plain(using[0]))
             if key is not None:
-                found = self.find(exp.Column(this=using[0].copy()))
+                name = using[0] if isinstance(using[0], exp.Identifier) else using[0].this
+                found = self.find(exp.Column(this=name.copy()))
                 self._merged.add(alias)
                 return found, key
         on = join.args.get("on")
         if isinstance(on, exp.EQ) and isinstance(on.left, exp.Column) and isinstance(on.right, exp.Column):
             for mine, other in ((on.left, on.right), (on.right, on.left)):
                 key = self._column_of(dimension, mine.name)
-                if mine.table.casefold() == alias and key is not None:
+                if mine.table.casefold() == alias and not mine.db and key is not None:
                     return self.find(other), key
         raise self.refusal(join, "a dimension is joined on one attribute and one column of its own", repair)
 

@@ -24,9 +24,13 @@ _PUBLIC_NODES = {
     exp.DataType,
 }  # fmt: skip
 
+MOST_CONDITIONS = 200
+
 
 def read_where(scope: Scope, node: Node) -> Disjoint:
     """The condition of WHERE."""
+    if sum(1 for _ in node.find_all(exp.And, exp.Or)) > MOST_CONDITIONS:
+        raise scope.refusal(node, f"there are more than {MOST_CONDITIONS} conditions", "Use IN and BETWEEN.")
     try:
         return _read(scope, node, negated=False)
     except TooManyTerms:
@@ -105,7 +109,9 @@ def _condition(scope: Scope, node: Node) -> tuple[PrivateColumn, Mask]:
         column = _private(scope, node.this)
         return column, np.zeros(column.domain.size, dtype=bool)  # a private attribute is never missing
     if isinstance(node, exp.Column):
-        return _compared(scope, exp.EQ(this=node, expression=exp.true()))
+        true = exp.true()
+        true.meta.update(node.this.meta)  # where an error would be shown
+        return _compared(scope, exp.EQ(this=node, expression=true))
     if type(node) in COMPARISONS:
         return _compared(scope, node)
     repair = "Use =, <>, <, <=, >, >=, BETWEEN, IN, IS TRUE, AND, OR and NOT."

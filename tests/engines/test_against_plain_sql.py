@@ -227,6 +227,7 @@ C = "people JOIN cities ON city = cities.name"
         f"SELECT COUNT(*) AS n, SUM(population) AS s, AVG(population) AS a FROM {C}",
         f"SELECT COUNT(*) AS n FROM {C} WHERE country = 'it' OR age > 5",
         f"SELECT COUNT(*) AS n FROM {C} WHERE NOT country = 'it'",
+        "SELECT COUNT(*) AS n FROM people JOIN cities ON city = name WHERE NOT country = 'it'",
         f"SELECT COUNT(*) AS n FROM {C} WHERE NOT (country = 'it' OR age > 5)",
         f"SELECT COUNT(*) AS n, SUM(population * age) AS s FROM {C} WHERE population > 10 OR score > 0",
         f"SELECT country, COUNT(*) AS n, SUM(age) AS s FROM {C} GROUP BY country",

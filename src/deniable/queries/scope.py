@@ -170,7 +170,8 @@ class Scope:
         if isinstance(on, exp.EQ) and isinstance(on.left, exp.Column) and isinstance(on.right, exp.Column):
             for mine, other in ((on.left, on.right), (on.right, on.left)):
                 key = self._column_of(dimension, mine.name)
-                if mine.table.casefold() == alias and not mine.db and key is not None:
+                own = mine.table.casefold() == alias or (not mine.table and not self.has(mine))
+                if own and not mine.db and key is not None:
                     return self.find(other), key
         raise self.refusal(join, "a dimension is joined on one attribute and one column of its own", repair)
 

@@ -139,7 +139,7 @@ def test_groups_by_position_alias_and_bins():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("SELEC", "one SELECT is expected"),
+        ("SELEC", "the text is no SQL"),
         ("SELECT COUNT(* FROM users", "the text is no SQL"),
         ("SELECT COUNT(*) FROM users; SELECT 1", "one SELECT is expected"),
         ("SELECT COUNT(*)", "FROM is missing"),

@@ -50,7 +50,7 @@ class DimensionTable:
         """For every value the row that names it; nothing where there is none."""
         try:
             found = pc.index_in(values.combine_chunks(), self.frame[key].combine_chunks().cast(values.type))
-        except pa.ArrowInvalid:
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise InvalidData(f"column {key!r} of dimension {self.name!r} is of another type", "Convert it.") from None
         return self.frame.take(found)
 

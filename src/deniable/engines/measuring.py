@@ -192,11 +192,11 @@ class _Table:
 
 
 def looked_up(columns: pa.Table, lookups: Any, dimensions: Mapping[str, DimensionTable]) -> pa.Table:
-    """A table's public columns, and those of the dimensions that hang on them, as "dimension.column"."""
+    """A table's public columns, and those of the dimensions that hang on them, as "alias.column"."""
     for one in lookups:
         rows = dimensions[one.dimension].rows_of(columns[one.attribute], one.key)
         for name in rows.column_names:
-            columns = columns.append_column(f"{one.dimension}.{name}", rows[name])
+            columns = columns.append_column(f"{one.alias}.{name}", rows[name])
     return columns
 
 
@@ -205,8 +205,8 @@ def _values(
 ) -> pa.Array:
     """The values of a public group, sorted, nothing last."""
     for one in plan.question.lookups:
-        if group.column.startswith(f"{one.dimension}.") and one.table == group.table:
-            column = dimensions[one.dimension].frame[group.column.removeprefix(f"{one.dimension}.")]
+        if group.column.startswith(f"{one.alias}.") and one.table == group.table:
+            column = dimensions[one.dimension].frame[group.column.removeprefix(f"{one.alias}.")]
             return column.combine_chunks().unique().sort()
     return stores[group.table].distinct(group.column).sort()
 

@@ -9,7 +9,7 @@ import numpy as np
 from sqlglot import exp
 
 from deniable.queries.conditions import Conjunction, Disjoint, Place, TooManyTerms, both, private, public
-from deniable.queries.domain_functions import numbers
+from deniable.queries.domain_functions import number, numbers
 from deniable.queries.expressions import Monomial, Polynomial, Variable
 from deniable.queries.formula import Binary, Formula, Moment, Number, Root
 from deniable.queries.question import Floats, MomentOf, PublicFactor, Term
@@ -22,6 +22,8 @@ _POPULATION = (exp.VariancePop, exp.StddevPop)
 _DEVIATIONS = (exp.Stddev, exp.StddevSamp, exp.StddevPop)
 AGGREGATES = (exp.Sum, exp.Avg, *_SAMPLE, *_POPULATION)
 _ADVICE = "Ask for COUNT(*), SUM, AVG, VAR_POP, VAR_SAMP or STDDEV, and calculate with these."
+LARGEST = 10**30
+"""Coefficients up to here leave room for squares."""
 ONE = Polynomial.constant(Fraction(1))
 
 
@@ -42,7 +44,7 @@ class Aggregates:
         if isinstance(node, exp.Neg):
             return Binary("-", Number(0.0), self.formula(node.this))
         if isinstance(node, exp.Literal) and not node.is_string:
-            return Number(float(node.this))
+            return Number(float(number(self._scope, node)))
         if type(node) in _SIGNS:
             return Binary(_SIGNS[type(node)], self.formula(node.left), self.formula(node.right))
         if isinstance(node, exp.Count):
@@ -67,6 +69,8 @@ class Aggregates:
             problem = "DISTINCT is not possible: randomised reports do not tell whose value is whose"
             raise self._scope.refusal(node, problem, "Leave it out.")
         polynomial = self._polynomial(inner)
+        if any(abs(one) > LARGEST for one in polynomial.terms.values()):
+            raise self._scope.refusal(inner, "the numbers in it are too large", "Use smaller ones.")
         if polynomial.degree > 2:
             raise self._scope.refusal(inner, "more than two attributes are multiplied", "Multiply at most two.")
         try:
@@ -124,7 +128,7 @@ class Aggregates:
         if isinstance(node, exp.Neg):
             return Polynomial({}).plus(self._polynomial(node.this), Fraction(-1))
         if isinstance(node, exp.Literal) and not node.is_string:
-            return Polynomial.constant(Fraction(node.this))
+            return Polynomial.constant(number(self._scope, node))
         if isinstance(node, exp.Column):
             return Polynomial.variable(self._variable(node))
         if isinstance(node, (exp.Add, exp.Sub)):
@@ -144,10 +148,10 @@ class Aggregates:
         if isinstance(found, PublicColumn):
             key = (found.table, found.column, "")
         else:
-            number = isinstance(found.domain, Ordinal) and found.domain.kind == "number"
+            summable = isinstance(found.domain, Ordinal) and found.domain.kind == "number"
             if found.dimension is not None:
-                number = found.dimension.numbers(found.column) is not None
-            if not number:
+                summable = found.dimension.numbers(found.column) is not None
+            if not summable:
                 raise self._scope.refusal(node, f"{node.name!r} is not a number", "Sum attributes of numbers.")
             key = (*found.place, f"{id(found.dimension)}.{found.column}" if found.dimension else "")
         self._found[key] = found

@@ -190,9 +190,10 @@ def _depths(group: Group, trees: list[Tree], functions: list[Floats]) -> list[in
 
 
 def _nodes(tree: Tree, functions: Floats, choices: tuple[int, ...], depth: int) -> int:
-    """How many nodes carry weight for some function."""
+    """How many nodes carry weight for some function; one for a function that is zero."""
     costs = [1.0 if level in choices else np.inf for level in range(tree.levels)]
-    return sum(int(np.any(level != 0.0, axis=0).sum()) for level in optimal(tree, functions, costs, depth))
+    found = optimal(tree, functions, costs, depth)
+    return max(sum(int(np.any(level != 0.0, axis=0).sum()) for level in found), 1)
 
 
 def _prices(design: Design, group: Group) -> Floats | None:

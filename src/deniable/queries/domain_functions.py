@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
-from datetime import date, datetime
+from datetime import date, datetime, time
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -18,6 +19,9 @@ from deniable.queries.tree_weights import Floats
 from deniable.tables.schema import Categorical, Ordinal, Private
 
 MOST_VALUES = 1_000_000
+_TYPES = exp.DataType.Type
+CAST_TO: dict[Any, Any] = {_TYPES.DATE: date, _TYPES.TIMESTAMP: datetime, _TYPES.TIMESTAMPNTZ: datetime}
+_NUMBER = re.compile(r"(?=.{1,20}\Z)([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9])?")
 COMPARISONS: dict[Any, Callable[[Any, Any], bool]] = {
     exp.EQ: lambda a, b: a == b,
     exp.NEQ: lambda a, b: a != b,
@@ -43,6 +47,13 @@ def numbers(domain: Ordinal) -> Floats:
     return np.asarray((low + step * np.arange(domain.size)) / scale, dtype=np.float64)
 
 
+def number(scope: Scope, node: Node) -> Fraction:
+    """The value of a number in the text."""
+    if not _NUMBER.fullmatch(node.this):
+        raise scope.refusal(node, "the number is not understood, or too long", "Use at most 18 digits.")
+    return Fraction(node.this)
+
+
 def literal(scope: Scope, node: Node) -> Any:
     """The value of a constant."""
     if isinstance(node, exp.Paren):
@@ -56,10 +67,15 @@ def literal(scope: Scope, node: Node) -> Any:
     if isinstance(node, exp.Literal):
         if node.is_string:
             return str(node.this)
-        number = Decimal(node.this)
-        return int(number) if number == number.to_integral_value() else number
-    if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and node.this.is_string:
-        return str(node.this.this)  # DATE '2020-01-31'
+        found = number(scope, node)
+        return int(found) if found.denominator == 1 else Decimal(node.this)
+    if (
+        type(node) is exp.Cast
+        and isinstance(node.this, exp.Literal)
+        and node.this.is_string
+        and node.to.this in CAST_TO
+    ):
+        return _point(scope, node, node.this.this, CAST_TO[node.to.this])  # DATE '2020-01-31'
     repair = "Compare an attribute with a number, a text or a date."
     raise scope.refusal(node, "a constant is expected here", repair)
 
@@ -73,19 +89,36 @@ def position(scope: Scope, node: Node, domain: Private) -> Any:
             raise scope.refusal(node, "the constant is not in the attribute's public list", f"It has {known}.")
         return domain.encode(value)
     if domain.kind != "number" and isinstance(value, str):
-        try:
-            value = datetime.fromisoformat(value) if domain.kind == "time" else date.fromisoformat(value)
-        except ValueError:
-            raise scope.refusal(node, "the constant is no date or time", "Write '2020-01-31', for example.") from None
+        value = _point(scope, node, value, datetime if domain.kind == "time" else date)
+    if type(value) is date and domain.kind == "time":
+        value = datetime(value.year, value.month, value.day)
+    if isinstance(value, datetime) and domain.kind == "date" and value.time() == time():
+        value = value.date()
     kinds: dict[str, Any] = {"number": (int, Decimal), "date": date, "time": datetime}
-    if isinstance(value, bool) or not isinstance(value, kinds[domain.kind]):
+    odd = isinstance(value, bool) or (isinstance(value, datetime) and domain.kind == "date")
+    if odd or not isinstance(value, kinds[domain.kind]):
         raise scope.refusal(node, "the constant is of another type than the attribute", "Compare like with like.")
     if not domain.low <= value <= domain.high:
         repair = f"Use {domain.low} to {domain.high}."
         raise scope.refusal(node, "the constant is outside the attribute's domain", repair)
     if domain.kind == "number":
         return (Fraction(value) - Fraction(domain.low)) / Fraction(domain.step)
+    if (value - domain.low) % domain.step:
+        problem = "the constant lies within an interval, and the attribute is known by whole intervals only"
+        raise scope.refusal(node, problem, f"Use {domain.low} and multiples of {domain.step} after it.")
     return domain.encode(value)
+
+
+def _point(scope: Scope, node: Node, text: str, kind: Any) -> Any:
+    """A date or a point in time from a text."""
+    try:
+        value = kind.fromisoformat(text)
+        if getattr(value, "tzinfo", None) is None:
+            return value
+    except ValueError:
+        pass
+    repair = "Write '2020-01-31' or '2020-01-31 13:00', without a time zone."
+    raise scope.refusal(node, "the constant is no date or time", repair)
 
 
 def compare(domain: Private, kind: Node, place: Any) -> Mask:
@@ -128,7 +161,7 @@ def evaluate(scope: Scope, node: Node, domain: Ordinal) -> list[Fraction]:
         low, step = Fraction(domain.low), Fraction(domain.step)
         return [low + code * step for code in range(domain.size)]
     if isinstance(node, exp.Literal) and not node.is_string:
-        return [Fraction(node.this)] * domain.size
+        return [number(scope, node)] * domain.size
     if isinstance(node, exp.Neg):
         return [-one for one in evaluate(scope, node.this, domain)]
     if isinstance(node, exp.Floor) and not node.args.get("decimals"):

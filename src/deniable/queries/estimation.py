@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.queries.formula import CLEAR, Formula, evaluate
+from deniable.queries.formula import CLEAR, Formula, evaluate, moments_of
 from deniable.queries.question import Comparison, Floats, Having, Ordering, Question
 from deniable.queries.result import UNCLEAR, Estimate, Result
 
@@ -39,9 +39,12 @@ class Moments:
     """The part of these that is due to how many users drew which view, where these numbers have been counted."""
 
 
-def covariance(question: Question, moments: Moments, single_rows: bool) -> Floats:
-    """The covariance of the moments, for every row of the answer."""
-    return _whole(_covariance(question, moments, single_rows), moments)
+def covariance(question: Question, moments: Moments, single_rows: bool, used: set[int] | None = None) -> Floats:
+    """The covariance of the moments, for every row of the answer.
+
+    Only the entries of moments in `used` are meant to be looked at; they are sharper where these speak of one region.
+    """
+    return _whole(_covariance(question, moments, single_rows, used or set(range(len(question.moments)))), moments)
 
 
 def _whole(found: Floats, moments: Moments) -> Floats:
@@ -50,19 +53,23 @@ def _whole(found: Floats, moments: Moments) -> Floats:
     return np.where(np.abs(found) > 1e-11 * scale[:, :, None] * scale[:, None, :], found, 0.0)
 
 
-def _covariance(question: Question, moments: Moments, single_rows: bool) -> Floats:
+def _covariance(question: Question, moments: Moments, single_rows: bool, used: set[int]) -> Floats:
     sums = moments.sums
     spread = np.einsum("gi,gj->gij", sums, sums)
     crosses = moments.crosses - moments.between
     crude: Floats = crosses - spread / np.maximum(moments.users, 1.0)[:, None, None]
-    counts = [number for number, one in enumerate(question.moments) if one.indicator]
-    if not (single_rows and len(counts) == 1 and len({one.region for one in question.moments}) == 1):
+    regions = {question.moments[number].region for number in used}
+    counts = [n for n, one in enumerate(question.moments) if one.indicator and {one.region} == regions]
+    if not (single_rows and counts):
         return crude
-    # Every user counts once or not at all, and the number of those who do is a moment itself.
-    count, error = sums[:, counts[0]], np.sqrt(np.maximum(crude[:, counts[0], counts[0]], 0.0))
+    # Every user counts once or not at all, and the number of those who do is a moment itself: its variance is known.
+    count = sums[:, counts[0]]
+    error = np.sqrt(np.maximum(moments.crosses[:, counts[0], counts[0]] - count, 0.0))
     clear = (count > CLEAR * error) & (count > 0)
     sharper = crosses - spread / np.where(clear, count, 1.0)[:, None, None]
-    fits = clear & (np.einsum("gii->gi", sharper) >= -1e-9 * np.einsum("gii->gi", moments.crosses)).all(axis=1)
+    mine = sorted({*used, counts[0]})
+    slack = -1e-9 * np.einsum("gii->gi", moments.crosses)[:, mine]
+    fits = clear & (np.einsum("gii->gi", sharper)[:, mine] >= slack).all(axis=1)
     return np.where(fits[:, None, None], sharper, crude)
 
 
@@ -78,10 +85,10 @@ def answer(
     rows_per_user: float = 1.0,
 ) -> Result:
     """The rows of an answer."""
-    spread = covariance(question, moments, single_rows)
+    told = _Told(question, moments, single_rows)
     together = max(len(moments.keys), 1) if simultaneous else 1
-    kept = _kept(question, moments, spread)
-    order = _sorted(question, moments, spread, np.flatnonzero(kept))
+    kept = np.ones(len(moments.keys), dtype=bool) if question.having is None else _truth(question.having, told)[0]
+    order = _sorted(told, np.flatnonzero(kept))
     end = None if question.limit is None else question.offset + question.limit
     order = order[question.offset : end]
     answers: dict[str, tuple[Estimate, ...]] = {}
@@ -89,9 +96,7 @@ def answer(
     for one in question.outputs:
         if not one.shown:
             continue
-        found = evaluate(one.formula, moments.sums, spread)
-        values = np.where(found.clear, found.value, math.nan)
-        errors = np.where(found.clear, np.sqrt(found.variance(spread)), math.nan)
+        values, errors = told.of(one.formula)
         if one.possible is not None:
             low, high = one.possible
             if one.adds_up:  # of nobody it is zero
@@ -118,9 +123,20 @@ def answer(
     return Result(groups, answers, tuple(notes), question.text)
 
 
-def _values(formula: Formula, moments: Moments, spread: Floats) -> Floats:
-    found = evaluate(formula, moments.sums, spread)
-    return np.where(found.clear, found.value, math.nan)
+class _Told:
+    """What the moments tell of a formula."""
+
+    def __init__(self, question: Question, moments: Moments, single_rows: bool) -> None:
+        self.question, self.moments, self._single_rows = question, moments, single_rows
+
+    def of(self, formula: Formula) -> tuple[Floats, Floats]:
+        """Its value and standard error in every row; NaN where they are unclear, or beyond any float."""
+        spread = covariance(self.question, self.moments, self._single_rows, moments_of(formula))
+        with np.errstate(all="ignore"):
+            found = evaluate(formula, self.moments.sums, spread)
+            errors = np.sqrt(found.variance(spread))
+            clear = found.clear & np.isfinite(found.value) & np.isfinite(errors)
+        return np.where(clear, found.value, math.nan), np.where(clear, errors, math.nan)
 
 
 _COMPARED: dict[str, Any] = {
@@ -128,21 +144,14 @@ _COMPARED: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _kept(question: Question, moments: Moments, spread: Floats) -> NDArray[np.bool_]:
-    """The rows that HAVING keeps."""
-    if question.having is None:
-        return np.ones(len(moments.keys), dtype=bool)
-    return _truth(question.having, moments, spread)[0]
-
-
-def _truth(having: Having, moments: Moments, spread: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _truth(having: Having, told: _Told) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Where a condition is true, and where it is false; a comparison with something unclear is neither."""
     if isinstance(having, Comparison):
-        left, right = (_values(side, moments, spread) for side in (having.left, having.right))
+        left, right = (told.of(side)[0] for side in (having.left, having.right))
         known = ~np.isnan(left) & ~np.isnan(right)
         true = _COMPARED[having.sign](left, right)
         return known & true, known & ~true
-    parts = [_truth(part, moments, spread) for part in having.parts]
+    parts = [_truth(part, told) for part in having.parts]
     if having.sign == "not":
         return parts[0][1], parts[0][0]
     every, some = (0, 1) if having.sign == "and" else (1, 0)
@@ -153,11 +162,11 @@ def _truth(having: Having, moments: Moments, spread: Floats) -> tuple[NDArray[np
     return found if having.sign == "and" else (found[1], found[0])
 
 
-def _sorted(question: Question, moments: Moments, spread: Floats, rows: NDArray[np.int64]) -> list[int]:
+def _sorted(told: _Told, rows: NDArray[np.int64]) -> list[int]:
     """Rows in the order that was asked for; what is unclear or missing comes last."""
     order: list[int] = rows.tolist()
-    for one in reversed(question.order):
-        keys = _sort_keys(one, question, moments, spread)
+    for one in reversed(told.question.order):
+        keys = _sort_keys(one, told)
         known = sorted(
             (row for row in order if keys[row] is not None), key=lambda row: keys[row], reverse=one.descending
         )
@@ -165,9 +174,10 @@ def _sorted(question: Question, moments: Moments, spread: Floats, rows: NDArray[
     return order
 
 
-def _sort_keys(one: Ordering, question: Question, moments: Moments, spread: Floats) -> Sequence[Any]:
+def _sort_keys(one: Ordering, told: _Told) -> Sequence[Any]:
+    question = told.question
     if not one.group:
         (formula,) = (output.formula for output in question.outputs if output.name == one.key)
-        return [None if math.isnan(value) else value for value in _values(formula, moments, spread).tolist()]
+        return [None if math.isnan(value) else value for value in told.of(formula)[0].tolist()]
     (place,) = (place for place, group in enumerate(question.groups) if group.label == one.key)
-    return [key[place] for key in moments.keys]
+    return [key[place] for key in told.moments.keys]

@@ -160,11 +160,11 @@ class _Book:
         return made
 
     def _products(self, family: int, term: Term, groups: Mapping[tuple[str, str], Floats]) -> dict[str, Product] | None:
-        """For each table its part of a term within a group; None if no value satisfies it."""
+        """For each table its part of a term within a group; None if no value satisfies it, or all that do are zero."""
         conditions = dict(term.conditions)
         for place, inside in groups.items():
             conditions[place] = conditions.get(place, 1.0) * inside
-        if not all(mask.any() for mask in conditions.values()):
+        if not all((mask * term.measures.get(place, 1.0)).any() for place, mask in conditions.items()):
             return None
         return {
             name: Product(

@@ -11,6 +11,7 @@ from sqlglot import exp
 from deniable.errors import QueryRefused
 from deniable.queries.conditions import Place
 from deniable.queries.dimensions import Aligned, Dimension
+from deniable.queries.grammar import place_of
 from deniable.tables.collection import Collection
 from deniable.tables.schema import Private
 
@@ -42,12 +43,13 @@ Found = PrivateColumn | PublicColumn
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """A dimension joined on a public attribute: the engine adds its columns, as "dimension.column"."""
+    """A dimension joined on a public attribute: the engine adds its columns, as "alias.column"."""
 
     table: str
     attribute: str
     dimension: str
     key: str
+    alias: str
 
 
 class Scope:
@@ -57,13 +59,13 @@ class Scope:
         self._text, self._collection, self._dimensions, self._key = text, collection, dimensions, key
         self._tables: dict[str, str] = {}  # what the query calls a table → the table
         self._joined: dict[str, tuple[str, Found, Aligned | None]] = {}  # and a dimension → it, and what it hangs on
+        self._merged: set[str] = set()  # dimensions joined with USING: their key is the attribute itself
         self.lookups: list[Lookup] = []
         self.present: list[tuple[PrivateColumn, Aligned]] = []
 
     def refusal(self, node: Node, problem: str, repair: str) -> QueryRefused:
         """The error for a part of the query that is not let through."""
-        places = [] if node is None else [one.meta["start"] for one in node.walk() if "start" in one.meta]
-        return QueryRefused(problem, repair, text=self._text, start=min(places, default=None))
+        return QueryRefused(problem, repair, text=self._text, start=place_of(self._text, node))
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -74,7 +76,7 @@ class Scope:
         """Take in FROM and the joins."""
         source = select.args.get("from_")
         if source is None:
-            raise self.refusal(None, "FROM is missing", "Name a table of the collection.")
+            raise self.refusal(select, "FROM is missing", "Name a table of the collection.")
         self._add_table(source.this)
         for join in select.args.get("joins") or []:
             if join.args.get("side") or join.args.get("method") or join.args.get("kind") not in (None, "", "INNER"):
@@ -91,7 +93,7 @@ class Scope:
 
     def _known(self, node: Node, names: Any) -> str | None:
         """The name among `names` that a table node has; case does not count."""
-        if not isinstance(node, exp.Table) or node.args.get("db") or node.args.get("joins"):
+        if not isinstance(node, exp.Table) or node.args.get("db") or not node.name:
             repair = "Write FROM table, without a subquery or a schema."
             raise self.refusal(node, "only the collection's own tables can be asked", repair)
         return next((name for name in names if name.casefold() == node.name.casefold()), None)
@@ -99,6 +101,8 @@ class Scope:
     def _add_table(self, node: Node) -> None:
         name = self._known(node, self._names)
         if name is None:
+            if self._known(node, self._dimensions) is not None:
+                raise self.refusal(node, "a dimension cannot stand first", "Begin with a table of the collection.")
             known = ", ".join([*self._names, *self._dimensions])
             raise self.refusal(node, f"there is no table {node.name!r}", f"There are {known}.")
         if name in self._tables.values():
@@ -113,29 +117,36 @@ class Scope:
 
     def _check_join(self, join: Node) -> None:
         using = join.args.get("using")
-        if using and [column.name.casefold() for column in using] == [self._key.casefold()]:
+        if using and [self._plain(one).casefold() for one in using] == [self._key.casefold()]:
             return
         on = join.args.get("on")
         sides: list[Node] = [on.left, on.right] if isinstance(on, exp.EQ) else []
         if sides and all(self._is_key(side) for side in sides):
-            tables = {side.table.casefold() for side in sides}
-            if len(tables) == 2 and tables <= set(self._tables):
+            tables, this = {side.table.casefold() for side in sides}, join.this.alias_or_name.casefold()
+            if len(tables) == 2 and this in tables and tables <= set(self._tables):
                 return
         raise self.refusal(join, "tables can be joined on the user id only", f"Write JOIN … USING ({self._key}).")
 
+    @staticmethod
+    def _plain(node: Node) -> str:
+        """The name of a column in USING; nothing for anything else."""
+        return str(node.name) if isinstance(node, (exp.Identifier, exp.Column)) else ""
+
     def _is_key(self, node: Node) -> bool:
-        return isinstance(node, exp.Column) and node.name.casefold() == self._key.casefold()
+        return isinstance(node, exp.Column) and node.name.casefold() == self._key.casefold() and not node.db
 
     def _add_dimension(self, join: Node) -> None:
         name = self._known(join.this, self._dimensions)
         assert name is not None  # noqa: S101 - the caller looked
         self._claim(join.this, name)
         alias = (join.this.alias or name).casefold()
+        if "." in alias:
+            raise self.refusal(join.this, "an alias has a point in it", "Give the dimension a plain name.")
         dimension = self._dimensions[name]
         attribute, key = self._dimension_join(join, alias, dimension)
         if isinstance(attribute, PublicColumn):
             dimension.check_key(key)
-            self.lookups.append(Lookup(attribute.table, attribute.column, name, key))
+            self.lookups.append(Lookup(attribute.table, attribute.column, name, key, alias))
             self._joined[alias] = (name, attribute, None)
             return
         if attribute.dimension is not None:
@@ -149,14 +160,18 @@ class Scope:
         repair = f"Write JOIN {join.this.name} ON attribute = {join.this.alias or join.this.name}.column."
         using = join.args.get("using")
         if using and len(using) == 1:
-            key = self._column_of(dimension, using[0].name)
+            key = self._column_of(dimension, self._plain(using[0]))
             if key is not None:
-                return self.find(exp.column(using[0].name)), key
+                name = using[0] if isinstance(using[0], exp.Identifier) else using[0].this
+                found = self.find(exp.Column(this=name.copy()))
+                self._merged.add(alias)
+                return found, key
         on = join.args.get("on")
         if isinstance(on, exp.EQ) and isinstance(on.left, exp.Column) and isinstance(on.right, exp.Column):
             for mine, other in ((on.left, on.right), (on.right, on.left)):
                 key = self._column_of(dimension, mine.name)
-                if mine.table.casefold() == alias and key is not None:
+                own = mine.table.casefold() == alias or (not mine.table and not self.has(mine))
+                if own and not mine.db and key is not None:
                     return self.find(other), key
         raise self.refusal(join, "a dimension is joined on one attribute and one column of its own", repair)
 
@@ -169,22 +184,41 @@ class Scope:
         if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
             raise self.refusal(node, "a plain attribute is expected here", "Name a column of a table.")
         prefix, name = node.table.casefold(), node.name
+        if node.db:
+            raise self.refusal(node, "schemas are not supported", "Write table.attribute.")
         if prefix and prefix not in self._tables and prefix not in self._joined:
             raise self.refusal(node, f"there is no table {node.table!r} in FROM", "Name one of its tables.")
-        found: list[tuple[str, Found]] = []
-        for alias, table in self._tables.items():
-            if prefix in ("", alias):
-                found += [(alias, one) for one in self._attribute(table, name)]
-        for alias, (dimension, attribute, aligned) in self._joined.items():
-            column = self._column_of(self._dimensions[dimension], name)
-            if prefix in ("", alias) and column is not None:
-                found.append((alias, self._of_dimension(dimension, attribute, aligned, column)))
+        found = self._named(prefix, name)
         if not found:
             known = ", ".join(one for table in self.tables for one in self._collection[table].attributes)
             raise self.refusal(node, f"there is no attribute {name!r}", f"The tables in FROM have {known}.")
         if len(found) > 1:
             raise self.refusal(node, f"attribute {name!r} is in several tables", f"Write {found[0][0]}.{name}.")
         return found[0][1]
+
+    def has(self, node: Node) -> bool:
+        """Whether a column's name is that of an attribute."""
+        return bool(self._named(node.table.casefold(), node.name))
+
+    def _named(self, prefix: str, name: str) -> list[tuple[str, Found]]:
+        found: list[tuple[str, Found]] = []
+        for alias, table in self._tables.items():
+            if prefix in ("", alias):
+                found += [(alias, one) for one in self._attribute(table, name)]
+        for alias, (dimension, attribute, aligned) in self._joined.items():
+            column = self._column_of(self._dimensions[dimension], name)
+            if (
+                column is None
+                or prefix not in ("", alias)
+                or (not prefix and self._is_merged(alias, attribute, column))
+            ):
+                continue
+            found.append((alias, self._of_dimension(alias, attribute, aligned, column)))
+        return found
+
+    def _is_merged(self, alias: str, attribute: Found, column: str) -> bool:
+        mine = attribute.column if isinstance(attribute, PublicColumn) else attribute.place[1]
+        return alias in self._merged and column.casefold() == mine.casefold()
 
     def _attribute(self, table: str, name: str) -> list[Found]:
         for attribute, meaning in self._collection[table].attributes.items():
@@ -195,7 +229,7 @@ class Scope:
         return []
 
     @staticmethod
-    def _of_dimension(dimension: str, attribute: Found, aligned: Aligned | None, column: str) -> Found:
+    def _of_dimension(alias: str, attribute: Found, aligned: Aligned | None, column: str) -> Found:
         if isinstance(attribute, PublicColumn):
-            return PublicColumn(attribute.table, f"{dimension}.{column}")
+            return PublicColumn(attribute.table, f"{alias}.{column}")
         return PrivateColumn(attribute.place, attribute.domain, aligned, column)

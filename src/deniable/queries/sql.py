@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import sqlglot
 from sqlglot import exp
 
 from deniable.errors import QueryRefused
@@ -19,6 +18,7 @@ from deniable.queries.aggregates import AGGREGATES, Aggregates
 from deniable.queries.conditions import EVERYTHING, both, private, public
 from deniable.queries.dimensions import Dimension
 from deniable.queries.domain_functions import COMPARISONS, evaluate, single_attribute
+from deniable.queries.grammar import read_select
 from deniable.queries.question import (
     Comparison,
     Having,
@@ -36,14 +36,8 @@ from deniable.queries.where import read_where
 from deniable.tables.collection import Collection
 from deniable.tables.schema import Ordinal
 
-_CLAUSES = {"expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset"}
+_WHOLE = re.compile(r"[0-9]{1,18}")
 _SIGNS = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
-_WHY = {
-    "distinct": ("DISTINCT is not supported", "Use GROUP BY."),
-    "with_": ("WITH is not supported", "Ask one SELECT."),
-    "windows": ("windows are not supported", "Use GROUP BY."),
-    "qualify": ("QUALIFY is not supported", "Use HAVING."),
-}
 
 
 def parse(
@@ -58,9 +52,10 @@ def parse(
 
     `centred` measures averages from the middle of their range, which is better wherever values are not rounded.
     """
-    if not isinstance(text, str) or not text.strip():
-        raise QueryRefused("there is no text", "Write SELECT COUNT(*) FROM …")
-    return _Reader(text, Scope(text, collection, dimensions or {}, key), centred).question()
+    try:
+        return _Reader(text, Scope(text, collection, dimensions or {}, key), centred).question(read_select(text))
+    except RecursionError:
+        raise QueryRefused("the text is nested too deeply", "Ask a simpler question.") from None
 
 
 class _Reader:
@@ -70,14 +65,14 @@ class _Reader:
         self._groups: dict[str, PrivateGroups | PublicGroups] = {}  # by their normal form
         self._outputs: list[Output] = []
 
-    def question(self) -> Question:
-        select, scope = self._select(), self._scope
+    def question(self, select: Node) -> Question:
+        scope = self._scope
         scope.read(select)
         where = read_where(scope, select.args["where"].this) if select.args.get("where") else EVERYTHING
         for column, aligned in scope.present:
             where = both(where, private(column.place, aligned.present))
         for one in scope.lookups:
-            name = exp.column(f"{one.dimension}.{one.key}", quoted=True).sql(dialect="duckdb")
+            name = exp.column(f"{one.alias}.{one.key}", quoted=True).sql(dialect="duckdb")
             where = both(where, public((one.table, f"{name} IS NOT NULL")))
         self._aggregates = Aggregates(scope, where, centred=self._centred)
         items = [(one.alias, one.this) if isinstance(one, exp.Alias) else ("", one) for one in select.expressions]
@@ -104,29 +99,11 @@ class _Reader:
             offset=self._count(select.args.get("offset")) or 0,
         )
 
-    def _select(self) -> Node:
-        try:
-            statements = sqlglot.parse(self._text, read="duckdb")
-        except sqlglot.errors.SqlglotError as error:
-            details = (getattr(error, "errors", None) or [{}])[0]
-            line, column = details.get("line", "?"), details.get("col", "?")
-            raise QueryRefused(f"the text is no SQL: line {line}, column {column}", "Mend that place.") from None
-        if len(statements) != 1 or not isinstance(statements[0], exp.Select):
-            raise QueryRefused("one SELECT is expected", "Write SELECT COUNT(*) FROM …, without UNION or others.")
-        select = statements[0]
-        for clause, value in select.args.items():
-            if value and clause not in _CLAUSES:
-                default = (f"the clause {clause.strip('_').upper()} is not supported", "Leave it out.")
-                raise self._scope.refusal(
-                    value if isinstance(value, exp.Expression) else None, *_WHY.get(clause, default)
-                )
-        return select
-
     def _count(self, node: Node) -> int | None:
         if node is None:
             return None
-        value = node.expression
-        if not isinstance(value, exp.Literal) or value.is_string or not value.this.isdigit():
+        value = node.args.get("expression")
+        if not isinstance(value, exp.Literal) or value.is_string or not _WHOLE.fullmatch(value.this):
             raise self._scope.refusal(node, "LIMIT and OFFSET take a whole number", "Write LIMIT 10.")
         return int(value.this)
 
@@ -135,14 +112,13 @@ class _Reader:
     def _read_groups(self, node: Node, items: list[tuple[str, Node]]) -> None:
         if node is None:
             return
-        wanted = list(node.expressions)
+        wanted = [(one, self._meant(one, items, grouping=True)) for one in node.expressions]
         if node.args.get("all"):
-            wanted = [inner for _, inner in items if not inner.find(exp.AggFunc)]
+            wanted = [(one, _bare(one)) for _, one in items if one.find(exp.Column) and not one.find(exp.AggFunc)]
         if any(value for clause, value in node.args.items() if clause not in ("expressions", "all")):
             raise self._scope.refusal(node, "only plain GROUP BY is supported", "List attributes.")
-        plain = [(alias, item) for alias, item in items if item.find(exp.Column) and not item.find(exp.AggFunc)]
-        for one in wanted:
-            inner = self._meant(one, items)
+        plain = [(alias, _bare(item)) for alias, item in items if item.find(exp.Column) and not item.find(exp.AggFunc)]
+        for one, inner in wanted:
             if isinstance(inner, (exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple)):
                 raise self._scope.refusal(one, "only plain GROUP BY is supported", "List attributes.")
             label = next((alias for alias, item in plain if alias and self._normal(item) == self._normal(inner)), "")
@@ -151,15 +127,24 @@ class _Reader:
                 raise self._scope.refusal(one, "two groups have one name", "Name them with AS.")
             self._groups[self._normal(inner)] = group
 
-    def _meant(self, node: Node, items: list[tuple[str, Node]]) -> Node:
+    def _meant(self, node: Node, items: list[tuple[str, Node]], *, grouping: bool = False) -> Node:
         """A select item that is named by its position or its alias; else the expression itself."""
-        if isinstance(node, exp.Literal) and not node.is_string and node.this.isdigit():
-            if not 1 <= int(node.this) <= len(items):
+        node = _bare(node)
+        if isinstance(node, exp.Literal) and not node.is_string:
+            if not _WHOLE.fullmatch(node.this) or not 1 <= int(node.this) <= len(items):
                 raise self._scope.refusal(node, "there is no such select item", f"Use 1 to {len(items)}.")
-            return items[int(node.this) - 1][1]
-        if isinstance(node, exp.Column) and not node.table and node.name.casefold() in self._aliases:
-            return self._aliases[node.name.casefold()]
-        return node.this if isinstance(node, exp.Paren) else node
+            return _bare(items[int(node.this) - 1][1])
+        if not isinstance(node, exp.Column) or node.table or node.name.casefold() not in self._aliases:
+            return node
+        meant = _bare(self._aliases[node.name.casefold()])
+        if (
+            grouping
+            and self._scope.has(node)
+            and (meant.find(exp.AggFunc) or self._normal(meant) != self._normal(node))
+        ):
+            problem = f"{node.name!r} is the name of an answer and of another attribute"
+            raise self._scope.refusal(node, problem, "Give the answer another name, or write table.attribute.")
+        return meant
 
     def _normal(self, node: Node) -> str:
         """An expression's text with every column fully named: the same for the same thing."""
@@ -170,7 +155,8 @@ class _Reader:
             found = self._scope.find(one)
             if isinstance(found, PublicColumn):
                 return exp.column(found.column, table=found.table)
-            return exp.column(found.column or found.place[1], table=".".join(found.place))
+            joined = f"{id(found.dimension)}" if found.dimension else ""  # a dimension may be joined twice
+            return exp.column(found.column or found.place[1], table=".".join((*found.place, joined)))
 
         return str(node.transform(named).sql(dialect="duckdb", normalize_functions="lower"))
 
@@ -198,10 +184,10 @@ class _Reader:
         """Outputs, and the labels of the groups that are shown."""
         shown = []
         for alias, node in items:
-            if isinstance(node, exp.Star):
+            if _bare(node).find(exp.Star) and not node.find(exp.AggFunc):
                 raise self._scope.refusal(node, "rows cannot be seen, only aggregates", "Ask for COUNT(*).")
             if not node.find(exp.AggFunc) and node.find(exp.Column):
-                group = self._groups.get(self._normal(node.this if isinstance(node, exp.Paren) else node))
+                group = self._groups.get(self._normal(_bare(node)))
                 if group is None:
                     raise self._scope.refusal(
                         node, "this is neither an aggregate nor in GROUP BY", "Add it to GROUP BY, or sum it."
@@ -211,21 +197,25 @@ class _Reader:
             formula = self._aggregates.formula(node)
             possible, adds_up = self._aggregates.possible(node)
             self._outputs.append(Output(alias or _label(node), formula, True, possible, adds_up))
-        if not self._outputs:
-            raise self._scope.refusal(None, "nothing is aggregated", "Ask for COUNT(*), SUM or AVG.")
+        if not self._aggregates.moments:
+            raise self._scope.refusal(items[0][1], "nothing is aggregated", "Ask for COUNT(*), SUM or AVG.")
         names = [*(one.name for one in self._outputs), *shown]
         if len({name.casefold() for name in names}) != len(names):
-            raise self._scope.refusal(None, "two answers have one name", "Name them with AS.")
+            raise self._scope.refusal(items[0][1], "two answers have one name", "Name them with AS.")
         return tuple(shown)
 
-    def _formula(self, node: Node) -> Any:
-        """A formula in HAVING or ORDER BY; aliases may stand for select items."""
+    def _named(self, node: Node) -> Node:
+        """An expression of HAVING or ORDER BY with select items in the place of their aliases."""
 
         def named(one: Node) -> Node:
             plain = isinstance(one, exp.Column) and not one.table and not one.find_ancestor(exp.AggFunc)
-            return self._aliases[one.name.casefold()] if plain and one.name.casefold() in self._aliases else one
+            meant = self._aliases.get(one.name.casefold()) if plain else None
+            return one if meant is None else exp.Paren(this=meant.copy())
 
-        return self._aggregates.formula(node.copy().transform(named))
+        return node.copy().transform(named)
+
+    def _formula(self, node: Node) -> Any:
+        return self._aggregates.formula(self._named(node))
 
     def _having(self, node: Node) -> Having:
         if isinstance(node, exp.Paren):
@@ -245,7 +235,7 @@ class _Reader:
 
     def _ordering(self, node: Node, items: list[tuple[str, Node]]) -> Ordering:
         descending = bool(node.args.get("desc"))
-        inner = self._meant(node.this, items)
+        inner = _bare(self._named(self._meant(node.this, items)))
         if inner.find(exp.Column) and not inner.find(exp.AggFunc):
             group = self._groups.get(self._normal(inner))
             if group is None:
@@ -258,6 +248,10 @@ class _Reader:
         name = f"order key {len(self._outputs)}"
         self._outputs.append(Output(name, formula, shown=False))
         return Ordering(name, descending)
+
+
+def _bare(node: Node) -> Node:
+    return _bare(node.this) if isinstance(node, exp.Paren) else node
 
 
 def _label(node: Node) -> str:

@@ -6,20 +6,31 @@ import numpy as np
 from sqlglot import exp
 
 from deniable.queries.conditions import Disjoint, Mask, TooManyTerms, both, either, private, public
-from deniable.queries.domain_functions import COMPARISONS, FLIPPED, compare, evaluate, position, single_attribute
+from deniable.queries.domain_functions import (
+    CAST_TO,
+    COMPARISONS,
+    FLIPPED,
+    compare,
+    evaluate,
+    position,
+    single_attribute,
+)
 from deniable.queries.scope import Node, PrivateColumn, PublicColumn, Scope
 from deniable.tables.schema import Categorical, Ordinal
 
-_PUBLIC_NODES = (
+_PUBLIC_NODES = {
     exp.And, exp.Or, exp.Not, exp.Paren, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Is,
     exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Cast,
     exp.DataType,
-)  # fmt: skip
-_CAST_TO = {exp.DataType.Type.DATE, exp.DataType.Type.TIMESTAMP}
+}  # fmt: skip
+
+MOST_CONDITIONS = 200
 
 
 def read_where(scope: Scope, node: Node) -> Disjoint:
     """The condition of WHERE."""
+    if sum(1 for _ in node.find_all(exp.And, exp.Or)) > MOST_CONDITIONS:
+        raise scope.refusal(node, f"there are more than {MOST_CONDITIONS} conditions", "Use IN and BETWEEN.")
     try:
         return _read(scope, node, negated=False)
     except TooManyTerms:
@@ -67,8 +78,8 @@ def _whole(scope: Scope, node: Node, negated: bool) -> Disjoint | None:
 def checked_sql(scope: Scope, node: Node, negated: bool = False) -> str:
     """A condition or a number of public columns as SQL, after every node of it was recognised."""
     for one in node.walk():
-        odd_cast = isinstance(one, exp.Cast) and one.to.this not in _CAST_TO
-        if not isinstance(one, _PUBLIC_NODES) or odd_cast or (isinstance(one, exp.In) and one.args.get("query")):
+        odd_cast = isinstance(one, exp.Cast) and one.to.this not in CAST_TO
+        if type(one) not in _PUBLIC_NODES or odd_cast or (isinstance(one, exp.In) and not one.expressions):
             raise scope.refusal(one, "this condition is not supported", "Use comparisons with constants.")
 
     def bare(one: Node) -> Node:
@@ -86,9 +97,11 @@ def _condition(scope: Scope, node: Node) -> tuple[PrivateColumn, Mask]:
     if isinstance(node, exp.Between):
         low = _compared(scope, exp.GTE(this=node.this, expression=node.args["low"]))
         high = _compared(scope, exp.LTE(this=node.this, expression=node.args["high"]))
+        _same(scope, node, [low, high])
         return low[0], low[1] & high[1]
     if isinstance(node, exp.In) and node.expressions and not node.args.get("query"):
         found = [_compared(scope, exp.EQ(this=node.this, expression=one)) for one in node.expressions]
+        _same(scope, node, found)
         return found[0][0], np.logical_or.reduce([mask for _, mask in found])
     if isinstance(node, exp.Is) and isinstance(node.expression, exp.Boolean):
         return _compared(scope, exp.EQ(this=node.this, expression=node.expression))
@@ -96,11 +109,18 @@ def _condition(scope: Scope, node: Node) -> tuple[PrivateColumn, Mask]:
         column = _private(scope, node.this)
         return column, np.zeros(column.domain.size, dtype=bool)  # a private attribute is never missing
     if isinstance(node, exp.Column):
-        return _compared(scope, exp.EQ(this=node, expression=exp.true()))
+        true = exp.true()
+        true.meta.update(node.this.meta)  # where an error would be shown
+        return _compared(scope, exp.EQ(this=node, expression=true))
     if type(node) in COMPARISONS:
         return _compared(scope, node)
     repair = "Use =, <>, <, <=, >, >=, BETWEEN, IN, IS TRUE, AND, OR and NOT."
     raise scope.refusal(node, "this condition is not supported", repair)
+
+
+def _same(scope: Scope, node: Node, found: list[tuple[PrivateColumn, Mask]]) -> None:
+    if len({column.place for column, _ in found}) > 1:
+        raise scope.refusal(node, "two attributes stand in one condition", "Join two conditions by AND or OR.")
 
 
 def _compared(scope: Scope, node: Node) -> tuple[PrivateColumn, Mask]:

@@ -1,0 +1,154 @@
+"""Which parts each kind of node may have: SQL text → a tree in which nothing stands that nobody will read.
+
+The readers of a query look at the parts they know. A part that none of them looks at (a sample of a table, a second
+argument of COUNT, NULLS FIRST) would be left out in silence, and the answer be that of another question. So every part
+of every known node is listed here, and a node with any other part is refused. Kinds of nodes that are not listed are
+refused by the readers, each of which takes the kinds it knows and no others.
+
+sqlglot forgives: it reads over a missing AND or bracket. So DuckDB's parser, which does not, sees the text first.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+import duckdb
+import sqlglot
+from sqlglot import exp
+
+from deniable.errors import QueryRefused
+
+LONGEST_TEXT = 100_000
+_MEND = "Mend the text there."
+_THIS = frozenset({"this"})
+_BINARY = frozenset({"this", "expression"})
+_PARTS: dict[Any, set[str] | frozenset[str]] = {
+    exp.From: {"this"},
+    exp.Join: {"this", "on", "using", "kind", "side", "method"},
+    exp.Table: {"this", "alias", "db", "catalog"},
+    exp.TableAlias: {"this"},
+    exp.Where: {"this"},
+    exp.Group: {"expressions", "all", "rollup", "cube", "grouping_sets"},
+    exp.Having: {"this"},
+    exp.Order: {"expressions"},
+    exp.Ordered: {"this", "desc"},
+    exp.Limit: {"expression"},
+    exp.Offset: {"expression"},
+    exp.Alias: {"this", "alias"},
+    exp.Column: {"this", "table", "db", "catalog"},
+    exp.Identifier: {"this", "quoted"},
+    exp.Literal: {"this", "is_string"},
+    exp.Star: set(),
+    exp.Count: {"this", "big_int", "distinct"},
+    **dict.fromkeys((exp.Sum, exp.Avg, exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevPop), _THIS),
+    **dict.fromkeys((exp.StddevSamp, exp.Floor, exp.Paren, exp.Not, exp.Neg, exp.Boolean, exp.Null), _THIS),
+    **dict.fromkeys((exp.And, exp.Or, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Is), _BINARY),
+    **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.IntDiv), _BINARY),
+    exp.Div: {*_BINARY, "typed", "safe"},
+    exp.Between: {"this", "low", "high"},
+    exp.In: {"this", "expressions", "query"},
+    exp.Cast: {"this", "to"},
+    exp.DataType: {"this", "nested"},
+}
+_CLAUSES = {"expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset"}
+_WHY = {
+    "distinct": ("DISTINCT is not supported", "Use GROUP BY."),
+    "with_": ("WITH is not supported", "Ask one SELECT."),
+    "windows": ("windows are not supported", "Use GROUP BY."),
+    "qualify": ("QUALIFY is not supported", "Use HAVING."),
+    "nulls_first": ("NULLS FIRST is not supported: what is unclear comes last", "Leave it out."),
+}
+
+
+def place_of(text: str, node: Any) -> int | None:
+    """Where in the text a node begins, as far as its parts tell; for keywords, where such a word stands first."""
+    if node is None:
+        return None
+    found = [one.meta["start"] for one in node.walk() if "start" in one.meta]
+    if found:
+        return int(min(found))
+    word = re.match(r"\w+", str(node.sql(dialect="duckdb")))
+    start = None if word is None else _word(text, word[0])
+    return place_of(text, node.parent) if start is None else start
+
+
+def _word(text: str, word: str) -> int | None:
+    try:
+        tokens = sqlglot.tokenize(text, read="duckdb")
+    except sqlglot.errors.SqlglotError:
+        return None
+    return next((one.start for one in tokens if text[one.start : one.end + 1].casefold() == word.casefold()), None)
+
+
+def read_select(text: str) -> Any:
+    """The tree of a text that is one SELECT, with no part that is not known."""
+    if not isinstance(text, str) or not text.strip():
+        raise QueryRefused("there is no text", "Write SELECT COUNT(*) FROM …")
+    if len(text) > LONGEST_TEXT:
+        raise QueryRefused(f"the text is longer than {LONGEST_TEXT:,} characters", "Ask a shorter question.")
+    try:
+        _parser().extract_statements(text)
+        statements = sqlglot.parse(text, read="duckdb")
+    except duckdb.Error as error:
+        raise QueryRefused("the text is no SQL", _MEND, text=text, start=_broken_at(text, str(error))) from None
+    except sqlglot.errors.SqlglotError as error:
+        raise QueryRefused("the text is not understood", _MEND, text=text, start=_lost_at(text, error)) from None
+    if len(statements) != 1 or not isinstance(statements[0], exp.Select):
+        second = statements[1] if len(statements) > 1 else None
+        repair = "Write SELECT COUNT(*) FROM …, without UNION or others."
+        raise QueryRefused("one SELECT is expected", repair, text=text, start=place_of(text, second) or 0)
+    select = statements[0]
+    for clause, value in select.args.items():
+        if value and clause not in _CLAUSES:
+            word = clause.strip("_").upper()
+            why = _WHY.get(clause, (f"the clause {word} is not supported", "Leave it out."))
+            start = _word(text, word)
+            raise QueryRefused(*why, text=text, start=start if start is not None else _first(text, value))
+    for node in select.walk():
+        allowed = _PARTS.get(type(node))
+        if allowed is None:
+            continue
+        for part, value in node.args.items():
+            if value and part not in allowed:
+                kind = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).upper()
+                why = _WHY.get(part, (f"{part.strip('_').upper()} of {kind} is not supported", "Leave it out."))
+                raise QueryRefused(*why, text=text, start=place_of(text, node))
+    return select
+
+
+def _first(text: str, value: Any) -> int | None:
+    one = value[0] if isinstance(value, list) else value
+    return place_of(text, one) if isinstance(one, exp.Expression) else None
+
+
+@cache
+def _parser() -> duckdb.DuckDBPyConnection:
+    """An empty database of which only the parser is used."""
+    return duckdb.connect()
+
+
+def _broken_at(text: str, message: str) -> int:
+    """Where DuckDB stopped: its message repeats a line, or a part of it, and has a mark below the place."""
+    found = re.search(r"LINE ([0-9]+): (.*)\n( *)\^", message)
+    if found is None:
+        return len(text.rstrip()) if "end of input" in message else 0
+    lines = text.split("\n")[: int(found[1]) - 1]
+    shown = found[2].removeprefix("...")
+    place = len(found[3]) - len(f"LINE {found[1]}: ") - (len(found[2]) - len(shown))
+    start = text.find(shown.removesuffix("..."), sum(len(line) + 1 for line in lines))
+    if start < 0:  # the line was shown otherwise than it stands in the text
+        near = re.search(r'at or near "(.+)"', message)
+        start, place = max(text.find(near[1]), 0) if near else 0, 0
+    return min(max(start + place, 0), len(text))
+
+
+def _lost_at(text: str, error: Any) -> int | None:
+    """Where sqlglot stopped: at the end of a token that it names by line and column."""
+    details = (getattr(error, "errors", None) or [{}])[0]
+    lines = text.split("\n")
+    if not isinstance(details.get("line"), int) or not 1 <= details["line"] <= len(lines):
+        return None
+    end = sum(len(line) + 1 for line in lines[: details["line"] - 1]) + int(details.get("col") or 0)
+    return max(min(end, len(text)) - len(details.get("highlight") or ""), 0)

@@ -1,0 +1,213 @@
+"""Nothing is left out in silence, nothing slips into SQL, nothing crashes: whatever is not understood is refused by name."""
+# ruff: noqa: E501 - a query reads best on one line
+
+import math
+from datetime import date, datetime
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import deniable as dn
+from deniable.errors import BadInput, InvalidData, QueryRefused
+
+USERS = dn.Table(
+    "users",
+    age=dn.Ordinal(0, 9),
+    other=dn.Ordinal(0, 9),
+    share=dn.Ordinal(0, 1, "0.25"),
+    kind=dn.Categorical("a", "b", "c"),
+    flag=dn.Categorical(True, False),
+    day=dn.Ordinal(date(2020, 1, 1), date(2020, 1, 31)),
+    week=dn.Ordinal(date(2020, 1, 1), date(2020, 1, 29), "week"),
+    seen=dn.Ordinal(datetime(2020, 1, 1), datetime(2020, 1, 1, 23), "hour"),
+    city=dn.Public(),
+    score=dn.Public(),
+)
+JOBS = dn.Table("jobs", hours=dn.Ordinal(0, 9))
+PETS = dn.Table("pets", paws=dn.Ordinal(0, 9))
+ODD = 'x"; DROP TABLE rows; --'
+DIMENSIONS = {
+    "kinds": pa.table({"kind": ["a", "b", "c"], ODD: ["1", "2", "3"], "it's": [1.0, 2.0, 3.0], "rank": [1, 2, 3]}),
+    "cities": pa.table({"city": ["Rome", "Oslo"], ODD: ["south", "north"]}),
+    "dates": pa.table({"when": [date(2020, 1, 1)], "what": ["x"]}),
+    "twice": pa.table({"kind": ["a", "a"], "what": ["x", "y"]}),
+}
+
+
+@pytest.fixture(scope="module")
+def database():
+    random = np.random.default_rng(2)
+    shop = dn.Collection(USERS, JOBS, PETS, epsilon=40.0, design="sc")
+    size = 300
+    rows = {
+        "uid": np.arange(size),
+        "age": random.integers(0, 10, size),
+        "other": random.integers(0, 10, size),
+        "share": random.integers(0, 5, size) * 0.25,
+        "kind": np.array(["a", "b", "c"])[random.integers(0, 3, size)],
+        "flag": random.integers(0, 2, size) == 1,
+        "day": [date(2020, 1, 1 + int(one)) for one in random.integers(0, 31, size)],
+        "week": [date(2020, 1, 1 + 7 * int(one)) for one in random.integers(0, 5, size)],
+        "seen": [datetime(2020, 1, 1, int(one)) for one in random.integers(0, 24, size)],
+        "city": np.array(["Rome", "secret 4711"])[random.integers(0, 2, size)],
+        "score": random.integers(0, 5, size),
+    }
+    jobs = pa.table({"uid": np.arange(size), "hours": random.integers(0, 10, size)})
+    pets = pa.table({"uid": np.arange(size), "paws": random.integers(0, 10, size)})
+    return dn.connect(shop.perturb(users=pa.table(rows), jobs=jobs, pets=pets), dimensions=DIMENSIONS)
+
+
+COUNT = "SELECT COUNT(*) FROM users "
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "place"),
+    [
+        # Parts that would be read over.
+        ("SELECT COUNT(*) FROM users TABLESAMPLE 10%", "SAMPLE of TABLE is not supported", "users"),
+        ("SELECT COUNT(*) FROM users USING SAMPLE 10%", "SAMPLE is not supported|SAMPLE of TABLE", None),
+        ("SELECT COUNT(*) FROM users AS u(a, b)", "COLUMNS of TABLE ALIAS is not supported", "u(a"),
+        ("SELECT COUNT(*, age) FROM users", "EXPRESSIONS of COUNT is not supported", "COUNT"),
+        (COUNT + "WHERE age BETWEEN SYMMETRIC 5 AND 2", "SYMMETRIC of BETWEEN is not supported|no SQL", None),
+        ("SELECT kind, COUNT(*) AS n FROM users GROUP BY kind ORDER BY n NULLS FIRST", "NULLS FIRST is not supported", "n NULLS"),
+        (COUNT + "LIMIT 10 PERCENT", "is not supported|no SQL|whole number", None),
+        (COUNT + "LIMIT 10%", "LIMIT OPTIONS of LIMIT|no SQL|whole number|LIMIT_OPTIONS", None),
+        ("SELECT SUM(age ORDER BY kind) FROM users", "THIS of ORDER is not supported", "age"),
+        ("SELECT COUNT(*) FROM x.users", "collection's own tables", "users|x.users"),
+        (COUNT + "WHERE x.users.age = 3", "schemas are not supported", "x.users|users.age|age"),
+        # Two attributes in one condition: each would be taken for the first.
+        (COUNT + "WHERE 3 IN (age, other)", "two attributes stand in one condition", "3 IN"),
+        (COUNT + "WHERE 3 BETWEEN age AND other", "two attributes stand in one condition", "3 BETWEEN"),
+        # A join that leaves the new table free.
+        ("SELECT COUNT(*) FROM users JOIN jobs USING (uid) JOIN pets ON users.uid = jobs.uid", "joined on the user id only", "pets"),
+        ("SELECT COUNT(*) FROM users JOIN jobs ON users.uid = users.uid", "joined on the user id only", "jobs"),
+        ("SELECT COUNT(*) FROM users JOIN jobs ON users.uid = jobs.uid AND users.age = 3", "joined on the user id only", "jobs"),
+        ("SELECT COUNT(*) FROM users JOIN jobs ON users.uid <> jobs.uid", "joined on the user id only", "jobs"),
+        ("SELECT COUNT(*) FROM users, jobs WHERE users.uid = jobs.uid", "joined on the user id only", "jobs"),
+        ("SELECT COUNT(*) FROM users NATURAL JOIN jobs", "only inner joins", "jobs"),
+        ("SELECT COUNT(*) FROM users SEMI JOIN jobs USING (uid)", "only inner joins", "jobs"),
+        ("SELECT COUNT(*) FROM kinds", "a dimension cannot stand first", "kinds"),
+        ("SELECT COUNT(*) FROM users JOIN kinds ON kinds.kind <> users.kind", "a dimension is joined on one attribute", "kinds"),
+        # What one name means.
+        ("SELECT FLOOR(age / 5) AS age, COUNT(*) FROM users GROUP BY age", "the name of an answer and of another attribute", "age|age;"),
+        ("SELECT other AS kind, COUNT(*) FROM users GROUP BY kind", "the name of an answer and of another attribute", "kind"),
+        ("SELECT 7 AS x FROM users", "nothing is aggregated", "7"),
+        # Constants.
+        (COUNT + "WHERE age = 1e999999999", "too long", "1e9"),
+        (COUNT + "WHERE age < 0.00000000000000000000001", "too long", "0.0"),
+        ("SELECT SUM(age * 1e999999999) FROM users", "too long", "1e9"),
+        ("SELECT COUNT(*) * 1e999 FROM users", "too long", "1e9"),
+        ("SELECT SUM(1e9 * 1e9 * 1e9 * 1e9 * age) FROM users", "too large", "1e9"),
+        (COUNT + "LIMIT 99999999999999999999999", "whole number", "99"),
+        (COUNT + "WHERE kind = CAST('a' AS INTEGER)", "a constant is expected here", "'a'"),
+        (COUNT + "WHERE kind = DATE '2020-01-01'", "not in the attribute's public list", "'2020"),
+        (COUNT + "WHERE day < TIMESTAMP '2020-01-03 10:00:00'", "of another type", "'2020"),
+        (COUNT + "WHERE seen < '2020-01-01 10:00:00+02:00'", "no date or time", "'2020"),
+        (COUNT + "WHERE seen < '2020-01-01 10:30:00'", "lies within an interval", "'2020"),
+        (COUNT + "WHERE week >= '2020-01-09'", "lies within an interval", "'2020"),
+        (COUNT + "WHERE age = 'NaN'", "of another type", "'NaN'"),
+        (COUNT + "WHERE age = NULL", "a constant is expected here", "NULL"),
+        (COUNT + "WHERE age IN (1, NULL)", "a constant is expected here", "NULL"),
+        (COUNT + "WHERE kind", "not in the attribute's public list", "kind"),
+        (COUNT + "WHERE TRUE", "not supported", "TRUE"),
+        (COUNT + "WHERE age = ?", "a constant is expected here", None),
+        (COUNT + "WHERE age = $1", "a constant is expected here", None),
+        # Text that one parser forgives.
+        ("SELECT FLOOR(age / 5 AS bin, COUNT(*) FROM users GROUP BY bin", "the text is no SQL", "AS bin"),
+        (COUNT + "WHERE age BETWEEN 2 5", "the text is no SQL", "5"),
+        ("SELECT , COUNT(*) FROM users", "the text is no SQL", ", COUNT|COUNT"),
+        ("SELECT COUNT(*) FROM @ users", "the text is no SQL", "@"),
+        ("SELECT COUNT(*)\nFROM users\nWHERE age = (3", "the text is no SQL", None),
+        ("SELECT COUNT(*) FROM users WHERE kind = 'a", "the text is no SQL", "'a"),
+        (COUNT + "/* never closed", "the text is no SQL", None),
+        # Other statements, other places of SQL.
+        ("COPY users TO 'x.csv'", "one SELECT is expected", "COPY"),
+        ("SELECT COUNT(*) FROM 'x.parquet'", "there is no table", "'x.parquet'"),
+        ("SELECT COUNT(*) FROM read_csv('x.csv')", "collection's own tables|there is no table", None),
+        ("SELECT COUNT(*) FROM users; DROP TABLE users", "one SELECT is expected", "users"),
+        ("SELECT COUNT(*) FROM users UNION ALL SELECT COUNT(*) FROM users", "one SELECT is expected", "SELECT"),
+        (COUNT + "WHERE city IN (SELECT city FROM cities)", "subqueries are not supported", "city"),
+        (COUNT + "WHERE EXISTS (SELECT 1)", "subqueries are not supported", "1|EXISTS"),
+        (COUNT + "WHERE city = (SELECT 'Rome')", "subqueries are not supported", "city"),
+        (COUNT + "WHERE city = read_text('x')", "this condition is not supported", "'x'|read_text"),
+        (COUNT + "WHERE city = getenv('HOME')", "this condition is not supported", "'HOME'|getenv"),
+        (COUNT + "WHERE CAST(city AS INTEGER) = 3", "this condition is not supported", "city"),
+        (COUNT + "WHERE city LIKE 'R%'", "this condition is not supported", "city"),
+        (COUNT + "WHERE city COLLATE nocase = 'rome'", "this condition is not supported", "city"),
+        (COUNT + "WHERE city IS DISTINCT FROM 'Rome'", "this condition is not supported", "city"),
+        (COUNT + "WHERE score / 0 = 1", "this condition is not supported", "score"),
+        (COUNT + "WHERE rowid = 3", "there is no attribute 'rowid'", "rowid"),
+        (COUNT + "WHERE uid = 3", "there is no attribute 'uid'", "uid"),
+        ("SELECT uid, COUNT(*) FROM users GROUP BY uid", "there is no attribute 'uid'", "uid"),
+        ("SELECT COUNT(*) FROM users GROUP BY GROUPING SETS ((kind), (flag))", "only plain GROUP BY", None),
+        ("SELECT users.* FROM users", "rows cannot be seen", "users"),
+        ("SELECT COLUMNS(*) FROM users", "rows cannot be seen|nothing is aggregated|neither", None),
+        ("SELECT COUNT(users.*) FROM users", "only COUNT(*) can be counted", "COUNT"),
+        ("SELECT COUNT(age) FROM users", "only COUNT(*) can be counted", "COUNT"),
+        ("SELECT SUM(COUNT(*)) FROM users", "this cannot be summed", "COUNT"),
+        ("SELECT SUM(CASE WHEN age > 3 THEN 1 END) FROM users", "this cannot be summed", None),
+        ("SELECT SUM(age) FILTER (age > 3) FROM users", "FILTER is not supported", "SUM"),
+        ("SELECT SUM(age % 2) FROM users", "this cannot be summed", "age"),
+        ("SELECT kind, COUNT(*) AS n FROM users GROUP BY kind ORDER BY other", "not asked", "other"),
+        ("SELECT kind, COUNT(*) AS n FROM users GROUP BY kind ORDER BY n USING >", "no SQL|not supported|not understood", None),
+        ("SELECT COUNT(*) FROM users WHERE " + "(" * 3000 + "age = 1" + ")" * 3000, "nested too deeply|no SQL|not understood", None),
+        ("SELECT COUNT(*) FROM users WHERE age = 1" + " OR age = 1" * 3000, "more than 200 conditions", "age"),
+        ("SELECT COUNT(*) FROM users " + " " * 100_000, "longer than", None),
+    ],
+)  # fmt: skip
+def test_what_is_refused_and_where(database, text, message, place):
+    with pytest.raises(QueryRefused) as caught:
+        database.sql(text)
+    assert any(part in str(caught.value) for part in message.split("|")), str(caught.value)
+    assert "Nothing was computed" in str(caught.value)
+    if place is not None:
+        assert any(text[caught.value.start :].startswith(one) for one in place.split("|")), str(caught.value)
+
+
+def test_names_and_texts_cannot_leave_their_quotes(database):
+    quoted = '"' + ODD.replace('"', '""') + '"'
+    joined = "users JOIN kinds k USING (kind)"
+    whole = database.sql(f"SELECT COUNT(*) FROM {joined} WHERE k.{quoted} = '1'").scalar().value
+    assert whole == pytest.approx(database.sql(COUNT + "WHERE kind = 'a'").scalar().value)
+    for one in ("' OR 1 = 1 --", "''; DROP TABLE rows", '\\', "\\' OR true --", "%", "\u0000", "é😀", '"'):  # fmt: skip
+        text = "'" + one.replace("'", "''") + "'"
+        assert database.sql(f"SELECT COUNT(*) FROM users WHERE city = {text}").scalar().value == 0.0
+        assert database.sql(f"SELECT COUNT(*) FROM {joined} WHERE {quoted} = {text}").scalar().value == 0.0
+        with pytest.raises(QueryRefused, match="public list"):
+            database.sql(f"SELECT COUNT(*) FROM users WHERE kind = {text}")
+    looked = f"users JOIN cities c ON c.city = users.city WHERE c.{quoted} = 'south'"
+    assert (
+        database.sql(f"SELECT COUNT(*) FROM {looked}").scalar().value
+        == database.sql(COUNT + "WHERE city = 'Rome'").scalar().value
+    )
+    assert database.sql(f'SELECT SUM("it\'s") FROM {joined}').scalar().value == pytest.approx(
+        database.sql(f"SELECT SUM(rank) FROM {joined}").scalar().value
+    )
+    assert database.sql('SELECT COUNT(*) AS "a""b; --" FROM users').answers.keys() == {'a"b; --'}
+
+
+def test_errors_do_not_quote_data(database):
+    for condition in ("city = 3", "city > DATE '2020-01-01'", "score = 'x'", "city + 1 = 2", "city AND flag"):
+        with pytest.raises(BadInput) as caught:
+            database.sql(COUNT + "WHERE " + condition)
+        assert "4711" not in str(caught.value)
+    with pytest.raises(BadInput) as caught:
+        database.sql("SELECT SUM(city) FROM users")
+    assert "4711" not in str(caught.value)
+
+
+def test_dimensions_that_do_not_fit(database):
+    with pytest.raises(InvalidData, match="twice"):
+        database.sql("SELECT COUNT(*) FROM users JOIN twice USING (kind)")
+    for on in (
+        "users.score = dates.when",
+        "users.age = dates.when",
+        "users.kind = dates.when",
+    ):
+        with pytest.raises(BadInput, match="of another type"):
+            database.sql(f"SELECT COUNT(*) FROM users JOIN dates ON {on}")
+    with pytest.raises(QueryRefused, match="point in it"):
+        database.sql('SELECT COUNT(*) FROM users JOIN cities AS "a.b" ON "a.b".city = users.city')
+    same = database.sql("SELECT COUNT(*) FROM users JOIN dates ON day = dates.when").scalar()
+    assert math.isfinite(same.value)

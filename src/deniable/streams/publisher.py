@@ -1,0 +1,602 @@
+"""A publisher: values in, private values out, one for one, for ever.
+
+The first m values (the warm-up) choose the threshold and are never published. Every later value is cut at θ, added to
+its block, and answered with a private value: a prediction inside a block, and at its end what makes the block add up to
+its noisy sum.
+
+Privacy, for neighbours that differ in one value (replace one). The value is either in the warm-up or published, and
+each part looks at its own values alone, so ε covers both (parallel composition). In the warm-up, θ, the mean, the mean
+square and the share above θ are four private answers one after another, whose shares add up to ε (sequential
+composition; each may depend on what the earlier ones told). What is published is `Perturber`'s, with ε. Block size
+and tree are chosen from public settings. How many values there are, and when they come, is not hidden.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+from dataclasses import asdict, dataclass, field, replace
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.errors import InvalidParameter, QueryRefused, SimulationOnly
+from deniable.exact import check_epsilon
+from deniable.mechanisms import DiscreteLaplace
+from deniable.mechanisms._checks import check_count
+from deniable.randomness import SecureSource, Source, release_source
+from deniable.streams.covariance import TreeNoise
+from deniable.streams.forecast import Expectation, Plan, choose_plan, paper_block
+from deniable.streams.hierarchy import Integers
+from deniable.streams.layout import Grid, Layout
+from deniable.streams.perturber import ChunkNoise, Perturber
+from deniable.streams.released import Released, Smoothing, Truncation
+from deniable.streams.smoother import Recent, Smoother, publish_blocks, smoother_of
+from deniable.streams.threshold import KINDS, PredictedError, PublicThreshold, Situation, Threshold
+
+STATE_VERSION = 1
+_SLAB = 1 << 18  # values whose predictions are made together
+MEAN_SHARE, SQUARE_SHARE, ABOVE_SHARE = Fraction(1, 10), Fraction(1, 20), Fraction(1, 20)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything public about a publisher. `block` and `fanout` are chosen by predicted error where they are None.
+
+    `measure_start`: spend parts of the warm-up's ε on the mean (1/10), the mean square (1/20) and the share of values
+    above θ (1/20); without it the first block is filled with θ/2 and intervals know less.
+    """
+
+    method: str
+    epsilon: float
+    grid: Grid
+    warmup: int = 1 << 16
+    horizon: int = 1 << 20
+    block: int | str | None = None
+    fanout: int | None = None
+    consistent: bool = True
+    smoother: Smoother = field(default_factory=Recent)
+    threshold: Threshold = field(default_factory=PredictedError)
+    measure_start: bool = True
+    expectation: Expectation = field(default_factory=Expectation)
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        check_count("warmup", self.warmup, smallest=0, largest=1 << 24)
+        check_count("horizon", self.horizon, smallest=1, largest=1 << 40)
+        if not isinstance(self.threshold, tuple(KINDS.values())):
+            raise InvalidParameter("threshold", "is not one of this package", "Use PredictedError(), for example.")
+        if self.warmup == 0 and (self.measure_start or not isinstance(self.threshold, PublicThreshold)):
+            raise InvalidParameter(
+                "warmup",
+                "is 0, so there is nothing to learn from",
+                "Give PublicThreshold(...) and measure_start=False.",
+            )
+        if self.block is not None and self.block != "paper":
+            check_count("block", self.block, smallest=1, largest=self.horizon)  # type: ignore[arg-type]
+
+    @property
+    def plan(self) -> Plan:
+        """How the stream is cut, and the tree: public, decided before any value."""
+        if self.block == "paper":
+            fanout = self.fanout or 16
+            block = paper_block(self.epsilon, self.horizon, fanout)
+            return Plan(self.horizon, min(block, self.horizon), fanout, self.consistent, self.smoother)
+        return choose_plan(
+            self.epsilon,
+            self.horizon,
+            expectation=self.expectation,
+            block=self.block,  # type: ignore[arg-type]
+            fanout=self.fanout,
+            consistent=self.consistent,
+            smoother=self.smoother,
+            measured_start=self.measure_start,
+        )
+
+    @property
+    def delta(self) -> float:
+        """δ of the promise: that of the threshold, 0 for most."""
+        return float(getattr(self.threshold, "delta", 0.0))
+
+    def shares(self) -> dict[str, Fraction]:
+        """What each private answer of the warm-up costs, as shares of ε."""
+        measured = {"mean": MEAN_SHARE, "square": SQUARE_SHARE, "above": ABOVE_SHARE} if self.measure_start else {}
+        return {"threshold": 1 - sum(measured.values(), Fraction(0)), **measured}
+
+    def describe(self) -> dict[str, Any]:
+        """All settings as JSON."""
+        facts = asdict(self)
+        facts["smoother"] = {"name": self.smoother.name, **asdict(self.smoother)}
+        facts["threshold"] = {"kind": self.threshold.kind, **asdict(self.threshold)}
+        return facts
+
+    @classmethod
+    def read(cls, facts: dict[str, Any]) -> Settings:
+        """The settings that `describe` described."""
+        facts = dict(facts)
+        threshold = dict(facts.pop("threshold"))
+        return cls(
+            **{
+                **facts,
+                "grid": Grid(**facts["grid"]),
+                "smoother": smoother_of(**facts["smoother"]),
+                "threshold": KINDS[threshold.pop("kind")](**threshold),
+                "expectation": Expectation(**facts["expectation"]),
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """What the warm-up told, privately; in steps of the grid. The mean and the rest are None where nobody asked."""
+
+    theta: int
+    mean: float | None = None
+    mean_variance: float = 0.0
+    spread: float | None = None
+    above: float | None = None
+    above_stderr: float = 0.0
+
+
+def learn(values: Integers, settings: Settings, plan: Plan, source: Source) -> Learnt:
+    """Four private answers about the warm-up, of shares of ε that add up to it. `values` are steps 0 … bound."""
+    epsilon, count = settings.epsilon, values.size
+    costs = {name: _share_of(epsilon, share) for name, share in settings.shares().items()}
+    if isinstance(settings.threshold, PublicThreshold):
+        theta = max(settings.grid.unit(settings.threshold.theta), 1)
+    else:
+        error = 0.0 if math.isinf(epsilon) else plan.noise(epsilon)
+        error += plan.smoothing(settings.expectation, measured_start=settings.measure_start)
+        situation = Situation(
+            settings.grid.top, count, settings.horizon, epsilon, max(error, 1e-12), settings.expectation.tail
+        )
+        theta = settings.threshold.choose(values, situation, costs["threshold"], source.stream("threshold"))
+    if not settings.measure_start:
+        return Learnt(theta)
+    cut = np.minimum(values, theta)
+
+    def noisy(name: str, total: int, sensitivity: int) -> tuple[float, float]:
+        mechanism = DiscreteLaplace(costs[name], sensitivity)
+        answer = mechanism.perturb(np.array([total]), source=source.stream(name), simulation=True)[0]
+        return float(answer) / count, mechanism.variance() / count**2
+
+    mean, mean_variance = noisy("mean", int(cut.sum()), theta)
+    # Squares in steps of θ/2^10, so that their sum and its sensitivity fit 64 bits for any θ.
+    fine = (cut * 1024 // theta) ** 2
+    square, square_variance = noisy("square", int(fine.sum()), 1 << 20)
+    above, above_variance = noisy("above", int((values > theta).sum()), 1)
+    mean = min(max(mean, 0.0), float(theta))
+    spread = (square + math.sqrt(square_variance)) * (theta / 1024) ** 2 - mean**2
+    spread = min(max(spread, 0.0), mean * (theta - mean))
+    return Learnt(theta, mean, mean_variance, spread, min(max(above, 0.0), 1.0), math.sqrt(above_variance))
+
+
+class Publisher:
+    """ε-DP for one replaced value. `push` and `push_many` publish, `flush` ends, `state` and `restore` move a stream.
+
+    The noise is a function of (key, settings, chunk, node): a publisher that is restored from a state publishes exactly
+    what the first one would have. Two publishers must never share a key, settings and name for different values; by
+    default every publisher draws a key of its own. `keep=False` forgets what was published, for streams without end.
+    """
+
+    kind: ClassVar[str] = "publisher"
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        key: bytes | None = None,
+        source: Source | None = None,
+        simulation: bool = False,
+        keep: bool = True,
+    ) -> None:
+        if not settings.threshold.private and not simulation:
+            raise InvalidParameter(
+                "threshold", "is not private", "Use it with simulation=True, on data that need no protection."
+            )
+        if source is None:
+            key = SecureSource.new_key() if key is None else key
+            source = SecureSource(key)
+        elif key is not None:
+            raise InvalidParameter("key", "and source exclude each other", "Give one of them.")
+        source = release_source(source, simulation=simulation)
+        self.settings, self.plan, self._key, self._keep = settings, settings.plan, key, keep
+        digest = hashlib.sha256(json.dumps(settings.describe(), sort_keys=True).encode()).hexdigest()
+        self._source = source.stream("deniable stream", digest)
+        self._grid = settings.grid
+        self._plain = settings.grid.low == 0 and settings.grid.resolution == 1
+        self._top = settings.grid.top
+        self._warm: list[Integers] = []
+        self._warm_count = 0
+        self._waiting: list[int] = []  # warm-up values that came one by one
+        self._learnt: Learnt | None = None
+        self._ended = False
+        self._block = 0  # number of the open block, through all chunks
+        self._sum = self._over = 0  # the open block's cut values, and how many
+        self._told = 0  # what the open block has published
+        self._rate = 0.0
+        self._memory: list[Any] = []
+        self._theta = 0
+        self._length = 0
+        self._noise: tuple[int, ChunkNoise] | None = None
+        self._ready: list[int] = []  # noise of the next blocks of one value, last first
+        self._totals: list[Integers] = []  # noisy sums of complete blocks
+        if settings.warmup == 0:
+            self._start(np.zeros(0, dtype=np.int64))
+
+    def __repr__(self) -> str:
+        where = "warming up" if self.warming_up else f"{self.published:,} published"
+        return f"{type(self).__name__}(epsilon={self.settings.epsilon:g}; {where})"
+
+    # What is known -------------------------------------------------------------------------------------------------
+
+    @property
+    def warming_up(self) -> bool:
+        """Whether values are still consumed without being published."""
+        return self._learnt is None
+
+    @property
+    def learnt(self) -> Learnt | None:
+        """The private answers of the warm-up, once there are any. Public."""
+        return self._learnt
+
+    @property
+    def published(self) -> int:
+        """How many values were published."""
+        return int(Layout(self.plan.horizon, self.plan.block).position(np.array([self._block]))[0]) + self._over
+
+    @property
+    def consumed(self) -> int:
+        """How many values were taken in, the warm-up included."""
+        return self.settings.warmup + self.published if not self.warming_up else self._warm_count + len(self._waiting)
+
+    @property
+    def released(self) -> Released:
+        """Everything published so far, with its standard errors."""
+        if self._learnt is None:
+            raise QueryRefused("nothing is published during the warm-up", "Push more values first.")
+        if not self._keep:
+            raise QueryRefused("this publisher forgets what it publishes", "Keep its output, or use keep=True.")
+        return Released(
+            self._published_values(),
+            self._covariance(),
+            self._grid,
+            self._about(),
+            Truncation(self._theta, self._top, self._learnt.above, self._learnt.above_stderr),
+            self._smoothing(),
+        )
+
+    # Publishing ----------------------------------------------------------------------------------------------------
+
+    def push(self, value: float) -> float | None:
+        """Take one value; its private stand-in, or None during the warm-up. A refused value changes nothing."""
+        if self._ended:
+            self._refuse_after_end()
+        unit = value if type(value) is int and self._plain and value >= 0 else self._grid.unit(value)
+        if not self._theta:
+            self._waiting.append(min(unit, self._top))
+            if self._warm_count + len(self._waiting) == self.settings.warmup:
+                self._warm.append(np.array(self._waiting, dtype=np.int64))
+                self._waiting = []
+                self._start(np.concatenate(self._warm))
+            return None
+        if unit > self._theta:
+            unit = self._theta
+        over = self._over + 1
+        if over < self._length:
+            self._over = over
+            self._sum += unit
+            running = round(over * self._rate)
+            result = running - self._told
+            self._told = running
+        elif self._ready and self.plan.block == 1:
+            result = unit + self._ready.pop()
+            self._block += 1
+            if self._keep:
+                self._single.append(result)
+        else:
+            result = self._close(unit)
+        return result if self._plain else self._grid.value(result)
+
+    def push_many(self, values: Any) -> NDArray[Any]:
+        """Take many values; private stand-ins for those that came after the warm-up. All are refused if one is."""
+        if self._ended:
+            self._refuse_after_end()
+        units = self._grid.units(values)
+        if self.warming_up:
+            if self._waiting:
+                self._warm.append(np.array(self._waiting, dtype=np.int64))
+                self._warm_count += len(self._waiting)
+                self._waiting = []
+            take = self.settings.warmup - self._warm_count
+            self._warm.append(units[:take].copy())
+            self._warm_count += self._warm[-1].size
+            units = units[take:]
+            if self._warm_count < self.settings.warmup:
+                return self._grid.values(np.zeros(0, dtype=np.int64))
+            self._start(np.concatenate(self._warm))
+        cut = np.minimum(units, self._theta)
+        self._ready = []
+        result = self._publish_ones(cut) if self.plan.block == 1 else self._publish_blocks(cut)
+        return self._grid.values(result)
+
+    def flush(self) -> float:
+        """End the stream: close the open block early. What is returned is to be added to the last published value.
+
+        `released` has it added already. After this nothing more can be pushed. 0 if no block was open.
+        """
+        if self._ended:
+            return 0
+        self._ended = True
+        if self.warming_up or self._over == 0:
+            return 0
+        missing = self._sum + int(self._leaves(self._block, 1)[0]) - self._told
+        self._told += missing
+        return missing if self.settings.grid.resolution == 1 else self.settings.grid.resolution * missing
+
+    def _refuse_after_end(self) -> None:
+        raise InvalidParameter("this publisher", "was ended by flush()", "Start another one for more values.")
+
+    def _start(self, values: Integers) -> None:
+        learnt = learn(values, self.settings, self.plan, self._source.stream("warm-up"))
+        self._warm, self._warm_count = [], 0
+        self._begin(learnt)
+
+    def _begin(self, learnt: Learnt) -> None:
+        self._learnt, self._theta = learnt, learnt.theta
+        plan = self.plan
+        self._perturber = Perturber(
+            self.settings.epsilon, learnt.theta, plan.horizon, plan.block, plan.fanout, plan.consistent
+        )
+        self._layout = Layout(plan.horizon, plan.block)
+        self._rate = self._initial_rate
+        self._memory = plan.smoother.begin(self._rate, plan.block)
+        self._length = self._layout.length(0)
+        self._single: list[int] = []
+
+    @property
+    def _initial_rate(self) -> float:
+        assert self._learnt is not None  # noqa: S101 - for the type checker
+        return self._theta / 2 if self._learnt.mean is None else self._learnt.mean
+
+    def _leaves(self, block: int, count: int) -> Integers:
+        """Noise of `count` blocks of one chunk."""
+        chunk, leaf = divmod(block, self._layout.blocks)
+        if self._noise is None or self._noise[0] != chunk:
+            self._noise = (chunk, self._perturber.noise(self._source, chunk))
+        return self._noise[1].leaves(leaf, leaf + count)
+
+    def _close(self, unit: int) -> int:
+        """The last value of a block, one at a time."""
+        if self.plan.block == 1:
+            ahead = min(4096, self._layout.blocks - self._block % self._layout.blocks)
+            self._ready = self._leaves(self._block, ahead).tolist()[::-1]
+            result = unit + self._ready.pop()
+            self._block += 1
+            if self._keep:
+                self._single.append(result)
+            return result
+        total = self._sum + unit + int(self._leaves(self._block, 1)[0])
+        result = total - self._told
+        self._advance(np.array([total]), np.array([self._length]))
+        return result
+
+    def _advance(self, totals: Integers, lengths: Integers) -> NDArray[np.float64]:
+        """Complete blocks are known: remember them, and predict. The rates that held inside these blocks."""
+        rates, self._memory = self.plan.smoother.follow(self._memory, totals, lengths)
+        inside = np.concatenate(([self._rate], rates[:-1]))
+        self._rate = float(rates[-1])
+        self._block += totals.size
+        self._sum = self._over = self._told = 0
+        self._length = self._layout.length(self._block)
+        if self._keep:
+            self._totals.append(totals)
+        return inside
+
+    def _publish_ones(self, cut: Integers) -> Integers:
+        parts, start = [], 0
+        self._settle()
+        while start < cut.size:
+            count = min(cut.size - start, self._layout.blocks - self._block % self._layout.blocks)
+            parts.append(cut[start : start + count] + self._leaves(self._block, count))
+            self._block += count
+            start += count
+            if self._keep:
+                self._totals.append(parts[-1])
+        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+
+    def _publish_blocks(self, cut: Integers) -> Integers:
+        result = np.empty(cut.size, dtype=np.int64)
+        start, block = 0, self.plan.block
+        while start < cut.size:
+            left = self._length - self._over
+            regular = self._over == 0 and self._length == block
+            # Blocks of full length that are complete in these values and in this chunk, a slab at a time.
+            until_short = self._layout.blocks - self._block % self._layout.blocks
+            if self._layout.length(self._layout.blocks - 1) != block:
+                until_short -= 1
+            count = min((cut.size - start) // block, until_short, max(_SLAB // block, 1)) if regular else 0
+            if count:
+                stop = start + count * block
+                totals = cut[start:stop].reshape(count, block).sum(1) + self._leaves(self._block, count)
+                rates = self._advance(totals, np.full(count, block))
+                result[start:stop] = publish_blocks(totals, rates, block)
+            else:
+                stop = min(start + left, cut.size)
+                self._extend(cut[start:stop], result[start:stop])
+            start = stop
+        return result
+
+    def _extend(self, cut: Integers, out: Integers) -> None:
+        """Part of one block, possibly up to its end."""
+        self._sum += int(cut.sum())
+        ends = self._over + cut.size == self._length
+        running = np.rint(np.arange(self._over, self._over + cut.size + 1) * self._rate).astype(np.int64)
+        np.subtract(running[1:], running[:-1], out=out)
+        if not ends:
+            self._over += cut.size
+            self._told = int(running[-1])
+            return
+        total = self._sum + int(self._leaves(self._block, 1)[0])
+        out[-1] = total - int(running[-2])
+        self._advance(np.array([total]), np.array([self._length]))
+
+    # Released ------------------------------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        """Blocks of one value that came one by one, as an array."""
+        if self._single:
+            self._totals.append(np.array(self._single, dtype=np.int64))
+            self._single = []
+
+    def _all_totals(self) -> Integers:
+        self._settle()
+        if len(self._totals) > 1:
+            self._totals = [np.concatenate(self._totals)]
+        return self._totals[0] if self._totals else np.zeros(0, dtype=np.int64)
+
+    def _published_values(self) -> Integers:
+        """Every published value again: noisy sums of blocks tell all of them."""
+        totals = self._all_totals()
+        if self.plan.block == 1:
+            return totals
+        edges = self._layout.position(np.arange(totals.size + 1))
+        lengths = np.diff(edges)
+        smoother = self.plan.smoother
+        rates = np.array([self._initial_rate])
+        if totals.size:
+            memory = smoother.begin(self._initial_rate, self.plan.block)
+            rates = np.concatenate((rates, smoother.follow(memory, totals, lengths)[0]))
+        result = np.empty(int(edges[-1]) + self._over, dtype=np.int64)
+        place, slab = 0, max(_SLAB // self.plan.block, 1)
+        while place < totals.size:
+            length = int(lengths[place])
+            alike = lengths[place : place + slab]
+            count = alike.size if (alike == length).all() else int(np.argmax(alike != length))
+            part = slice(place, place + count)
+            result[edges[place] : edges[place + count]] = publish_blocks(totals[part], rates[part], length)
+            place += count
+        tail = np.diff(np.rint(np.arange(self._over + 1) * rates[-1])).astype(np.int64)
+        if self._over:
+            tail[-1] += self._told - tail.sum()  # flush adds what was missing
+        result[edges[-1] :] = tail
+        return result
+
+    def _covariance(self) -> TreeNoise:
+        assert self._learnt is not None  # noqa: S101 - for the type checker
+        plan = self.plan
+        return TreeNoise(
+            self._ended_layout(),
+            plan.fanout,
+            plan.consistent,
+            self._perturber.node_variance,
+            self._learnt.mean_variance,
+            plan.smoother,
+        )
+
+    def _ended_layout(self) -> Layout:
+        return replace(self._layout, end=self.published if self._ended and self._over else None)
+
+    def _smoothing(self) -> Smoothing | None:
+        """How far predictions may be off: the spread as learnt, the drift as the published blocks show it."""
+        assert self._learnt is not None  # noqa: S101 - for the type checker
+        if self.plan.block == 1:
+            return None
+        block, theta = self.plan.block, self._theta
+        spread = self._learnt.spread
+        if spread is None:
+            spread = (self.settings.expectation.spread * theta) ** 2
+        expected = (self.settings.expectation.drift * theta) ** 2
+        totals = self._all_totals()
+        lengths = np.diff(self._layout.position(np.arange(totals.size + 1)))
+        means = totals / np.maximum(lengths, 1)
+        if means.size < 2:
+            return Smoothing(self._ended_layout(), spread, expected)
+        changes = np.square(np.diff(means))
+        noise = 2 * self._perturber.node_variance / block**2 + 2 * spread / block
+        drift = (expected + float((changes - noise).sum())) / (changes.size + 1)
+        return Smoothing(self._ended_layout(), spread, max(drift, 0.0))
+
+    def _about(self) -> dict[str, Any]:
+        facts: dict[str, Any] = {"method": self.settings.method, "epsilon": self.settings.epsilon}
+        if self.settings.delta:
+            facts["delta"] = self.settings.delta
+        facts |= {
+            "theta": float(self._grid.value(self._theta)),
+            "warmup": self.settings.warmup,
+            "r": self.plan.horizon,
+            "b": self.plan.fanout,
+            "s": self.plan.block,
+            "chunk": self._block // self._layout.blocks,
+        }
+        return facts
+
+    # State ---------------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """Everything needed to go on elsewhere, as JSON. As secret as the data: it holds values and the noise's key."""
+        if self._key is None and not self._source.simulation:
+            raise InvalidParameter("source", "was handed in, so its key is not known here", "Use key= instead.")
+        waiting = [*self._warm, np.array(self._waiting, dtype=np.int64)]
+        return {
+            "version": STATE_VERSION,
+            "kind": self.kind,
+            "settings": self.settings.describe(),
+            "key": None if self._key is None else self._key.hex(),
+            "keep": self._keep,
+            "ended": self._ended,
+            "warm": _packed(np.concatenate(waiting)) if self.warming_up else None,
+            "learnt": None if self._learnt is None else asdict(self._learnt),
+            "block": self._block,
+            "sum": self._sum,
+            "over": self._over,
+            "told": self._told,
+            "rate": self._rate,
+            "memory": self._memory,
+            "totals": _packed(self._all_totals()) if self._learnt is not None and self._keep else None,
+        }
+
+    @classmethod
+    def restore(cls, state: dict[str, Any], *, source: Source | None = None) -> Self:
+        """The publisher that `state()` described. A simulation's source has to be handed in again."""
+        if state.get("version") != STATE_VERSION:
+            raise InvalidParameter("state", "was written by another version", "Use the version that wrote it.")
+        if state["key"] is None and source is None:
+            raise SimulationOnly
+        made = cls.__new__(cls)
+        key = None if state["key"] is None else bytes.fromhex(state["key"])
+        settings = Settings.read(state["settings"])
+        Publisher.__init__(made, settings, key=key, source=source, simulation=key is None, keep=state["keep"])
+        if state["learnt"] is None:
+            made._warm = [_unpacked(state["warm"])]
+            made._warm_count = made._warm[0].size
+        else:
+            made._begin(Learnt(**state["learnt"]))
+            made._totals = [_unpacked(state["totals"])] if state["keep"] else []
+            made._block, made._sum, made._over = state["block"], state["sum"], state["over"]
+            made._told, made._rate, made._memory = state["told"], state["rate"], state["memory"]
+            made._length = made._layout.length(made._block)
+        made._ended = state["ended"]
+        return made
+
+
+def _share_of(epsilon: float, share: Fraction) -> float:
+    """The largest float that is not above share·ε, so that shares never add up to more than ε."""
+    if share == 1 or math.isinf(epsilon):
+        return epsilon
+    exact = share * Fraction(epsilon)
+    rounded = float(exact)
+    return rounded if Fraction(rounded) <= exact else math.nextafter(rounded, 0.0)
+
+
+def _packed(values: Integers) -> str:
+    return base64.b64encode(values.astype("<i8").tobytes()).decode()
+
+
+def _unpacked(text: str) -> Integers:
+    return np.frombuffer(base64.b64decode(text), dtype="<i8").astype(np.int64)

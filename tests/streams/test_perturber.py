@@ -44,7 +44,7 @@ def test_noise_varies_as_the_closed_form_says(leaves, fanout, consistent, most, 
         monkeypatch.setattr(module, "GROUP_LEAVES", 16)
     monkeypatch.setattr(hierarchy, "CONSISTENT_LEAVES", most)
     settings = Perturber(epsilon=0.5, theta=10, horizon=leaves, fanout=fanout, consistent=consistent)
-    runs = 2000
+    runs = 400
     seen = np.array([settings.noise(SeededSource(5), run).leaves(0, leaves) for run in range(runs)])
     prefix = np.concatenate((np.zeros((runs, 1)), np.cumsum(seen, axis=1)), axis=1)
     i, j = (places.ravel() for places in np.meshgrid(np.arange(leaves + 1), np.arange(leaves + 1), indexing="ij"))
@@ -54,7 +54,7 @@ def test_noise_varies_as_the_closed_form_says(leaves, fanout, consistent, most, 
     measured = (prefix.T @ prefix / runs).ravel()
     # Each product has a standard deviation of at most 3 times the product of deviations (kurtosis of Laplace sums).
     assert (np.abs(measured - expected) <= 5 * 3 * np.sqrt(own * other / runs) + 1e-9).all()
-    assert np.abs(measured - expected).mean() < 0.05 * own.mean()
+    assert np.abs(measured - expected).mean() < 0.1 * own.mean()
 
 
 def test_two_streams_that_differ_in_one_value_differ_there_and_nowhere_else():

@@ -73,10 +73,9 @@ class TreeNoise:
         return result
 
     def _variance(self, starts: Integers, stops: Integers) -> Floats:
-        upper, lower = self._taps(stops), self._taps(starts)
-        taps = [*upper[0], *((edge, -weight) for edge, weight in lower[0])]
+        taps, initial = self._window_taps(starts, stops)
         blocks = self.layout.blocks
-        # Chunks before the first one of a window cancel: count from there, so that no precision is lost far out.
+        # Count chunks from the first one of a window, so that no precision is lost far out.
         base = np.minimum.reduce([edge // blocks for edge, _ in taps])
         placed = [(edge // blocks - base, edge % blocks, weight) for edge, weight in taps]
         result = np.zeros(starts.shape)
@@ -84,15 +83,29 @@ class TreeNoise:
             result += one[2] ** 2 * self._covariance(one, one)
             for other in placed[place + 1 :]:
                 result += 2 * one[2] * other[2] * self._covariance(one, other)
-        result *= self.node_variance
-        return np.maximum(result + self.initial_variance * (upper[1] - lower[1]) ** 2, 0.0)
+        # Whole chunks before: their weights add up to nothing, unless the smoother remembers them.
+        common = sum(weight for _, weight in taps)
+        result += base * self._whole * common**2
+        return np.maximum(result * self.node_variance + self.initial_variance * initial**2, 0.0)
 
-    def _taps(self, positions: Integers) -> tuple[list[tuple[Integers, Floats]], Floats]:
-        edge, over = self.layout.locate(positions)
+    def _window_taps(self, starts: Integers, stops: Integers) -> tuple[list[tuple[Integers, Floats]], Floats]:
+        """Edges and weights of the difference of two positions, equal edges merged before anything is squared."""
+        (last, over_last), (first, over_first) = self.layout.locate(stops), self.layout.locate(starts)
+        one = np.ones(starts.shape)
         if self.layout.block == 1:
-            return [(edge, np.ones(edge.shape))], np.zeros(edge.shape)
-        (first, weight), *others = (taps := self.smoother.taps(self.layout, edge, over))[0]
-        return [(first, weight + 1.0), *others], taps[1]
+            return [(last, one), (first, -one)], np.zeros(starts.shape)
+        upper, upper_initial = self.smoother.taps(self.layout, last, over_last)
+        lower, lower_initial = self.smoother.taps(self.layout, first, over_first)
+        taps: list[tuple[Integers, Floats]] = []
+        for place in range(max(len(upper), len(lower))):
+            nothing = (np.zeros_like(first), np.zeros(starts.shape))
+            late, late_weight = upper[place] if place < len(upper) else nothing
+            early, early_weight = lower[place] if place < len(lower) else nothing
+            same = late == early
+            apart = one if place == 0 else 0.0  # the prefix at the edge itself
+            taps.append((late, np.where(same, late_weight - early_weight, late_weight + apart)))
+            taps.append((early, np.where(same, 0.0, -early_weight - apart)))
+        return taps, upper_initial - lower_initial
 
     def _covariance(self, one: tuple[Any, ...], other: tuple[Any, ...]) -> Floats:
         """Cov(N, N) over several chunks: common whole chunks, and what is shared of the earlier one's chunk."""
@@ -101,10 +114,15 @@ class TreeNoise:
         if one is other and not chunk_i.any():
             return tree.covariance(i, i)
         common = np.minimum(chunk_i, chunk_j)
-        whole = tree.covariance(np.array([blocks]), np.array([blocks]))[0]
         inside_i = np.where(chunk_i > chunk_j, blocks, i)
         inside_j = np.where(chunk_j > chunk_i, blocks, j)
-        return np.asarray(common * whole + tree.covariance(inside_i, inside_j))
+        return np.asarray(common * self._whole + tree.covariance(inside_i, inside_j))
+
+    @property
+    def _whole(self) -> float:
+        """Variance of the sum of a whole chunk, in units of σ²."""
+        end = np.array([self.layout.blocks])
+        return float(self.tree.covariance(end, end)[0])
 
     def describe(self) -> dict[str, Any]:
         """Public facts from which `covariance_of` makes the model again."""

@@ -107,6 +107,8 @@ def choose_plan(
     are read, so the choice is public too. θ cancels.
     """
     smoother = smoother or Recent()
+    if block is not None and fanout is not None:
+        return Plan(horizon, block, fanout, consistent, smoother)
     if block is not None:
         blocks = [block]
     elif math.isinf(epsilon):

@@ -31,7 +31,7 @@ from deniable.mechanisms._checks import check_count
 from deniable.randomness import SecureSource, Source, release_source
 from deniable.streams.covariance import TreeNoise
 from deniable.streams.forecast import Expectation, Plan, choose_plan, paper_block
-from deniable.streams.hierarchy import Integers
+from deniable.streams.hierarchy import Floats, Integers
 from deniable.streams.layout import Grid, Layout
 from deniable.streams.perturber import ChunkNoise, Perturber
 from deniable.streams.released import Released, Smoothing, Truncation
@@ -216,12 +216,12 @@ class Publisher:
         self._waiting: list[int] = []  # warm-up values that came one by one
         self._learnt: Learnt | None = None
         self._ended = False
+        self._missing = 0.0  # what flush added to the last value
         self._block = 0  # number of the open block, through all chunks
         self._sum = self._over = 0  # the open block's cut values, and how many
-        self._told = 0  # what the open block has published
         self._rate = 0.0
         self._memory: list[Any] = []
-        self._theta = 0
+        self._theta = self._cut = 0
         self._length = 0
         self._noise: tuple[int, ChunkNoise] | None = None
         self._ready: list[int] = []  # noise of the next blocks of one value, last first
@@ -285,15 +285,13 @@ class Publisher:
                 self._waiting = []
                 self._start(np.concatenate(self._warm))
             return None
-        if unit > self._theta:
-            unit = self._theta
+        if unit > self._cut:
+            unit = self._cut
         over = self._over + 1
         if over < self._length:
             self._over = over
             self._sum += unit
-            running = round(over * self._rate)
-            result = running - self._told
-            self._told = running
+            result = self._rate
         elif self._ready and self.plan.block == 1:
             result = unit + self._ready.pop()
             self._block += 1
@@ -318,11 +316,11 @@ class Publisher:
             self._warm_count += self._warm[-1].size
             units = units[take:]
             if self._warm_count < self.settings.warmup:
-                return self._grid.values(np.zeros(0, dtype=np.int64))
+                return self._grid.values(np.zeros(0, dtype=np.int64 if self.plan.block == 1 else np.float64))
             self._start(np.concatenate(self._warm))
-        cut = np.minimum(units, self._theta)
+        cut = np.minimum(units, self._cut)
         self._ready = []
-        result = self._publish_ones(cut) if self.plan.block == 1 else self._publish_blocks(cut)
+        result: NDArray[Any] = self._publish_ones(cut) if self.plan.block == 1 else self._publish_blocks(cut)
         return self._grid.values(result)
 
     def flush(self) -> float:
@@ -335,9 +333,8 @@ class Publisher:
         self._ended = True
         if self.warming_up or self._over == 0:
             return 0
-        missing = self._sum + int(self._leaves(self._block, 1)[0]) - self._told
-        self._told += missing
-        return missing if self.settings.grid.resolution == 1 else self.settings.grid.resolution * missing
+        self._missing = self._sum + int(self._leaves(self._block, 1)[0]) - self._over * self._rate
+        return self._grid.resolution * self._missing
 
     def _refuse_after_end(self) -> None:
         raise InvalidParameter("this publisher", "was ended by flush()", "Start another one for more values.")
@@ -349,6 +346,7 @@ class Publisher:
 
     def _begin(self, learnt: Learnt) -> None:
         self._learnt, self._theta = learnt, learnt.theta
+        self._cut = min(learnt.theta, self._top)  # an uncapped θ may lie above the bound
         plan = self.plan
         self._perturber = Perturber(
             self.settings.epsilon, learnt.theta, plan.horizon, plan.block, plan.fanout, plan.consistent
@@ -371,28 +369,28 @@ class Publisher:
             self._noise = (chunk, self._perturber.noise(self._source, chunk))
         return self._noise[1].leaves(leaf, leaf + count)
 
-    def _close(self, unit: int) -> int:
+    def _close(self, unit: int) -> float:
         """The last value of a block, one at a time."""
         if self.plan.block == 1:
             ahead = min(4096, self._layout.blocks - self._block % self._layout.blocks)
             self._ready = self._leaves(self._block, ahead).tolist()[::-1]
-            result = unit + self._ready.pop()
+            single: int = unit + self._ready.pop()
             self._block += 1
             if self._keep:
-                self._single.append(result)
-            return result
+                self._single.append(single)
+            return single
         total = self._sum + unit + int(self._leaves(self._block, 1)[0])
-        result = total - self._told
+        result = total - (self._length - 1) * self._rate
         self._advance(np.array([total]), np.array([self._length]))
         return result
 
-    def _advance(self, totals: Integers, lengths: Integers) -> NDArray[np.float64]:
+    def _advance(self, totals: Integers, lengths: Integers) -> Floats:
         """Complete blocks are known: remember them, and predict. The rates that held inside these blocks."""
         rates, self._memory = self.plan.smoother.follow(self._memory, totals, lengths)
         inside = np.concatenate(([self._rate], rates[:-1]))
         self._rate = float(rates[-1])
         self._block += totals.size
-        self._sum = self._over = self._told = 0
+        self._sum = self._over = 0
         self._length = self._layout.length(self._block)
         if self._keep:
             self._totals.append(totals)
@@ -410,8 +408,8 @@ class Publisher:
                 self._totals.append(parts[-1])
         return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
-    def _publish_blocks(self, cut: Integers) -> Integers:
-        result = np.empty(cut.size, dtype=np.int64)
+    def _publish_blocks(self, cut: Integers) -> Floats:
+        result = np.empty(cut.size)
         start, block = 0, self.plan.block
         while start < cut.size:
             left = self._length - self._over
@@ -432,18 +430,16 @@ class Publisher:
             start = stop
         return result
 
-    def _extend(self, cut: Integers, out: Integers) -> None:
+    def _extend(self, cut: Integers, out: Floats) -> None:
         """Part of one block, possibly up to its end."""
         self._sum += int(cut.sum())
         ends = self._over + cut.size == self._length
-        running = np.rint(np.arange(self._over, self._over + cut.size + 1) * self._rate).astype(np.int64)
-        np.subtract(running[1:], running[:-1], out=out)
+        out[:] = self._rate
         if not ends:
             self._over += cut.size
-            self._told = int(running[-1])
             return
         total = self._sum + int(self._leaves(self._block, 1)[0])
-        out[-1] = total - int(running[-2])
+        out[-1] = total - (self._length - 1) * self._rate
         self._advance(np.array([total]), np.array([self._length]))
 
     # Released ------------------------------------------------------------------------------------------------------
@@ -460,7 +456,7 @@ class Publisher:
             self._totals = [np.concatenate(self._totals)]
         return self._totals[0] if self._totals else np.zeros(0, dtype=np.int64)
 
-    def _published_values(self) -> Integers:
+    def _published_values(self) -> NDArray[Any]:
         """Every published value again: noisy sums of blocks tell all of them."""
         totals = self._all_totals()
         if self.plan.block == 1:
@@ -472,7 +468,7 @@ class Publisher:
         if totals.size:
             memory = smoother.begin(self._initial_rate, self.plan.block)
             rates = np.concatenate((rates, smoother.follow(memory, totals, lengths)[0]))
-        result = np.empty(int(edges[-1]) + self._over, dtype=np.int64)
+        result = np.full(int(edges[-1]) + self._over, rates[-1])
         place, slab = 0, max(_SLAB // self.plan.block, 1)
         while place < totals.size:
             length = int(lengths[place])
@@ -481,10 +477,8 @@ class Publisher:
             part = slice(place, place + count)
             result[edges[place] : edges[place + count]] = publish_blocks(totals[part], rates[part], length)
             place += count
-        tail = np.diff(np.rint(np.arange(self._over + 1) * rates[-1])).astype(np.int64)
         if self._over:
-            tail[-1] += self._told - tail.sum()  # flush adds what was missing
-        result[edges[-1] :] = tail
+            result[-1] += self._missing
         return result
 
     def _covariance(self) -> TreeNoise:
@@ -555,7 +549,7 @@ class Publisher:
             "block": self._block,
             "sum": self._sum,
             "over": self._over,
-            "told": self._told,
+            "missing": self._missing,
             "rate": self._rate,
             "memory": self._memory,
             "totals": _packed(self._all_totals()) if self._learnt is not None and self._keep else None,
@@ -579,7 +573,7 @@ class Publisher:
             made._begin(Learnt(**state["learnt"]))
             made._totals = [_unpacked(state["totals"])] if state["keep"] else []
             made._block, made._sum, made._over = state["block"], state["sum"], state["over"]
-            made._told, made._rate, made._memory = state["told"], state["rate"], state["memory"]
+            made._missing, made._rate, made._memory = state["missing"], state["rate"], state["memory"]
             made._length = made._layout.length(made._block)
         made._ended = state["ended"]
         return made

@@ -108,8 +108,8 @@ class Windows:
 class Released:
     """Private values in order of arrival, with all that is needed to answer for windows of them.
 
-    `values` are steps of the `grid`: integers, or floats where the noise is real. Positions count from the first
-    published value. Windows are half-open, as Python's are: `sum(1000, 5000)` adds 4,000 values.
+    `values` are steps of the `grid`: integers, or floats where predictions or noise are real. Positions count from the
+    first published value. Windows are half-open, as Python's are: `sum(1000, 5000)` adds 4,000 values.
     """
 
     values: NDArray[Any]
@@ -237,7 +237,7 @@ class Released:
         if grid.low != 0 or grid.resolution != 1:
             values = (values - grid.low) / grid.resolution
         covariance = covariance_of(facts["covariance"])
-        if facts["covariance"]["kind"] == "tree":  # values on the grid: undo the rounding of the conversion
+        if facts["covariance"].get("block") == 1:  # whole steps: undo the rounding of the conversion
             values = np.rint(values).astype(np.int64)
         smoothing = facts["smoothing"]
         if smoothing is not None:

@@ -188,14 +188,8 @@ def smoother_of(name: str | Smoother, **settings: Any) -> Smoother:
     return kinds[name](**settings)
 
 
-def publish_blocks(totals: Integers, rates: Floats, length: int) -> Integers:
-    """The published values of complete blocks of one length: predictions, then what is missing.
-
-    `rates` are those that hold inside each block. Running sums are rounded, not values, so that windows inside a block
-    are within one unit of the prediction.
-    """
-    running = np.rint(np.multiply.outer(rates, np.arange(length, dtype=np.float64))).astype(np.int64)
-    result = np.empty((totals.size, length), dtype=np.int64)
-    np.subtract(running[:, 1:], running[:, :-1], out=result[:, :-1])
-    result[:, -1] = totals - running[:, -1]
-    return result.ravel()
+def publish_blocks(totals: Integers, rates: Floats, length: int) -> Floats:
+    """The published values of complete blocks of one length: the rate that holds inside each, then what is missing."""
+    result = np.repeat(rates, length)
+    result[length - 1 :: length] = totals - (length - 1) * rates
+    return result

@@ -61,7 +61,7 @@ class PredictedError:
     """
 
     mechanism: str = "noisy-max"
-    per_octave: int = 8
+    per_octave: int = 4
     kind: ClassVar[str] = "predicted-error"
     private: ClassVar[bool] = True
 

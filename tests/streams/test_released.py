@@ -63,11 +63,11 @@ def test_windows_by_timestamps():
 
 def test_truncation_and_smoothing_are_told_apart_from_the_noise():
     released = stream(
-        truncation=Truncation(theta=50, bound=200, share=0.01, share_stderr=0.001),
+        truncation=Truncation(theta=50, bound=200, share=0.01, share_stderr=0.001, tail=0.4),
         smoothing=Smoothing(Layout(64, 8), spread=2.0, drift=0.5),
     )
     answer = released.sum(3, 60)
-    assert answer.truncation == pytest.approx(57 * 0.012 * 150)
+    assert answer.truncation == pytest.approx(57 * 0.012 * 20)
     assert answer.smoothing == pytest.approx(np.sqrt(3 * 2 * (1 + 3 / 8) + 9 / 2 + 4 * 2 * (1 + 4 / 8) + 16 / 2))
     assert answer.stderr == pytest.approx(np.sqrt(57 * 4))
     assert answer.interval[1] - answer.value == pytest.approx(

@@ -14,6 +14,7 @@ from deniable.cli.bench import bench
 from deniable.cli.collect import check, init, perturb
 from deniable.cli.demo import demo
 from deniable.cli.query import query
+from deniable.cli.stream import stream
 from deniable.errors import DeniableError
 
 TRACEBACK_SWITCH = "DENIABLE_TRACEBACK"
@@ -28,7 +29,7 @@ def cli() -> None:
     """
 
 
-for command in (audit_command, bench, check, demo, init, perturb, query):
+for command in (audit_command, bench, check, demo, init, perturb, query, stream):
     cli.add_command(command)
 
 

@@ -7,6 +7,7 @@ the block size and the fan-out, and they are the noise part of the threshold's s
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -88,6 +89,36 @@ class Plan:
             # Two ends, each in the first block with chance g/r and then g²/3 times the squared rate error off.
             error += 2 * (self.block / self.horizon) * self.block**2 / 3 * 0.25
         return error
+
+
+@dataclass(frozen=True, slots=True)
+class WindowForecast:
+    """What to expect of windows of one length: standard errors of their sums, from noise and from predictions."""
+
+    length: int
+    noise: float
+    smoothing: float
+
+    @property
+    def total(self) -> float:
+        """Both together."""
+        return math.hypot(self.noise, self.smoothing)
+
+
+def forecast(
+    plan: Plan, epsilon: float, theta: float, lengths: Sequence[int], expectation: Expectation
+) -> list[WindowForecast]:
+    """Errors of window sums at a given θ, averaged over windows inside a chunk that start after its first block."""
+    model = plan.model(theta, epsilon)
+    smoothing = Smoothing(plan.layout, (expectation.spread * theta) ** 2, (expectation.drift * theta) ** 2)
+    result = []
+    for length in lengths:
+        room = max(plan.horizon - length, 0)
+        first = min(plan.block, room)
+        places = first + (np.arange(_PAIRS) * 0.6180339887498949 % 1 * (room - first + 1)).astype(np.int64)
+        noise, error = (float(kind.variance(places, places + length).mean()) for kind in (model, smoothing))
+        result.append(WindowForecast(length, math.sqrt(noise), math.sqrt(error)))
+    return result
 
 
 def choose_plan(

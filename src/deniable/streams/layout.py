@@ -100,7 +100,7 @@ class Grid:
             raise InvalidData(_BELOW.format(low=self.low), "Give a lower `low`; nothing was lost.")
         if isinstance(value, Integral) and self.whole:
             return min((int(value) - int(self.low) + int(self.resolution) // 2) // int(self.resolution), self.top)
-        return int(min(np.rint((float(value) - self.low) / self.resolution), self.top))
+        return int(min(math.floor((float(value) - self.low) / self.resolution + 0.5), self.top))
 
     def units(self, values: Any) -> Integers:
         """Many values in steps. Refused as a whole if one of them is."""
@@ -119,7 +119,7 @@ class Grid:
             if self.low or self.resolution != 1:
                 units = (units - int(self.low) + int(self.resolution) // 2) // int(self.resolution)
             return np.asarray(np.minimum(units, self.top))
-        steps = np.rint((array.astype(np.float64) - self.low) / self.resolution)
+        steps = np.floor((array.astype(np.float64) - self.low) / self.resolution + 0.5)
         return np.asarray(np.minimum(steps, self.top).astype(np.int64))
 
     def value(self, unit: float) -> float:

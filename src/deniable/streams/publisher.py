@@ -147,14 +147,13 @@ def learn(values: Integers, settings: Settings, plan: Plan, source: Source) -> L
     """Four private answers about the warm-up, of shares of ε that add up to it. `values` are steps 0 … bound."""
     epsilon, count = settings.epsilon, values.size
     costs = {name: _share_of(epsilon, share) for name, share in settings.shares().items()}
+    error = 0.0 if math.isinf(epsilon) else plan.noise(epsilon)
+    error += plan.smoothing(settings.expectation, measured_start=settings.measure_start)
+    tail = settings.expectation.tail
+    situation = Situation(settings.grid.top, max(count, 1), settings.horizon, epsilon, max(error, 1e-12), tail)
     if isinstance(settings.threshold, PublicThreshold):
         theta = max(settings.grid.unit(settings.threshold.theta), 1)
     else:
-        error = 0.0 if math.isinf(epsilon) else plan.noise(epsilon)
-        error += plan.smoothing(settings.expectation, measured_start=settings.measure_start)
-        situation = Situation(
-            settings.grid.top, count, settings.horizon, epsilon, max(error, 1e-12), settings.expectation.tail
-        )
         theta = settings.threshold.choose(values, situation, costs["threshold"], source.stream("threshold"))
     if not settings.measure_start:
         return Learnt(theta)
@@ -173,6 +172,11 @@ def learn(values: Integers, settings: Settings, plan: Plan, source: Source) -> L
     mean = min(max(mean, 0.0), float(theta))
     spread = (square + math.sqrt(square_variance)) * (theta / 1024) ** 2 - mean**2
     spread = min(max(spread, 0.0), mean * (theta - mean))
+    if isinstance(settings.threshold, PredictedError) and above_variance > 0:
+        # The measured share and the one the choice aims at, which it misses by about as much again: weighted.
+        aim = settings.threshold.aim(situation)
+        weight = above_variance / (above_variance + aim**2)
+        above, above_variance = weight * aim + (1 - weight) * above, weight * aim**2
     return Learnt(theta, mean, mean_variance, spread, min(max(above, 0.0), 1.0), math.sqrt(above_variance))
 
 
@@ -226,6 +230,7 @@ class Publisher:
         self._noise: tuple[int, ChunkNoise] | None = None
         self._ready: list[int] = []  # noise of the next blocks of one value, last first
         self._totals: list[Integers] = []  # noisy sums of complete blocks
+        self._single: list[int] = []  # and of the newest blocks of one value
         if settings.warmup == 0:
             self._start(np.zeros(0, dtype=np.int64))
 
@@ -258,17 +263,32 @@ class Publisher:
     @property
     def released(self) -> Released:
         """Everything published so far, with its standard errors."""
-        if self._learnt is None:
+        if self.warming_up:
             raise QueryRefused("nothing is published during the warm-up", "Push more values first.")
         if not self._keep:
             raise QueryRefused("this publisher forgets what it publishes", "Keep its output, or use keep=True.")
+        return self.release_of(self._published_values())
+
+    def release_of(self, steps: NDArray[Any], *, first: int = 0, timestamps: NDArray[Any] | None = None) -> Released:
+        """Published values that the caller kept, in steps of the grid, from number `first` on, with their errors."""
+        if self._learnt is None:
+            raise QueryRefused("nothing is published during the warm-up", "Push more values first.")
+        truncation = Truncation(
+            self._theta,
+            self._top,
+            self._learnt.above,
+            self._learnt.above_stderr,
+            self.settings.expectation.tail,
+        )
         return Released(
-            self._published_values(),
+            steps,
             self._covariance(),
             self._grid,
             self._about(),
-            Truncation(self._theta, self._top, self._learnt.above, self._learnt.above_stderr),
+            truncation,
             self._smoothing(),
+            timestamps,
+            first,
         )
 
     # Publishing ----------------------------------------------------------------------------------------------------
@@ -300,6 +320,16 @@ class Publisher:
         else:
             result = self._close(unit)
         return result if self._plain else self._grid.value(result)
+
+    def forget(self) -> None:
+        """From now on keep nothing that is published, so that memory stays bounded for ever."""
+        self._keep, self._totals, self._single = False, [], []
+
+    def check(self, values: Any) -> None:
+        """Refuse what `push_many` would refuse, and do nothing else."""
+        if self._ended:
+            self._refuse_after_end()
+        self._grid.units(values)
 
     def push_many(self, values: Any) -> NDArray[Any]:
         """Take many values; private stand-ins for those that came after the warm-up. All are refused if one is."""
@@ -355,7 +385,7 @@ class Publisher:
         self._rate = self._initial_rate
         self._memory = plan.smoother.begin(self._rate, plan.block)
         self._length = self._layout.length(0)
-        self._single: list[int] = []
+        self._single = []
 
     @property
     def _initial_rate(self) -> float:

@@ -31,20 +31,21 @@ METADATA_VERSION = 1
 class Truncation:
     """What is known of the values that were cut at θ; all in steps of the grid.
 
-    `share` is a private estimate, from values that were not published, of how many values lie above θ; None if nobody
-    asked. Each of those loses between nothing and bound − θ.
+    `share` estimates, from values that were not published, how many values lie above θ; None if nobody asked. How much
+    each of those loses is not known but for bound − θ; `tail` is the share of θ that is assumed on average.
     """
 
     theta: int
     bound: int
     share: float | None = None
     share_stderr: float = 0.0
+    tail: float = 1.0
 
     def loss(self, count: Floats) -> Floats:
-        """The most that truncation is expected to have taken from sums of `count` values, two standard errors added."""
+        """What truncation may have taken from sums of `count` values: two standard errors above the estimate."""
         share = 1.0 if self.share is None else min(max(self.share + 2 * self.share_stderr, 0.0), 1.0)
-        result: Floats = count * (share * (self.bound - self.theta))
-        return result
+        each = max(min(self.bound - self.theta, self.tail * self.theta), 0)
+        return np.asarray(count * (share * each), dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,8 @@ class Released:
     """Private values in order of arrival, with all that is needed to answer for windows of them.
 
     `values` are steps of the `grid`: integers, or floats where predictions or noise are real. Positions count from the
-    first published value. Windows are half-open, as Python's are: `sum(1000, 5000)` adds 4,000 values.
+    first value here, which is number `first` of its stream. Windows are half-open, as Python's are: `sum(1000, 5000)`
+    adds 4,000 values.
     """
 
     values: NDArray[Any]
@@ -119,6 +121,7 @@ class Released:
     truncation: Truncation | None = None
     smoothing: Smoothing | None = None
     timestamps: NDArray[Any] | None = None
+    first: int = 0
 
     def __post_init__(self) -> None:
         stamps = self.timestamps
@@ -165,9 +168,10 @@ class Released:
         for first in range(0, starts.size, BATCH):
             part = slice(first, first + BATCH)
             units[part] = self._prefix[stops[part]] - self._prefix[starts[part]]
-            noise[part] = self.covariance.variance(starts[part], stops[part])
+            place, end = starts[part] + self.first, stops[part] + self.first
+            noise[part] = self.covariance.variance(place, end)
             if self.smoothing is not None:
-                smooth[part] = self.smoothing.variance(starts[part], stops[part])
+                smooth[part] = self.smoothing.variance(place, end)
         loss = np.zeros(starts.shape) if self.truncation is None else self.truncation.loss(count)
         return Windows(
             float(self.grid.low) * count + step * units, step * np.sqrt(noise), step * np.sqrt(smooth), step * loss
@@ -211,6 +215,7 @@ class Released:
     def metadata(self) -> dict[bytes, bytes]:
         """What stands in a file beside the values: every public fact that answers need, as JSON."""
         facts: dict[str, Any] = {"version": METADATA_VERSION, "about": dict(self.about), "grid": asdict(self.grid)}
+        facts["first"] = self.first
         facts["covariance"] = self.covariance.describe()
         facts["truncation"] = None if self.truncation is None else asdict(self.truncation)
         facts["smoothing"] = None if self.smoothing is None else asdict(self.smoothing)
@@ -244,7 +249,7 @@ class Released:
             smoothing = Smoothing(Layout(**smoothing["layout"]), smoothing["spread"], smoothing["drift"])
         truncation = None if facts["truncation"] is None else Truncation(**facts["truncation"])
         stamps = table.column("timestamp").to_numpy() if "timestamp" in table.column_names else None
-        return cls(values, covariance, grid, facts["about"], truncation, smoothing, stamps)
+        return cls(values, covariance, grid, facts["about"], truncation, smoothing, stamps, facts["first"])
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a Parquet file that DuckDB, pandas and `deniable stream query` read."""

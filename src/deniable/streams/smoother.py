@@ -25,7 +25,7 @@ from deniable.streams.layout import Layout
 Memory = list[Any]
 Taps = tuple[list[tuple[Integers, Floats]], Floats]
 """Edges with their weights, and the weight of the initial rate."""
-_FORGOTTEN = 1e-9
+_FORGOTTEN = 1e-6
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,11 +74,20 @@ class PredictedError:
         steps = math.ceil(math.log2(bound) * self.per_octave) + 1
         return np.unique(np.minimum(np.rint(2.0 ** (np.arange(steps) / self.per_octave)), bound).astype(np.int64))
 
+    def tipping(self, situation: Situation) -> float:
+        """N_0: as many values above θ cost as much as the noise does."""
+        exact = math.sqrt(6 * situation.error) * situation.warmup / (situation.horizon * situation.tail)
+        return min(max(exact, 1e-3), 1e9)
+
+    def aim(self, situation: Situation) -> float:
+        """The share of values above the best θ where excesses are tail·θ: N = N_0·√(tail/(1 − tail)), public."""
+        tail = min(situation.tail, 0.5)
+        return min(self.tipping(situation) * math.sqrt(tail / (1 - tail)) / situation.warmup, 1.0)
+
     def scores(self, values: Integers, situation: Situation) -> Integers:
         """One integer score per candidate, the larger the better."""
         thetas = self.candidates(situation.bound)
-        tipping = math.sqrt(6 * situation.error) * situation.warmup / (situation.horizon * situation.tail)
-        tipping = min(max(tipping, 1e-3), 1e9)
+        tipping = self.tipping(situation)
         penalty = np.rint(2 * tipping * np.log(thetas) * _UNIT).astype(np.int64)
         return -penalty - _loss_table(tipping, values.size)[_counts_above(values, thetas)]
 

@@ -21,9 +21,7 @@ from deniable.streams.threshold import (
     SmoothThreshold,
 )
 
-__all__ = [
-    "NME",
-    "PAK",
+__all__ = [  # noqa: RUF022 - in the order of sorted(), which another test asks for
     "Expectation",
     "Exponential",
     "FixedPercentile",
@@ -36,6 +34,8 @@ __all__ = [
     "Mean",
     "Median",
     "MovingAverage",
+    "NME",
+    "PAK",
     "PAKPercentile",
     "PaperScore",
     "Perturber",

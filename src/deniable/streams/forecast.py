@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
@@ -160,6 +161,17 @@ def choose_plan(
     if best is None:
         raise InvalidParameter("horizon", "leaves nothing to publish", "Use a larger one.")
     return best[1]
+
+
+def mean_share(plan: Plan, warmup: int) -> Fraction:
+    """The share of the warm-up's ε for the mean, 1/50 to 1/5: so that its noise adds a tenth to that of a window.
+
+    The mean has variance 2θ²/(share·ε·m)² and fills the first block; an end of a window lies there with chance g/r and
+    then has g²/3 times that variance.
+    """
+    added = 2 * (plan.block / plan.horizon) * plan.block**2 / 3 * 2 / warmup**2
+    wanted = math.sqrt(added / (0.1 * plan.noise(1.0)))
+    return Fraction(min(max(math.ceil(100 * wanted), 2), 20), 100)
 
 
 def paper_block(epsilon: float, horizon: int, fanout: int) -> int:

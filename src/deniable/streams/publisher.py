@@ -30,7 +30,7 @@ from deniable.mechanisms import DiscreteLaplace
 from deniable.mechanisms._checks import check_count
 from deniable.randomness import SecureSource, Source, release_source
 from deniable.streams.covariance import TreeNoise
-from deniable.streams.forecast import Expectation, Plan, choose_plan, paper_block
+from deniable.streams.forecast import Expectation, Plan, choose_plan, mean_share, paper_block
 from deniable.streams.hierarchy import Floats, Integers
 from deniable.streams.layout import Grid, Layout
 from deniable.streams.perturber import ChunkNoise, Perturber
@@ -40,15 +40,16 @@ from deniable.streams.threshold import KINDS, PredictedError, PublicThreshold, S
 
 STATE_VERSION = 1
 _SLAB = 1 << 18  # values whose predictions are made together
-MEAN_SHARE, SQUARE_SHARE, ABOVE_SHARE = Fraction(1, 10), Fraction(1, 20), Fraction(1, 20)
+SQUARE_SHARE, ABOVE_SHARE = Fraction(1, 20), Fraction(1, 40)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Everything public about a publisher. `block` and `fanout` are chosen by predicted error where they are None.
 
-    `measure_start`: spend parts of the warm-up's ε on the mean (1/10), the mean square (1/20) and the share of values
-    above θ (1/20); without it the first block is filled with θ/2 and intervals know less.
+    `measure_start`: spend parts of the warm-up's ε on the mean (1/50 to 1/5, more for larger blocks), the mean square
+    (1/20) and the share of values above θ (1/40); without it the first block is filled with θ/2 and intervals know
+    less.
     """
 
     method: str
@@ -105,7 +106,9 @@ class Settings:
 
     def shares(self) -> dict[str, Fraction]:
         """What each private answer of the warm-up costs, as shares of ε."""
-        measured = {"mean": MEAN_SHARE, "square": SQUARE_SHARE, "above": ABOVE_SHARE} if self.measure_start else {}
+        if not self.measure_start:
+            return {"threshold": Fraction(1)}
+        measured = {"mean": mean_share(self.plan, self.warmup), "square": SQUARE_SHARE, "above": ABOVE_SHARE}
         return {"threshold": 1 - sum(measured.values(), Fraction(0)), **measured}
 
     def describe(self) -> dict[str, Any]:

@@ -154,7 +154,7 @@ def test_a_plan_is_no_worse_than_any_other_that_was_tried():
 
 
 def test_a_first_block_that_is_guessed_makes_blocks_smaller():
-    guessed = choose_plan(0.05, 2**20, expectation=Expectation(), measured_start=False)
+    guessed = choose_plan(0.05, 2**20, expectation=Expectation(), warmup=0)
     assert guessed.block < choose_plan(0.05, 2**20, expectation=Expectation()).block
 
 

@@ -53,7 +53,7 @@ def publish(context: click.Context, /, **_: Any) -> None:
 
     \b
     Example:
-      deniable stream publish --epsilon 0.05 --bound 1638 in.parquet -o out.parquet
+      deniable stream publish --epsilon 0.05 --bound 1638 in.csv -o out.parquet
     """
     _Run(context.params).go()
 

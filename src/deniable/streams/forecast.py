@@ -131,9 +131,9 @@ def choose_plan(
     fanout: int | None = None,
     consistent: bool = True,
     smoother: Smoother | None = None,
-    measured_start: bool = True,
+    warmup: int = 1 << 16,
 ) -> Plan:
-    """The block size and fan-out with the least predicted error; what is given stays.
+    """The block size and fan-out of least predicted error; what is given stays. warmup=0: nothing measures a mean.
 
     Every power of two is tried as a block, and for each height the smallest fan-out that reaches. Only public settings
     are read, so the choice is public too. θ cancels.
@@ -153,7 +153,9 @@ def choose_plan(
         fanouts = [fanout] if fanout is not None else _fanouts(leaves)
         plans = [Plan(horizon, size, one, consistent, smoother) for one in fanouts]
         plan = min(plans, key=lambda one: _rough_noise(one.tree))
-        error = plan.noise(epsilon) + plan.smoothing(expectation, measured_start=measured_start)
+        error = plan.noise(epsilon) + plan.smoothing(expectation, measured_start=warmup > 0)
+        if warmup:
+            error += _start_noise(plan, warmup) / (float(mean_share(plan, warmup)) * epsilon) ** 2
         if best is None or error < best[0]:
             best = (error, plan)
         elif error > 4 * best[0]:  # smaller blocks have only more noise
@@ -169,9 +171,14 @@ def mean_share(plan: Plan, warmup: int) -> Fraction:
     The mean has variance 2θ²/(share·ε·m)² and fills the first block; an end of a window lies there with chance g/r and
     then has g²/3 times that variance.
     """
-    added = 2 * (plan.block / plan.horizon) * plan.block**2 / 3 * 2 / warmup**2
-    wanted = math.sqrt(added / (0.1 * plan.noise(1.0)))
-    return Fraction(min(max(math.ceil(100 * wanted), 2), 20), 100)
+    noise = plan.noise(1.0)
+    wanted = math.sqrt(_start_noise(plan, warmup) / (0.1 * noise)) if noise else math.inf
+    return Fraction(math.ceil(100 * min(max(wanted, 0.02), 0.2)), 100)
+
+
+def _start_noise(plan: Plan, warmup: int) -> float:
+    """Squared error of a random window per (θ/share·ε)² from the noise of the mean."""
+    return 2 * (plan.block / plan.horizon) * plan.block**2 / 3 * 2 / warmup**2
 
 
 def paper_block(epsilon: float, horizon: int, fanout: int) -> int:

@@ -96,7 +96,7 @@ class Settings:
             fanout=self.fanout,
             consistent=self.consistent,
             smoother=self.smoother,
-            measured_start=self.measure_start,
+            warmup=self.warmup if self.measure_start else 0,
         )
 
     @property

@@ -289,7 +289,18 @@ def test_states_of_other_versions_and_of_simulations():
 
 @pytest.mark.parametrize(
     "settings",
-    [{"epsilon": 0}, {"bound": 0}, {"warmup": 0}, {"block": 2**21}, {"resolution": 0}, {"low": 60}, {"horizon": 0}],
+    [
+        {"epsilon": 0},
+        {"bound": 0},
+        {"warmup": 0},
+        {"block": 2**21},
+        {"resolution": 0},
+        {"low": 60},
+        {"horizon": 0},
+        {"epsilon": 1e-8},
+        {"epsilon": 500.0},
+        {"bound": 2**39, "horizon": 2**30},
+    ],
 )
 def test_impossible_settings_are_refused(settings):
     with pytest.raises(InvalidParameter):

@@ -49,7 +49,7 @@ def test_an_empty_window_has_a_sum_and_no_mean():
 
 def test_windows_by_timestamps():
     days = np.datetime64("2024-01-01") + np.arange(100) // 2 * np.timedelta64(1, "D")
-    released = stream(timestamps=days)
+    released = stream().with_timestamps(days)
     assert released.between("2024-01-03", "2024-01-05") == (4, 8)
     assert released.between("2023-01-01", "2030-01-01") == (0, 100)
     assert released.between("2024-01-05", "2024-01-03") == (8, 8)

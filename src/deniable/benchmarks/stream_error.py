@@ -234,6 +234,30 @@ def variances(repetitions: int) -> Iterator[Row]:
     yield Row("V·ε², predicted", Figure(predicted, 0.0), Figure(1196.4, 0.0), abs(predicted / 1196.4 - 1) <= 0.03)
 
 
+def calibration(repetitions: int) -> Iterator[Row]:
+    """Noise over its standard error, squared, by window length, on a constant stream: 1 if errors are right."""
+    rng = np.random.default_rng(9)
+    for block in (1, 4096):
+        # A chunk to begin with, because the first block of all is filled with θ/2, which is right here.
+        settings = {"warmup": 0, "threshold": PublicThreshold(10), "block": block, "fanout": 16}
+        publisher = _simulated(ToPS, 1.0, 10, seed=1, **settings)
+        publisher.push_many(np.full(HORIZON, 5))
+        lengths = (1, 60, 1440, 65_536, 1 << 19)
+        scores = {length: np.empty(repetitions) for length in lengths}
+        for repetition in range(repetitions):
+            steps = publisher.push_many(np.full(HORIZON, 5)) - 5
+            released = publisher.release_of(steps, first=publisher.published - HORIZON)
+            for length in lengths:
+                starts = rng.integers(0, HORIZON - length, 4096)
+                windows = released.sums(starts, starts + length)
+                scores[length][repetition] = np.mean((windows.values / windows.stderrs) ** 2)
+            publisher.forget()
+        for length in lengths:
+            ours = figure(scores[length])
+            close = abs(ours.mean - 1) <= SIGMAS * ours.stderr + 0.01
+            yield Row(f"blocks of {block:,}, length {length:,}", ours, Figure(1.0, 0.0), close)
+
+
 def coverage(folder: Path, repetitions: int) -> Iterator[Row]:
     """How often 95 % intervals hold the truth of the truncated stream, by window length, POS at ε = 0.05 and 1."""
     stream = Stream(folder, "pos_length")

@@ -80,9 +80,9 @@ def collecting(large: bool) -> None:
 def streams(data: str, repetitions: int, parts: tuple[str, ...], large: bool) -> None:
     """Error and speed of private streams, beside the authors' code and numpy.
 
-    Parts: speed, variances, defaults, thresholds, paper, hierarchies, smoothers, percentiles, coverage, other. Those
-    after `variances` need the streams of the development data. `paper` takes ten minutes, the rest a few. Exits 1 if
-    a target is missed.
+    Parts: speed, variances, calibration, defaults, thresholds, paper, hierarchies, smoothers, percentiles, coverage,
+    other. Those after `calibration` need the streams of the development data. `paper` takes ten minutes, the rest a
+    few. Exits 1 if a target is missed.
 
     \b
     Example:
@@ -95,6 +95,7 @@ def streams(data: str, repetitions: int, parts: tuple[str, ...], large: bool) ->
     folder = Path(data)
     tables: dict[str, Callable[[], Iterator[Any]]] = {
         "variances": lambda: stream_error.variances(repetitions),
+        "calibration": lambda: stream_error.calibration(repetitions),
         "defaults": lambda: stream_error.defaults(folder, repetitions),
         "thresholds": lambda: stream_error.thresholds(folder),
         "paper": lambda: stream_error.paper(folder, repetitions),
@@ -121,7 +122,7 @@ def streams(data: str, repetitions: int, parts: tuple[str, ...], large: bool) ->
     for name, rows in tables.items():
         if parts and name not in parts:
             continue
-        if name != "variances" and not folder.is_dir():
+        if name not in ("variances", "calibration") and not folder.is_dir():
             click.echo(f"{name}: skipped, there are no streams in {data}", err=True)
             continue
         made = table(name, "what", "ours", "± %", "theirs", "± %", "ratio", "", "", numbers_from=1)

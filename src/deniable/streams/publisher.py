@@ -213,6 +213,7 @@ class Publisher:
             raise InvalidParameter("key", "and source exclude each other", "Give one of them.")
         source = release_source(source, simulation=simulation)
         self.settings, self.plan, self._key, self._keep = settings, settings.plan, key, keep
+        _check_possible(settings, self.plan)
         digest = hashlib.sha256(json.dumps(settings.describe(), sort_keys=True).encode()).hexdigest()
         self._source = source.stream("deniable stream", digest)
         self._grid = settings.grid
@@ -610,6 +611,20 @@ class Publisher:
             made._length = made._layout.length(made._block)
         made._ended = state["ended"]
         return made
+
+
+def _check_possible(settings: Settings, plan: Plan) -> None:
+    """Refuse now what some θ would make impossible later: when it fails must not depend on the data."""
+    top = settings.grid.top
+    if top * settings.horizon > 1 << 62 or top * plan.block > 1 << 60:
+        raise InvalidParameter(
+            "bound", "has too many steps for sums over the horizon", "Use a coarser resolution or a shorter horizon."
+        )
+    for theta in (1, top):
+        Perturber(settings.epsilon, theta, plan.horizon, plan.block, plan.fanout, plan.consistent)
+        for name, share in settings.shares().items():
+            sensitivity = {"mean": theta, "square": 1 << 20, "above": 1, "threshold": 1 << 17}[name]
+            DiscreteLaplace(_share_of(settings.epsilon, share), sensitivity)
 
 
 def _share_of(epsilon: float, share: Fraction) -> float:

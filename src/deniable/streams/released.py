@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from statistics import NormalDist
@@ -143,6 +143,10 @@ class Released:
     def _prefix(self) -> NDArray[Any]:
         kind = np.int64 if self.values.dtype.kind in "iu" else np.float64
         return np.concatenate((np.zeros(1, dtype=kind), np.cumsum(self.values, dtype=kind)))
+
+    def with_timestamps(self, timestamps: Any) -> Released:
+        """The same stream with a timestamp for every value, none before the one ahead of it."""
+        return replace(self, timestamps=np.asarray(timestamps))
 
     def array(self) -> NDArray[Any]:
         """The published values in the stream's own unit."""

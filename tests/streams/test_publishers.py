@@ -298,7 +298,7 @@ def test_states_of_other_versions_and_of_simulations():
         {"low": 60},
         {"horizon": 0},
         {"epsilon": 1e-8},
-        {"epsilon": 500.0},
+        {"epsilon": 699.0},
         {"bound": 2**39, "horizon": 2**30},
     ],
 )

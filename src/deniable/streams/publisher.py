@@ -92,7 +92,7 @@ class Settings:
             self.epsilon,
             self.horizon,
             expectation=self.expectation,
-            block=self.block,  # type: ignore[arg-type]
+            block=self.block,
             fanout=self.fanout,
             consistent=self.consistent,
             smoother=self.smoother,

@@ -65,6 +65,7 @@ class _Run:
         self.options = options
         self.started = self.reported = time.monotonic()
         self.taken = self.published = 0
+        self.leaving = False  # a batch is on its way, and it is not certain that it arrived
 
     def go(self) -> None:
         from deniable.engines.stream_files import ParquetOutput
@@ -147,6 +148,7 @@ class _Run:
         values = batch.values[:count]
         if not count:
             return
+        self.leaving = True
         released = (self.journal or self.publisher).push_many(values)
         self.taken += count
         self.published += released.size
@@ -157,10 +159,13 @@ class _Run:
             lines = "\n".join(map(_shown, released.tolist()))
             sys.stdout.write(lines + "\n")
             sys.stdout.flush()
+        self.leaving = False
 
     def _finish(self) -> None:
         correction = 0.0
-        if self.journal is not None:
+        if self.journal is not None and self.leaving:
+            self.journal.abandon()
+        elif self.journal is not None:
             self.journal.close()
         elif self.parquet is not None and not self.publisher.warming_up:
             correction = self.publisher.flush()

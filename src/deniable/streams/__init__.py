@@ -8,9 +8,10 @@ from deniable.streams.forecast import Expectation, Plan, choose_plan, forecast
 from deniable.streams.hierarchy import Hierarchy
 from deniable.streams.layout import Grid
 from deniable.streams.perturber import Perturber
-from deniable.streams.publisher import Learnt, Publisher, Settings
+from deniable.streams.publisher import Publisher
 from deniable.streams.publishers import NME, PAK, Flat, Hc16, ToPS, restore
 from deniable.streams.released import Released, WindowEstimate
+from deniable.streams.settings import Settings
 from deniable.streams.smoother import Exponential, Mean, Median, MovingAverage, Recent
 from deniable.streams.threshold import (
     FixedPercentile,
@@ -20,6 +21,7 @@ from deniable.streams.threshold import (
     PublicThreshold,
     SmoothThreshold,
 )
+from deniable.streams.warmup import Learnt
 
 __all__ = [  # noqa: RUF022 - in the order of sorted(), which another test asks for
     "Expectation",

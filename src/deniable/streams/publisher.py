@@ -16,171 +16,25 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import math
-from dataclasses import asdict, dataclass, field, replace
-from fractions import Fraction
+from dataclasses import asdict, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable.errors import InvalidParameter, QueryRefused, SimulationOnly
-from deniable.exact import check_epsilon
-from deniable.mechanisms import DiscreteLaplace
-from deniable.mechanisms._checks import check_count
 from deniable.randomness import SecureSource, Source, release_source
 from deniable.streams.covariance import TreeNoise
-from deniable.streams.forecast import Expectation, Plan, choose_plan, mean_share, paper_block
 from deniable.streams.hierarchy import Floats, Integers
-from deniable.streams.layout import Grid, Layout
+from deniable.streams.layout import Layout
 from deniable.streams.perturber import ChunkNoise, Perturber
 from deniable.streams.released import Released, Smoothing, Truncation
-from deniable.streams.smoother import Recent, Smoother, publish_blocks, smoother_of
-from deniable.streams.threshold import KINDS, PredictedError, PublicThreshold, Situation, Threshold
+from deniable.streams.settings import Settings, check_possible
+from deniable.streams.smoother import publish_blocks
+from deniable.streams.warmup import Learnt, learn
 
 STATE_VERSION = 1
 _SLAB = 1 << 18  # values whose predictions are made together
-SQUARE_SHARE, ABOVE_SHARE = Fraction(1, 20), Fraction(1, 40)
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """Everything public about a publisher. `block` and `fanout` are chosen by predicted error where they are None.
-
-    `measure_start`: spend parts of the warm-up's ε on the mean (1/50 to 1/5, more for larger blocks), the mean square
-    (1/20) and the share of values above θ (1/40); without it the first block is filled with θ/2 and intervals know
-    less.
-    """
-
-    method: str
-    epsilon: float
-    grid: Grid
-    warmup: int = 1 << 16
-    horizon: int = 1 << 20
-    block: int | str | None = None
-    fanout: int | None = None
-    consistent: bool = True
-    smoother: Smoother = field(default_factory=Recent)
-    threshold: Threshold = field(default_factory=PredictedError)
-    measure_start: bool = True
-    expectation: Expectation = field(default_factory=Expectation)
-    name: str = ""
-
-    def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
-        check_count("warmup", self.warmup, smallest=0, largest=1 << 24)
-        check_count("horizon", self.horizon, smallest=1, largest=1 << 40)
-        if not isinstance(self.threshold, tuple(KINDS.values())):
-            raise InvalidParameter("threshold", "is not one of this package", "Use PredictedError(), for example.")
-        if self.warmup == 0 and (self.measure_start or not isinstance(self.threshold, PublicThreshold)):
-            raise InvalidParameter(
-                "warmup",
-                "is 0, so there is nothing to learn from",
-                "Give PublicThreshold(...) and measure_start=False.",
-            )
-        if self.block is not None and self.block != "paper":
-            check_count("block", self.block, smallest=1, largest=self.horizon)  # type: ignore[arg-type]
-
-    @property
-    def plan(self) -> Plan:
-        """How the stream is cut, and the tree: public, decided before any value."""
-        if self.block == "paper":
-            fanout = self.fanout or 16
-            block = paper_block(self.epsilon, self.horizon, fanout)
-            return Plan(self.horizon, min(block, self.horizon), fanout, self.consistent, self.smoother)
-        return choose_plan(
-            self.epsilon,
-            self.horizon,
-            expectation=self.expectation,
-            block=self.block,
-            fanout=self.fanout,
-            consistent=self.consistent,
-            smoother=self.smoother,
-            warmup=self.warmup if self.measure_start else 0,
-        )
-
-    @property
-    def delta(self) -> float:
-        """δ of the promise: that of the threshold, 0 for most."""
-        return float(getattr(self.threshold, "delta", 0.0))
-
-    def shares(self) -> dict[str, Fraction]:
-        """What each private answer of the warm-up costs, as shares of ε."""
-        if not self.measure_start:
-            return {"threshold": Fraction(1)}
-        measured = {"mean": mean_share(self.plan, self.warmup), "square": SQUARE_SHARE, "above": ABOVE_SHARE}
-        return {"threshold": 1 - sum(measured.values(), Fraction(0)), **measured}
-
-    def describe(self) -> dict[str, Any]:
-        """All settings as JSON."""
-        facts = asdict(self)
-        facts["smoother"] = {"name": self.smoother.name, **asdict(self.smoother)}
-        facts["threshold"] = {"kind": self.threshold.kind, **asdict(self.threshold)}
-        return facts
-
-    @classmethod
-    def read(cls, facts: dict[str, Any]) -> Settings:
-        """The settings that `describe` described."""
-        facts = dict(facts)
-        threshold = dict(facts.pop("threshold"))
-        return cls(
-            **{
-                **facts,
-                "grid": Grid(**facts["grid"]),
-                "smoother": smoother_of(**facts["smoother"]),
-                "threshold": KINDS[threshold.pop("kind")](**threshold),
-                "expectation": Expectation(**facts["expectation"]),
-            }
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Learnt:
-    """What the warm-up told, privately; in steps of the grid. The mean and the rest are None where nobody asked."""
-
-    theta: int
-    mean: float | None = None
-    mean_variance: float = 0.0
-    spread: float | None = None
-    above: float | None = None
-    above_stderr: float = 0.0
-
-
-def learn(values: Integers, settings: Settings, plan: Plan, source: Source) -> Learnt:
-    """Four private answers about the warm-up, of shares of ε that add up to it. `values` are steps 0 … bound."""
-    epsilon, count = settings.epsilon, values.size
-    costs = {name: _share_of(epsilon, share) for name, share in settings.shares().items()}
-    error = 0.0 if math.isinf(epsilon) else plan.noise(epsilon)
-    error += plan.smoothing(settings.expectation, measured_start=settings.measure_start)
-    tail = settings.expectation.tail
-    situation = Situation(settings.grid.top, max(count, 1), settings.horizon, epsilon, max(error, 1e-12), tail)
-    if isinstance(settings.threshold, PublicThreshold):
-        theta = max(settings.grid.unit(settings.threshold.theta), 1)
-    else:
-        theta = settings.threshold.choose(values, situation, costs["threshold"], source.stream("threshold"))
-    if not settings.measure_start:
-        return Learnt(theta)
-    cut = np.minimum(values, theta)
-
-    def noisy(name: str, total: int, sensitivity: int) -> tuple[float, float]:
-        mechanism = DiscreteLaplace(costs[name], sensitivity)
-        answer = mechanism.perturb(np.array([total]), source=source.stream(name), simulation=True)[0]
-        return float(answer) / count, mechanism.variance() / count**2
-
-    mean, mean_variance = noisy("mean", int(cut.sum()), theta)
-    # Squares in steps of θ/2^10, so that their sum and its sensitivity fit 64 bits for any θ.
-    fine = (cut * 1024 // theta) ** 2
-    square, square_variance = noisy("square", int(fine.sum()), 1 << 20)
-    above, above_variance = noisy("above", int((values > theta).sum()), 1)
-    mean = min(max(mean, 0.0), float(theta))
-    spread = (square + math.sqrt(square_variance)) * (theta / 1024) ** 2 - mean**2
-    spread = min(max(spread, 0.0), mean * (theta - mean))
-    if isinstance(settings.threshold, PredictedError) and above_variance > 0:
-        # The measured share and the one the choice aims at, which it misses by about as much again: weighted.
-        aim = settings.threshold.aim(situation)
-        weight = above_variance / (above_variance + aim**2)
-        above, above_variance = weight * aim + (1 - weight) * above, weight * aim**2
-    return Learnt(theta, mean, mean_variance, spread, min(max(above, 0.0), 1.0), math.sqrt(above_variance))
 
 
 class Publisher:
@@ -213,7 +67,7 @@ class Publisher:
             raise InvalidParameter("key", "and source exclude each other", "Give one of them.")
         source = release_source(source, simulation=simulation)
         self.settings, self.plan, self._key, self._keep = settings, settings.plan, key, keep
-        _check_possible(settings, self.plan)
+        check_possible(settings, self.plan)
         digest = hashlib.sha256(json.dumps(settings.describe(), sort_keys=True).encode()).hexdigest()
         self._source = source.stream("deniable stream", digest)
         self._grid = settings.grid
@@ -611,29 +465,6 @@ class Publisher:
             made._length = made._layout.length(made._block)
         made._ended = state["ended"]
         return made
-
-
-def _check_possible(settings: Settings, plan: Plan) -> None:
-    """Refuse now what some θ would make impossible later: when it fails must not depend on the data."""
-    top = settings.grid.top
-    if top * settings.horizon > 1 << 62 or top * plan.block > 1 << 60:
-        raise InvalidParameter(
-            "bound", "has too many steps for sums over the horizon", "Use a coarser resolution or a shorter horizon."
-        )
-    for theta in (1, top):
-        Perturber(settings.epsilon, theta, plan.horizon, plan.block, plan.fanout, plan.consistent)
-        for name, share in settings.shares().items():
-            sensitivity = {"mean": theta, "square": 1 << 20, "above": 1, "threshold": 1 << 17}[name]
-            DiscreteLaplace(_share_of(settings.epsilon, share), sensitivity)
-
-
-def _share_of(epsilon: float, share: Fraction) -> float:
-    """The largest float that is not above share·ε, so that shares never add up to more than ε."""
-    if share == 1 or math.isinf(epsilon):
-        return epsilon
-    exact = share * Fraction(epsilon)
-    rounded = float(exact)
-    return rounded if Fraction(rounded) <= exact else math.nextafter(rounded, 0.0)
 
 
 def _packed(values: Integers) -> str:

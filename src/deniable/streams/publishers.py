@@ -8,7 +8,8 @@ from deniable.errors import InvalidParameter
 from deniable.randomness import Source
 from deniable.streams.forecast import Expectation
 from deniable.streams.layout import Grid
-from deniable.streams.publisher import Publisher, Settings
+from deniable.streams.publisher import Publisher
+from deniable.streams.settings import Settings
 from deniable.streams.smoother import Recent, Smoother, smoother_of
 from deniable.streams.threshold import PAKPercentile, PaperScore, PredictedError, SmoothThreshold, Threshold
 

@@ -30,7 +30,7 @@ MAKERS = {
     "median": lambda: make(block=16, smoother="median"),
     "moving": lambda: make(block=16, smoother=MovingAverage(3)),
     "exponential": lambda: make(block=16, smoother=Exponential(0.4)),
-    "no smoother": lambda: make(block=1),
+    "no smoother": lambda: make(smoother="none"),
     "cents": lambda: make(low=-1.0, resolution=0.01, block=8),
     "public": lambda: make(threshold=PublicThreshold(30), warmup=0, block=8),
     "smooth": lambda: make(threshold=SmoothThreshold()),
@@ -286,6 +286,15 @@ def test_states_of_other_versions_and_of_simulations():
         restore(simulated.state())
     again = restore(simulated.state(), source=SeededSource(1))
     assert again.push_many(stream()).tolist() == simulated.push_many(stream()).tolist()
+
+
+def test_unknown_parts_are_refused_by_name():
+    with pytest.raises(InvalidParameter, match="one of recent, mean, moving, exponential, median"):
+        make(smoother="psychic")
+    with pytest.raises(InvalidParameter, match="threshold"):
+        make(threshold="guess")
+    with pytest.raises(InvalidParameter, match="paper is not a setting here"):
+        make(PAK, paper=True)
 
 
 @pytest.mark.parametrize(

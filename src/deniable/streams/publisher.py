@@ -28,13 +28,13 @@ from deniable.streams.covariance import TreeNoise
 from deniable.streams.hierarchy import Floats, Integers
 from deniable.streams.layout import Layout
 from deniable.streams.perturber import ChunkNoise, Perturber
+from deniable.streams.record import SLAB, Record, measured_smoothing, published_values
 from deniable.streams.released import Released, Smoothing, Truncation
 from deniable.streams.settings import Settings, check_possible
 from deniable.streams.smoother import publish_blocks
 from deniable.streams.warmup import Learnt, learn
 
 STATE_VERSION = 1
-_SLAB = 1 << 18  # values whose predictions are made together
 
 
 class Publisher:
@@ -66,7 +66,7 @@ class Publisher:
         elif key is not None:
             raise InvalidParameter("key", "and source exclude each other", "Give one of them.")
         source = release_source(source, simulation=simulation)
-        self.settings, self.plan, self._key, self._keep = settings, settings.plan, key, keep
+        self.settings, self.plan, self._key = settings, settings.plan, key
         check_possible(settings, self.plan)
         digest = hashlib.sha256(json.dumps(settings.describe(), sort_keys=True).encode()).hexdigest()
         self._source = source.stream("deniable stream", digest)
@@ -87,8 +87,7 @@ class Publisher:
         self._length = 0
         self._noise: tuple[int, ChunkNoise] | None = None
         self._ready: list[int] = []  # noise of the next blocks of one value, last first
-        self._totals: list[Integers] = []  # noisy sums of complete blocks
-        self._single: list[int] = []  # and of the newest blocks of one value
+        self._record = Record(keep=keep)
         if settings.warmup == 0:
             self._start(np.zeros(0, dtype=np.int64))
 
@@ -123,7 +122,7 @@ class Publisher:
         """Everything published so far, with its standard errors."""
         if self.warming_up:
             raise QueryRefused("nothing is published during the warm-up", "Push more values first.")
-        if not self._keep:
+        if not self._record.keep:
             raise QueryRefused("this publisher forgets what it publishes", "Keep its output, or use keep=True.")
         return self.release_of(self._published_values())
 
@@ -173,15 +172,15 @@ class Publisher:
         elif self._ready and self.plan.block == 1:
             result = unit + self._ready.pop()
             self._block += 1
-            if self._keep:
-                self._single.append(result)
+            if self._record.keep:
+                self._record.singles.append(result)
         else:
             result = self._close(unit)
         return result if self._plain else self._grid.value(result)
 
     def forget(self) -> None:
         """From now on keep nothing that is published, so that memory stays bounded for ever."""
-        self._keep, self._totals, self._single = False, [], []
+        self._record.forget()
 
     def check(self, values: Any) -> None:
         """Refuse what `push_many` would refuse, and do nothing else."""
@@ -243,7 +242,6 @@ class Publisher:
         self._rate = self._initial_rate
         self._memory = plan.smoother.begin(self._rate, plan.block)
         self._length = self._layout.length(0)
-        self._single = []
 
     @property
     def _initial_rate(self) -> float:
@@ -264,8 +262,8 @@ class Publisher:
             self._ready = self._leaves(self._block, ahead).tolist()[::-1]
             single: int = unit + self._ready.pop()
             self._block += 1
-            if self._keep:
-                self._single.append(single)
+            if self._record.keep:
+                self._record.singles.append(single)
             return single
         total = self._sum + unit + int(self._leaves(self._block, 1)[0])
         result = total - (self._length - 1) * self._rate
@@ -280,20 +278,17 @@ class Publisher:
         self._block += totals.size
         self._sum = self._over = 0
         self._length = self._layout.length(self._block)
-        if self._keep:
-            self._totals.append(totals)
+        self._record.add(totals)
         return inside
 
     def _publish_ones(self, cut: Integers) -> Integers:
         parts, start = [], 0
-        self._settle()
         while start < cut.size:
             count = min(cut.size - start, self._layout.blocks - self._block % self._layout.blocks)
             parts.append(cut[start : start + count] + self._leaves(self._block, count))
             self._block += count
             start += count
-            if self._keep:
-                self._totals.append(parts[-1])
+            self._record.add(parts[-1])
         return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
     def _publish_blocks(self, cut: Integers) -> Floats:
@@ -306,7 +301,7 @@ class Publisher:
             until_short = self._layout.blocks - self._block % self._layout.blocks
             if self._layout.length(self._layout.blocks - 1) != block:
                 until_short -= 1
-            count = min((cut.size - start) // block, until_short, max(_SLAB // block, 1)) if regular else 0
+            count = min((cut.size - start) // block, until_short, max(SLAB // block, 1)) if regular else 0
             if count:
                 stop = start + count * block
                 totals = cut[start:stop].reshape(count, block).sum(1) + self._leaves(self._block, count)
@@ -332,77 +327,35 @@ class Publisher:
 
     # Released ------------------------------------------------------------------------------------------------------
 
-    def _settle(self) -> None:
-        """Blocks of one value that came one by one, as an array."""
-        if self._single:
-            self._totals.append(np.array(self._single, dtype=np.int64))
-            self._single = []
-
-    def _all_totals(self) -> Integers:
-        self._settle()
-        if len(self._totals) > 1:
-            self._totals = [np.concatenate(self._totals)]
-        return self._totals[0] if self._totals else np.zeros(0, dtype=np.int64)
-
     def _published_values(self) -> NDArray[Any]:
-        """Every published value again: noisy sums of blocks tell all of them."""
-        totals = self._all_totals()
-        if self.plan.block == 1:
-            return totals
-        edges = self._layout.position(np.arange(totals.size + 1))
-        lengths = np.diff(edges)
-        smoother = self.plan.smoother
-        rates = np.array([self._initial_rate])
-        if totals.size:
-            memory = smoother.begin(self._initial_rate, self.plan.block)
-            rates = np.concatenate((rates, smoother.follow(memory, totals, lengths)[0]))
-        result = np.full(int(edges[-1]) + self._over, rates[-1])
-        place, slab = 0, max(_SLAB // self.plan.block, 1)
-        while place < totals.size:
-            length = int(lengths[place])
-            alike = lengths[place : place + slab]
-            count = alike.size if (alike == length).all() else int(np.argmax(alike != length))
-            part = slice(place, place + count)
-            result[edges[place] : edges[place + count]] = publish_blocks(totals[part], rates[part], length)
-            place += count
-        if self._over:
-            result[-1] += self._missing
-        return result
+        values = published_values(
+            self._record.totals(), self._layout, self.plan.smoother, self._initial_rate, self._over
+        )
+        if self._missing:
+            values[-1] += self._missing
+        return values
 
     def _covariance(self) -> TreeNoise:
         assert self._learnt is not None  # noqa: S101 - for the type checker
-        plan = self.plan
-        return TreeNoise(
-            self._ended_layout(),
-            plan.fanout,
-            plan.consistent,
-            self._perturber.node_variance,
-            self._learnt.mean_variance,
-            plan.smoother,
-        )
+        plan, node = self.plan, self._perturber.node_variance
+        layout, start = self._ended_layout(), self._learnt.mean_variance
+        return TreeNoise(layout, plan.fanout, plan.consistent, node, start, plan.smoother)
 
     def _ended_layout(self) -> Layout:
         return replace(self._layout, end=self.published if self._ended and self._over else None)
 
     def _smoothing(self) -> Smoothing | None:
-        """How far predictions may be off: the spread as learnt, the drift as the published blocks show it."""
         assert self._learnt is not None  # noqa: S101 - for the type checker
         if self.plan.block == 1:
             return None
-        block, theta = self.plan.block, self._theta
-        spread = self._learnt.spread
-        if spread is None:
-            spread = (self.settings.expectation.spread * theta) ** 2
-        expected = (self.settings.expectation.drift * theta) ** 2
-        totals = self._all_totals()
-        lengths = np.diff(self._layout.position(np.arange(totals.size + 1)))
-        means = totals / np.maximum(lengths, 1)
-        if means.size < 2:
-            return Smoothing(self._ended_layout(), spread, expected)
-        changes = np.square(np.diff(means))
-        noise = 2 * self._perturber.node_variance / block**2 + 2 * spread / block
-        drift = (expected + float((changes - noise).sum())) / (changes.size + 1)
-        return Smoothing(self._ended_layout(), spread, max(drift, 0.0))
+        expected, spread = self.settings.expectation, self._learnt.spread
+        return measured_smoothing(
+            self._record.totals(),
+            self._ended_layout(),
+            node_variance=self._perturber.node_variance,
+            spread=(expected.spread * self._theta) ** 2 if spread is None else spread,
+            expected_drift=(expected.drift * self._theta) ** 2,
+        )
 
     def _about(self) -> dict[str, Any]:
         facts: dict[str, Any] = {"method": self.settings.method, "epsilon": self.settings.epsilon}
@@ -430,7 +383,7 @@ class Publisher:
             "kind": self.kind,
             "settings": self.settings.describe(),
             "key": None if self._key is None else self._key.hex(),
-            "keep": self._keep,
+            "keep": self._record.keep,
             "ended": self._ended,
             "warm": _packed(np.concatenate(waiting)) if self.warming_up else None,
             "learnt": None if self._learnt is None else asdict(self._learnt),
@@ -440,7 +393,7 @@ class Publisher:
             "missing": self._missing,
             "rate": self._rate,
             "memory": self._memory,
-            "totals": _packed(self._all_totals()) if self._learnt is not None and self._keep else None,
+            "totals": _packed(self._record.totals()) if self._record.keep else None,
         }
 
     @classmethod
@@ -459,7 +412,8 @@ class Publisher:
             made._warm_count = made._warm[0].size
         else:
             made._begin(Learnt(**state["learnt"]))
-            made._totals = [_unpacked(state["totals"])] if state["keep"] else []
+            if state["keep"]:
+                made._record.add(_unpacked(state["totals"]))
             made._block, made._sum, made._over = state["block"], state["sum"], state["over"]
             made._missing, made._rate, made._memory = state["missing"], state["rate"], state["memory"]
             made._length = made._layout.length(made._block)

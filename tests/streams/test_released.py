@@ -61,6 +61,11 @@ def test_windows_by_timestamps():
         stream(timestamps=days[:5])
 
 
+def test_truncation_that_nobody_asked_about_is_unknown():
+    assert stream(truncation=Truncation(theta=50, bound=200)).sum(0, 10).truncation is None
+    assert stream(truncation=Truncation(theta=200, bound=200)).sum(0, 10).truncation == 0
+
+
 def test_truncation_and_smoothing_are_told_apart_from_the_noise():
     released = stream(
         truncation=Truncation(theta=50, bound=200, share=0.01, share_stderr=0.001, tail=0.4),

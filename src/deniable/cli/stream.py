@@ -244,7 +244,12 @@ def query(path: str, windows: tuple[str, ...], as_mean: bool, confidence: float,
     if as_json:
         for (start, stop), answer in zip(places, answers, strict=True):
             low, high = answer.interval
-            facts = {"start": start, "stop": stop, "mean" if as_mean else "sum": answer.value, "stderr": answer.stderr}
+            facts: dict[str, float | None] = {
+                "start": start,
+                "stop": stop,
+                "mean" if as_mean else "sum": answer.value,
+                "stderr": answer.stderr,
+            }
             facts |= {"low": low, "high": high, "smoothing": answer.smoothing, "truncation": answer.truncation}
             click.echo(json.dumps(facts))
         return
@@ -256,7 +261,12 @@ def query(path: str, windows: tuple[str, ...], as_mean: bool, confidence: float,
         low, high = answer.interval
         numbers = (answer.value, answer.stderr, answer.smoothing)
         cells = [f"{answer.value:,.6g}", *(f"{number:,.3g}" for number in numbers[1:])]
-        made.add_row(text, *cells, f"{low:,.5g} to {high:,.5g}", f"{answer.truncation:,.3g}")
+        made.add_row(
+            text,
+            *cells,
+            f"{low:,.5g} to {high:,.5g}",
+            "unknown" if answer.truncation is None else f"{answer.truncation:,.3g}",
+        )
     show(made)
 
 

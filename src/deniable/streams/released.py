@@ -6,6 +6,7 @@ Everything here is a function of what was published and of public settings, so a
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -42,10 +43,10 @@ class Truncation:
     tail: float = 1.0
 
     def loss(self, count: Floats) -> Floats:
-        """What truncation may have taken from sums of `count` values: two standard errors above the estimate."""
-        share = 1.0 if self.share is None else min(max(self.share + 2 * self.share_stderr, 0.0), 1.0)
+        """What truncation may have taken from sums of `count` values: two standard errors above the estimate, or NaN."""
+        share = math.nan if self.share is None else min(max(self.share + 2 * self.share_stderr, 0.0), 1.0)
         each = max(min(self.bound - self.theta, self.tail * self.theta), 0)
-        return np.asarray(count * (share * each), dtype=np.float64)
+        return np.asarray(count * (share * each if each else 0.0), dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ class WindowEstimate(Estimate):
     """
 
     smoothing: float = 0.0
-    truncation: float = 0.0
+    truncation: float | None = 0.0
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -212,7 +213,8 @@ class Released:
 
     def _one(self, windows: Windows, confidence: float) -> WindowEstimate:
         value, stderr = float(windows.values[0]), float(windows.stderrs[0])
-        return WindowEstimate(value, stderr, confidence, float(windows.smoothing[0]), float(windows.truncation[0]))
+        cut = float(windows.truncation[0])
+        return WindowEstimate(value, stderr, confidence, float(windows.smoothing[0]), None if math.isnan(cut) else cut)
 
     # Files ---------------------------------------------------------------------------------------------------------
 

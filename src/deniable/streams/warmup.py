@@ -40,7 +40,10 @@ def learn(values: Integers, settings: Settings, plan: Plan, source: Source) -> L
     else:
         theta = settings.threshold.choose(values, situation, costs["threshold"], source.stream("threshold"))
     if not settings.measure_start:
-        return Learnt(theta)
+        if not isinstance(settings.threshold, PredictedError):
+            return Learnt(theta)
+        aim = settings.threshold.aim(situation)
+        return Learnt(theta, above=aim, above_stderr=aim)
     cut = np.minimum(values, theta)
 
     def noisy(name: str, total: int, sensitivity: int) -> tuple[float, float]:

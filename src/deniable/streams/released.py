@@ -43,7 +43,7 @@ class Truncation:
     tail: float = 1.0
 
     def loss(self, count: Floats) -> Floats:
-        """What truncation may have taken from sums of `count` values: two standard errors above the estimate, or NaN."""
+        """What truncation may have taken from sums of `count` values: two standard errors above an estimate, or NaN."""
         share = math.nan if self.share is None else min(max(self.share + 2 * self.share_stderr, 0.0), 1.0)
         each = max(min(self.bound - self.theta, self.tail * self.theta), 0)
         return np.asarray(count * (share * each if each else 0.0), dtype=np.float64)
@@ -82,8 +82,8 @@ class WindowEstimate(Estimate):
     """A sum or mean over a window. `stderr` is the exact standard error of the noise that was added, and nothing else.
 
     `smoothing`: how far predictions inside blocks may be off, a standard error that is estimated. The interval counts
-    both. `truncation`: the most that cutting values at θ is expected to have taken away; the interval does not count
-    it.
+    both. `truncation`: what cutting values at θ may have taken away, None if nothing is known; the interval
+    does not count it.
     """
 
     smoothing: float = 0.0

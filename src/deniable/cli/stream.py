@@ -65,6 +65,7 @@ class _Run:
         self.options = options
         self.started = self.reported = time.monotonic()
         self.taken = self.published = 0
+        self.newest: Any = None  # timestamp
         self.leaving = False  # a batch is on its way, and it is not certain that it arrived
 
     def go(self) -> None:
@@ -132,17 +133,24 @@ class _Run:
 
     def _publish(self, batch: Batch) -> None:
         """One batch; if a value of it is refused, everything before that value, and then the refusal with its place."""
+        good, reason = batch.values.size, ""
         try:
             self.publisher.check(batch.values)
         except InvalidData as refusal:
-            good = _first_refused(self.publisher, batch.values)
-            self._emit(batch, good)
+            good, reason = _first_refused(self.publisher, batch.values), str(refusal).split(". ")[0]
+        if batch.timestamps is not None:
+            ordered = _first_back(batch.timestamps, self.newest)
+            if ordered < good:
+                good, reason = ordered, "its timestamp goes back"
+        self._emit(batch, good)
+        if reason:
             name = "line" if self.options["source"] == "-" else "row"
             raise InvalidData(
-                f"{name} {batch.first + good:,} was refused: {str(refusal).split('. ')[0]}",
+                f"{name} {batch.first + good:,} was refused: {reason}",
                 "All values before it were taken. Repair it and go on from there.",
-            ) from None
-        self._emit(batch, batch.values.size)
+            )
+        if batch.timestamps is not None:
+            self.newest = batch.timestamps[-1]
 
     def _emit(self, batch: Batch, count: int) -> None:
         values = batch.values[:count]
@@ -209,6 +217,14 @@ def _first_refused(publisher: Publisher, values: Any) -> int:
         except InvalidData:
             bad = middle
     return good
+
+
+def _first_back(timestamps: Any, newest: Any) -> int:
+    """How many timestamps from the start on do not go back."""
+    if newest is not None and timestamps[0] < newest:
+        return 0
+    back = (timestamps[1:] < timestamps[:-1]).nonzero()[0]
+    return int(back[0]) + 1 if back.size else len(timestamps)
 
 
 def _whole(number: float) -> float:

@@ -5,10 +5,10 @@ from importlib.metadata import version
 import pytest
 
 import deniable
-from deniable import errors, mechanisms
+from deniable import errors, mechanisms, streams
 
 
-@pytest.mark.parametrize("module", [deniable, mechanisms])
+@pytest.mark.parametrize("module", [deniable, mechanisms, streams])
 def test_all_is_sorted_and_importable(module):
     assert module.__all__ == sorted(module.__all__)
     for name in module.__all__:

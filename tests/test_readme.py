@@ -17,7 +17,7 @@ def test_the_readme_has_python_and_console_blocks():
     assert {language for language, _ in BLOCKS} >= {"python", "console", "sh"}
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/tables.md", "docs/queries.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/tables.md", "docs/queries.md", "docs/streams.md"])
 def test_python_blocks_show_their_real_output(page):
     blocks = re.findall(r"```python\n(.*?)```", (README.parent / page).read_text(), flags=re.S)
     parsed = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, page, page, 0)

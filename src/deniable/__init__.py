@@ -15,6 +15,7 @@ from deniable.errors import DeniableError
 from deniable.tables import Categorical, Collection, Ordinal, Public, Table
 
 if TYPE_CHECKING:
+    from deniable import streams
     from deniable.engines.reading import connect
     from deniable.randomness import SecureSource, SeededSource
 
@@ -32,6 +33,7 @@ __all__ = [
     "connect",
     "errors",
     "mechanisms",
+    "streams",
 ]
 
 # Names whose modules need numpy: imported on first use, so that a device can import the rest with nothing installed.
@@ -43,6 +45,8 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "streams":
+        return import_module("deniable.streams")
     if name not in _LAZY:
         raise AttributeError(f"module 'deniable' has no attribute {name!r}")
     return getattr(import_module(_LAZY[name]), name)

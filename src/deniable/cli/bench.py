@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
 import click
 
 from deniable.cli.terminal import progress, show, table
-from deniable.errors import Failure
+from deniable.errors import Failure, InvalidParameter
+
+if TYPE_CHECKING:
+    from deniable.benchmarks.stream_reference import Figure
 
 
 @click.group()
@@ -114,7 +120,7 @@ def accuracy(data: str | None, rows: int, runs: int) -> None:
 
     \b
     Example:
-      deniable bench accuracy --data ../shared/data
+      deniable bench accuracy --runs 1
     """
     from deniable.benchmarks.table_two import EPSILONS, METHODS, measure
 
@@ -133,6 +139,82 @@ def accuracy(data: str | None, rows: int, runs: int) -> None:
     show(made)
     if missed:
         raise Failure(f"targets missed: {', '.join(missed)}. The table above has the figures.")
+
+
+@bench.command()
+@click.option(
+    "--data",
+    type=click.Path(file_okay=False),
+    help="Folder of streams as Parquet files; without it only what needs none.",
+)
+@click.option("--repetitions", type=click.IntRange(2), default=40, show_default=True, help="Of every error cell.")
+@click.option("--part", "parts", multiple=True, help="Only these parts; all if left out.")
+@click.option("--large", is_flag=True, help="Also 10^8 values and a horizon of 2^24, with their memory.")
+def streams(data: str | None, repetitions: int, parts: tuple[str, ...], large: bool) -> None:
+    """Error and speed of private streams, beside the authors' code and numpy.
+
+    Parts: speed, variances, calibration, defaults, thresholds, paper, hierarchies, smoothers, percentiles, coverage,
+    other. Those after `calibration` need `--data`. `paper` takes half an
+    hour, `variances` five minutes (25 times the repetitions: single trees vary much), the rest a few. Exits 1 if a
+    target is missed.
+
+    \b
+    Example:
+      deniable bench streams --part speed --part defaults
+    """
+    from pathlib import Path
+
+    from deniable.benchmarks import stream_error, stream_speed
+
+    folder = Path(data or "")
+    tables: dict[str, Callable[[], Iterator[Any]]] = {
+        "variances": lambda: stream_error.variances(25 * repetitions),
+        "calibration": lambda: stream_error.calibration(repetitions),
+        "defaults": lambda: stream_error.defaults(folder, repetitions),
+        "thresholds": lambda: stream_error.thresholds(folder),
+        "paper": lambda: stream_error.paper(folder, repetitions),
+        "hierarchies": lambda: stream_error.hierarchies(folder, repetitions),
+        "smoothers": lambda: stream_error.smoothers(folder, repetitions),
+        "percentiles": lambda: stream_error.percentiles(folder, repetitions),
+        "coverage": lambda: stream_error.coverage(folder, repetitions),
+        "other": lambda: stream_error.other_streams(folder, repetitions),
+    }
+    if unknown := set(parts) - set(tables) - {"speed"}:
+        raise InvalidParameter("--part", f"{', '.join(sorted(unknown))} is not known", "See --help.")
+    missed: list[str] = []
+    if not parts or "speed" in parts:
+        made = table("Speed of streams", "what", "figure", "target")
+        for speed in stream_speed.measure(large=large):
+            figure = (
+                f"{speed.figure:.3g} {speed.unit}" if speed.figure < 1000 else f"{_short(speed.figure)} {speed.unit}"
+            )
+            sign = "≤" if speed.most else "≥"
+            goal = "" if speed.target is None else f"{sign} {speed.target:,.0f} {'✓' if speed.met else 'MISSED'}"
+            made.add_row(speed.what, figure, goal)
+            missed += [speed.what] if speed.met is False else []
+        show(made)
+    for name, rows in tables.items():
+        if parts and name not in parts:
+            continue
+        if name not in ("variances", "calibration") and (data is None or not folder.is_dir()):
+            click.echo(f"{name}: skipped, there are no streams at hand", err=True)
+            continue
+        made = table(name, "what", "ours", "± %", "theirs", "± %", "ratio", "", "", numbers_from=1)
+        with progress(name, 1):
+            for row in rows():
+                theirs = ("", "") if row.theirs is None else (f"{row.theirs.mean:.3g}", _percent(row.theirs))
+                verdict = "" if row.met is None else "✓" if row.met else "MISSED"
+                made.add_row(
+                    row.what, f"{row.ours.mean:.3g}", _percent(row.ours), *theirs, f"{row.ratio:.3g}", verdict, row.note
+                )
+                missed += [row.what] if row.met is False else []
+        show(made)
+    if missed:
+        raise Failure(f"targets missed: {', '.join(missed)}. The tables above have the figures.")
+
+
+def _percent(figure: Figure) -> str:
+    return f"{100 * figure.stderr / figure.mean:.0f}" if figure.stderr else ""
 
 
 def _short(rate: float) -> str:

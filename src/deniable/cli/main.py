@@ -15,6 +15,7 @@ from deniable.cli.collect import check, init, perturb
 from deniable.cli.demo import demo
 from deniable.cli.forecast import compare, explain, forecast
 from deniable.cli.query import query
+from deniable.cli.stream import stream
 from deniable.errors import DeniableError
 
 TRACEBACK_SWITCH = "DENIABLE_TRACEBACK"
@@ -29,7 +30,7 @@ def cli() -> None:
     """
 
 
-for command in (audit_command, bench, check, compare, demo, explain, forecast, init, perturb, query):
+for command in (audit_command, bench, check, compare, demo, explain, forecast, init, perturb, query, stream):
     cli.add_command(command)
 
 

@@ -1,0 +1,204 @@
+"""Files and pipes of streams: values in by batches, released values out, whatever the format.
+
+A batch is what is there: from a pipe, the lines that have arrived; from a file, some 65,536 rows. Nothing waits for
+more.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from deniable.errors import InvalidData, InvalidParameter
+
+BATCH_ROWS = 1 << 16
+_PIPE_BYTES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Some values, their timestamps if there are any, and the number of the first row or line, from 1 on."""
+
+    values: NDArray[Any]
+    timestamps: NDArray[Any] | None
+    first: int
+
+
+def write_parquet(table: pa.Table, path: str | PathLike[str]) -> None:
+    """One file with the table and its metadata."""
+    pq.write_table(table, Path(path), compression="zstd")
+
+
+def read_parquet(path: str | PathLike[str]) -> pa.Table:
+    """A whole Parquet file, metadata included."""
+    if not Path(path).is_file():
+        raise InvalidData(f"there is no file {str(path)!r}", "Give the path of a released stream.")
+    try:
+        with pq.ParquetFile(Path(path)) as file:
+            # What was added when the file was finished is in its footer, not in the stored schema.
+            return file.read().replace_schema_metadata({**(file.schema_arrow.metadata or {}), **file.metadata.metadata})
+    except pa.ArrowInvalid:
+        raise InvalidData(f"{str(path)!r} is not a Parquet file", "Give a file of `deniable stream publish`.") from None
+
+
+class ParquetOutput:
+    """Released values written as they come; the metadata are added at the end, when all of them are known."""
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self._path = Path(path)
+        self._writer: Any = None
+        self._held: pa.Table | None = None
+
+    def write(self, values: NDArray[Any], timestamps: NDArray[Any] | None) -> None:
+        """Append values. The newest batch is held back, because the end of the stream may correct its last value."""
+        if values.size == 0:
+            return
+        columns = {} if timestamps is None else {"timestamp": timestamps}
+        self._release()
+        self._held = pa.table({**columns, "value": values})
+
+    def close(self, metadata: dict[bytes, bytes], correction: float = 0.0) -> None:
+        """Correct the last value and finish the file."""
+        if self._held is None:
+            self._held = pa.table({"value": pa.array([], pa.float64())})
+        elif correction:
+            values = self._held["value"].to_numpy().copy()
+            values[-1] += correction
+            place = self._held.column_names.index("value")
+            self._held = self._held.set_column(place, "value", pa.array(values))
+        self._release()
+        self._writer.add_key_value_metadata(metadata)
+        self._writer.close()
+
+    def _release(self) -> None:
+        if self._held is None:
+            return
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(self._path, self._held.schema, compression="zstd")
+        self._writer.write_table(self._held)
+        self._held = None
+
+
+def read_batches(path: str | PathLike[str], column: str, time_column: str | None) -> Iterator[Batch]:
+    """The values of a Parquet, CSV or JSON-lines file, or of any other text with one number per line."""
+    place = Path(path)
+    if not place.is_file():
+        raise InvalidData(f"there is no file {str(path)!r}", "Give a Parquet, CSV or JSON-lines file, or - for a pipe.")
+    kind = place.suffix.lower()
+    if kind in (".parquet", ".csv"):
+        yield from _tables(place, kind, column, time_column)
+    elif kind in (".jsonl", ".ndjson"):
+        with place.open("rb") as stream:
+            yield from read_lines(stream, column=column, time_column=time_column)
+    else:
+        with place.open("rb") as stream:
+            yield from read_lines(stream, column=None, time_column=None)
+
+
+def read_lines(stream: BinaryIO, *, column: str | None, time_column: str | None) -> Iterator[Batch]:
+    """Lines as they arrive: numbers, or JSON objects if a column is named. Blank lines are skipped.
+
+    A line that cannot be read ends the reading after the lines before it were handed on. No message repeats it.
+    """
+    number, rest = 1, b""
+    read = getattr(stream, "read1", stream.read)
+    while True:
+        data = read(_PIPE_BYTES)
+        text = rest + data
+        lines = text.split(b"\n")
+        rest = lines.pop() if data else b""
+        values: list[Any] = []
+        stamps: list[Any] = []
+        problem: str | None = None
+        for offset, line in enumerate(lines):
+            if not line.strip():
+                continue
+            try:
+                if column is None:
+                    values.append(_number(line))
+                else:
+                    row = json.loads(line)
+                    values.append(row[column])
+                    if time_column is not None:
+                        stamps.append(row[time_column])
+            except (ValueError, KeyError, TypeError):
+                problem = f"line {number + offset:,} cannot be read"
+                break
+        if values:
+            yield Batch(_column(values), _times(stamps) if stamps else None, number)
+        if problem is not None:
+            raise InvalidData(problem, "All lines before it were taken. Repair it and go on from there.")
+        number += len(lines)
+        if not data:
+            return
+
+
+def _number(line: bytes) -> float:
+    text = line.strip()
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+def _column(values: list[Any]) -> NDArray[Any]:
+    """Numbers as an array; anything else stays what it is, and is refused by whoever checks values."""
+    if all(type(value) is int and abs(value) < 2**62 for value in values):
+        return np.array(values, dtype=np.int64)
+    if all(type(value) in (int, float) for value in values):
+        return np.array(values, dtype=np.float64)
+    result = np.empty(len(values), dtype=object)
+    result[:] = values
+    return result
+
+
+def _times(stamps: list[Any]) -> NDArray[Any]:
+    if all(isinstance(stamp, (int, float)) for stamp in stamps):
+        return np.array(stamps)
+    try:
+        return np.array(stamps, dtype="datetime64[us]")
+    except (ValueError, TypeError):
+        raise InvalidData("a timestamp cannot be read", "Use numbers or ISO 8601 texts.") from None
+
+
+def _tables(path: Path, kind: str, column: str, time_column: str | None) -> Iterator[Batch]:
+    wanted = [column, *([time_column] if time_column else [])]
+    number = 1
+    try:
+        if kind == ".parquet":
+            file = pq.ParquetFile(path)
+            missing = [name for name in wanted if name not in file.schema_arrow.names]
+            _refuse_missing(missing)
+            parts: Any = file.iter_batches(batch_size=BATCH_ROWS, columns=wanted)
+        else:
+            types = {column: pa.float64()}
+            options = pa.csv.ConvertOptions(include_columns=wanted, column_types=types, strings_can_be_null=True)
+            parts = pa.csv.open_csv(path, convert_options=options)
+        for part in parts:
+            values = part.column(column)
+            if values.null_count:
+                values = np.asarray(values.to_pandas(), dtype=object)
+            yield Batch(
+                np.asarray(values), None if time_column is None else np.asarray(part.column(time_column)), number
+            )
+            number += len(part)
+    except KeyError:
+        _refuse_missing(wanted)
+    except pa.ArrowInvalid:
+        raise InvalidData(f"{str(path)!r} cannot be read as {kind[1:]}", "Check the file and its columns.") from None
+
+
+def _refuse_missing(names: list[str]) -> None:
+    if names:
+        shown = ", ".join(names)
+        raise InvalidParameter("column", f"{shown} is not in the file", "Name it with --column or --time-column.")

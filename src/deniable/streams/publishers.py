@@ -1,0 +1,182 @@
+"""The publishers by name. They differ in their threshold, tree and smoother, and in nothing else."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from deniable.errors import InvalidParameter
+from deniable.randomness import Source
+from deniable.streams.forecast import Expectation
+from deniable.streams.layout import Grid
+from deniable.streams.publisher import Publisher
+from deniable.streams.settings import Settings
+from deniable.streams.smoother import Recent, Smoother, smoother_of
+from deniable.streams.threshold import PAKPercentile, PaperScore, PredictedError, SmoothThreshold, Threshold
+
+
+class ToPS(Publisher):
+    """The default: threshold by predicted error, consistent tree, smoother  [WCZ21].
+
+    ε-DP when one value of the stream is replaced by another; the unit is one value, not one person. Not protected: how
+    many values there are, when they come, and the settings. Values above θ are published as θ at most.
+
+    Smoothers: recent, mean, median, moving, exponential, or none, which is block=1.
+
+    `paper=True`: threshold by Eq. (6) and blocks by Eq. (7) as corrected, fan-out 16, first block filled with θ/2.
+
+    >>> tops = ToPS(epsilon=1.0, bound=100, warmup=1000, horizon=1000)
+    >>> tops.push(7) is None, tops.warming_up
+    (True, True)
+    """
+
+    kind: ClassVar[str] = "tops"
+
+    def __init__(
+        self,
+        epsilon: float,
+        bound: float,
+        *,
+        warmup: int = 1 << 16,
+        horizon: int = 1 << 20,
+        low: float = 0,
+        resolution: float = 1,
+        block: int | str | None = None,
+        fanout: int | None = None,
+        consistent: bool = True,
+        smoother: str | Smoother = "recent",
+        threshold: Threshold | None = None,
+        expectation: Expectation | None = None,
+        paper: bool = False,
+        name: str = "",
+        key: bytes | None = None,
+        source: Source | None = None,
+        simulation: bool = False,
+        keep: bool = True,
+    ) -> None:
+        if smoother == "none":
+            smoother, block = "recent", 1
+        if paper:
+            block, fanout = "paper" if block is None else block, fanout or 16
+            threshold = threshold or PaperScore(fanout=fanout)
+        settings = Settings(
+            self.kind,
+            epsilon,
+            Grid(bound, low, resolution),
+            warmup,
+            horizon,
+            block,
+            fanout,
+            consistent,
+            smoother_of(smoother),
+            threshold or PredictedError(),
+            measure_start=not paper and warmup > 0,
+            expectation=expectation or Expectation(),
+            name=name,
+        )
+        super().__init__(settings, key=key, source=source, simulation=simulation, keep=keep)
+
+
+class _Baseline(Publisher):
+    """A publisher with parts of its own, one value to a leaf unless it says otherwise."""
+
+    def __init__(
+        self,
+        epsilon: float,
+        bound: float,
+        *,
+        warmup: int = 1 << 16,
+        horizon: int = 1 << 20,
+        low: float = 0,
+        resolution: float = 1,
+        threshold: Threshold | None = None,
+        name: str = "",
+        key: bytes | None = None,
+        source: Source | None = None,
+        simulation: bool = False,
+        keep: bool = True,
+        **more: Any,
+    ) -> None:
+        parts = {**self._parts(horizon), **more}
+        if unknown := set(more) - {"block", "fanout", "consistent", "smoother"}:
+            raise InvalidParameter(", ".join(sorted(unknown)), "is not a setting here", "Leave it out.")
+        parts["smoother"] = smoother_of(parts.get("smoother", Recent()))
+        settings = Settings(
+            self.kind,
+            epsilon,
+            Grid(bound, low, resolution),
+            warmup,
+            horizon,
+            threshold=threshold or self._threshold(),
+            measure_start=False,
+            name=name,
+            **parts,
+        )
+        super().__init__(settings, key=key, source=source, simulation=simulation, keep=keep)
+
+    def _parts(self, horizon: int) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _threshold(self) -> Threshold:
+        raise NotImplementedError
+
+
+class PAK(_Baseline):
+    """PAK's raised percentile and a binary tree without consistency: (ε, δ)-DP  [PAK19].
+
+    The threshold is capped at the bound, which costs nothing; PAKPercentile(cap=False) is what published plots show.
+    """
+
+    kind: ClassVar[str] = "pak"
+
+    def _parts(self, horizon: int) -> dict[str, Any]:  # noqa: ARG002
+        return {"block": 1, "fanout": 2, "consistent": False}
+
+    def _threshold(self) -> Threshold:
+        return PAKPercentile()
+
+
+class NME(_Baseline):
+    """Noisy-max threshold by Eq. (6) and a binary tree without consistency: ε-DP  [WCZ21, NM-E]."""
+
+    kind: ClassVar[str] = "nme"
+
+    def _parts(self, horizon: int) -> dict[str, Any]:  # noqa: ARG002
+        return {"block": 1, "fanout": 2, "consistent": False}
+
+    def _threshold(self) -> Threshold:
+        return PaperScore()
+
+
+class Hc16(_Baseline):
+    """Smooth-sensitivity threshold, consistent tree of fan-out 16, blocks by Eq. (7): (ε, δ)-DP  [WCZ21, Ĥc16]."""
+
+    kind: ClassVar[str] = "hc16"
+
+    def _parts(self, horizon: int) -> dict[str, Any]:  # noqa: ARG002
+        return {"block": "paper", "fanout": 16, "consistent": True}
+
+    def _threshold(self) -> Threshold:
+        return SmoothThreshold()
+
+
+class Flat(_Baseline):
+    """Noise on every value and no tree: ε-DP. Best for windows of a few values, worst for long ones."""
+
+    kind: ClassVar[str] = "flat"
+
+    def _parts(self, horizon: int) -> dict[str, Any]:
+        return {"block": 1, "fanout": max(horizon, 2), "consistent": True}
+
+    def _threshold(self) -> Threshold:
+        return PredictedError()
+
+
+BY_KIND: dict[str, type[Publisher]] = {made.kind: made for made in (ToPS, PAK, NME, Hc16, Flat)}
+
+
+def restore(state: dict[str, Any], *, source: Source | None = None) -> Publisher:
+    """The publisher of any kind that a state describes."""
+    kind = BY_KIND.get(str(state.get("kind")))
+    if kind is None:
+        raise InvalidParameter("state", "is of a kind this version does not know", "Use the version that wrote it.")
+    return kind.restore(state, source=source)

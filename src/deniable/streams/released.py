@@ -1,0 +1,272 @@
+"""A released stream: private values, and the sum or mean over any window with its standard error.
+
+Everything here is a function of what was published and of public settings, so asking costs nothing, however often.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from os import PathLike
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from deniable.errors import InvalidData, QueryRefused
+from deniable.queries.result import Estimate
+from deniable.streams.covariance import Covariance, covariance_of
+from deniable.streams.hierarchy import BATCH, Floats, Integers
+from deniable.streams.layout import Grid, Layout
+
+METADATA_KEY = b"deniable.stream"
+METADATA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """What is known of the values that were cut at θ; all in steps of the grid.
+
+    `share` estimates, from values that were not published, how many values lie above θ; None if nobody asked. How much
+    each of those loses is not known but for bound − θ; `tail` is the share of θ that is assumed on average.
+    """
+
+    theta: int
+    bound: int
+    share: float | None = None
+    share_stderr: float = 0.0
+    tail: float = 1.0
+
+    def loss(self, count: Floats) -> Floats:
+        """What truncation may have taken from sums of `count` values: two standard errors above an estimate, or NaN."""
+        share = math.nan if self.share is None else min(max(self.share + 2 * self.share_stderr, 0.0), 1.0)
+        each = max(min(self.bound - self.theta, self.tail * self.theta), 0)
+        return np.asarray(count * (share * each if each else 0.0), dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Smoothing:
+    """What is known of predictions inside blocks: an estimate of how far the truth is from them.
+
+    `spread` is the variance of single values, `drift` that of the change of the mean from block to block, in squared
+    steps. A window that ends `o` values into a block of g misses their true sum by about o·spread·(1 + o/g) + o²·drift,
+    squared.
+    """
+
+    layout: Layout
+    spread: float
+    drift: float
+
+    def variance(self, starts: Integers, stops: Integers) -> Floats:
+        """Squared error to expect of every window sum, in squared steps."""
+        first, over_first = self.layout.locate(starts)
+        last, over_last = self.layout.locate(stops)
+        inside = stops - starts
+        apart = self._edge(over_first) + self._edge(over_last)
+        result: Floats = np.where(first == last, self._edge(inside), apart)
+        return result
+
+    def _edge(self, over: Integers) -> Floats:
+        block = self.layout.block
+        result: Floats = over * self.spread * (1 + over / block) + np.square(over, dtype=np.float64) * self.drift
+        return result if block > 1 else np.zeros(over.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowEstimate(Estimate):
+    """A sum or mean over a window. `stderr` is the exact standard error of the noise that was added, and nothing else.
+
+    `smoothing`: how far predictions inside blocks may be off, a standard error that is estimated. The interval counts
+    both. `truncation`: what cutting values at θ may have taken away, None if nothing is known; the interval
+    does not count it.
+    """
+
+    smoothing: float = 0.0
+    truncation: float | None = 0.0
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """From low to high, for the truncated stream."""
+        reach = NormalDist().inv_cdf(0.5 + self.confidence / 2) * float(np.hypot(self.stderr, self.smoothing))
+        return self.value - reach, self.value + reach
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Answers for many windows at once, one entry each."""
+
+    values: Floats
+    stderrs: Floats
+    smoothing: Floats
+    truncation: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """Private values in order of arrival, with all that is needed to answer for windows of them.
+
+    `values` are steps of the `grid`: integers, or floats where predictions or noise are real. Positions count from the
+    first value here, which is number `first` of its stream. Windows are half-open, as Python's are: `sum(1000, 5000)`
+    adds 4,000 values.
+    """
+
+    values: NDArray[Any]
+    covariance: Covariance
+    grid: Grid
+    about: Mapping[str, Any] = field(default_factory=dict)
+    truncation: Truncation | None = None
+    smoothing: Smoothing | None = None
+    timestamps: NDArray[Any] | None = None
+    first: int = 0
+
+    def __post_init__(self) -> None:
+        stamps = self.timestamps
+        if stamps is not None and stamps.size != self.values.size:
+            raise InvalidData("there is not one timestamp per value", "Give as many as there are values.")
+        if stamps is not None and (stamps[1:] < stamps[:-1]).any():
+            raise InvalidData("timestamps must not go back", "Sort the stream by time before it is published.")
+
+    def __len__(self) -> int:
+        return int(self.values.size)
+
+    def __repr__(self) -> str:
+        facts = ", ".join(
+            f"{name}={value}" for name, value in self.about.items() if isinstance(value, (int, float, str))
+        )
+        return f"Released({len(self):,} values; {facts})"
+
+    @cached_property
+    def _prefix(self) -> NDArray[Any]:
+        kind = np.int64 if self.values.dtype.kind in "iu" else np.float64
+        return np.concatenate((np.zeros(1, dtype=kind), np.cumsum(self.values, dtype=kind)))
+
+    def with_timestamps(self, timestamps: Any) -> Released:
+        """The same stream with a timestamp for every value, none before the one ahead of it."""
+        return replace(self, timestamps=np.asarray(timestamps))
+
+    def array(self) -> NDArray[Any]:
+        """The published values in the stream's own unit."""
+        return self.grid.values(self.values)
+
+    # Windows -------------------------------------------------------------------------------------------------------
+
+    def sum(self, start: int, stop: int, *, confidence: float = 0.95) -> WindowEstimate:
+        """The sum of the values at positions start … stop − 1."""
+        return self._one(self.sums(np.array([start]), np.array([stop])), confidence)
+
+    def mean(self, start: int, stop: int, *, confidence: float = 0.95) -> WindowEstimate:
+        """The mean of the values at positions start … stop − 1."""
+        return self._one(self.means(np.array([start]), np.array([stop])), confidence)
+
+    def sums(self, starts: Any, stops: Any) -> Windows:
+        """The sums over many windows; a million of them take about a second."""
+        starts, stops = self._checked(starts, stops)
+        count = (stops - starts).astype(np.float64)
+        step = float(self.grid.resolution)
+        units = np.empty(starts.shape)
+        noise, smooth = np.empty(starts.shape), np.zeros(starts.shape)
+        for first in range(0, starts.size, BATCH):
+            part = slice(first, first + BATCH)
+            units[part] = self._prefix[stops[part]] - self._prefix[starts[part]]
+            place, end = starts[part] + self.first, stops[part] + self.first
+            noise[part] = self.covariance.variance(place, end)
+            if self.smoothing is not None:
+                smooth[part] = self.smoothing.variance(place, end)
+        loss = np.zeros(starts.shape) if self.truncation is None else self.truncation.loss(count)
+        return Windows(
+            float(self.grid.low) * count + step * units, step * np.sqrt(noise), step * np.sqrt(smooth), step * loss
+        )
+
+    def means(self, starts: Any, stops: Any) -> Windows:
+        """The means over many windows, none of them empty."""
+        starts, stops = self._checked(starts, stops)
+        count = stops - starts
+        if count.size and count.min() == 0:
+            raise QueryRefused("a window is empty, so it has no mean", "Ask for at least one value.")
+        sums = self.sums(starts, stops)
+        return Windows(*(getattr(sums, name) / count for name in ("values", "stderrs", "smoothing", "truncation")))
+
+    def between(self, start: Any, stop: Any) -> tuple[int, int]:
+        """The window of positions whose timestamps are at least `start` and before `stop`."""
+        if self.timestamps is None:
+            raise QueryRefused("this stream has no timestamps", "Ask by positions, or publish it with timestamps.")
+        ends = [np.asarray(end).astype(self.timestamps.dtype) for end in (start, stop)]
+        first, last = (int(np.searchsorted(self.timestamps, end, side="left")) for end in ends)
+        return first, max(first, last)
+
+    def _checked(self, starts: Any, stops: Any) -> tuple[Integers, Integers]:
+        first, last = np.atleast_1d(np.asarray(starts)), np.atleast_1d(np.asarray(stops))
+        if first.dtype.kind not in "iu" or last.dtype.kind not in "iu" or first.shape != last.shape or first.ndim != 1:
+            raise QueryRefused("windows must be pairs of whole positions", "Give as many starts as stops.")
+        first, last = first.astype(np.int64), last.astype(np.int64)
+        if first.size and (first.min() < 0 or last.max() > len(self) or (first > last).any()):
+            raise QueryRefused(
+                f"a window does not lie within the {len(self):,} published values",
+                "Use 0 ≤ start ≤ stop ≤ their number.",
+            )
+        return first, last
+
+    def _one(self, windows: Windows, confidence: float) -> WindowEstimate:
+        value, stderr = float(windows.values[0]), float(windows.stderrs[0])
+        cut = float(windows.truncation[0])
+        known = None if math.isnan(cut) else cut
+        return WindowEstimate(value, stderr, confidence, smoothing=float(windows.smoothing[0]), truncation=known)
+
+    # Files ---------------------------------------------------------------------------------------------------------
+
+    def metadata(self) -> dict[bytes, bytes]:
+        """What stands in a file beside the values: every public fact that answers need, as JSON."""
+        facts: dict[str, Any] = {"version": METADATA_VERSION, "about": dict(self.about), "grid": asdict(self.grid)}
+        facts["first"] = self.first
+        facts["covariance"] = self.covariance.describe()
+        facts["truncation"] = None if self.truncation is None else asdict(self.truncation)
+        facts["smoothing"] = None if self.smoothing is None else asdict(self.smoothing)
+        return {METADATA_KEY: json.dumps(facts).encode()}
+
+    def to_arrow(self) -> pa.Table:
+        """A column `value`, in the stream's own unit, and `timestamp` where there is one, with the metadata."""
+        columns: dict[str, Any] = {} if self.timestamps is None else {"timestamp": self.timestamps}
+        return pa.table({**columns, "value": self.array()}).replace_schema_metadata(self.metadata())
+
+    @classmethod
+    def from_arrow(cls, table: pa.Table) -> Released:
+        """The stream that `to_arrow` wrote."""
+        text = (table.schema.metadata or {}).get(METADATA_KEY)
+        if text is None:
+            raise InvalidData(
+                "this is not a released stream: its metadata are missing", "Use a file of stream publish."
+            )
+        facts = json.loads(text)
+        if facts.get("version") != METADATA_VERSION:
+            raise InvalidData("this stream was written by another version", "Read it with the version that wrote it.")
+        grid = Grid(**facts["grid"])
+        values = table.column("value").to_numpy()
+        if grid.low != 0 or grid.resolution != 1:
+            values = (values - grid.low) / grid.resolution
+        covariance = covariance_of(facts["covariance"])
+        if facts["covariance"].get("block") == 1:  # whole steps: undo the rounding of the conversion
+            values = np.rint(values).astype(np.int64)
+        smoothing = facts["smoothing"]
+        if smoothing is not None:
+            smoothing = Smoothing(Layout(**smoothing["layout"]), smoothing["spread"], smoothing["drift"])
+        truncation = None if facts["truncation"] is None else Truncation(**facts["truncation"])
+        stamps = table.column("timestamp").to_numpy() if "timestamp" in table.column_names else None
+        return cls(values, covariance, grid, facts["about"], truncation, smoothing, stamps, facts["first"])
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write a Parquet file that DuckDB, pandas and `deniable stream query` read."""
+        from deniable.engines.stream_files import write_parquet
+
+        write_parquet(self.to_arrow(), path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Released:
+        """Read a file that `save` or `deniable stream publish` wrote."""
+        from deniable.engines.stream_files import read_parquet
+
+        return cls.from_arrow(read_parquet(path))

@@ -1,0 +1,185 @@
+"""`deniable stream` as people use it: files, pipes, windows, pictures."""
+
+import contextlib
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from deniable.cli import main
+from deniable.streams import Released
+
+DENIABLE = str(Path(sys.executable).parent / "deniable")
+VALUES = np.random.default_rng(1).geometric(0.1, 20_000)
+SETTINGS = ["--epsilon", "1", "--bound", "500", "--warmup", "2000", "--horizon", "10000"]
+
+
+def run(*arguments, text=""):
+    """The command in this process, with pipes of its own."""
+    out, err, before = io.StringIO(), io.StringIO(), sys.stdin
+    sys.stdin = io.TextIOWrapper(io.BytesIO(text.encode()))
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as end:
+            main.run([*map(str, arguments)])
+    finally:
+        sys.stdin = before
+    return SimpleNamespace(returncode=end.value.code, stdout=out.getvalue(), stderr=err.getvalue())
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("stream")
+    stamps = np.datetime64("2024-01-01", "s") + np.arange(20_000) * np.timedelta64(1, "m")
+    pq.write_table(pa.table({"at": stamps, "amount": VALUES}), folder / "input.parquet")
+    arguments = [
+        "--column",
+        "amount",
+        "--time-column",
+        "at",
+        folder / "input.parquet",
+        "-o",
+        folder / "private.parquet",
+    ]
+    done = run("stream", "publish", *SETTINGS, *arguments)
+    assert done.returncode == 0, done.stderr
+    assert "20,000 values taken, 18,000 published" in done.stderr
+    assert "θ = " in done.stderr
+    return folder
+
+
+def test_a_published_file_answers(published):
+    released = Released.load(published / "private.parquet")
+    assert len(released) == 18_000
+    truth = np.minimum(VALUES[2000:], released.about["theta"])
+    answer = released.sum(0, 10_000)
+    assert abs(answer.value - truth[:10_000].sum()) < 5 * answer.stderr
+    assert released.about | {"theta": 0} == {
+        "method": "tops",
+        "epsilon": 1.0,
+        "theta": 0,
+        "warmup": 2000,
+        "r": 10_000,
+        "b": released.about["b"],
+        "s": released.about["s"],
+        "chunk": 1,
+    }
+    total = duckdb.read_parquet(str(published / "private.parquet")).sum("value").fetchall()[0][0]
+    assert total == pytest.approx(released.sum(0, 18_000).value)
+    assert abs(total - truth.sum()) < 5 * released.sum(0, 18_000).stderr
+
+
+def test_windows_by_position_and_by_time(published):
+    path = published / "private.parquet"
+    released = Released.load(path)
+    done = run("stream", "query", path, "1000:5000", "2024-01-02T09:20:00..2024-01-03", ":", "--json")
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert rows[0]["sum"] == released.sum(1000, 5000).value
+    assert rows[0]["stderr"] == released.sum(1000, 5000).stderr
+    # The first 2,000 minutes were the warm-up.
+    assert (rows[1]["start"], rows[1]["stop"]) == (0, 2 * 1440 - 2000)
+    assert (rows[2]["start"], rows[2]["stop"]) == (0, 18_000)
+    shown = run("stream", "query", path, "1000:5000", "--mean").stdout
+    assert "1000:5000" in shown
+    assert "18,000 values: epsilon = 1" in shown
+
+
+@pytest.mark.parametrize("window", ["5000", "a:b", "5:4", "0:99999", "x..y"])
+def test_impossible_windows_exit_2(published, window):
+    assert run("stream", "query", published / "private.parquet", window).returncode == 2
+
+
+def test_a_picture_with_and_without_the_truth(published):
+    for more in ([], ["--truth", published / "input.parquet", "--column", "amount", "--window", 500]):
+        done = run("stream", "plot", published / "private.parquet", "-o", published / "stream.png", *more)
+        assert done.returncode == 0, done.stderr
+        assert (published / "stream.png").read_bytes().startswith(b"\x89PNG")
+    assert run("stream", "plot", published / "private.parquet", "-o", "stream.txt").returncode == 2
+
+
+def test_a_pipe_answers_line_by_line():
+    arguments = ["stream", "publish", "--epsilon", "1", "--bound", "500", "--theta", "100", "--warmup", "2", "-"]
+    with subprocess.Popen(
+        [DENIABLE, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        process.stdin.write("5\n6\n")
+        for value in ("7\n", "8.4\n"):
+            process.stdin.write(value)
+            process.stdin.flush()
+            assert float(process.stdout.readline()) is not None  # it does not wait for more lines
+        process.stdin.close()
+        assert process.stdout.read() == ""
+        assert process.wait() == 0
+        assert "4 values taken, 2 published" in process.stderr.read()
+
+
+def test_a_bad_line_stops_after_everything_before_it_and_is_not_shown():
+    done = run("stream", "publish", *SETTINGS, "-", text="\n".join(map(str, VALUES[:2100])) + "\n-17\n5\n")
+    assert done.returncode == 2
+    assert len(done.stdout.splitlines()) == 100
+    assert "line 2,101 was refused" in done.stderr
+    assert "-17" not in done.stderr
+    done = run("stream", "publish", *SETTINGS, "-", text="\n".join(map(str, VALUES[:2100])) + "\nwhat\n5\n")
+    assert (done.returncode, len(done.stdout.splitlines())) == (2, 100)
+    assert "line 2,101 cannot be read" in done.stderr
+
+
+def test_a_timestamp_that_goes_back_stops_before_it(tmp_path):
+    stamps = np.arange(5000)
+    stamps[4000] = 7
+    pq.write_table(pa.table({"at": stamps, "value": VALUES[:5000]}), tmp_path / "input.parquet")
+    arguments = ["--time-column", "at", tmp_path / "input.parquet", "-o", tmp_path / "private.parquet"]
+    done = run("stream", "publish", *SETTINGS, *arguments)
+    assert done.returncode == 2
+    assert "row 4,001 was refused: its timestamp goes back" in done.stderr
+    released = Released.load(tmp_path / "private.parquet")
+    assert (len(released), released.between(2500, 3000)) == (2000, (500, 1000))
+
+
+def test_a_stream_goes_on_from_its_state(tmp_path):
+    state = tmp_path / "state.json"
+    (tmp_path / "one.txt").write_text("\n".join(map(str, VALUES[:5000])))
+    (tmp_path / "two.txt").write_text("\n".join(map(str, VALUES[5000:9000])))
+    first = run("stream", "publish", *SETTINGS, "--state", state, tmp_path / "one.txt")
+    assert (first.returncode, len(first.stdout.splitlines())) == (0, 3000)
+    output = tmp_path / "two.parquet"
+    second = run("stream", "publish", *SETTINGS, "--state", state, tmp_path / "two.txt", "-o", output)
+    assert second.returncode == 0, second.stderr
+    released = Released.load(output)
+    assert (len(released), released.first) == (4000, 3000)
+    truth = np.minimum(VALUES[5000:9000], released.about["theta"])
+    answer = released.sum(0, 4000)
+    assert abs(answer.value - truth.sum()) < 5 * np.hypot(answer.stderr, answer.smoothing)
+    other = run("stream", "publish", "--epsilon", "2", *SETTINGS[2:], "--state", state, tmp_path / "two.txt")
+    assert other.returncode == 2
+    assert "not those of the state file" in other.stderr
+
+
+def test_a_forecast_reads_no_data():
+    done = run("stream", "forecast", "--epsilon", "0.05", "--bound", "1638", "--theta", "60")
+    assert done.returncode == 0, done.stderr
+    assert "65,536" in done.stdout
+    assert "blocks of 16,384" in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize("method", ["pak", "nme", "hc16", "flat"])
+def test_every_method_publishes(method, tmp_path):
+    text = "\n".join(map(str, VALUES[:3000]))
+    done = run("stream", "publish", *SETTINGS, "--method", method, "-", text=text)
+    assert (done.returncode, len(done.stdout.splitlines())) == (0, 1000), done.stderr
+
+
+def test_a_stream_that_ends_in_the_warm_up_publishes_nothing(tmp_path):
+    (tmp_path / "short.txt").write_text("1\n2\n3")
+    done = run("stream", "publish", *SETTINGS, tmp_path / "short.txt", "-o", tmp_path / "private.parquet")
+    assert done.returncode == 0
+    assert "1,997 more values are needed" in done.stderr
+    assert pq.read_table(tmp_path / "private.parquet").num_rows == 0

@@ -143,7 +143,7 @@ def test_query_answers_with_intervals_and_refuses_with_advice(shop):
     sql = "SELECT marital, COUNT(*) AS n FROM users WHERE age < 50 GROUP BY marital"
     done = run("query", shop / "out", sql)
     assert done.returncode == 0
-    assert all(word in done.stdout for word in ("married", "single", "widowed", "95% interval"))
+    assert all(word in done.stdout for word in ("married", "single", "widowed", "95 % interval"))
     assert max(map(len, done.stdout.splitlines())) <= 80
     lines = run("query", shop / "out", sql, "--json").stdout.splitlines()
     assert [sorted(json.loads(line)) for line in lines] == [["marital", "n", "n_high", "n_low", "n_stderr"]] * 3

@@ -72,9 +72,9 @@ def test_explanations(tmp_path):
     [
         (["forecast", "{spec}", YOUNG], "neither --users nor --error"),
         (["forecast", "{spec}", "--users", "0", YOUNG], "users must be a whole number"),
-        (["forecast", "{spec}", "--users", "9", "@missing.sql"], "'missing.sql' cannot be read"),
+        (["forecast", "{spec}", "--users", "9", "@missing.sql"], "'missing.sql' cannot be read as text"),
         (["forecast", "{spec}", "--users", "9", "SELECT MAX(age) FROM users"], "extremes and quantiles"),
-        (["compare", "{spec}", "missing.sql", "--users", "9"], "'missing.sql' cannot be read"),
+        (["compare", "{spec}", "missing.sql", "--users", "9"], "'missing.sql' cannot be read as text"),
     ],
 )
 def test_mistakes_exit_with_two_and_say_what_to_do(specification, capsys, arguments, message):

@@ -4,29 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-import sys
-from pathlib import Path
 
 import click
 
+from deniable.cli.query import sql_text
 from deniable.cli.terminal import progress, show, table
 from deniable.errors import BadInput
 from deniable.tables.collection import Collection
 
 _WEIGHTS = click.option("--weights", default="optimal", show_default=True, help="greedy, rdc(k) or optimal.")
 _SUMS = click.option("--sums", type=click.Choice(["direct", "designed"]), default="direct", show_default=True)
-
-
-def sql_text(sql: str) -> str:
-    """SQL as given, from stdin (`-`), or from a file (`@queries.sql`)."""
-    if sql == "-":
-        return sys.stdin.read()
-    if sql.startswith("@"):
-        try:
-            return Path(sql[1:]).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
-            raise BadInput(f"file {Path(sql[1:]).name!r} cannot be read. Nothing was asked. Check its name.") from None
-    return sql
 
 
 @click.command()

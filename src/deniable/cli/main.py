@@ -15,10 +15,10 @@ from deniable.cli.collect import check, init, perturb
 from deniable.cli.demo import demo
 from deniable.cli.forecast import compare, explain, forecast
 from deniable.cli.query import query
+from deniable.cli.shell import shell
 from deniable.cli.stream import stream
+from deniable.cli.terminal import TRACEBACK_SWITCH, message
 from deniable.errors import DeniableError
-
-TRACEBACK_SWITCH = "DENIABLE_TRACEBACK"
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -30,7 +30,7 @@ def cli() -> None:
     """
 
 
-for command in (audit_command, bench, check, compare, demo, explain, forecast, init, perturb, query, stream):
+for command in (audit_command, bench, check, compare, demo, explain, forecast, init, perturb, query, shell, stream):
     cli.add_command(command)
 
 
@@ -46,12 +46,10 @@ def run(arguments: list[str] | None = None) -> NoReturn:
         error.show()
         sys.exit(error.exit_code)
     except DeniableError as error:
-        click.echo(f"Error: {error}", err=True)
+        click.echo(message(error), err=True)
         sys.exit(error.exit_code)
     except Exception as error:
         if os.environ.get(TRACEBACK_SWITCH):
             raise
-        # The text of a foreign error may quote data, so only its kind is shown.
-        kind = type(error).__name__
-        click.echo(f"Error: {kind}, which was not foreseen. Set {TRACEBACK_SWITCH}=1 to see where.", err=True)
+        click.echo(message(error), err=True)
         sys.exit(1)

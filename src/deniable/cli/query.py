@@ -2,57 +2,121 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
-from deniable.cli.terminal import show, table
+from deniable.cli.answers import as_csv, as_json, show_table
+from deniable.errors import BadInput
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def asking_options(command: F) -> F:
+    """The options that say how questions are answered."""
+    for option in reversed((
+        click.option("--weights", default="optimal", show_default=True, help="optimal, greedy, or rdc(k)."),
+        click.option(
+            "--sums",
+            type=click.Choice(["direct", "designed"]),
+            default="direct",
+            show_default=True,
+            help="By the values themselves, or by the rounded values that AHIO, EHIO and SR-HIO collect.",
+        ),
+        click.option("--confidence", type=float, default=0.95, show_default=True, help="Of the intervals."),
+        click.option("--simultaneous", is_flag=True, help="The intervals of all rows hold at once."),
+        click.option("--clip", is_flag=True, help="Cut estimates to what is possible; they are biased then."),
+        click.option("--nonnegative", is_flag=True, help="Cut at zero what cannot be negative; biased likewise."),
+        click.option(
+            "--dimension", "dimensions", multiple=True, metavar="NAME=PATH",
+            help="A public table (Parquet or CSV) to join; may be repeated.",
+        ),
+    )):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def open_reports(reports: str, dimensions: tuple[str, ...]) -> Any:
+    """The database of a folder; says on stderr what was refused."""
+    from deniable.engines.reading import connect
+
+    named = {}
+    for one in dimensions:
+        name, sign, path = one.partition("=")
+        if not (name and sign and path):
+            raise BadInput("a dimension is not given as NAME=PATH. Nothing was read. Write --dimension cities=c.csv.")
+        if name in named:
+            raise BadInput(f"dimension {name!r} is given twice. Nothing was read. Name each once.")
+        named[name] = path
+    database = connect(reports, dimensions=named)
+    for name, refused in database.refused.items():
+        for reason, count in refused.items():
+            click.echo(f"{name}: {count:,} reports refused: {reason}", err=True)
+    return database
 
 
 @click.command()
 @click.argument("reports", type=click.Path(file_okay=False))
-@click.argument("sql")
-@click.option("--weights", type=click.Choice(["optimal", "greedy"]), default="optimal", show_default=True)
-@click.option("--confidence", type=float, default=0.95, show_default=True, help="Of the intervals.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per row.")
-def query(reports: str, sql: str, weights: str, confidence: float, as_json: bool) -> None:
-    """Answer SQL from a folder of reports, every number with its error. `-` reads the SQL from stdin.
+@click.argument("sql", required=False)
+@click.option("-f", "--file", "path", type=click.Path(dir_okay=False), help="Read the SQL from a file.")
+@asking_options
+@click.option("--json", "json_wanted", is_flag=True, help="One JSON object per row.")
+@click.option("--csv", "csv_wanted", is_flag=True, help="Comma-separated values.")
+@click.option("--plot", type=click.Path(dir_okay=False), help="Also draw the answer: PNG, SVG or PDF by its ending.")
+def query(
+    reports: str,
+    sql: str | None,
+    path: str | None,
+    dimensions: tuple[str, ...],
+    json_wanted: bool,
+    csv_wanted: bool,
+    plot: str | None,
+    **asked: Any,
+) -> None:
+    """Answer SQL from a folder of reports, every number with its error.
 
-    COUNT(*), SUM and AVG of private attributes; tables joined with USING (uid); WHERE and GROUP BY on private
-    and public attributes.
+    SQL is given as an argument, with -f or @ as a file, or with - on stdin. COUNT(*), SUM, AVG, VAR_POP,
+    VAR_SAMP and STDDEV, and arithmetic with them; tables joined with USING (uid), dimensions joined on an
+    attribute; WHERE and GROUP BY on private and public attributes; ORDER BY, HAVING and LIMIT.
 
     \b
     Example:
       deniable query reports/ "SELECT COUNT(*) FROM users WHERE age < 30"
     """
-    from deniable.engines.reading import connect
+    if json_wanted and csv_wanted:
+        raise BadInput("--json and --csv exclude each other. Nothing was read. Choose one.")
+    text = sql_text(sql, path)
+    if plot is not None:
+        from deniable.cli.plots import check_ending
 
-    text = sys.stdin.read() if sql == "-" else sql
-    database = connect(reports)
-    for name, refused in database.refused.items():
-        for reason, count in refused.items():
-            click.echo(f"{name}: {count:,} reports refused: {reason}", err=True)
-    result = database.sql(text, weights=weights, confidence=confidence)
-    if as_json:
-        for row in result.to_arrow().to_pylist():
-            click.echo(json.dumps(row, default=str))
+        check_ending(plot)
+    result = open_reports(reports, dimensions).sql(text, **asked)
+    if plot is not None:
+        from deniable.cli.plots import draw
+
+        draw(result, plot)
+        click.echo(f"drawn in {Path(plot).name}", err=True)
+    if json_wanted or csv_wanted:
+        click.echo(as_json(result) if json_wanted else as_csv(result), nl=False)
+        for note in result.notes:
+            click.echo(note, err=True)
         return
-    made = table("Answer", *result.groups, *_headers(result), numbers_from=len(result.groups))
-    count = len(next(iter(result.answers.values())))
-    for place in range(count):
-        cells = [str(values[place]) for values in result.groups.values()]
-        for estimates in result.answers.values():
-            one = estimates[place]
-            low, high = one.interval
-            cells += [f"{one.value:,.6g}", f"{low:,.6g} to {high:,.6g}"]
-        made.add_row(*cells)
-    show(made)
-    for note in result.notes:
-        click.echo(note)
+    show_table(result)
 
 
-def _headers(result: Any) -> list[str]:
-    confidence = next(iter(result.answers.values()))[0].confidence
-    return [header for name in result.answers for header in (name, f"{confidence:.0%} interval")]
+def sql_text(sql: str | None, path: str | None = None) -> str:
+    """The SQL, wherever it is; a semicolon at its end may stay."""
+    if (sql is None) == (path is None):
+        raise BadInput("SQL is wanted once: as an argument, as a file with -f, or as - for stdin. Nothing was read.")
+    if sql is not None and sql.startswith("@"):
+        path = sql[1:]
+    if path is None:
+        return sys.stdin.read() if sql == "-" else str(sql)
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        name = Path(path).name
+        raise BadInput(f"file {name!r} cannot be read as text. Nothing was computed. Name a file of SQL.") from None

@@ -11,6 +11,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from deniable.errors import DeniableError
+
+TRACEBACK_SWITCH = "DENIABLE_TRACEBACK"
+
 
 def table(title: str, *columns: str, numbers_from: int = 1) -> Table:
     """A compact table that reads well in 80 columns and without colour; numbers are right-aligned."""
@@ -20,6 +24,18 @@ def table(title: str, *columns: str, numbers_from: int = 1) -> Table:
         last = position == len(columns) - 1
         made.add_column(column, justify="right" if right else "left", no_wrap=not last, overflow="fold")
     return made
+
+
+def width() -> int:
+    """How many columns there are to print in."""
+    return Console().width
+
+
+def message(error: Exception) -> str:
+    """What a person is told of an error; the text of a foreign one may quote data, so only its kind is shown."""
+    if isinstance(error, DeniableError):
+        return f"Error: {error}"
+    return f"Error: {type(error).__name__}, which was not foreseen. Set {TRACEBACK_SWITCH}=1 to see where."
 
 
 def show(made: Table) -> None:

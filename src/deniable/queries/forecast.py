@@ -18,8 +18,8 @@ from deniable.tables.collection import Collection
 from deniable.tables.designs import DESIGNS
 
 ASSUMED = (
-    "Assumed: rows spread evenly over the domains, half as many rows per user as the table allows, all users pass "
-    "public conditions, public measures of size one."
+    "Assumed: rows spread evenly over the domains, half as many rows per user as the\n"
+    "table allows, all users pass public conditions, public measures of size one."
 )
 FEWEST, MOST = 10.0, 1e12
 LEAST_EPSILON, MOST_EPSILON = 1e-3, 50.0

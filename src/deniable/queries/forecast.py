@@ -44,7 +44,7 @@ class Forecast:
         lines = [
             f"{self.users:,} users, ε = {collection.epsilon:g}, design {collection.design}, {self.plan.rule} weights"
         ]
-        rows = [["", "standard error", "of users", *CAUSES]]
+        rows = [["", "stderr", "of users", *CAUSES]]
         for one in self.predictions:
             if math.isnan(one.stderr):
                 rows.append([one.name, "unclear", "", *("" for _ in CAUSES)])

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 SWITCH = 0.61
 """Up to this ε the piecewise mechanism never helps [WXY19]."""
 
+_BATCH = 1 << 15
 _BITS = 2  # reports 0 and 1 are those of stochastic rounding, all others those of the piecewise mechanism
 
 
@@ -76,15 +77,25 @@ class Hybrid:
 
     def perturb(self, values: Any, *, source: Source | None = None, simulation: bool = False) -> Integers:
         """One report per value. Both mechanisms draw for every value, so no report depends on another's choice."""
+        import numpy as np
+
         from deniable.mechanisms._arrays import as_reals
         from deniable.randomness import release_source
 
         source = release_source(source, simulation=simulation)
         checked = as_reals(values, self.low, self.high)
-        reports = self.rounding.perturb(checked, source=source, simulation=simulation)
+        reports = np.empty(checked.size, dtype=np.int64)
+        for start in range(0, checked.size, _BATCH):
+            part = slice(start, start + _BATCH)
+            reports[part] = self._perturb(checked[part], source)
+        return reports
+
+    def _perturb(self, values: Floats, source: Source) -> Integers:
+        """Reports of one batch, whose words and intermediate arrays stay in the cache."""
+        reports = self.rounding.perturb(values, source=source, simulation=True)
         if self.alpha:
-            choose = source.bernoulli(self.alpha, checked.size)
-            pieces = self.piecewise.perturb(checked, source=source, simulation=simulation)
+            choose = source.bernoulli(self.alpha, values.size)
+            pieces = self.piecewise.perturb(values, source=source, simulation=True)
             reports[choose] = pieces[choose] + _BITS
         return reports
 

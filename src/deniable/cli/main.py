@@ -15,6 +15,7 @@ from deniable.cli.collect import check, init, perturb
 from deniable.cli.demo import demo
 from deniable.cli.query import query
 from deniable.cli.stream import stream
+from deniable.cli.stream_local import collect, report
 from deniable.errors import DeniableError
 
 TRACEBACK_SWITCH = "DENIABLE_TRACEBACK"
@@ -31,6 +32,8 @@ def cli() -> None:
 
 for command in (audit_command, bench, check, demo, init, perturb, query, stream):
     cli.add_command(command)
+for command in (collect, report):
+    stream.add_command(command)
 
 
 def run(arguments: list[str] | None = None) -> NoReturn:

@@ -73,6 +73,11 @@ class ToPLClient:
                 self._memory[key] = self._randomised(self._cut(number), threshold).to_bytes().hex()
             return StreamReport.from_bytes(bytes.fromhex(self._memory[key]))
 
+    def fresh(self, value: float, theta: float | None = None) -> StreamReport:
+        """The report of yet another user with the same settings, who is not remembered: to try things out."""
+        threshold = None if theta is None else self.protocol.check_theta(theta)
+        return self._randomised(self._cut(self._checked(value)), threshold)
+
     def _randomised(self, value: float, theta: float | None) -> StreamReport:
         protocol = self.protocol
         if theta is None:

@@ -76,7 +76,7 @@ class Hybrid:
         return scale_law(self.rounding.law(value), 1 - self.alpha) + pieces
 
     def perturb(self, values: Any, *, source: Source | None = None, simulation: bool = False) -> Integers:
-        """One report per value. Both mechanisms draw for every value, so no report depends on another's choice."""
+        """One report per value. Who uses which mechanism is drawn first, without looking at any value."""
         import numpy as np
 
         from deniable.mechanisms._arrays import as_reals
@@ -92,11 +92,15 @@ class Hybrid:
 
     def _perturb(self, values: Floats, source: Source) -> Integers:
         """Reports of one batch, whose words and intermediate arrays stay in the cache."""
-        reports = self.rounding.perturb(values, source=source, simulation=True)
-        if self.alpha:
-            choose = source.bernoulli(self.alpha, values.size)
-            pieces = self.piecewise.perturb(values, source=source, simulation=True)
-            reports[choose] = pieces[choose] + _BITS
+        import numpy as np
+
+        if not self.alpha:
+            return self.rounding.perturb(values, source=source, simulation=True)
+        choose = source.bernoulli(self.alpha, values.size)
+        reports = np.empty(values.size, dtype=np.int64)
+        for who, mechanism, offset in ((choose, self.piecewise, _BITS), (~choose, self.rounding, 0)):
+            if who.any():
+                reports[who] = mechanism.perturb(values[who], source=source, simulation=True) + offset
         return reports
 
     def perturb_one(self, value: float, *, randbelow: RandBelow = secrets.randbelow) -> int:

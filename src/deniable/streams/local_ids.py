@@ -63,12 +63,13 @@ class Answered:
     def fresh(self, keys: Words) -> Coins:
         """Which of these are new, and the first of their kind here."""
         self._settle()
-        first = np.zeros(keys.size, dtype=np.bool_)
-        first[np.unique(keys, return_index=True)[1]] = True
+        ordered, places = np.unique(keys, return_index=True)  # looked up in order, which the cache likes
+        new = np.ones(ordered.size, dtype=np.bool_)
         for run in self._runs:
-            place = np.minimum(np.searchsorted(run, keys), run.size - 1)
-            first &= run[place] != keys
-        return first
+            new &= run[np.minimum(np.searchsorted(run, ordered), run.size - 1)] != ordered
+        result = np.zeros(keys.size, dtype=np.bool_)
+        result[places[new]] = True
+        return result
 
     def is_fresh(self, key: int) -> bool:
         """Whether one user has not answered yet."""

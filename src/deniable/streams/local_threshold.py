@@ -145,7 +145,8 @@ def candidates(protocol: Protocol) -> Floats:
 
 def predicted_error(protocol: Protocol, horizon: int, thetas: Floats, excess: Floats) -> Floats:
     """The mean squared error of the sum over a random window, by the formula above."""
-    unit = protocol.second(1.0).variance(0.5)  # where it is largest, or (hybrid) the same everywhere
+    # Where the variance is largest or (hybrid) the same everywhere; without noise something tiny decides for a small θ.
+    unit = max(protocol.second(1.0).variance(0.5), 1e-9)
     result: Floats = horizon / 3 * unit * thetas**2 + horizon**2 / 6 * excess**2
     return result
 
@@ -153,7 +154,7 @@ def predicted_error(protocol: Protocol, horizon: int, thetas: Floats, excess: Fl
 def least_regret(belief: Belief, protocol: Protocol, horizon: int) -> float:
     """The candidate of least mean cubed regret; for a belief in one distribution, the one of least predicted error."""
     thetas = candidates(protocol)
-    errors = predicted_error(protocol, horizon, thetas, belief.excess(thetas)) + 1e-300
+    errors = predicted_error(protocol, horizon, thetas, belief.excess(thetas))
     regrets = belief.weights @ (errors / errors.min(axis=1, keepdims=True)) ** _REGRET_POWER
     return _rounded(thetas[int(regrets.argmin())], protocol.bound)
 

@@ -132,6 +132,18 @@ def test_a_bad_line_stops_after_everything_before_it_and_is_not_shown():
     assert "line 2,101 cannot be read" in done.stderr
 
 
+def test_a_timestamp_that_goes_back_stops_before_it(tmp_path):
+    stamps = np.arange(5000)
+    stamps[4000] = 7
+    pq.write_table(pa.table({"at": stamps, "value": VALUES[:5000]}), tmp_path / "input.parquet")
+    arguments = ["--time-column", "at", tmp_path / "input.parquet", "-o", tmp_path / "private.parquet"]
+    done = run("stream", "publish", *SETTINGS, *arguments)
+    assert done.returncode == 2
+    assert "row 4,001 was refused: its timestamp goes back" in done.stderr
+    released = Released.load(tmp_path / "private.parquet")
+    assert (len(released), released.between(2500, 3000)) == (2000, (500, 1000))
+
+
 def test_a_stream_goes_on_from_its_state(tmp_path):
     state = tmp_path / "state.json"
     (tmp_path / "one.txt").write_text("\n".join(map(str, VALUES[:5000])))

@@ -4,13 +4,14 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.errors import InvalidData, InvalidParameter
 from deniable.streams.layout import Grid, Layout
 
 
+@settings(deadline=None)
 @given(st.integers(1, 50), st.data())
 def test_positions_edges_and_lengths_fit_together(horizon, data):
     layout = Layout(horizon, data.draw(st.integers(1, horizon)))
@@ -31,6 +32,7 @@ def test_an_ended_stream_has_an_edge_at_its_end():
     assert layout.position(np.array([0, 1, 2])).tolist() == [0, 4, 6]
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(-3, 12) | st.integers(-3, 12), min_size=1, max_size=20), st.sampled_from([1, 2, 0.25, 0.1]))
 def test_one_value_and_many_are_put_on_the_grid_alike(values, resolution):
     grid = Grid(10, low=-3, resolution=resolution)

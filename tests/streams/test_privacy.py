@@ -11,8 +11,9 @@ from scripted import ScriptedSource
 
 from deniable.mechanisms import DiscreteLaplace
 from deniable.streams.layout import Grid
-from deniable.streams.publisher import Publisher, Settings
+from deniable.streams.publisher import Publisher
 from deniable.streams.publishers import Flat, ToPS
+from deniable.streams.settings import Settings
 from deniable.streams.smoother import Mean
 from deniable.streams.threshold import PaperScore, PredictedError, PublicThreshold
 
@@ -170,10 +171,10 @@ def test_the_output_law_of_a_tiny_tree(block):
 def test_shares_of_the_warm_up_add_up_to_epsilon():
     for chosen in VARIANTS:
         assert sum(chosen.shares().values()) == 1
-    from deniable.streams.publisher import _share_of
+    from deniable.streams.settings import share_of
 
     for epsilon in (0.05, 0.1, 1.0, 1 / 3):
-        parts = [Fraction(_share_of(epsilon, share)) for share in VARIANTS[0].shares().values()]
+        parts = [Fraction(share_of(epsilon, share)) for share in VARIANTS[0].shares().values()]
         assert sum(parts) <= Fraction(epsilon)
         assert sum(parts) > Fraction(epsilon) * (1 - Fraction(1, 10**12))
 

@@ -30,7 +30,7 @@ MAKERS = {
     "median": lambda: make(block=16, smoother="median"),
     "moving": lambda: make(block=16, smoother=MovingAverage(3)),
     "exponential": lambda: make(block=16, smoother=Exponential(0.4)),
-    "no smoother": lambda: make(block=1),
+    "no smoother": lambda: make(smoother="none"),
     "cents": lambda: make(low=-1.0, resolution=0.01, block=8),
     "public": lambda: make(threshold=PublicThreshold(30), warmup=0, block=8),
     "smooth": lambda: make(threshold=SmoothThreshold()),
@@ -73,6 +73,7 @@ def test_one_at_a_time_or_in_pieces_is_the_same_stream(maker, whole):
 
 
 def test_restored_in_the_middle_of_anything_it_goes_on_exactly(maker, whole):
+    expected = maker_released(maker, whole).sum(3, 900)
     for cut in (0, 5, WARMUP, WARMUP + 1, WARMUP + HORIZON - 1, WARMUP + HORIZON, 1999):
         first = maker()
         before = first.push_many(stream()[:cut]) if cut else np.zeros(0)
@@ -81,7 +82,7 @@ def test_restored_in_the_middle_of_anything_it_goes_on_exactly(maker, whole):
         assert np.concatenate((before, after)).tolist() == whole.tolist()
         assert type(second) is type(first)
         assert second.released.array().tolist() == whole.tolist()
-        assert second.released.sum(3, 900) == maker_released(maker, whole).sum(3, 900)
+        assert second.released.sum(3, 900) == expected
 
 
 def maker_released(maker, whole):
@@ -287,9 +288,29 @@ def test_states_of_other_versions_and_of_simulations():
     assert again.push_many(stream()).tolist() == simulated.push_many(stream()).tolist()
 
 
+def test_unknown_parts_are_refused_by_name():
+    with pytest.raises(InvalidParameter, match="one of recent, mean, moving, exponential, median"):
+        make(smoother="psychic")
+    with pytest.raises(InvalidParameter, match="threshold"):
+        make(threshold="guess")
+    with pytest.raises(InvalidParameter, match="paper is not a setting here"):
+        make(PAK, paper=True)
+
+
 @pytest.mark.parametrize(
     "settings",
-    [{"epsilon": 0}, {"bound": 0}, {"warmup": 0}, {"block": 2**21}, {"resolution": 0}, {"low": 60}, {"horizon": 0}],
+    [
+        {"epsilon": 0},
+        {"bound": 0},
+        {"warmup": 0},
+        {"block": 2**21},
+        {"resolution": 0},
+        {"low": 60},
+        {"horizon": 0},
+        {"epsilon": 1e-8},
+        {"epsilon": 699.0},
+        {"bound": 2**39, "horizon": 2**30},
+    ],
 )
 def test_impossible_settings_are_refused(settings):
     with pytest.raises(InvalidParameter):

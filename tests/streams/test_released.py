@@ -49,7 +49,7 @@ def test_an_empty_window_has_a_sum_and_no_mean():
 
 def test_windows_by_timestamps():
     days = np.datetime64("2024-01-01") + np.arange(100) // 2 * np.timedelta64(1, "D")
-    released = stream(timestamps=days)
+    released = stream().with_timestamps(days)
     assert released.between("2024-01-03", "2024-01-05") == (4, 8)
     assert released.between("2023-01-01", "2030-01-01") == (0, 100)
     assert released.between("2024-01-05", "2024-01-03") == (8, 8)
@@ -59,6 +59,11 @@ def test_windows_by_timestamps():
         stream(timestamps=days[::-1])
     with pytest.raises(InvalidData, match="one timestamp per value"):
         stream(timestamps=days[:5])
+
+
+def test_truncation_that_nobody_asked_about_is_unknown():
+    assert stream(truncation=Truncation(theta=50, bound=200)).sum(0, 10).truncation is None
+    assert stream(truncation=Truncation(theta=200, bound=200)).sum(0, 10).truncation == 0
 
 
 def test_truncation_and_smoothing_are_told_apart_from_the_noise():

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.errors import InvalidParameter
@@ -32,6 +32,7 @@ def situation(bound=100, warmup=1000, **more):
 @pytest.mark.parametrize(
     "threshold", [PredictedError(), PredictedError(per_octave=16), PaperScore(), PaperScore(levels=6)]
 )
+@settings(deadline=None, max_examples=50)
 @given(values=st.lists(st.integers(0, 100), min_size=1, max_size=30), other=st.integers(0, 100), data=st.data())
 def test_all_scores_move_the_same_way_by_at_most_one_unit(threshold, values, other, data):
     place = data.draw(st.integers(0, len(values) - 1))

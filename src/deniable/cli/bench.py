@@ -82,9 +82,10 @@ def collecting(large: bool) -> None:
 def streams(data: str, repetitions: int, parts: tuple[str, ...], large: bool, local: bool) -> None:
     """Error and speed of private streams, beside the authors' code and numpy.
 
-    Parts: speed, variances, defaults, thresholds, paper, hierarchies, smoothers, percentiles, coverage, other. Those
-    after `variances` need the streams of the development data. `paper` takes ten minutes, the rest a few. Exits 1 if
-    a target is missed.
+    Parts: speed, variances, calibration, defaults, thresholds, paper, hierarchies, smoothers, percentiles, coverage,
+    other. Those after `calibration` need the streams of the development data. `paper` takes half an
+    hour, `variances` five minutes (25 times the repetitions: single trees vary much), the rest a few. Exits 1 if a
+    target is missed.
 
     \b
     Example:
@@ -97,7 +98,8 @@ def streams(data: str, repetitions: int, parts: tuple[str, ...], large: bool, lo
     folder = Path(data)
     speeds = local_streams.speed if local else partial(stream_speed.measure, large=large)
     tables: dict[str, Callable[[], Iterator[Any]]] = {
-        "variances": lambda: stream_error.variances(repetitions),
+        "variances": lambda: stream_error.variances(25 * repetitions),
+        "calibration": lambda: stream_error.calibration(repetitions),
         "defaults": lambda: stream_error.defaults(folder, repetitions),
         "thresholds": lambda: stream_error.thresholds(folder),
         "paper": lambda: stream_error.paper(folder, repetitions),
@@ -130,7 +132,7 @@ def streams(data: str, repetitions: int, parts: tuple[str, ...], large: bool, lo
     for name, rows in tables.items():
         if parts and name not in parts:
             continue
-        if name != "variances" and not folder.is_dir():
+        if name not in ("variances", "calibration") and not folder.is_dir():
             click.echo(f"{name}: skipped, there are no streams in {data}", err=True)
             continue
         made = table(name, "what", "ours", "± %", "theirs", "± %", "ratio", "", "", numbers_from=1)

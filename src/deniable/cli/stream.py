@@ -65,6 +65,8 @@ class _Run:
         self.options = options
         self.started = self.reported = time.monotonic()
         self.taken = self.published = 0
+        self.newest: Any = None  # timestamp
+        self.leaving = False  # a batch is on its way, and it is not certain that it arrived
 
     def go(self) -> None:
         from deniable.engines.stream_files import ParquetOutput
@@ -131,22 +133,30 @@ class _Run:
 
     def _publish(self, batch: Batch) -> None:
         """One batch; if a value of it is refused, everything before that value, and then the refusal with its place."""
+        good, reason = batch.values.size, ""
         try:
             self.publisher.check(batch.values)
         except InvalidData as refusal:
-            good = _first_refused(self.publisher, batch.values)
-            self._emit(batch, good)
+            good, reason = _first_refused(self.publisher, batch.values), str(refusal).split(". ")[0]
+        if batch.timestamps is not None:
+            ordered = _first_back(batch.timestamps, self.newest)
+            if ordered < good:
+                good, reason = ordered, "its timestamp goes back"
+        self._emit(batch, good)
+        if reason:
             name = "line" if self.options["source"] == "-" else "row"
             raise InvalidData(
-                f"{name} {batch.first + good:,} was refused: {str(refusal).split('. ')[0]}",
+                f"{name} {batch.first + good:,} was refused: {reason}",
                 "All values before it were taken. Repair it and go on from there.",
-            ) from None
-        self._emit(batch, batch.values.size)
+            )
+        if batch.timestamps is not None:
+            self.newest = batch.timestamps[-1]
 
     def _emit(self, batch: Batch, count: int) -> None:
         values = batch.values[:count]
         if not count:
             return
+        self.leaving = True
         released = (self.journal or self.publisher).push_many(values)
         self.taken += count
         self.published += released.size
@@ -157,10 +167,13 @@ class _Run:
             lines = "\n".join(map(_shown, released.tolist()))
             sys.stdout.write(lines + "\n")
             sys.stdout.flush()
+        self.leaving = False
 
     def _finish(self) -> None:
         correction = 0.0
-        if self.journal is not None:
+        if self.journal is not None and self.leaving:
+            self.journal.abandon()
+        elif self.journal is not None:
             self.journal.close()
         elif self.parquet is not None and not self.publisher.warming_up:
             correction = self.publisher.flush()
@@ -206,6 +219,14 @@ def _first_refused(publisher: Publisher, values: Any) -> int:
     return good
 
 
+def _first_back(timestamps: Any, newest: Any) -> int:
+    """How many timestamps from the start on do not go back."""
+    if newest is not None and timestamps[0] < newest:
+        return 0
+    back = (timestamps[1:] < timestamps[:-1]).nonzero()[0]
+    return int(back[0]) + 1 if back.size else len(timestamps)
+
+
 def _whole(number: float) -> float:
     return int(number) if number == int(number) else number
 
@@ -239,7 +260,12 @@ def query(path: str, windows: tuple[str, ...], as_mean: bool, confidence: float,
     if as_json:
         for (start, stop), answer in zip(places, answers, strict=True):
             low, high = answer.interval
-            facts = {"start": start, "stop": stop, "mean" if as_mean else "sum": answer.value, "stderr": answer.stderr}
+            facts: dict[str, float | None] = {
+                "start": start,
+                "stop": stop,
+                "mean" if as_mean else "sum": answer.value,
+                "stderr": answer.stderr,
+            }
             facts |= {"low": low, "high": high, "smoothing": answer.smoothing, "truncation": answer.truncation}
             click.echo(json.dumps(facts))
         return
@@ -251,7 +277,12 @@ def query(path: str, windows: tuple[str, ...], as_mean: bool, confidence: float,
         low, high = answer.interval
         numbers = (answer.value, answer.stderr, answer.smoothing)
         cells = [f"{answer.value:,.6g}", *(f"{number:,.3g}" for number in numbers[1:])]
-        made.add_row(text, *cells, f"{low:,.5g} to {high:,.5g}", f"{answer.truncation:,.3g}")
+        made.add_row(
+            text,
+            *cells,
+            f"{low:,.5g} to {high:,.5g}",
+            "unknown" if answer.truncation is None else f"{answer.truncation:,.3g}",
+        )
     show(made)
 
 

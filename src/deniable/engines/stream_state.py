@@ -132,6 +132,10 @@ class Journal:
         rest = values[missing:]
         return np.concatenate((first, self._publish(rest))) if rest.size else first
 
+    def abandon(self) -> None:
+        """It is not certain that the announced values left: the next run has to send them again."""
+        self._file.close()
+
     def close(self) -> None:
         """All announced values are published: the next run starts after them."""
         if self._announced is None:

@@ -21,9 +21,10 @@ from deniable.streams.local_threshold import (
     SmoothTail,
 )
 from deniable.streams.perturber import Perturber
-from deniable.streams.publisher import Learnt, Publisher, Settings
+from deniable.streams.publisher import Publisher
 from deniable.streams.publishers import NME, PAK, Flat, Hc16, ToPS, restore
 from deniable.streams.released import Released, WindowEstimate
+from deniable.streams.settings import Settings
 from deniable.streams.smoother import Exponential, Mean, Median, MovingAverage, Recent
 from deniable.streams.threshold import (
     FixedPercentile,
@@ -33,6 +34,7 @@ from deniable.streams.threshold import (
     PublicThreshold,
     SmoothThreshold,
 )
+from deniable.streams.warmup import Learnt
 
 __all__ = [
     "NME",

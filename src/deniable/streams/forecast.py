@@ -122,6 +122,7 @@ def forecast(
     return result
 
 
+@lru_cache(maxsize=256)
 def choose_plan(
     epsilon: float,
     horizon: int,

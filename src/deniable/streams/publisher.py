@@ -16,171 +16,25 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import math
-from dataclasses import asdict, dataclass, field, replace
-from fractions import Fraction
+from dataclasses import asdict, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable.errors import InvalidParameter, QueryRefused, SimulationOnly
-from deniable.exact import check_epsilon
-from deniable.mechanisms import DiscreteLaplace
-from deniable.mechanisms._checks import check_count
 from deniable.randomness import SecureSource, Source, release_source
 from deniable.streams.covariance import TreeNoise
-from deniable.streams.forecast import Expectation, Plan, choose_plan, mean_share, paper_block
 from deniable.streams.hierarchy import Floats, Integers
-from deniable.streams.layout import Grid, Layout
+from deniable.streams.layout import Layout
 from deniable.streams.perturber import ChunkNoise, Perturber
+from deniable.streams.record import SLAB, Record, measured_smoothing, published_values
 from deniable.streams.released import Released, Smoothing, Truncation
-from deniable.streams.smoother import Recent, Smoother, publish_blocks, smoother_of
-from deniable.streams.threshold import KINDS, PredictedError, PublicThreshold, Situation, Threshold
+from deniable.streams.settings import Settings, check_possible
+from deniable.streams.smoother import publish_blocks
+from deniable.streams.warmup import Learnt, learn
 
 STATE_VERSION = 1
-_SLAB = 1 << 18  # values whose predictions are made together
-SQUARE_SHARE, ABOVE_SHARE = Fraction(1, 20), Fraction(1, 40)
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """Everything public about a publisher. `block` and `fanout` are chosen by predicted error where they are None.
-
-    `measure_start`: spend parts of the warm-up's ε on the mean (1/50 to 1/5, more for larger blocks), the mean square
-    (1/20) and the share of values above θ (1/40); without it the first block is filled with θ/2 and intervals know
-    less.
-    """
-
-    method: str
-    epsilon: float
-    grid: Grid
-    warmup: int = 1 << 16
-    horizon: int = 1 << 20
-    block: int | str | None = None
-    fanout: int | None = None
-    consistent: bool = True
-    smoother: Smoother = field(default_factory=Recent)
-    threshold: Threshold = field(default_factory=PredictedError)
-    measure_start: bool = True
-    expectation: Expectation = field(default_factory=Expectation)
-    name: str = ""
-
-    def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
-        check_count("warmup", self.warmup, smallest=0, largest=1 << 24)
-        check_count("horizon", self.horizon, smallest=1, largest=1 << 40)
-        if not isinstance(self.threshold, tuple(KINDS.values())):
-            raise InvalidParameter("threshold", "is not one of this package", "Use PredictedError(), for example.")
-        if self.warmup == 0 and (self.measure_start or not isinstance(self.threshold, PublicThreshold)):
-            raise InvalidParameter(
-                "warmup",
-                "is 0, so there is nothing to learn from",
-                "Give PublicThreshold(...) and measure_start=False.",
-            )
-        if self.block is not None and self.block != "paper":
-            check_count("block", self.block, smallest=1, largest=self.horizon)  # type: ignore[arg-type]
-
-    @property
-    def plan(self) -> Plan:
-        """How the stream is cut, and the tree: public, decided before any value."""
-        if self.block == "paper":
-            fanout = self.fanout or 16
-            block = paper_block(self.epsilon, self.horizon, fanout)
-            return Plan(self.horizon, min(block, self.horizon), fanout, self.consistent, self.smoother)
-        return choose_plan(
-            self.epsilon,
-            self.horizon,
-            expectation=self.expectation,
-            block=self.block,  # type: ignore[arg-type]
-            fanout=self.fanout,
-            consistent=self.consistent,
-            smoother=self.smoother,
-            warmup=self.warmup if self.measure_start else 0,
-        )
-
-    @property
-    def delta(self) -> float:
-        """δ of the promise: that of the threshold, 0 for most."""
-        return float(getattr(self.threshold, "delta", 0.0))
-
-    def shares(self) -> dict[str, Fraction]:
-        """What each private answer of the warm-up costs, as shares of ε."""
-        if not self.measure_start:
-            return {"threshold": Fraction(1)}
-        measured = {"mean": mean_share(self.plan, self.warmup), "square": SQUARE_SHARE, "above": ABOVE_SHARE}
-        return {"threshold": 1 - sum(measured.values(), Fraction(0)), **measured}
-
-    def describe(self) -> dict[str, Any]:
-        """All settings as JSON."""
-        facts = asdict(self)
-        facts["smoother"] = {"name": self.smoother.name, **asdict(self.smoother)}
-        facts["threshold"] = {"kind": self.threshold.kind, **asdict(self.threshold)}
-        return facts
-
-    @classmethod
-    def read(cls, facts: dict[str, Any]) -> Settings:
-        """The settings that `describe` described."""
-        facts = dict(facts)
-        threshold = dict(facts.pop("threshold"))
-        return cls(
-            **{
-                **facts,
-                "grid": Grid(**facts["grid"]),
-                "smoother": smoother_of(**facts["smoother"]),
-                "threshold": KINDS[threshold.pop("kind")](**threshold),
-                "expectation": Expectation(**facts["expectation"]),
-            }
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Learnt:
-    """What the warm-up told, privately; in steps of the grid. The mean and the rest are None where nobody asked."""
-
-    theta: int
-    mean: float | None = None
-    mean_variance: float = 0.0
-    spread: float | None = None
-    above: float | None = None
-    above_stderr: float = 0.0
-
-
-def learn(values: Integers, settings: Settings, plan: Plan, source: Source) -> Learnt:
-    """Four private answers about the warm-up, of shares of ε that add up to it. `values` are steps 0 … bound."""
-    epsilon, count = settings.epsilon, values.size
-    costs = {name: _share_of(epsilon, share) for name, share in settings.shares().items()}
-    error = 0.0 if math.isinf(epsilon) else plan.noise(epsilon)
-    error += plan.smoothing(settings.expectation, measured_start=settings.measure_start)
-    tail = settings.expectation.tail
-    situation = Situation(settings.grid.top, max(count, 1), settings.horizon, epsilon, max(error, 1e-12), tail)
-    if isinstance(settings.threshold, PublicThreshold):
-        theta = max(settings.grid.unit(settings.threshold.theta), 1)
-    else:
-        theta = settings.threshold.choose(values, situation, costs["threshold"], source.stream("threshold"))
-    if not settings.measure_start:
-        return Learnt(theta)
-    cut = np.minimum(values, theta)
-
-    def noisy(name: str, total: int, sensitivity: int) -> tuple[float, float]:
-        mechanism = DiscreteLaplace(costs[name], sensitivity)
-        answer = mechanism.perturb(np.array([total]), source=source.stream(name), simulation=True)[0]
-        return float(answer) / count, mechanism.variance() / count**2
-
-    mean, mean_variance = noisy("mean", int(cut.sum()), theta)
-    # Squares in steps of θ/2^10, so that their sum and its sensitivity fit 64 bits for any θ.
-    fine = (cut * 1024 // theta) ** 2
-    square, square_variance = noisy("square", int(fine.sum()), 1 << 20)
-    above, above_variance = noisy("above", int((values > theta).sum()), 1)
-    mean = min(max(mean, 0.0), float(theta))
-    spread = (square + math.sqrt(square_variance)) * (theta / 1024) ** 2 - mean**2
-    spread = min(max(spread, 0.0), mean * (theta - mean))
-    if isinstance(settings.threshold, PredictedError) and above_variance > 0:
-        # The measured share and the one the choice aims at, which it misses by about as much again: weighted.
-        aim = settings.threshold.aim(situation)
-        weight = above_variance / (above_variance + aim**2)
-        above, above_variance = weight * aim + (1 - weight) * above, weight * aim**2
-    return Learnt(theta, mean, mean_variance, spread, min(max(above, 0.0), 1.0), math.sqrt(above_variance))
 
 
 class Publisher:
@@ -212,7 +66,8 @@ class Publisher:
         elif key is not None:
             raise InvalidParameter("key", "and source exclude each other", "Give one of them.")
         source = release_source(source, simulation=simulation)
-        self.settings, self.plan, self._key, self._keep = settings, settings.plan, key, keep
+        self.settings, self.plan, self._key = settings, settings.plan, key
+        check_possible(settings, self.plan)
         digest = hashlib.sha256(json.dumps(settings.describe(), sort_keys=True).encode()).hexdigest()
         self._source = source.stream("deniable stream", digest)
         self._grid = settings.grid
@@ -232,8 +87,7 @@ class Publisher:
         self._length = 0
         self._noise: tuple[int, ChunkNoise] | None = None
         self._ready: list[int] = []  # noise of the next blocks of one value, last first
-        self._totals: list[Integers] = []  # noisy sums of complete blocks
-        self._single: list[int] = []  # and of the newest blocks of one value
+        self._record = Record(keep=keep)
         if settings.warmup == 0:
             self._start(np.zeros(0, dtype=np.int64))
 
@@ -268,7 +122,7 @@ class Publisher:
         """Everything published so far, with its standard errors."""
         if self.warming_up:
             raise QueryRefused("nothing is published during the warm-up", "Push more values first.")
-        if not self._keep:
+        if not self._record.keep:
             raise QueryRefused("this publisher forgets what it publishes", "Keep its output, or use keep=True.")
         return self.release_of(self._published_values())
 
@@ -318,15 +172,15 @@ class Publisher:
         elif self._ready and self.plan.block == 1:
             result = unit + self._ready.pop()
             self._block += 1
-            if self._keep:
-                self._single.append(result)
+            if self._record.keep:
+                self._record.singles.append(result)
         else:
             result = self._close(unit)
         return result if self._plain else self._grid.value(result)
 
     def forget(self) -> None:
         """From now on keep nothing that is published, so that memory stays bounded for ever."""
-        self._keep, self._totals, self._single = False, [], []
+        self._record.forget()
 
     def check(self, values: Any) -> None:
         """Refuse what `push_many` would refuse, and do nothing else."""
@@ -388,7 +242,6 @@ class Publisher:
         self._rate = self._initial_rate
         self._memory = plan.smoother.begin(self._rate, plan.block)
         self._length = self._layout.length(0)
-        self._single = []
 
     @property
     def _initial_rate(self) -> float:
@@ -409,8 +262,8 @@ class Publisher:
             self._ready = self._leaves(self._block, ahead).tolist()[::-1]
             single: int = unit + self._ready.pop()
             self._block += 1
-            if self._keep:
-                self._single.append(single)
+            if self._record.keep:
+                self._record.singles.append(single)
             return single
         total = self._sum + unit + int(self._leaves(self._block, 1)[0])
         result = total - (self._length - 1) * self._rate
@@ -425,20 +278,17 @@ class Publisher:
         self._block += totals.size
         self._sum = self._over = 0
         self._length = self._layout.length(self._block)
-        if self._keep:
-            self._totals.append(totals)
+        self._record.add(totals)
         return inside
 
     def _publish_ones(self, cut: Integers) -> Integers:
         parts, start = [], 0
-        self._settle()
         while start < cut.size:
             count = min(cut.size - start, self._layout.blocks - self._block % self._layout.blocks)
             parts.append(cut[start : start + count] + self._leaves(self._block, count))
             self._block += count
             start += count
-            if self._keep:
-                self._totals.append(parts[-1])
+            self._record.add(parts[-1])
         return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
     def _publish_blocks(self, cut: Integers) -> Floats:
@@ -451,7 +301,7 @@ class Publisher:
             until_short = self._layout.blocks - self._block % self._layout.blocks
             if self._layout.length(self._layout.blocks - 1) != block:
                 until_short -= 1
-            count = min((cut.size - start) // block, until_short, max(_SLAB // block, 1)) if regular else 0
+            count = min((cut.size - start) // block, until_short, max(SLAB // block, 1)) if regular else 0
             if count:
                 stop = start + count * block
                 totals = cut[start:stop].reshape(count, block).sum(1) + self._leaves(self._block, count)
@@ -477,77 +327,35 @@ class Publisher:
 
     # Released ------------------------------------------------------------------------------------------------------
 
-    def _settle(self) -> None:
-        """Blocks of one value that came one by one, as an array."""
-        if self._single:
-            self._totals.append(np.array(self._single, dtype=np.int64))
-            self._single = []
-
-    def _all_totals(self) -> Integers:
-        self._settle()
-        if len(self._totals) > 1:
-            self._totals = [np.concatenate(self._totals)]
-        return self._totals[0] if self._totals else np.zeros(0, dtype=np.int64)
-
     def _published_values(self) -> NDArray[Any]:
-        """Every published value again: noisy sums of blocks tell all of them."""
-        totals = self._all_totals()
-        if self.plan.block == 1:
-            return totals
-        edges = self._layout.position(np.arange(totals.size + 1))
-        lengths = np.diff(edges)
-        smoother = self.plan.smoother
-        rates = np.array([self._initial_rate])
-        if totals.size:
-            memory = smoother.begin(self._initial_rate, self.plan.block)
-            rates = np.concatenate((rates, smoother.follow(memory, totals, lengths)[0]))
-        result = np.full(int(edges[-1]) + self._over, rates[-1])
-        place, slab = 0, max(_SLAB // self.plan.block, 1)
-        while place < totals.size:
-            length = int(lengths[place])
-            alike = lengths[place : place + slab]
-            count = alike.size if (alike == length).all() else int(np.argmax(alike != length))
-            part = slice(place, place + count)
-            result[edges[place] : edges[place + count]] = publish_blocks(totals[part], rates[part], length)
-            place += count
-        if self._over:
-            result[-1] += self._missing
-        return result
+        values = published_values(
+            self._record.totals(), self._layout, self.plan.smoother, self._initial_rate, self._over
+        )
+        if self._missing:
+            values[-1] += self._missing
+        return values
 
     def _covariance(self) -> TreeNoise:
         assert self._learnt is not None  # noqa: S101 - for the type checker
-        plan = self.plan
-        return TreeNoise(
-            self._ended_layout(),
-            plan.fanout,
-            plan.consistent,
-            self._perturber.node_variance,
-            self._learnt.mean_variance,
-            plan.smoother,
-        )
+        plan, node = self.plan, self._perturber.node_variance
+        layout, start = self._ended_layout(), self._learnt.mean_variance
+        return TreeNoise(layout, plan.fanout, plan.consistent, node, start, plan.smoother)
 
     def _ended_layout(self) -> Layout:
         return replace(self._layout, end=self.published if self._ended and self._over else None)
 
     def _smoothing(self) -> Smoothing | None:
-        """How far predictions may be off: the spread as learnt, the drift as the published blocks show it."""
         assert self._learnt is not None  # noqa: S101 - for the type checker
         if self.plan.block == 1:
             return None
-        block, theta = self.plan.block, self._theta
-        spread = self._learnt.spread
-        if spread is None:
-            spread = (self.settings.expectation.spread * theta) ** 2
-        expected = (self.settings.expectation.drift * theta) ** 2
-        totals = self._all_totals()
-        lengths = np.diff(self._layout.position(np.arange(totals.size + 1)))
-        means = totals / np.maximum(lengths, 1)
-        if means.size < 2:
-            return Smoothing(self._ended_layout(), spread, expected)
-        changes = np.square(np.diff(means))
-        noise = 2 * self._perturber.node_variance / block**2 + 2 * spread / block
-        drift = (expected + float((changes - noise).sum())) / (changes.size + 1)
-        return Smoothing(self._ended_layout(), spread, max(drift, 0.0))
+        expected, spread = self.settings.expectation, self._learnt.spread
+        return measured_smoothing(
+            self._record.totals(),
+            self._ended_layout(),
+            node_variance=self._perturber.node_variance,
+            spread=(expected.spread * self._theta) ** 2 if spread is None else spread,
+            expected_drift=(expected.drift * self._theta) ** 2,
+        )
 
     def _about(self) -> dict[str, Any]:
         facts: dict[str, Any] = {"method": self.settings.method, "epsilon": self.settings.epsilon}
@@ -575,7 +383,7 @@ class Publisher:
             "kind": self.kind,
             "settings": self.settings.describe(),
             "key": None if self._key is None else self._key.hex(),
-            "keep": self._keep,
+            "keep": self._record.keep,
             "ended": self._ended,
             "warm": _packed(np.concatenate(waiting)) if self.warming_up else None,
             "learnt": None if self._learnt is None else asdict(self._learnt),
@@ -585,7 +393,7 @@ class Publisher:
             "missing": self._missing,
             "rate": self._rate,
             "memory": self._memory,
-            "totals": _packed(self._all_totals()) if self._learnt is not None and self._keep else None,
+            "totals": _packed(self._record.totals()) if self._record.keep else None,
         }
 
     @classmethod
@@ -604,21 +412,13 @@ class Publisher:
             made._warm_count = made._warm[0].size
         else:
             made._begin(Learnt(**state["learnt"]))
-            made._totals = [_unpacked(state["totals"])] if state["keep"] else []
+            if state["keep"]:
+                made._record.add(_unpacked(state["totals"]))
             made._block, made._sum, made._over = state["block"], state["sum"], state["over"]
             made._missing, made._rate, made._memory = state["missing"], state["rate"], state["memory"]
             made._length = made._layout.length(made._block)
         made._ended = state["ended"]
         return made
-
-
-def _share_of(epsilon: float, share: Fraction) -> float:
-    """The largest float that is not above share·ε, so that shares never add up to more than ε."""
-    if share == 1 or math.isinf(epsilon):
-        return epsilon
-    exact = share * Fraction(epsilon)
-    rounded = float(exact)
-    return rounded if Fraction(rounded) <= exact else math.nextafter(rounded, 0.0)
 
 
 def _packed(values: Integers) -> str:

@@ -8,7 +8,8 @@ from deniable.errors import InvalidParameter
 from deniable.randomness import Source
 from deniable.streams.forecast import Expectation
 from deniable.streams.layout import Grid
-from deniable.streams.publisher import Publisher, Settings
+from deniable.streams.publisher import Publisher
+from deniable.streams.settings import Settings
 from deniable.streams.smoother import Recent, Smoother, smoother_of
 from deniable.streams.threshold import PAKPercentile, PaperScore, PredictedError, SmoothThreshold, Threshold
 
@@ -18,6 +19,8 @@ class ToPS(Publisher):
 
     ε-DP when one value of the stream is replaced by another; the unit is one value, not one person. Not protected: how
     many values there are, when they come, and the settings. Values above θ are published as θ at most.
+
+    Smoothers: recent, mean, median, moving, exponential, or none, which is block=1.
 
     `paper=True`: threshold by Eq. (6) and blocks by Eq. (7) as corrected, fan-out 16, first block filled with θ/2.
 
@@ -50,6 +53,8 @@ class ToPS(Publisher):
         simulation: bool = False,
         keep: bool = True,
     ) -> None:
+        if smoother == "none":
+            smoother, block = "recent", 1
         if paper:
             block, fanout = "paper" if block is None else block, fanout or 16
             threshold = threshold or PaperScore(fanout=fanout)

@@ -6,8 +6,9 @@ Everything here is a function of what was published and of public settings, so a
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from statistics import NormalDist
@@ -42,10 +43,10 @@ class Truncation:
     tail: float = 1.0
 
     def loss(self, count: Floats) -> Floats:
-        """What truncation may have taken from sums of `count` values: two standard errors above the estimate."""
-        share = 1.0 if self.share is None else min(max(self.share + 2 * self.share_stderr, 0.0), 1.0)
+        """What truncation may have taken from sums of `count` values: two standard errors above an estimate, or NaN."""
+        share = math.nan if self.share is None else min(max(self.share + 2 * self.share_stderr, 0.0), 1.0)
         each = max(min(self.bound - self.theta, self.tail * self.theta), 0)
-        return np.asarray(count * (share * each), dtype=np.float64)
+        return np.asarray(count * (share * each if each else 0.0), dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +82,12 @@ class WindowEstimate(Estimate):
     """A sum or mean over a window. `stderr` is the exact standard error of the noise that was added, and nothing else.
 
     `smoothing`: how far predictions inside blocks may be off, a standard error that is estimated. The interval counts
-    both. `truncation`: the most that cutting values at θ is expected to have taken away; the interval does not count
-    it.
+    both. `truncation`: what cutting values at θ may have taken away, None if nothing is known; the interval
+    does not count it.
     """
 
     smoothing: float = 0.0
-    truncation: float = 0.0
+    truncation: float | None = 0.0
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -143,6 +144,10 @@ class Released:
     def _prefix(self) -> NDArray[Any]:
         kind = np.int64 if self.values.dtype.kind in "iu" else np.float64
         return np.concatenate((np.zeros(1, dtype=kind), np.cumsum(self.values, dtype=kind)))
+
+    def with_timestamps(self, timestamps: Any) -> Released:
+        """The same stream with a timestamp for every value, none before the one ahead of it."""
+        return replace(self, timestamps=np.asarray(timestamps))
 
     def array(self) -> NDArray[Any]:
         """The published values in the stream's own unit."""
@@ -208,7 +213,8 @@ class Released:
 
     def _one(self, windows: Windows, confidence: float) -> WindowEstimate:
         value, stderr = float(windows.values[0]), float(windows.stderrs[0])
-        return WindowEstimate(value, stderr, confidence, float(windows.smoothing[0]), float(windows.truncation[0]))
+        cut = float(windows.truncation[0])
+        return WindowEstimate(value, stderr, confidence, float(windows.smoothing[0]), None if math.isnan(cut) else cut)
 
     # Files ---------------------------------------------------------------------------------------------------------
 

@@ -46,7 +46,7 @@ def report(source: str, epsilon: float, bound: float, name: str, **options: Any)
 
     \b
     Example:
-      deniable stream report --epsilon 1 --bound 500 values.txt | deniable stream collect --epsilon 1 --bound 500
+      deniable stream report --epsilon 1 --bound 500 --theta 40 values.txt > sent
     """
     from deniable.engines.local_stream_files import wait_for_theta
     from deniable.engines.stream_files import read_batches, read_lines

@@ -36,9 +36,7 @@ from deniable.streams.threshold import (
 )
 from deniable.streams.warmup import Learnt
 
-__all__ = [
-    "NME",
-    "PAK",
+__all__ = [  # noqa: RUF022 - in the order of sorted(), which another test asks for
     "Belief",
     "CutTail",
     "Expectation",
@@ -55,7 +53,9 @@ __all__ = [
     "Mean",
     "Median",
     "MovingAverage",
+    "NME",
     "NoThreshold",
+    "PAK",
     "PAKPercentile",
     "PaperScore",
     "Perturber",

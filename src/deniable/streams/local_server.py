@@ -295,8 +295,8 @@ class ToPLServer:
     def total(self) -> WindowEstimate:
         """The running sum of all published estimates, also where single ones are not kept."""
         stderr = math.sqrt(self.published * self.variance)
-        loss = self._truncation().loss(np.array([self.published]))
-        return WindowEstimate(self._total, stderr, truncation=float(loss[0]))
+        loss = float(self._truncation().loss(np.array([float(self.published)]))[0])
+        return WindowEstimate(self._total, stderr, truncation=None if math.isnan(loss) else loss)
 
     @property
     def released(self) -> Released:

@@ -50,6 +50,19 @@ def test_both_phases_through_one_pipe(tmp_path, named_pipe):
     assert "sum " in done.stderr
 
 
+def test_values_that_end_with_the_first_phase_do_not_hang(tmp_path):
+    (tmp_path / "values.txt").write_text(TEXT)
+    os.mkfifo(tmp_path / "theta")
+    agreed = " ".join(AGREED)
+    done = shell(
+        f"{DENIABLE} stream report {agreed} --first 900 --theta-from theta values.txt"
+        f" | {DENIABLE} stream collect {agreed} --first 900 --announce theta",
+        tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.fullmatch(r"theta \S+\n", done.stdout)
+
+
 def test_phases_one_after_the_other_and_a_file_of_estimates(tmp_path):
     first = run("stream", "report", *AGREED, text=TEXT)
     lines = first.stdout.splitlines()
@@ -133,6 +146,9 @@ def test_who_waits_in_vain_is_told(tmp_path):
     done = run("stream", "report", *AGREED, *wait, text="1\n2\n")
     assert (done.returncode, len(done.stdout.splitlines())) == (1, 1)
     assert "no threshold was announced" in done.stderr
+    os.mkfifo(tmp_path / "theta")
+    assert "no threshold was announced" in run("stream", "report", *AGREED, *wait, text="1\n2\n").stderr
+    (tmp_path / "theta").unlink()
     (tmp_path / "theta").write_text("many")
     assert "holds no threshold" in run("stream", "report", *AGREED, *wait, text="1\n2\n").stderr
     sent = run("stream", "report", "--epsilon", "1", "--bound", "500", text="1\n2\n").stdout

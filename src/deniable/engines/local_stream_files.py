@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -93,7 +94,8 @@ def announce_theta(path: str | os.PathLike[str], theta: float) -> None:
     place = Path(path)
     text = f"{theta!r}\n"
     if place.is_fifo():
-        place.write_text(text, encoding="ascii")
+        # Opening waits for a reader, and there is none if the values have ended: reports must be read meanwhile.
+        threading.Thread(target=place.write_text, args=(text,), daemon=True).start()
         return
     new = place.with_name(place.name + ".new")
     new.write_text(text, encoding="ascii")
@@ -105,13 +107,35 @@ def wait_for_theta(path: str | os.PathLike[str], seconds: float) -> float:
     place = Path(path)
     end = time.monotonic() + seconds
     while not place.exists():
-        if time.monotonic() > end:
-            raise Failure(
-                f"no threshold was announced in {place.name!r} for {seconds:g} seconds. First reports were sent and "
-                "nothing else. Look at what `deniable stream collect` says."
-            )
-        time.sleep(_PAUSE)
+        _pause(place, end)
+    text = _from_fifo(place, end) if place.is_fifo() else place.read_text(encoding="ascii")
     try:
-        return float(place.read_text(encoding="ascii"))
+        return float(text)
     except ValueError:
         raise InvalidData(f"{place.name!r} holds no threshold", "Let `deniable stream collect` write it.") from None
+
+
+def _from_fifo(place: Path, end: float) -> str:
+    pipe = os.open(place, os.O_RDONLY | os.O_NONBLOCK)
+    data = b""
+    try:
+        while not data.endswith(b"\n"):
+            try:
+                part = os.read(pipe, 100)
+            except BlockingIOError:  # a writer is there and has not written yet
+                part = b""
+            data += part
+            if not part:
+                _pause(place, end)
+    finally:
+        os.close(pipe)
+    return data.decode("ascii", errors="replace")
+
+
+def _pause(place: Path, end: float) -> None:
+    if time.monotonic() > end:
+        raise Failure(
+            f"no threshold was announced in {place.name!r} in time. First reports were sent and nothing else. "
+            "Look at what `deniable stream collect` says, or give --wait more seconds."
+        )
+    time.sleep(_PAUSE)

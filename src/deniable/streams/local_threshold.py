@@ -12,8 +12,8 @@ punished where the tail may be heavy, too large a one where it may be light, and
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 from typing import Protocol as Interface
 
 import numpy as np
@@ -78,9 +78,9 @@ class Reconstructed:
 
 @dataclass(frozen=True, slots=True)
 class CutTail:
-    """Least predicted error on the EMS estimate without the last values that hold `share` of it. For comparison.
+    """Least predicted error on the EMS estimate without its last few per cent, which may be noise. For comparison.
 
-    `deviations` standard errors of a share: those of a coin of n reports over the signal e^ε leaves.
+    How few: `deviations` standard errors of a share, which are those of n coins over the signal that ε leaves.
     """
 
     deviations: float = 3.0
@@ -125,16 +125,6 @@ class NoThreshold:
     def choose(self, reports: FirstReports) -> LocalChoice:
         """The threshold to announce."""
         return _choice(reconstructed(reports), float(reports.protocol.bound))
-
-
-LOCAL_RULES: dict[str, type[Any]] = {
-    rule.kind: rule for rule in (SmoothTail, Reconstructed, CutTail, LocalPercentile, NoThreshold)
-}
-
-
-def describe_rule(rule: LocalRule) -> dict[str, Any]:
-    """A rule as JSON."""
-    return {"kind": rule.kind, **asdict(rule)}  # type: ignore[call-overload]
 
 
 def candidates(protocol: Protocol) -> Floats:

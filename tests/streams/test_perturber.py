@@ -96,3 +96,24 @@ def test_a_horizon_of_a_billion_starts_at_once_and_agrees_with_its_address():
     noise = Perturber(1.0, 10, 2**30).noise(SeededSource(1), 0)
     start = 999 * 2**20
     assert np.array_equal(noise.leaves(start + 5, start + 10), noise.leaves(start, start + 10)[5:])
+
+
+@pytest.mark.parametrize(("horizon", "block"), [(50, 1), (50, 7), (50, 50), (64, 8)])
+def test_one_value_at_a_time_or_in_pieces_gives_the_same_sums(horizon, block):
+    values = np.random.default_rng(1).integers(-5, 200, 333)
+    settings = Perturber(0.5, 100, horizon, block)
+    whole = settings.perturb(values, source=SeededSource(4), simulation=True)
+    clamped = np.clip(values, 0, 100)
+    exact = [
+        clamped[start : min(start + block, chunk + horizon)].sum()
+        for chunk in range(0, 333, horizon)
+        for start in range(chunk, min(chunk + horizon, 333), block)
+    ]
+    assert Perturber(float("inf"), 100, horizon, block).perturb(values).tolist() == exact
+    single = settings.begin(source=SeededSource(4), simulation=True)
+    outputs = [out for value in values if (out := single.push(int(value))) is not None]
+    assert [*outputs, *single.flush()] == whole.tolist()
+    pieces = settings.begin(source=SeededSource(4), simulation=True)
+    parts = [pieces.push_many(values[start : start + 13]) for start in range(0, 333, 13)]
+    assert [*np.concatenate(parts), *pieces.flush()] == whole.tolist()
+    assert pieces.flush().size == 0

@@ -281,6 +281,8 @@ def test_states_of_other_versions_and_of_simulations():
         restore({**state, "version": 99})
     with pytest.raises(InvalidParameter, match="kind"):
         restore({**state, "kind": "unheard of"})
+    with pytest.raises(InvalidParameter, match="planned by another version"):
+        restore({**state, "plan": [1, 2]})
     simulated = ToPS(1.0, 50, warmup=WARMUP, horizon=HORIZON, source=SeededSource(1), simulation=True)
     with pytest.raises(SimulationOnly):
         restore(simulated.state())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -150,7 +151,8 @@ def accuracy(data: str | None, rows: int, runs: int) -> None:
 @click.option("--repetitions", type=click.IntRange(2), default=40, show_default=True, help="Of every error cell.")
 @click.option("--part", "parts", multiple=True, help="Only these parts; all if left out.")
 @click.option("--large", is_flag=True, help="Also 10^8 values and a horizon of 2^24, with their memory.")
-def streams(data: str | None, repetitions: int, parts: tuple[str, ...], large: bool) -> None:
+@click.option("--local", is_flag=True, help="Streams without trust; parts: speed, errors, alternatives, coverage.")
+def streams(data: str | None, repetitions: int, parts: tuple[str, ...], large: bool, local: bool) -> None:
     """Error and speed of private streams, beside the authors' code and numpy.
 
     Parts: speed, variances, calibration, defaults, thresholds, paper, hierarchies, smoothers, percentiles, coverage,
@@ -164,9 +166,10 @@ def streams(data: str | None, repetitions: int, parts: tuple[str, ...], large: b
     """
     from pathlib import Path
 
-    from deniable.benchmarks import stream_error, stream_speed
+    from deniable.benchmarks import local_streams, stream_error, stream_speed
 
     folder = Path(data or "")
+    speeds = local_streams.speed if local else partial(stream_speed.measure, large=large)
     tables: dict[str, Callable[[], Iterator[Any]]] = {
         "variances": lambda: stream_error.variances(25 * repetitions),
         "calibration": lambda: stream_error.calibration(repetitions),
@@ -179,17 +182,23 @@ def streams(data: str | None, repetitions: int, parts: tuple[str, ...], large: b
         "coverage": lambda: stream_error.coverage(folder, repetitions),
         "other": lambda: stream_error.other_streams(folder, repetitions),
     }
+    if local:
+        tables = {
+            "errors": lambda: local_streams.errors(folder, repetitions),
+            "alternatives": lambda: local_streams.alternatives(folder, repetitions),
+            "coverage": lambda: local_streams.coverage(folder, repetitions),
+        }
     if unknown := set(parts) - set(tables) - {"speed"}:
         raise InvalidParameter("--part", f"{', '.join(sorted(unknown))} is not known", "See --help.")
     missed: list[str] = []
     if not parts or "speed" in parts:
         made = table("Speed of streams", "what", "figure", "target")
-        for speed in stream_speed.measure(large=large):
+        for speed in speeds():
             figure = (
                 f"{speed.figure:.3g} {speed.unit}" if speed.figure < 1000 else f"{_short(speed.figure)} {speed.unit}"
             )
             sign = "≤" if speed.most else "≥"
-            goal = "" if speed.target is None else f"{sign} {speed.target:,.0f} {'✓' if speed.met else 'MISSED'}"
+            goal = "" if speed.target is None else f"{sign} {speed.target:,.6g} {'✓' if speed.met else 'MISSED'}"
             made.add_row(speed.what, figure, goal)
             missed += [speed.what] if speed.met is False else []
         show(made)

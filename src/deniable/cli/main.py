@@ -17,6 +17,7 @@ from deniable.cli.forecast import compare, explain, forecast
 from deniable.cli.query import query
 from deniable.cli.shell import shell
 from deniable.cli.stream import stream
+from deniable.cli.stream_local import collect, report
 from deniable.cli.terminal import TRACEBACK_SWITCH, message
 from deniable.errors import DeniableError
 
@@ -32,6 +33,8 @@ def cli() -> None:
 
 for command in (audit_command, bench, check, compare, demo, explain, forecast, init, perturb, query, shell, stream):
     cli.add_command(command)
+for command in (collect, report):
+    stream.add_command(command)
 
 
 def run(arguments: list[str] | None = None) -> NoReturn:

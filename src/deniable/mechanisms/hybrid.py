@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 SWITCH = 0.61
 """Up to this ε the piecewise mechanism never helps [WXY19]."""
 
+_BATCH = 1 << 15
 _BITS = 2  # reports 0 and 1 are those of stochastic rounding, all others those of the piecewise mechanism
 
 
@@ -75,17 +76,31 @@ class Hybrid:
         return scale_law(self.rounding.law(value), 1 - self.alpha) + pieces
 
     def perturb(self, values: Any, *, source: Source | None = None, simulation: bool = False) -> Integers:
-        """One report per value. Both mechanisms draw for every value, so no report depends on another's choice."""
+        """One report per value. Who uses which mechanism is drawn first, without looking at any value."""
+        import numpy as np
+
         from deniable.mechanisms._arrays import as_reals
         from deniable.randomness import release_source
 
         source = release_source(source, simulation=simulation)
         checked = as_reals(values, self.low, self.high)
-        reports = self.rounding.perturb(checked, source=source, simulation=simulation)
-        if self.alpha:
-            choose = source.bernoulli(self.alpha, checked.size)
-            pieces = self.piecewise.perturb(checked, source=source, simulation=simulation)
-            reports[choose] = pieces[choose] + _BITS
+        reports = np.empty(checked.size, dtype=np.int64)
+        for start in range(0, checked.size, _BATCH):
+            part = slice(start, start + _BATCH)
+            reports[part] = self._perturb(checked[part], source)
+        return reports
+
+    def _perturb(self, values: Floats, source: Source) -> Integers:
+        """Reports of one batch, whose words and intermediate arrays stay in the cache."""
+        import numpy as np
+
+        if not self.alpha:
+            return self.rounding.perturb(values, source=source, simulation=True)
+        choose = source.bernoulli(self.alpha, values.size)
+        reports = np.empty(values.size, dtype=np.int64)
+        for who, mechanism, offset in ((choose, self.piecewise, _BITS), (~choose, self.rounding, 0)):
+            if who.any():
+                reports[who] = mechanism.perturb(values[who], source=source, simulation=True) + offset
         return reports
 
     def perturb_one(self, value: float, *, randbelow: RandBelow = secrets.randbelow) -> int:

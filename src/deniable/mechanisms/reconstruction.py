@@ -140,13 +140,23 @@ def _covered(edges: NDArray[np.int64], size: int, width: int) -> NDArray[np.int6
 
 
 def reconstruct(window: SlidingWindow, reports: Integers, bins: int, *, smooth: bool) -> Reconstruction:
-    """The most likely shares of `bins` equal bins of inputs; with `smooth`, averaged with neighbours in every step.
+    """The most likely shares of `bins` equal bins of inputs; with `smooth`, averaged with neighbours in every step."""
+    return reconstruct_counts(window, count_outputs(window, reports, bins), bins, smooth=smooth)
+
+
+def count_outputs(window: SlidingWindow, reports: Integers, bins: int) -> Floats:
+    """How many reports fall in each bin of outputs, where `bins` bins of the same size cover the inputs."""
+    size = window.inputs // bins
+    return np.bincount(reports // size, minlength=-(-window.outputs // size)).astype(np.float64)
+
+
+def reconstruct_counts(window: SlidingWindow, counts: Floats, bins: int, *, smooth: bool) -> Reconstruction:
+    """The same from counts of reports, which is all that has to be kept of them.
 
     Stops when a step changes the total log-likelihood by less than 10^-3 (EM: e^ε times that, at most e^5), much as
     [LWL20] does.
     """
     blur = Blur.of(window, bins)
-    counts = np.bincount(reports // (window.inputs // bins), minlength=blur.floor.size).astype(np.float64)
     tolerance = 1e-3 if smooth else 1e-3 * float(np.exp(min(window.epsilon, 5.0)))
     shares = np.full(bins, 1.0 / bins)
     steps = _maximise(counts, blur.floor, blur.offsets, blur.heights, shares, smooth, tolerance)

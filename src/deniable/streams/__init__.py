@@ -1,12 +1,25 @@
 """Private streams: values in one by one, private values out, the sum or mean over any window with its standard error.
 
-`ToPS` is the publisher to use; the others are for comparison. All trust whoever runs them.
+`ToPS` is the publisher to use where whoever runs it is trusted; the others of its kind are for comparison. Where nobody
+is, devices are `ToPLClient`s and `ToPLServer` adds up what they send; `ToPL` simulates both.
 """
 
+from deniable.local_streams import Protocol, StreamReport, ToPLClient
 from deniable.streams.covariance import IndependentNoise, TreeNoise
 from deniable.streams.forecast import Expectation, Plan, choose_plan, forecast
 from deniable.streams.hierarchy import Hierarchy
 from deniable.streams.layout import Grid
+from deniable.streams.local_belief import Belief
+from deniable.streams.local_server import ToPLServer, report_table
+from deniable.streams.local_simulation import ToPL
+from deniable.streams.local_threshold import (
+    CutTail,
+    LocalChoice,
+    LocalPercentile,
+    NoThreshold,
+    Reconstructed,
+    SmoothTail,
+)
 from deniable.streams.perturber import Perturber
 from deniable.streams.publisher import Publisher
 from deniable.streams.publishers import NME, PAK, Flat, Hc16, ToPS, restore
@@ -24,6 +37,8 @@ from deniable.streams.threshold import (
 from deniable.streams.warmup import Learnt
 
 __all__ = [  # noqa: RUF022 - in the order of sorted(), which another test asks for
+    "Belief",
+    "CutTail",
     "Expectation",
     "Exponential",
     "FixedPercentile",
@@ -33,26 +48,37 @@ __all__ = [  # noqa: RUF022 - in the order of sorted(), which another test asks 
     "Hierarchy",
     "IndependentNoise",
     "Learnt",
+    "LocalChoice",
+    "LocalPercentile",
     "Mean",
     "Median",
     "MovingAverage",
     "NME",
+    "NoThreshold",
     "PAK",
     "PAKPercentile",
     "PaperScore",
     "Perturber",
     "Plan",
     "PredictedError",
+    "Protocol",
     "PublicThreshold",
     "Publisher",
     "Recent",
+    "Reconstructed",
     "Released",
     "Settings",
+    "SmoothTail",
     "SmoothThreshold",
+    "StreamReport",
+    "ToPL",
+    "ToPLClient",
+    "ToPLServer",
     "ToPS",
     "TreeNoise",
     "WindowEstimate",
     "choose_plan",
     "forecast",
+    "report_table",
     "restore",
 ]

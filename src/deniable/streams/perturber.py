@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from deniable.errors import InvalidData
 from deniable.exact import check_epsilon, checked_scale
 from deniable.mechanisms._arrays import as_integers
 from deniable.mechanisms._checks import check_count
@@ -76,17 +75,59 @@ class Perturber:
         """The noise of one chunk. The same source and chunk always give the same integers."""
         return ChunkNoise(self.tree, self.scale, source.stream("chunk", chunk))
 
+    def begin(self, *, source: Source | None = None, simulation: bool = False) -> BlockSums:
+        """The perturber at work, for use alone: `push` and `push_many` give noisy sums of complete blocks."""
+        return BlockSums(self, release_source(source, simulation=simulation))
+
     def perturb(self, values: Any, *, source: Source | None = None, simulation: bool = False) -> Integers:
-        """All blocks of a stream at once: the noisy sum of every block, the last one possibly short. For use alone."""
-        source = release_source(source, simulation=simulation)
-        clamped = np.clip(as_integers(values), 0, self.theta)
-        if clamped.size == 0:
-            raise InvalidData("values are empty", "Pass at least one value.")
-        released = []
-        for chunk, start in enumerate(range(0, clamped.size, self.horizon)):
-            sums = np.add.reduceat(part := clamped[start : start + self.horizon], np.arange(0, part.size, self.block))
-            released.append(sums + self.noise(source, chunk).leaves(0, sums.size))
-        return np.concatenate(released)
+        """All blocks of a stream at once: the noisy sum of every block, the last one possibly short."""
+        running = self.begin(source=source, simulation=simulation)
+        return np.concatenate((running.push_many(values), running.flush()))
+
+
+class BlockSums:
+    """Values in, noisy sums of blocks out. Publishers do the same with a threshold before and a smoother behind."""
+
+    def __init__(self, settings: Perturber, source: Source) -> None:
+        self.settings, self._source = settings, source
+        self._chunk = self._inside = self._sum = 0  # number of the chunk, values taken of it, sum of the open block
+        self._noise = settings.noise(source, 0)
+
+    def push(self, value: int) -> int | None:
+        """One value: the noisy sum of its block if it completes one, otherwise None."""
+        done = self.push_many([value])
+        return int(done[0]) if done.size else None
+
+    def push_many(self, values: Any) -> Integers:
+        """Many values: the noisy sums of the blocks that they complete."""
+        rest = np.clip(as_integers(values), 0, self.settings.theta)
+        result = []
+        while rest.size:
+            part, rest = np.split(rest, [self.settings.horizon - self._inside])
+            block = self.settings.block
+            first, over = divmod(self._inside, block)
+            self._inside += part.size
+            ended = self._inside == self.settings.horizon
+            places = np.arange(block - over, part.size, block)  # where further blocks begin
+            sums = np.add.reduceat(part, np.concatenate(([0], places)))
+            sums[0] += self._sum
+            complete = sums.size if ended or self._inside % block == 0 else sums.size - 1
+            self._sum = 0 if complete == sums.size else int(sums[-1])
+            result.append(sums[:complete] + self._noise.leaves(first, first + complete))
+            if ended:
+                self._chunk, self._inside = self._chunk + 1, 0
+                self._noise = self.settings.noise(self._source, self._chunk)
+        return np.concatenate(result)
+
+    def flush(self) -> Integers:
+        """The open block early, if there is one. The values after it begin a new chunk."""
+        leaf, over = divmod(self._inside, self.settings.block)
+        if not self._inside:
+            return np.zeros(0, dtype=np.int64)
+        result = self._noise.leaves(leaf, leaf + 1) + self._sum if over else np.zeros(0, dtype=np.int64)
+        self._chunk, self._inside, self._sum = self._chunk + 1, 0, 0
+        self._noise = self.settings.noise(self._source, self._chunk)
+        return result
 
 
 @dataclass(slots=True)

@@ -382,6 +382,7 @@ class Publisher:
             "version": STATE_VERSION,
             "kind": self.kind,
             "settings": self.settings.describe(),
+            "plan": [self.plan.block, self.plan.fanout],
             "key": None if self._key is None else self._key.hex(),
             "keep": self._record.keep,
             "ended": self._ended,
@@ -407,6 +408,10 @@ class Publisher:
         key = None if state["key"] is None else bytes.fromhex(state["key"])
         settings = Settings.read(state["settings"])
         Publisher.__init__(made, settings, key=key, source=source, simulation=key is None, keep=state["keep"])
+        if [made.plan.block, made.plan.fanout] != state["plan"]:
+            raise InvalidParameter(
+                "state", "was planned by another version or machine", "Use that one, or give block and fanout."
+            )
         if state["learnt"] is None:
             made._warm = [_unpacked(state["warm"])]
             made._warm_count = made._warm[0].size

@@ -36,8 +36,8 @@ class Truncation:
     each of those loses is not known but for bound − θ; `tail` is the share of θ that is assumed on average.
     """
 
-    theta: int
-    bound: int
+    theta: float
+    bound: float
     share: float | None = None
     share_stderr: float = 0.0
     tail: float = 1.0

@@ -1,0 +1,218 @@
+"""`deniable stream report` and `collect`: streams without trust, as two filters joined by a pipe."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from deniable.errors import Failure, InvalidData, InvalidParameter
+
+if TYPE_CHECKING:
+    from deniable.engines.local_stream_files import ReportBatch
+    from deniable.streams.hierarchy import Floats
+
+
+def _agreed(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Options that devices and server must agree on."""
+    for option in (
+        click.option("--name", default="", help="Name of the stream, if a user takes part in several."),
+        click.option("--bound", type=float, required=True, help="Public upper bound; values above count as it."),
+        click.option("--epsilon", type=float, required=True, help="Privacy of a user's value, against everybody."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.argument("source", metavar="[INPUT]", default="-")
+@_agreed
+@click.option("--theta", type=float, default=None, help="The announced threshold; without it, first reports are sent.")
+@click.option("--theta-from", type=click.Path(), default=None, help="File or named pipe that will tell the threshold.")
+@click.option("--first", type=int, default=1 << 16, show_default=True, help="First reports, with --theta-from.")
+@click.option("--wait", type=float, default=600.0, show_default=True, help="Seconds to wait for the threshold.")
+@click.option("--uid", default=None, help="The user's id; without it every line is a user, numbered from --first-uid.")
+@click.option("--first-uid", type=int, default=0, show_default=True)
+@click.option("--memory", type=click.Path(dir_okay=False), default=None, help="What this user has sent; needs --uid.")
+def report(source: str, epsilon: float, bound: float, name: str, **options: Any) -> None:
+    """Randomise values, one per line, on the device side: one line of JSON for each.
+
+    Without --uid every line is a user of its own, for trying things out. On a device there is one user, with --uid and
+    --memory: asked again, the same answer is sent.
+
+    \b
+    Example:
+      deniable stream report --epsilon 1 --bound 500 --theta 40 values.txt > sent
+    """
+    from deniable.engines.local_stream_files import wait_for_theta
+    from deniable.engines.stream_files import read_batches, read_lines
+    from deniable.local_streams import ToPLClient
+
+    theta, waits = options["theta"], options["theta_from"]
+    if theta is not None and waits is not None:
+        raise InvalidParameter("--theta-from", "is given beside --theta", "Give one of them.")
+    if (options["memory"] is None) != (options["uid"] is None):
+        raise InvalidParameter(
+            "--memory", "and --uid belong together", "Give both on a device, none to try things out."
+        )
+    one = None if options["uid"] is None else ToPLClient(epsilon, bound, options["memory"], name=name)
+    if source == "-":
+        batches = read_lines(sys.stdin.buffer, column=None, time_column=None)
+    else:
+        batches = read_batches(source, "value", None)
+    sent, draws = 0, ToPLClient(epsilon, bound, name=name)
+    try:
+        for batch in batches:
+            for value in batch.values.tolist():
+                if waits is not None and theta is None and sent >= options["first"]:
+                    sys.stdout.flush()
+                    theta = wait_for_theta(waits, options["wait"])
+                uid = options["first_uid"] + sent if one is None else options["uid"]
+                answer = draws.fresh(value, theta) if one is None else one.report(value, theta)
+                sys.stdout.write(answer.to_json(uid) + "\n")
+                sent += 1
+            sys.stdout.flush()
+    except BrokenPipeError:
+        with suppress(OSError):
+            sys.stdout.close()
+
+
+@click.command()
+@click.argument("source", metavar="[INPUT]", default="-")
+@_agreed
+@click.option("--first", type=int, default=1 << 16, show_default=True, help="First reports to choose the threshold by.")
+@click.option("--horizon", type=int, default=1 << 20, show_default=True, help="The longest windows that matter.")
+@click.option("--theta", type=float, default=None, help="A public threshold, instead of a first phase.")
+@click.option("--announce", type=click.Path(), default=None, help="File or named pipe to tell the threshold to.")
+@click.option("-o", "--output", default="-", show_default=True, help="A .parquet file, or - for lines.")
+@click.option("--every", type=click.IntRange(1), default=1, show_default=True, help="Mean and ± of so many estimates.")
+def collect(source: str, epsilon: float, bound: float, name: str, **options: Any) -> None:
+    """Collect reports of devices: print the threshold, then one unbiased estimate per report.
+
+    INPUT is a Parquet file with columns `uid` and `report`, JSON lines, or - for a pipe. Refused reports are counted
+    by reason, on stderr. A single estimate is almost all noise: ask for windows of an -o file (`deniable stream
+    query`), or for means with --every.
+
+    \b
+    Example:
+      deniable stream collect --epsilon 1 --bound 500 --every 1000 < reports.jsonl
+    """
+    _Collecting(source, {"epsilon": epsilon, "bound": bound, "name": name}, options).go()
+
+
+class _Collecting:
+    """One run of `stream collect`."""
+
+    def __init__(self, source: str, agreed: dict[str, Any], options: dict[str, Any]) -> None:
+        from deniable.engines.stream_files import ParquetOutput
+        from deniable.streams import ToPLServer
+
+        self.source, self.options = source, options
+        settings = {key: options[key] for key in ("first", "horizon", "theta")}
+        self.server = ToPLServer(**agreed, **settings, keep=False)
+        output = options["output"]
+        if output != "-" and not output.endswith(".parquet"):
+            raise InvalidParameter("--output", "must be a .parquet file or -", "Name it so.")
+        self.parquet = None if output == "-" else ParquetOutput(output)
+        self.announced = self.server.theta is not None
+        self.read = 0
+        self.waiting: list[Floats] = []
+
+    def go(self) -> None:
+        if self.options["announce"] is not None:
+            self._check_announcement()
+        if self.announced:
+            self._print_theta()
+        try:
+            for batch in self._batches():
+                self._take(batch)
+        except BrokenPipeError:
+            with suppress(OSError):
+                sys.stdout.close()
+        finally:
+            if self.parquet is not None:
+                self.parquet.close(self._metadata())
+            self._summary()
+
+    def _check_announcement(self) -> None:
+        from pathlib import Path
+
+        place = Path(self.options["announce"])
+        if place.exists() and not place.is_fifo():
+            raise InvalidData(f"{place.name!r} exists already: devices may have read an old threshold", "Remove it.")
+
+    def _batches(self) -> Iterator[ReportBatch]:
+        from deniable.engines.local_stream_files import read_report_file, read_report_lines
+
+        return read_report_lines(sys.stdin.buffer) if self.source == "-" else read_report_file(self.source)
+
+    def _take(self, batch: ReportBatch) -> None:
+        from deniable.streams.local_server import MALFORMED
+
+        if batch.malformed:
+            self.server.refused[MALFORMED] += batch.malformed
+        self.read += batch.malformed + batch.reports.num_rows
+        estimates = self.server.push_many(batch.reports)
+        if self.server.theta is None and self.options["announce"] is not None and self.read >= self.server.first:
+            # Devices wait for an answer; some reports were refused, so the number that was hoped for may never come.
+            if not self.server.heard:
+                raise Failure(f"all {self.read:,} reports were refused: {self._reasons()}. No threshold was announced.")
+            self.server.announce()
+        if not self.announced and self.server.theta is not None:
+            self._announce()
+        if estimates.size:
+            self._emit(estimates)
+
+    def _announce(self) -> None:
+        from deniable.engines.local_stream_files import announce_theta
+
+        assert self.server.theta is not None  # noqa: S101 - for the type checker
+        self.announced = True
+        self._print_theta()
+        if self.options["announce"] is not None:
+            announce_theta(self.options["announce"], self.server.theta)
+
+    def _print_theta(self) -> None:
+        click.echo(f"theta {self.server.theta:g}")
+
+    def _emit(self, estimates: Floats) -> None:
+        import numpy as np
+
+        if self.parquet is not None:
+            self.parquet.write(estimates, None)
+            return
+        every = self.options["every"]
+        if every == 1:
+            lines = [f"{estimate:.6g}" for estimate in estimates.tolist()]
+        else:
+            pending = np.concatenate((*self.waiting, estimates))
+            whole = pending.size // every * every
+            self.waiting = [pending[whole:]]
+            stderr = math.sqrt(self.server.variance / every)
+            lines = [f"{mean:.6g} {stderr:.3g}" for mean in pending[:whole].reshape(-1, every).mean(axis=1).tolist()]
+        sys.stdout.write("".join(line + "\n" for line in lines))
+        sys.stdout.flush()
+
+    def _metadata(self) -> dict[bytes, bytes]:
+        import numpy as np
+
+        return {} if self.server.theta is None else self.server.release_of(np.zeros(0)).metadata()
+
+    def _reasons(self) -> str:
+        return ", ".join(f"{count:,} {reason}" for reason, count in sorted(self.server.refused.items()))
+
+    def _summary(self) -> None:
+        server = self.server
+        refused = f"; refused: {self._reasons()}" if server.refused else ""
+        click.echo(f"{self.read:,} reports: {server.heard:,} first, {server.published:,} second{refused}", err=True)
+        if server.theta is None:
+            missing = server.first - server.heard
+            click.echo(f"no threshold yet: {missing:,} more first reports are needed", err=True)
+        elif server.published:
+            total = server.total
+            mean, stderr = total.value / server.published, total.stderr / server.published
+            click.echo(f"sum {total.value:,.6g} ± {total.stderr:,.3g}, mean {mean:.4g} ± {stderr:.2g}", err=True)

@@ -1,0 +1,106 @@
+"""The client on one device, for streams without trust. Standard library only.
+
+value ── cut to [0, bound] ──▶ no θ yet: position on the scale ── square wave ──▶ report
+                               θ known:  min(value, θ) ────────── hybrid ───────▶ report
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+import threading
+from collections import Counter
+from collections.abc import MutableMapping
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+from deniable.errors import InvalidData
+from deniable.exact import RandBelow, check_randbelow
+from deniable.local_streams.protocol import Protocol
+from deniable.local_streams.report import FIRST, SECOND, StreamReport
+from deniable.tables.memory import FileMemory
+
+Memory = MutableMapping[str, str]
+ABOVE, BELOW, MISSING = "above the bound", "below zero", "not a number"
+
+
+class ToPLClient:
+    """The one report of one user. Asked again, in either phase and under any θ, it sends the same bytes.
+
+    ε-LDP: whichever phase it is asked in, and whatever θ a server announces, any two values give any report with
+    probabilities at most e^ε apart, and there is no second report. `memory` remembers what was sent: a path, or any
+    mutable mapping from texts to texts. Without it the client remembers as long as it lives.
+
+    >>> client = ToPLClient(epsilon=1.0, bound=500)
+    >>> first = client.report(31)
+    >>> client.report(7, theta=40.0) == first, len(first.to_bytes())
+    (True, 16)
+    """
+
+    def __init__(
+        self,
+        epsilon: float,
+        bound: float,
+        memory: Memory | str | Path | None = None,
+        randbelow: RandBelow = secrets.randbelow,
+        **settings: Any,
+    ) -> None:
+        check_randbelow(randbelow)
+        self.protocol = Protocol(epsilon, bound, **settings)
+        self._randbelow = randbelow
+        self._memory: Memory = (
+            FileMemory(memory) if isinstance(memory, (str, Path)) else {} if memory is None else memory
+        )
+        lock = threading.Lock()
+        self._alone = self._memory.alone if isinstance(self._memory, FileMemory) else lambda: lock
+        self.clipped: Counter[str] = Counter()
+
+    def __repr__(self) -> str:
+        return f"ToPLClient(protocol {self.protocol.sha256[:8]})"
+
+    def report(self, value: float, theta: float | None = None) -> StreamReport:
+        """The report of the user's value: a first one while no threshold is announced, a second one under θ.
+
+        A value outside [0, bound] counts as the nearer end and one that is missing (NaN) as 0: a device that fell
+        silent would tell that something was odd. `clipped` counts them, on the device only.
+        """
+        threshold = None if theta is None else self.protocol.check_theta(theta)
+        number = self._checked(value)
+        with self._alone():
+            key = f"topl:{self.protocol.sha256}"
+            if key not in self._memory:
+                self._memory[key] = self._randomised(self._cut(number), threshold).to_bytes().hex()
+            return StreamReport.from_bytes(bytes.fromhex(self._memory[key]))
+
+    def fresh(self, value: float, theta: float | None = None) -> StreamReport:
+        """The report of yet another user with the same settings, who is not remembered: to try things out."""
+        threshold = None if theta is None else self.protocol.check_theta(theta)
+        return self._randomised(self._cut(self._checked(value)), threshold)
+
+    def _randomised(self, value: float, theta: float | None) -> StreamReport:
+        protocol = self.protocol
+        if theta is None:
+            y = protocol.wave.perturb_one(protocol.position(value), randbelow=self._randbelow)
+            return StreamReport(FIRST, y, 0.0, protocol.tag)
+        y = protocol.second(theta).perturb_one(min(value, theta), randbelow=self._randbelow)
+        return StreamReport(SECOND, y, theta, protocol.tag)
+
+    @staticmethod
+    def _checked(value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, Real):
+            raise InvalidData("the value must be a number", "Convert it first; float('nan') stands for a missing one.")
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf if bool(value > 0) else -math.inf  # type: ignore[operator]
+
+    def _cut(self, value: float) -> float:
+        if math.isnan(value):
+            self.clipped[MISSING] += 1
+            return 0.0
+        if value > self.protocol.bound:
+            self.clipped[ABOVE] += 1
+        elif value < 0:
+            self.clipped[BELOW] += 1
+        return min(max(value, 0.0), float(self.protocol.bound))

@@ -1,0 +1,111 @@
+"""What devices and the server of a stream agree on before anything is sent: all of it public."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import asdict, dataclass
+
+from deniable.errors import InvalidParameter
+from deniable.mechanisms import Hybrid, Piecewise, SquareWave, StochasticRounding
+
+Mechanism = Hybrid | Piecewise | SquareWave | StochasticRounding
+MECHANISMS: dict[str, type[Mechanism]] = {
+    "hybrid": Hybrid,
+    "piecewise": Piecewise,
+    "rounding": StochasticRounding,
+    "wave": SquareWave,
+}
+SCALES = ("log", "linear")
+LOG_STEPS = 2047
+"""On the logarithmic scale a value of bound/2047 lies one doubling from 0, and the bound eleven."""
+SMALLEST_BOUND, LARGEST_BOUND = 1e-3, 2.0**40
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """Values in [0, bound], one per user. Each user sends one ε-LDP report: of one of two kinds.
+
+    *First*: the square wave of the value's position on a scale from 0 to 1. On the linear scale, the paper's, all
+    values far below the bound look alike; on the logarithmic one (default) the reports tell the order of magnitude,
+    which is what a threshold has to be right about. *Second*, once a threshold θ is announced: min(value, θ) through a
+    mechanism for numbers in [0, θ]: the hybrid one unless a comparison asks for another.
+
+    `name` tells streams apart: a user who takes part in two spends ε on each. `grid` coarsens both mechanisms, for
+    tests.
+
+    >>> Protocol(epsilon=1.0, bound=2047).position(1.0)
+    0.09090909090909091
+    """
+
+    epsilon: float
+    bound: float
+    name: str = ""
+    scale: str = "log"
+    mechanism: str = "hybrid"
+    grid: int | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.bound, bool) or not isinstance(self.bound, (int, float)) or not math.isfinite(self.bound):
+            raise InvalidParameter("bound", "must be a finite number", "Give the public upper bound of the values.")
+        if not SMALLEST_BOUND <= self.bound <= LARGEST_BOUND:
+            raise InvalidParameter("bound", "must lie between 0.001 and 2^40", "Change the unit of the values.")
+        if self.scale not in SCALES:
+            raise InvalidParameter("scale", f"must be one of {', '.join(SCALES)}", "Use the default.")
+        if self.mechanism not in MECHANISMS:
+            raise InvalidParameter("mechanism", f"must be one of {', '.join(MECHANISMS)}", "Use the default.")
+        if not isinstance(self.name, str):
+            raise InvalidParameter("name", "must be a text", "Name the stream.")
+        self.wave  # noqa: B018 - its own checks are ours
+
+    @property
+    def wave(self) -> SquareWave:
+        """The mechanism of first reports, on positions in [0, 1]."""
+        return SquareWave(self.epsilon, 0.0, 1.0, self.grid)
+
+    def second(self, theta: float) -> Mechanism:
+        """The mechanism of second reports, on values in [0, θ]."""
+        kind = MECHANISMS[self.mechanism]
+        if kind is StochasticRounding:
+            return kind(self.epsilon, 0.0, theta)
+        return kind(self.epsilon, 0.0, theta, self.grid)  # type: ignore[call-arg]
+
+    def outputs(self, theta: float | None = None) -> int:
+        """How many different first reports there are, or second ones under θ."""
+        mechanism = self.wave if theta is None else self.second(theta)
+        if isinstance(mechanism, Hybrid):
+            return mechanism.outputs
+        return 2 if isinstance(mechanism, StochasticRounding) else mechanism.window.outputs
+
+    def check_theta(self, theta: float) -> float:
+        """θ as a float, refused unless it lies in (0, bound]."""
+        if isinstance(theta, bool) or not isinstance(theta, (int, float)) or not 0 < theta <= self.bound:
+            raise InvalidParameter(
+                "theta", f"must lie above 0 and not above the bound {self.bound:g}", "Announce another."
+            )
+        return float(theta)
+
+    def position(self, value: float) -> float:
+        """Where a value in [0, bound] lies on the scale from 0 to 1."""
+        share = value / self.bound
+        if self.scale == "linear":
+            return min(share, 1.0)
+        return min(math.log1p(LOG_STEPS * share) / math.log1p(LOG_STEPS), 1.0)
+
+    def value(self, position: float) -> float:
+        """The value at a position: the inverse of `position`."""
+        if self.scale == "linear":
+            return position * self.bound
+        return math.expm1(position * math.log1p(LOG_STEPS)) / LOG_STEPS * self.bound
+
+    @property
+    def sha256(self) -> str:
+        """The hash of all settings: reports made under others are refused."""
+        facts = {**asdict(self), "epsilon": float(self.epsilon), "bound": float(self.bound)}
+        return hashlib.sha256(json.dumps({"topl": facts}, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def tag(self) -> int:
+        """The first two bytes of that hash, which every report carries."""
+        return int(self.sha256[:4], 16)

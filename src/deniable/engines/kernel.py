@@ -214,6 +214,18 @@ def _accumulate(
 ) -> None:
     """Add every user's outcomes (groups × moments), and the products of moments of the same group."""
     outcomes = values.shape[1]
+    if outcomes == 1 and sums.shape[0] == 1:  # one number: kept in registers
+        total = square = 0.0
+        for user in range(values.shape[0]):
+            if group_of[user] == 0:
+                value = values[user, 0]
+                total += value
+                square += value * value
+                for kind in range(strata.shape[0]):
+                    by_stratum[strata[kind, user], 0, 0] += value
+        sums[0, 0] += total
+        crosses[0, 0] += square
+        return
     for user in range(values.shape[0]):
         public = group_of[user]
         if public < 0:

@@ -23,8 +23,10 @@ from deniable.randomness import Integers
 from deniable.tables.views import Design, Group
 from deniable.trees import Tree
 
-EFFORT = 100.0
+EFFORT = 40.0
 """Cells may be added that a question does not need, to lower the variance, while a report is compared with so many."""
+MOST_GROWTH = 16
+"""An axis that multiplies the cells by more would lower the variance by little: by one over its nodes."""
 MOST_ADDED = 500_000
 """And while the plan has so many cells in all."""
 FEW = 4
@@ -184,7 +186,8 @@ def _depths(group: Group, trees: list[Tree], functions: list[Floats]) -> list[in
     depths = [0] * len(trees)
     for axis in sorted(range(len(trees)), key=lambda axis: (not free[axis], counts[axis][1] / counts[axis][0])):
         more = work * counts[axis][1] / counts[axis][0]
-        if counts[axis][1] > counts[axis][0] and more <= EFFORT and more * group.views <= MOST_ADDED:
+        worth = 1 < counts[axis][1] / counts[axis][0] <= MOST_GROWTH
+        if worth and more <= EFFORT and more * group.views <= MOST_ADDED:
             depths[axis], work = 1, more
     return depths
 

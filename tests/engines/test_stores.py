@@ -174,6 +174,13 @@ def test_temporary_files_are_removed(tmp_path, monkeypatch):
     assert list(temporary.iterdir()) == []
 
 
+def test_duckdb_does_not_print(tmp_path):
+    # Its progress bar goes to stdout, also into a pipe, where answers are.
+    with stores.connection(2**26) as made:
+        made.execute("SELECT current_setting('enable_progress_bar')")
+        assert made.fetchone() == (False,)
+
+
 MEASURED = """
 import resource, sys, json
 import deniable as dn
@@ -206,6 +213,7 @@ def test_memory_stays_bounded(tmp_path):
     for name, limit in (("memory", 2**40), ("files", 2**24)):
         command = [sys.executable, "-c", MEASURED, str(tmp_path / "reports"), str(limit), texts]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert done.stdout.startswith("[")
         peaks[name], answers[name] = json.loads(done.stdout)
     for held, streamed in zip(answers["memory"], answers["files"], strict=True):
         for column, values in held.items():

@@ -175,6 +175,13 @@ def test_temporary_files_are_removed(tmp_path, monkeypatch):
     assert list(temporary.iterdir()) == []
 
 
+def test_duckdb_does_not_print(tmp_path):
+    # Its progress bar goes to stdout, also into a pipe, where answers are.
+    with stores.connection(2**26) as made:
+        made.execute("SELECT current_setting('enable_progress_bar')")
+        assert made.fetchone() == (False,)
+
+
 MEASURED = """
 import re, sys, json
 import deniable as dn

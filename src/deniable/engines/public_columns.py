@@ -22,6 +22,7 @@ def evaluate(columns: pa.Table, expressions: list[str]) -> list[NDArray[np.gener
     listed = ", ".join(f"{text} AS c{number}" for number, text in enumerate(expressions))
     with duckdb.connect() as connection:
         connection.execute("SET threads TO 1")  # rows stay in their order
+        connection.execute("SET enable_progress_bar = false")  # it would print to stdout
         connection.register("rows", columns)
         try:
             found = connection.sql(f"SELECT {listed} FROM rows").to_arrow_table()  # noqa: S608

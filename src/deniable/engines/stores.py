@@ -106,6 +106,7 @@ def _numpy_ids(ids: pa.Array) -> NDArray[Any]:
 def connection(memory_limit: int, folder: Path | None = None) -> duckdb.DuckDBPyConnection:
     """A DuckDB that keeps to a memory limit, and spills into a folder."""
     made = duckdb.connect()
+    made.execute("SET enable_progress_bar = false")  # it would print to stdout
     made.execute(f"SET memory_limit = '{max(memory_limit // 2**20, 64)}MiB'")
     if folder is not None:
         made.execute("SET temp_directory = $folder", {"folder": str(folder)})

@@ -96,6 +96,7 @@ def reconstructed(reports: FirstReports) -> Belief:
 # The family of `smooth_tail`, on the scale from 0 to 1: a bump with its own width to the left and to the right, and a
 # share of values at the low end. The bump falls as e^(−z^shape/2) to the right; on the logarithmic scale shape 2 is a
 # lognormal tail, 3 a lighter and 1.5 a heavier one. Prior weights of the shapes; all other priors are flat.
+# Chosen on the streams that docs/streams.md names, so its figures for them flatter the choice.
 _SHAPES = {1.5: 0.05, 2.0: 0.45, 3.0: 0.5}
 _LOW_END = 0.03
 _LOWEST = np.array([0.0, math.log(0.02), math.log(0.01), 0.0])  # place, log left width, log right width, share at 0

@@ -32,6 +32,7 @@ __all__ = [
     "connect",
     "errors",
     "mechanisms",
+    "spark",
 ]
 
 # Names whose modules need numpy: imported on first use, so that a device can import the rest with nothing installed.
@@ -43,6 +44,8 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "spark":
+        return import_module("deniable.spark")
     if name not in _LAZY:
         raise AttributeError(f"module 'deniable' has no attribute {name!r}")
     return getattr(import_module(_LAZY[name]), name)

@@ -1,8 +1,5 @@
 """One session for all tests of Spark: they are one group, so one worker runs them and one JVM starts."""
 
-import shutil
-import warnings
-
 import pytest
 
 
@@ -11,18 +8,18 @@ def spark(tmp_path_factory):
     from pyspark.sql import SparkSession
 
     folder = tmp_path_factory.mktemp("spark")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        session = (
-            SparkSession.builder.master("local[2,4]")  # up to four attempts per task
-            .config("spark.ui.enabled", "false")
-            .config("spark.ui.showConsoleProgress", "false")
-            .config("spark.log.level", "OFF")
-            .config("spark.sql.shuffle.partitions", "2")
-            .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
-            .config("spark.local.dir", str(folder / "local"))
-            .getOrCreate()
-        )
+    session = (
+        SparkSession.builder.master("local[2,4]")  # up to four attempts per task
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.log.level", "OFF")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+        .config("spark.local.dir", str(folder / "local"))
+        # Questions here are small: compiling each one would take longer than answering it.
+        .config("spark.sql.codegen.wholeStage", "false")
+        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+        .getOrCreate()
+    )
     yield session
     session.stop()
-    shutil.rmtree(folder, ignore_errors=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -22,7 +23,9 @@ def told(what: str) -> Iterator[None]:
     from pyspark.errors import PySparkException
 
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")  # it is not used here
+            yield
     except (PySparkException, Py4JError) as error:
         raise _translated(error, what) from None
 

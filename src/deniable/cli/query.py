@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from deniable.cli.engine import ENGINE, opened
 from deniable.cli.terminal import show, table
 
 
@@ -17,7 +18,8 @@ from deniable.cli.terminal import show, table
 @click.option("--weights", type=click.Choice(["optimal", "greedy"]), default="optimal", show_default=True)
 @click.option("--confidence", type=float, default=0.95, show_default=True, help="Of the intervals.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per row.")
-def query(reports: str, sql: str, weights: str, confidence: float, as_json: bool) -> None:
+@ENGINE
+def query(reports: str, sql: str, weights: str, confidence: float, as_json: bool, engine: str) -> None:
     """Answer SQL from a folder of reports, every number with its error. `-` reads the SQL from stdin.
 
     COUNT(*), SUM and AVG of private attributes; tables joined with USING (uid); WHERE and GROUP BY on private
@@ -26,11 +28,12 @@ def query(reports: str, sql: str, weights: str, confidence: float, as_json: bool
     \b
     Example:
       deniable query reports/ "SELECT COUNT(*) FROM users WHERE age < 30"
+      deniable query hdfs:///reports --engine spark=yarn "SELECT COUNT(*) FROM users WHERE age < 30"
     """
     from deniable.engines.reading import connect
 
     text = sys.stdin.read() if sql == "-" else sql
-    database = connect(reports)
+    database = connect(reports, engine=opened(engine))
     for name, refused in database.refused.items():
         for reason, count in refused.items():
             click.echo(f"{name}: {count:,} reports refused: {reason}", err=True)

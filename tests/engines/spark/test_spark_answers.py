@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 pytest.register_assert_rewrite("spark_shop")
 
 import deniable as dn  # noqa: E402
+from deniable.engines.spark.session import as_frame  # noqa: E402
 from deniable.errors import BadInput, InvalidData, InvalidParameter, QueryRefused  # noqa: E402
 from deniable.randomness import SeededSource  # noqa: E402
 from spark_shop import DIMENSIONS, GOLDEN, JOBS, PEOPLE, agree, collect, frames  # noqa: E402
@@ -59,7 +60,7 @@ def queries(draw):
     asked = draw(st.tuples(st.sampled_from(["SUM", "AVG", "VAR_POP"]), number).map(lambda one: f"{one[0]}({one[1]})"))
     groups = draw(st.lists(st.sampled_from(GROUPS), max_size=2, unique=True))
     named = "".join(f"{one} AS g{place}, " for place, one in enumerate(groups))
-    text = f"SELECT {named}COUNT(*) AS n, {asked} AS x FROM people JOIN jobs USING (uid) WHERE {draw(condition)}"
+    text = f"SELECT {named}COUNT(*) AS n, {asked} AS x FROM people JOIN jobs USING (uid) WHERE {draw(condition)}"  # noqa: S608
     return text + (f" GROUP BY {', '.join(groups)}" if groups else "")
 
 
@@ -132,7 +133,7 @@ def test_reports_as_dataframes_and_catalog_tables(spark, tmp_path):
     reports = collection.perturb(people=rows, source=SeededSource(2), simulation=True)
     expected = dn.connect(reports).sql("SELECT AVG(age) FROM people")
     agree(dn.connect(reports, engine=spark).sql("SELECT AVG(age) FROM people"), expected)
-    frame = spark.createDataFrame(reports["people"])
+    frame = as_frame(spark, reports["people"])
     agree(
         dn.connect({"people": frame}, engine=spark, collection=collection).sql("SELECT AVG(age) FROM people"), expected
     )
@@ -143,8 +144,8 @@ def test_reports_as_dataframes_and_catalog_tables(spark, tmp_path):
         dn.connect({"people": frame}, engine=spark)
     with pytest.raises(InvalidData, match="lack the column 'y'"):
         dn.connect({"people": frame.drop("y")}, engine=spark, collection=collection)
+    wrong = frame.withColumn("view", frame["view"].cast("double"))
     with pytest.raises(InvalidData, match="must be an integer"):
-        wrong = frame.withColumn("view", frame["view"].cast("double"))
         dn.connect({"people": wrong}, engine=spark, collection=collection)
 
 

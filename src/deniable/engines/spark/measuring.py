@@ -22,6 +22,7 @@ from deniable.engines.kernel import Totals
 from deniable.engines.measuring import asked_stores, listed_groups, moments_of
 from deniable.engines.public_columns import codes, factor_sql, tests_sql
 from deniable.engines.spark.faults import told
+from deniable.engines.spark.session import as_frame
 from deniable.engines.spark.validating import SparkStore
 from deniable.engines.summing import Columns, Summing, TableSumming
 from deniable.queries.estimation import Moments
@@ -105,16 +106,10 @@ def _looked_up(frame: Any, lookup: Any, dimensions: Mapping[str, DimensionTable]
     from pyspark.sql import functions as F  # noqa: N812
 
     rows = dimensions[lookup.dimension].frame
-    plain = pa.table({name: _plain(rows[name]) for name in rows.column_names})
-    renamed = plain.rename_columns([f"{lookup.dimension}.{name}" for name in plain.column_names])
-    other = frame.sparkSession.createDataFrame(renamed)
+    renamed = rows.rename_columns([f"{lookup.dimension}.{name}" for name in rows.column_names])
+    other = as_frame(frame.sparkSession, renamed)
     key = F.col(f"`{lookup.dimension}.{lookup.key}`")
     return frame.join(F.broadcast(other), F.col(f"`{lookup.attribute}`") == key, "left")
-
-
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    kind = column.type
-    return column.cast(kind.value_type) if pa.types.is_dictionary(kind) else column
 
 
 def _joined(frames: list[Any]) -> Any:

@@ -14,7 +14,7 @@ from deniable.engines.reading import Database, dimension_tables
 from deniable.engines.spark.faults import told
 from deniable.engines.spark.files import Folder
 from deniable.engines.spark.measuring import measure
-from deniable.engines.spark.session import checked_session
+from deniable.engines.spark.session import as_frame, checked_session
 from deniable.engines.spark.validating import SparkStore, validated
 from deniable.errors import BadInput, InvalidParameter
 from deniable.queries.estimation import Moments
@@ -48,7 +48,7 @@ def connect_spark(
     marks: dict[str, tuple[str, str]]
     if isinstance(reports, Reports):
         collection = reports.collection
-        frames = {name: spark.createDataFrame(table) for name, table in reports.tables.items()}
+        frames = {name: as_frame(spark, table) for name, table in reports.tables.items()}
         marks = {
             name: tuple((table.schema.metadata or {}).get(key, b"").decode() for key in (SPECIFICATION, TABLE))
             for name, table in reports.tables.items()

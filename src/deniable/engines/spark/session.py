@@ -10,10 +10,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from deniable.errors import Failure, InvalidParameter, MissingExtra
 
 OLDEST_JAVA = 17
 INSTALL_JAVA = "apt-get install openjdk-17-jre-headless (Debian, Ubuntu), brew install openjdk@17 (macOS)"
+
+_HOMES = ("usr/lib/jvm/*", "opt/homebrew/opt/openjdk*", "usr/local/opt/openjdk*")
+"""Where Debian and Homebrew put it, from the root on."""
 
 
 def require_pyspark() -> None:
@@ -32,19 +37,27 @@ def java_version() -> int | None:
     """The major version of the Java that Spark would start; None if there is none."""
     home = os.environ.get("JAVA_HOME")
     command = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    if command is None:
-        return None
+    return _version(command) if command else None
+
+
+def _version(command: str) -> int | None:
     try:
-        told = subprocess.run([command, "-version"], capture_output=True, text=True, check=False)  # noqa: S603 - Java
+        said = subprocess.run([command, "-version"], capture_output=True, text=True, check=False)  # noqa: S603 - Java
     except OSError:
         return None
-    found = re.search(r'version "(?:1\.)?(\d+)', told.stderr + told.stdout)
+    found = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
     return int(found.group(1)) if found else None
 
 
 def require_java() -> None:
-    """Refuse where there is no Java that runs Spark."""
+    """Refuse where there is no Java that runs Spark; one that is installed but not on the path is put there."""
     found = java_version()
+    if (found is None or found < OLDEST_JAVA) and not os.environ.get("JAVA_HOME"):
+        for place in _HOMES:
+            for home in sorted(Path("/").glob(place), reverse=True):
+                if (_version(str(home / "bin" / "java")) or 0) >= OLDEST_JAVA:
+                    os.environ["JAVA_HOME"] = str(home)
+                    return
     if found is None or found < OLDEST_JAVA:
         problem = "Java was not found" if found is None else f"Java {found} is too old"
         raise Failure(f"{problem}; Spark 4 needs Java {OLDEST_JAVA} or newer. Nothing was done. Run: {INSTALL_JAVA}")
@@ -63,6 +76,7 @@ def open_session(master: str = "local[*]") -> Any:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.log.level", "ERROR")
         .config("spark.sql.execution.arrow.maxRecordsPerBatch", "65536")
+        .config("spark.python.daemon.module", "deniable.engines.spark.daemon")
     )
     try:
         return builder.getOrCreate()
@@ -87,3 +101,13 @@ def checked_session(engine: Any) -> Any:
     if context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
         context.pythonExec = sys.executable  # on this machine it is this Python that has the package
     return engine
+
+
+def as_frame(spark: Any, table: pa.Table) -> Any:
+    """An Arrow table as a DataFrame; Spark knows neither dictionaries nor numbers without sign."""
+    for place, field in enumerate(table.schema):
+        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        kind = pa.int64() if pa.types.is_unsigned_integer(kind) else kind
+        if kind != field.type:
+            table = table.set_column(place, pa.field(field.name, kind), table.column(place).cast(kind))
+    return spark.createDataFrame(table)

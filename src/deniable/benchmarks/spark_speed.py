@@ -159,7 +159,11 @@ def papers_way(spark: Any, database: Database, path: Path, text: str) -> float:
     for number, table in enumerate(plan.tables):
         views = {one.view: one for one in table.parts[0].views}
         parts.append((views, table.parts[0].constants[0]))
-        state = F.udf(_state({view: (one.cells.tolist(), one.buckets) for view, one in views.items()}), "array<int>")
+        state = F.udf(
+            _state({view: (one.cells.tolist(), one.buckets) for view, one in views.items()}),
+            "array<int>",
+            useArrow=False,
+        )
         frame = spark.read.parquet(str(path / table.table)).where(F.col("view").isin(list(views)))
         frame = frame.select("uid", F.col("view").alias(f"v{number}"), state("view", "seed", "y").alias("s"))
         frames.append(frame.select("uid", f"v{number}", F.posexplode("s").alias(f"i{number}", f"s{number}")))

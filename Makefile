@@ -3,15 +3,15 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test test-all lint bench clean
+.PHONY: demo test test-all lint java bench clean
 
 demo: .venv/.installed
 	$(BIN)/deniable demo
 
-test: lint
+test: lint java
 	$(BIN)/pytest
 
-test-all: lint
+test-all: lint java
 	$(BIN)/pytest -m ''
 
 lint: .venv/.installed-test
@@ -19,6 +19,16 @@ lint: .venv/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Spark's tests need Java 17 or newer: it is looked for, and installed where that is possible without asking.
+HAVE_JAVA := $(BIN)/python -c 'from deniable.engines.spark.session import require_java; require_java()' 2>/dev/null
+INSTALL_JAVA := apt-get install -qq -y --no-install-recommends
+
+java: .venv/.installed-test
+	@$(HAVE_JAVA) || { test "$$(id -u)" = 0 -a -f /etc/debian_version && apt-get update -qq && \
+	  for version in 17 21 25; do $(INSTALL_JAVA) openjdk-$$version-jre-headless >/dev/null 2>&1 && break; done; }; \
+	$(HAVE_JAVA) || echo "Spark's tests are skipped: they need Java 17 or newer." \
+	  "Run: apt-get install openjdk-17-jre-headless (Debian), or brew install openjdk@17 (macOS)"
 
 bench: .venv/.installed-bench
 	$(BIN)/deniable bench mechanisms

@@ -33,6 +33,7 @@ __all__ = [
     "connect",
     "errors",
     "mechanisms",
+    "spark",
     "streams",
 ]
 
@@ -45,8 +46,8 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "streams":
-        return import_module("deniable.streams")
+    if name in ("spark", "streams"):
+        return import_module(f"deniable.{name}")
     if name not in _LAZY:
         raise AttributeError(f"module 'deniable' has no attribute {name!r}")
     return getattr(import_module(_LAZY[name]), name)

@@ -83,7 +83,10 @@ def test_reports_of_another_specification_are_refused_whole(reports):
     ("damage", "message"),
     [
         (lambda r: r.drop_columns(["seed"]), "lack the column 'seed'"),
-        (lambda r: r.set_column(2, "view", r["view"].cast(pa.int64())), "column 'view' of the reports must be uint32"),
+        (
+            lambda r: r.set_column(2, "view", r["view"].cast(pa.float64())),
+            "column 'view' of the reports must be uint32",
+        ),
         (lambda r: r.set_column(0, "uid", r["uid"].cast(pa.float64())), "user ids must be integers or texts"),
     ],
 )

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from deniable.cli.answers import as_csv, as_json, show_table
+from deniable.cli.engine import ENGINE, opened
 from deniable.errors import BadInput
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -39,7 +40,7 @@ def asking_options(command: F) -> F:
     return command
 
 
-def open_reports(reports: str, dimensions: tuple[str, ...]) -> Any:
+def open_reports(reports: str, dimensions: tuple[str, ...], engine: str | None = None) -> Any:
     """The database of a folder; says on stderr what was refused."""
     from deniable.engines.reading import connect
 
@@ -51,7 +52,7 @@ def open_reports(reports: str, dimensions: tuple[str, ...]) -> Any:
         if name in named:
             raise BadInput(f"dimension {name!r} is given twice. Nothing was read. Name each once.")
         named[name] = path
-    database = connect(reports, dimensions=named)
+    database = connect(reports, dimensions=named, engine=None if engine is None else opened(engine))
     for name, refused in database.refused.items():
         for reason, count in refused.items():
             click.echo(f"{name}: {count:,} reports refused: {reason}", err=True)
@@ -66,6 +67,7 @@ def open_reports(reports: str, dimensions: tuple[str, ...]) -> Any:
 @click.option("--json", "json_wanted", is_flag=True, help="One JSON object per row.")
 @click.option("--csv", "csv_wanted", is_flag=True, help="Comma-separated values.")
 @click.option("--plot", type=click.Path(dir_okay=False), help="Also draw the answer: PNG, SVG or PDF by its ending.")
+@ENGINE
 def query(
     reports: str,
     sql: str | None,
@@ -74,6 +76,7 @@ def query(
     json_wanted: bool,
     csv_wanted: bool,
     plot: str | None,
+    engine: str,
     **asked: Any,
 ) -> None:
     """Answer SQL from a folder of reports, every number with its error.
@@ -85,6 +88,7 @@ def query(
     \b
     Example:
       deniable query reports/ "SELECT COUNT(*) FROM users WHERE age < 30"
+      deniable query hdfs:///reports --engine spark=yarn "SELECT COUNT(*) FROM users WHERE age < 30"
     """
     if json_wanted and csv_wanted:
         raise BadInput("--json and --csv exclude each other. Nothing was read. Choose one.")
@@ -93,7 +97,7 @@ def query(
         from deniable.cli.plots import check_ending
 
         check_ending(plot)
-    result = open_reports(reports, dimensions).sql(text, **asked)
+    result = open_reports(reports, dimensions, engine).sql(text, **asked)
     if plot is not None:
         from deniable.cli.plots import draw
 

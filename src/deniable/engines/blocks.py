@@ -28,8 +28,8 @@ class TableBlock:
     """view, seed, y and public columns: all slots of the first user, then of the second."""
 
 
-class Store(Protocol):
-    """The reports of one table, wherever they are."""
+class Known(Protocol):
+    """What has to be known of a table's reports, wherever they are, before a question is answered."""
 
     @property
     def slots(self) -> int:
@@ -39,18 +39,22 @@ class Store(Protocol):
     def rows(self) -> int:
         """How many reports there are."""
 
+    def distinct(self, column: str) -> pa.Array:
+        """The values that a public column has."""
+
+    def view_counts(self, views: int) -> NDArray[np.int64]:
+        """How many reports there are of each view."""
+
+
+class Store(Known, Protocol):
+    """The reports of one table, which can be read in the order of users."""
+
     @property
     def schema(self) -> pa.Schema:
         """Their columns."""
 
     def read(self, columns: Sequence[str]) -> Iterator[TableBlock]:
         """All reports with the named columns, block by block."""
-
-    def distinct(self, column: str) -> pa.Array:
-        """The values that a public column has."""
-
-    def view_counts(self, views: int) -> NDArray[np.int64]:
-        """How many reports there are of each view."""
 
 
 def joined(stores: Mapping[str, Store], columns: Mapping[str, Sequence[str]]) -> Iterator[dict[str, pa.Table]]:

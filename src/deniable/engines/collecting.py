@@ -27,6 +27,7 @@ from deniable.tables.collection import Collection
 from deniable.tables.encoding import REASONS, encode
 from deniable.tables.reports import Reports, Summary, report_schema
 from deniable.tables.schema import WRONG_TYPE, Table
+from deniable.tables.views import Design
 
 BATCH_REPORTS = 1 << 18
 GROUP_REPORTS = 1 << 18
@@ -41,7 +42,7 @@ class Collected:
 
     collection: Collection
     summaries: Mapping[str, Summary]
-    path: Path
+    path: Path | str
 
 
 def perturb(
@@ -76,7 +77,7 @@ def perturb(
 def _into_memory(collection: Collection, reader: RowReader, source: Source, advance: Advance) -> Reports:
     tables, summaries = {}, {}
     for name in reader.names:
-        schema, batches, tally = _randomised(collection, reader, name, _stream(source, name), advance)
+        schema, batches, tally = _randomised(collection, reader, name, table_stream(source, name), advance)
         tables[name] = pa.Table.from_batches(list(_even(batches, schema)), schema)
         summaries[name] = tally.summary(collection, name)
     return Reports(collection, tables, summaries)
@@ -91,7 +92,7 @@ def _into_files(collection: Collection, reader: RowReader, source: Source, out: 
     summaries = {}
     try:
         for name in reader.names:
-            schema, batches, tally = _randomised(collection, reader, name, _stream(source, name), advance)
+            schema, batches, tally = _randomised(collection, reader, name, table_stream(source, name), advance)
             (partial / name).mkdir()
             with pq.ParquetWriter(partial / name / "part-0.parquet", schema) as writer:
                 for batch in _even(batches, schema):
@@ -108,7 +109,7 @@ def _into_files(collection: Collection, reader: RowReader, source: Source, out: 
     return Collected(collection, summaries, out)
 
 
-def _stream(source: Source, name: str) -> Source:
+def table_stream(source: Source, name: str) -> Source:
     """The draws of one table in one run: a secure source never draws the same twice, a seeded one always."""
     return source.stream(name) if source.simulation else source.stream(name, secrets.token_hex(16))
 
@@ -134,16 +135,24 @@ def _check_destination(collection: Collection, out: Path, names: list[str]) -> N
     if not out.exists():
         return
     specification = out / SPECIFICATION_FILE
-    if not specification.exists() or Collection.load(specification) != collection:
+    check_destination(
+        out.name,
+        same=specification.exists() and Collection.load(specification) == collection,
+        held=[name for name in names if (out / name).exists()],
+    )
+
+
+def check_destination(folder: str, *, same: bool, held: list[str]) -> None:
+    """Refuse a folder of another specification, and one that holds a table's reports."""
+    if not same:
         raise BadInput(
-            f"{out.name!r} exists and holds something else. Nothing was read or written. Choose another folder."
+            f"{folder!r} exists and holds something else. Nothing was read or written. Choose another folder."
         )
-    for name in names:
-        if (out / name).exists():
-            raise BadInput(
-                f"{out.name!r} holds reports of table {name!r} already; new ones would spend ε again. "
-                "Nothing was read or written. Keep the old ones, or choose another folder."
-            )
+    for name in held:
+        raise BadInput(
+            f"{folder!r} holds reports of table {name!r} already; new ones would spend ε again. "
+            "Nothing was read or written. Keep the old ones, or choose another folder."
+        )
 
 
 def _randomised(
@@ -158,21 +167,27 @@ def _randomised(
 
     def batches() -> Iterator[pa.RecordBatch]:
         for rows in few_users(stream, max(1, BATCH_REPORTS // slots)):
-            users, first, codes, weights = _prepared(table, rows, source, tally)
-            columns = bulk.randomise(table, design, codes, weights, source)
-            taken = pa.array(np.repeat(first, slots))
-            arrays = [
-                users.take(pa.array(np.repeat(np.arange(len(users)), slots))),
-                pa.array(np.tile(np.arange(slots, dtype=np.uint16), len(users))),
-                *(pa.array(column) for column in (columns.view, columns.seed, columns.y)),
-                *(rows[column].combine_chunks().take(taken) for column in public),
-            ]
-            tally.users += len(users)
-            tally.reports += len(arrays[1])
+            arrays = reports_of(table, design, rows, source, tally)
             advance(rows.num_rows)
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     return schema, batches(), tally
+
+
+def reports_of(table: Table, design: Design, rows: pa.Table, source: Source, tally: Tally) -> list[pa.Array]:
+    """The reports of whole users, as columns: uid, slot, view, seed, y and the public ones."""
+    slots = table.tau * len(design.parts)
+    users, first, codes, weights = _prepared(table, rows, source, tally)
+    columns = bulk.randomise(table, design, codes, weights, source)
+    taken = pa.array(np.repeat(first, slots))
+    tally.users += len(users)
+    tally.reports += len(users) * slots
+    return [
+        users.take(pa.array(np.repeat(np.arange(len(users)), slots))),
+        pa.array(np.tile(np.arange(slots, dtype=np.uint16), len(users))),
+        *(pa.array(column) for column in (columns.view, columns.seed, columns.y)),
+        *(rows[column].combine_chunks().take(taken) for column in table.public),
+    ]
 
 
 def _prepared(

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from deniable.engines.blocks import Store, joined
+from deniable.engines.blocks import Known, Store, joined
 from deniable.engines.dimension_tables import DimensionTable
-from deniable.engines.kernel import Program, Terms, Totals, shared_out
+from deniable.engines.kernel import Totals, shared_out
 from deniable.engines.public_columns import codes, evaluate, factor_sql, tests_sql
+from deniable.engines.summing import Columns, Summing, TableSumming
 from deniable.errors import QueryRefused
 from deniable.queries.estimation import Moments
 from deniable.queries.plan import MOST_GROUPS, Plan, public_groups
 from deniable.queries.question import PrivateGroups, PublicGroups
-from deniable.queries.table_plan import TablePlan
 
 Floats = NDArray[np.float64]
-
-MOST_STRATA = 20_000_000
-CHUNK = 2**17
-"""Contributions that are held at a time by each core: they stay in its cache."""
+S = TypeVar("S", bound=Known)
 
 
 def measure(
@@ -34,27 +31,11 @@ def measure(
 
     With `counted`, views are divided by their number of reports where that is possible (`PartPlan.countable`).
     """
-    question = plan.question
-    for name in question.tables:
-        if name not in stores:
-            raise QueryRefused(f"there are no reports of table {name!r}", "Collect them first.")
-    chosen = {name: stores[name] for name in question.tables}
-    listed = {group.label: _values(group, plan, chosen, dimensions) for group in public_groups(question)}
-    sizes = [len(values) for values in listed.values()]
-    public_count = int(np.prod(sizes, dtype=np.float64)) if sizes else 1
-    if public_count * len(plan.private_groups) > MOST_GROUPS:
-        raise QueryRefused("there are over 10,000 groups", "Group by fewer attributes, or bins.")
-    tables = [_Table(plan, number, chosen, dimensions, counted) for number in range(len(question.tables))]
-    strata = [one for one in tables if one.strata]
-    offsets = np.cumsum([0, *(one.strata for one in strata)])
-    shape = (public_count, len(plan.private_groups), len(question.moments), int(offsets[-1]))
-    if float(np.prod(shape, dtype=np.float64)) > MOST_STRATA:
-        return measure(plan, stores, dimensions, counted=False)
-    totals = Totals.empty(*shape)
-    used = plan.factors.any(axis=0)
-    terms = Terms(plan.starts, plan.coefficients, np.ascontiguousarray(plan.factors[:, used]))
-    width = 1 + sum(one.plan.columns for one in tables) + len(plan.public)
-    chunk = max(CHUNK // width, 64)
+    chosen = asked_stores(plan, stores)
+    listed, public_count = listed_groups(plan, chosen, dimensions)
+    summing = Summing.of(plan, chosen, public_count, counted=counted)
+    totals = summing.empty()
+    tables = [_Table(plan, one, dimensions) for one in summing.tables]
     for block in joined(chosen, {one.name: one.columns for one in tables}):
         loaded = [one.load(block[one.name], listed) for one in tables]
         users = loaded[0].users
@@ -63,28 +44,36 @@ def measure(
         for label, values in listed.items():
             group = group * len(values) + next(one.groups[label] for one in loaded if label in one.groups)
         group = np.where(kept, group, -1)
+        reports = [one.reports for one in loaded]
+        factors = {place: values for one in loaded for place, values in one.factors.items()}
 
-        stratum = np.array(
-            [one.slots(block[one.name]) + first for one, first in zip(strata, offsets, strict=False)], dtype=np.int64
-        ).reshape(len(strata), users)
-
-        def work(first: int, end: int, loaded: Any = loaded, group: Any = group, stratum: Any = stratum) -> Totals:
-            mine = Totals.empty(*shape)
-            for low in range(first, end, chunk):
-                high = min(low + chunk, end)
-                factors = np.empty((high - low, width))
-                factors[:, 0] = 1.0
-                for number, (table, one) in enumerate(zip(tables, loaded, strict=True)):
-                    start = plan.offset(number)
-                    table.contributions(one, low, high, factors[:, start : start + table.plan.columns])
-                    for place, values in one.factors.items():
-                        factors[:, plan.offset(len(tables)) + place] = values[low:high]
-                mine.add_users(factors, group[low:high], stratum[:, low:high], terms)
+        def work(first: int, end: int, reports: Any = reports, factors: Any = factors, group: Any = group) -> Totals:
+            mine = summing.empty()
+            summing.add(mine, reports, factors, group, first, end)
             return mine
 
         for mine in shared_out(users, work):
             totals.add(mine)
-    return _moments(plan, totals, listed, [one.counts for one in strata])
+    return moments_of(plan, totals, listed, [one.counts for one in summing.tables if one.counts.size])
+
+
+def asked_stores(plan: Plan, stores: Mapping[str, S]) -> dict[str, S]:
+    """The reports of the tables in a question."""
+    for name in plan.question.tables:
+        if name not in stores:
+            raise QueryRefused(f"there are no reports of table {name!r}", "Collect them first.")
+    return {name: stores[name] for name in plan.question.tables}
+
+
+def listed_groups(
+    plan: Plan, stores: Mapping[str, Known], dimensions: Mapping[str, DimensionTable]
+) -> tuple[dict[str, pa.Array], int]:
+    """The values of each public group, by its label, and how many combinations they have."""
+    listed = {group.label: _values(group, plan, stores, dimensions) for group in public_groups(plan.question)}
+    count = int(np.prod([len(values) for values in listed.values()], dtype=np.float64)) if listed else 1
+    if count * len(plan.private_groups) > MOST_GROUPS:
+        raise QueryRefused("there are over 10,000 groups", "Group by fewer attributes, or bins.")
+    return listed, count
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,9 +81,7 @@ class _Loaded:
     """A block of one table's reports as arrays, and what its public columns say."""
 
     users: int
-    view: NDArray[np.uint32]
-    seed: NDArray[np.uint32]
-    y: NDArray[np.uint32]
+    reports: Columns
     kept: NDArray[np.bool_]
     factors: dict[int, Floats]
     groups: dict[str, NDArray[np.int64]]
@@ -103,69 +90,19 @@ class _Loaded:
 class _Table:
     """One table of a question: which of its columns are read, and what is made of them."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        number: int,
-        stores: Mapping[str, Store],
-        dimensions: Mapping[str, DimensionTable],
-        counted: bool,
-    ) -> None:
-        self.plan: TablePlan = plan.tables[number]
-        self.name = self.plan.table
-        self._tau = plan.collection[self.name].tau
-        design = plan.collection.design_of(self.name)
-        self.counts: Floats = np.zeros(0)
-        scales: Floats | None = None
-        views = self.plan.parts[0].views
-        store = stores[self.name]
-        if counted and self.plan.parts[0].countable(store.slots, store.rows):
-            found = store.view_counts(design.views)[[one.view for one in views]].astype(np.float64)
-            if found.all():
-                scales = np.array([one.probability for one in views]) * store.rows / found
-                self.counts = np.concatenate(([store.rows - found.sum()], found))
-        self._programs = [Program.of(part, design.views, scales) for part in self.plan.parts]
+    def __init__(self, plan: Plan, summing: TableSumming, dimensions: Mapping[str, DimensionTable]) -> None:
+        self.name, self._slots = summing.name, summing.slots
         self._filter = plan.question.filters.get(self.name, ())
         self._factors = [(place, one) for place, (name, one) in enumerate(plan.public) if name == self.name]
         self._groups = [group for group in public_groups(plan.question) if group.table == self.name]
         self._lookups = [one for one in plan.question.lookups if one.table == self.name]
         self._dimensions = dimensions
         public = plan.collection[self.name].public if self._filter or self._factors or self._groups else ()
-        needed = any(part.views for part in self.plan.parts)
-        self.columns = [*(("view", "seed", "y") if needed else ("view",)), *public]
-
-    @property
-    def strata(self) -> int:
-        """How many strata the reports of this table form; none if they are not counted."""
-        return int(self.counts.size)
-
-    def slots(self, reports: pa.Table) -> NDArray[np.int64]:
-        """The stratum of every user."""
-        return np.asarray(self._programs[0].slot_of[_numpy(reports["view"])], dtype=np.int64)
-
-    def contributions(self, block: _Loaded, first: int, end: int, out: Floats) -> None:
-        """The contributions of some users: multiplied over the parts of a design, added over slots."""
-        parts, slots = len(self._programs), len(self._programs) * self._tau
-        rows: Floats | None = None
-        for place, program in enumerate(self._programs):
-            if not self.plan.parts[place].views:
-                mine = np.tile(self.plan.parts[place].constants, ((end - first) * self._tau, 1))
-            else:
-                # The parts of a row alternate.
-                mine = program.contributions(
-                    *(
-                        column[first * slots + place : end * slots : parts]
-                        for column in (block.view, block.seed, block.y)
-                    )
-                )
-            rows = mine if rows is None else rows * mine
-        assert rows is not None  # noqa: S101 - a design has parts
-        out[:] = rows.reshape(-1, self._tau, out.shape[1]).sum(axis=1) if self._tau > 1 else rows
+        self.columns = [*(("view", "seed", "y") if summing.reads else ("view",)), *public]
 
     def load(self, reports: pa.Table, listed: Mapping[str, pa.Array]) -> _Loaded:
         """A block's arrays; public factors, which users are kept, and which group they belong to."""
-        slots = self._tau * len(self._programs)
-        users = reports.num_rows // slots
+        users = reports.num_rows // self._slots
         none = np.zeros(0, dtype=np.uint32)
         view, seed, y = (
             _numpy(reports[name]) if name in reports.column_names else none for name in ("view", "seed", "y")
@@ -173,7 +110,7 @@ class _Table:
         kept = np.ones(users, dtype=bool)
         groups: dict[str, NDArray[np.int64]] = {}
         if not (self._filter or self._factors or self._groups):
-            return _Loaded(users, view, seed, y, kept, {}, groups)
+            return _Loaded(users, (view, seed, y), kept, {}, groups)
         columns = looked_up(self._per_user(reports), self._lookups, self._dimensions)
         wanted = [tests_sql(self._filter)] if self._filter else []
         found = evaluate(columns, wanted + [factor_sql(one) for _, one in self._factors])
@@ -183,11 +120,11 @@ class _Table:
             groups[group.label] = codes(columns[group.column], listed[group.label])
             kept &= groups[group.label] >= 0
         factors = {place: values.astype(np.float64) for (place, _), values in zip(self._factors, found, strict=True)}
-        return _Loaded(users, view, seed, y, kept, factors, groups)
+        return _Loaded(users, (view, seed, y), kept, factors, groups)
 
     def _per_user(self, reports: pa.Table) -> pa.Table:
         """Public columns belong to the user, and stand in each of her reports."""
-        slots = self._tau * len(self._programs)
+        slots = self._slots
         return reports if slots == 1 else reports.take(pa.array(np.arange(0, reports.num_rows, slots)))
 
 
@@ -201,7 +138,7 @@ def looked_up(columns: pa.Table, lookups: Any, dimensions: Mapping[str, Dimensio
 
 
 def _values(
-    group: PublicGroups, plan: Plan, stores: Mapping[str, Store], dimensions: Mapping[str, DimensionTable]
+    group: PublicGroups, plan: Plan, stores: Mapping[str, Known], dimensions: Mapping[str, DimensionTable]
 ) -> pa.Array:
     """The values of a public group, sorted, nothing last."""
     for one in plan.question.lookups:
@@ -215,7 +152,7 @@ def _numpy(column: pa.ChunkedArray) -> NDArray[Any]:
     return np.asarray(column.chunk(0) if column.num_chunks == 1 else column)
 
 
-def _moments(plan: Plan, totals: Totals, listed: Mapping[str, pa.Array], counts: list[Floats]) -> Moments:
+def moments_of(plan: Plan, totals: Totals, listed: Mapping[str, pa.Array], counts: list[Floats]) -> Moments:
     """Rows in the order of the groups; public combinations that nobody has are left out."""
     question = plan.question
     values = {label: found.to_pylist() for label, found in listed.items()}

@@ -15,12 +15,13 @@ import pyarrow.parquet as pq
 from deniable.engines.blocks import Store
 from deniable.engines.collecting import SPECIFICATION_FILE
 from deniable.engines.dimension_tables import DimensionTable
+from deniable.engines.marks import marked
 from deniable.engines.measuring import measure
 from deniable.engines.rows import as_arrow
 from deniable.engines.stores import MemoryStore, parquet_rows, ranked
 from deniable.engines.validating import validated_files
 from deniable.errors import BadInput, InvalidData, InvalidParameter, QueryRefused
-from deniable.queries.estimation import answer
+from deniable.queries.estimation import Moments, answer
 from deniable.queries.forecast import Explanation, Forecast
 from deniable.queries.plan import Plan, make_plan
 from deniable.queries.prediction import predict
@@ -74,7 +75,7 @@ class Database:
         tables = [self.collection[name] for name in plan.question.tables]
         return answer(
             plan.question,
-            measure(plan, self.stores, self.dimensions),
+            self._moments(plan),
             single_rows=all(table.many is None for table in tables),
             confidence=confidence,
             simultaneous=simultaneous,
@@ -82,6 +83,10 @@ class Database:
             nonnegative=nonnegative,
             rows_per_user=float(np.prod([table.many or 1 for table in tables])),
         )
+
+    def _moments(self, plan: Plan) -> Moments:
+        """What the reports say; another engine does it in its own way."""
+        return measure(plan, self.stores, self.dimensions)
 
     def plan(self, text: str, *, weights: str = "optimal", sums: str = DIRECT) -> Plan:
         """How a question would be answered: a value that prints."""
@@ -115,14 +120,29 @@ class Database:
 
 
 def connect(
-    reports: str | Path | Reports, *, dimensions: Mapping[str, Any] | None = None, memory_limit: int = MEMORY
+    reports: str | Path | Reports | Mapping[str, Any],
+    *,
+    dimensions: Mapping[str, Any] | None = None,
+    memory_limit: int = MEMORY,
+    engine: Any = None,
+    collection: Collection | None = None,
 ) -> Database:
     """Open a folder that `Collection.perturb` wrote, or the reports it returned.
 
     Reports that cannot be right are refused and counted; the others are kept. `dimensions` are public tables (frames,
     or paths of Parquet and CSV files) that questions may join on an attribute. Tables that need more than
     `memory_limit` bytes stay in their files and are read anew for every question.
+
+    With `engine`, a SparkSession, all work is done there. The path may be any that Spark reads; `reports` may also be
+    a mapping from tables to Spark DataFrames or names in its catalog. Frames that do not say which specification they
+    were made under need `collection`.
     """
+    if engine is not None:
+        from deniable.engines.spark.reading import connect_spark
+
+        return connect_spark(reports, engine, collection, dimensions or {})
+    if isinstance(reports, Mapping) or collection is not None:
+        raise InvalidParameter("reports", "by table are for Spark", "Pass engine=spark too, or a folder of reports.")
     if isinstance(memory_limit, bool) or not isinstance(memory_limit, int) or memory_limit < 0:
         raise InvalidParameter("memory_limit", "must be a number of bytes", "Use 2**30.")
     found: dict[str, pa.Table | tuple[Path, ...]]
@@ -139,7 +159,7 @@ def connect(
             # Slots of a user stand together, in their order.
             kept[name] = kept[name].sort_by([("uid", "ascending"), ("slot", "ascending")]).combine_chunks()
         else:
-            schema = pq.read_schema(table[0])
+            schema = file_schema(table[0])
             stores[name], refused[name] = validated_files(collection, name, table, schema, memory_limit)
     slots = {name: collection.reports_per_user(name) for name in found}
     firsts = {
@@ -155,10 +175,11 @@ def connect(
     for name, table in kept.items():
         stores[name] = MemoryStore(table.drop_columns(["uid"]), slots[name], ids[name])
     ordered = {table.name: stores[table.name] for table in collection.tables if table.name in stores}
-    return Database(collection, ordered, refused, _dimensions(collection, dimensions or {}))
+    return Database(collection, ordered, refused, dimension_tables(collection, dimensions or {}))
 
 
-def _dimensions(collection: Collection, given: Mapping[str, Any]) -> dict[str, DimensionTable]:
+def dimension_tables(collection: Collection, given: Mapping[str, Any]) -> dict[str, DimensionTable]:
+    """Public tables that questions may join."""
     made = {}
     taken = {table.name.casefold() for table in collection.tables}
     for name, frame in given.items():
@@ -179,6 +200,11 @@ def _read(folder: Path, memory_limit: int) -> tuple[Collection, dict[str, pa.Tab
     return collection, found
 
 
+def file_schema(path: Path) -> pa.Schema:
+    """The columns of a file of reports, and the specification it names."""
+    return marked(pq.read_schema(path))
+
+
 def _dataset(folder: Path, memory_limit: int) -> pa.Table | tuple[Path, ...]:
     """All files of a table; every one must name its specification, for the union keeps the first one's only."""
     paths = tuple(sorted(folder.glob("*.parquet")))
@@ -186,7 +212,7 @@ def _dataset(folder: Path, memory_limit: int) -> pa.Table | tuple[Path, ...]:
         raise InvalidData(f"table {folder.name!r} has no files", "Collect its reports again.")
     for path in paths:
         try:
-            marks = {(pq.read_schema(one).metadata or {}).get(SPECIFICATION) for one in (paths[0], path)}
+            marks = {(file_schema(one).metadata or {}).get(SPECIFICATION) for one in (paths[0], path)}
         except (pa.ArrowInvalid, OSError):
             raise InvalidData(
                 f"file {path.name!r} of {folder.name!r} is damaged", "Collect its reports again."
@@ -196,6 +222,7 @@ def _dataset(folder: Path, memory_limit: int) -> pa.Table | tuple[Path, ...]:
     try:
         if parquet_rows(paths) * BYTES_PER_REPORT > memory_limit:
             return paths
-        return pa.concat_tables([pq.read_table(path) for path in paths])
+        tables = [pq.read_table(path) for path in paths]
+        return pa.concat_tables([one.replace_schema_metadata(marked(one.schema).metadata) for one in tables])
     except (pa.ArrowInvalid, OSError):
         raise InvalidData(f"a file of {folder.name!r} is damaged", "Collect the reports again.") from None

@@ -59,6 +59,40 @@ def starts_of(uid: pa.Array) -> Integers:
     return np.concatenate(([0], np.flatnonzero(changes) + 1))
 
 
+def everyone_missing() -> InvalidParameter:
+    """Nobody said who sends reports."""
+    return InvalidParameter(
+        "everyone",
+        "is missing: users without rows must send reports too, or their absence would tell",
+        "Pass the ids of all users, or a table with one row per user.",
+    )
+
+
+def public_of_rows(column: str, key: str) -> InvalidData:
+    """A public column would be taken from rows that are private."""
+    return InvalidData(
+        f"the public column {column!r} belongs to a table with many rows per user; taken from its rows "
+        "it would tell users with rows from users without",
+        f"Pass everyone= with the columns {key!r} and {column!r}, one value per user.",
+    )
+
+
+def varying(column: str) -> InvalidData:
+    """A public column differs from the user's own value."""
+    return InvalidData(
+        f"the public column {column!r} varies between rows of a user: it would tell dummy rows from real ones",
+        "Make it a private attribute, or give each user one value.",
+    )
+
+
+def unreadable_column(table: str, column: str, kind: str) -> InvalidData:
+    """A column cannot hold its domain."""
+    return InvalidData(
+        f"column {column!r} of table {table!r} is of type {kind}, which cannot hold its domain",
+        "Convert the column, or change the specification.",
+    )
+
+
 class RowReader:
     """The tables that were handed in, as sorted streams of batches that hold whole users."""
 
@@ -137,11 +171,7 @@ class RowReader:
         elif single:
             sources = [f"rows_{name}" for name in single]
         elif any(self._collection[name].many for name in self.names):
-            raise InvalidParameter(
-                "everyone",
-                "is missing: users without rows must send reports too, or their absence would tell",
-                "Pass the ids of all users, or a table with one row per user.",
-            )
+            raise everyone_missing()
         else:
             return
         key = _quoted(self._key)
@@ -165,11 +195,7 @@ class RowReader:
         }
         for column in sorted(public):
             if not given or column not in self._connection.table("everyone_given").columns:
-                raise InvalidData(
-                    f"the public column {column!r} belongs to a table with many rows per user; taken from its rows "
-                    "it would tell users with rows from users without",
-                    f"Pass everyone= with the columns {self._key!r} and {column!r}, one value per user.",
-                )
+                raise public_of_rows(column, self._key)
         return sorted(public)
 
     def _check_constant(self, column: str, view: str) -> None:
@@ -179,10 +205,7 @@ class RowReader:
             f"WHERE r.{_quoted(column)} IS DISTINCT FROM e.{_quoted(column)}"
         )
         if differing:
-            raise InvalidData(
-                f"the public column {column!r} varies between rows of a user: it would tell dummy rows from real ones",
-                "Make it a private attribute, or give each user one value.",
-            )
+            raise varying(column)
 
     def stream(self, name: str, tally: Tally) -> tuple[Iterator[pa.Table], pa.DataType, dict[str, pa.DataType]]:
         """Batches of whole users, the type of user ids, and those of public columns."""
@@ -216,12 +239,9 @@ class RowReader:
         for column, domain in zip(table.private, table.domains, strict=True):
             kind = reader.schema.field(column).type
             if not readable(domain, kind):
-                raise InvalidData(
-                    f"column {column!r} of table {name!r} is of type {kind}, which cannot hold its domain",
-                    "Convert the column, or change the specification.",
-                )
+                raise unreadable_column(name, column, str(kind))
         public = {column: reader.schema.field(column).type for column in table.public}
-        return _whole_users(reader), uid, public
+        return whole_users(reader), uid, public
 
     def _count(self, query: str) -> int:
         return int(self._connection.execute(query).fetchall()[0][0])
@@ -291,7 +311,7 @@ def _asked(opened: Callable[..., Any], path: str | Path, question: Callable[[Any
             raise InvalidData(f"file {Path(path).name!r} cannot be read", "Pass a Parquet or CSV file.") from None
 
 
-def _whole_users(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
+def whole_users(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
     """The rows of a sorted stream in batches; the last user of a batch waits until it is known that she is complete."""
     held = reader.schema.empty_table()
     last_seen = None

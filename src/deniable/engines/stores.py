@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from deniable.engines.blocks import BLOCK, TableBlock
+from deniable.tables.reports import narrowed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +80,7 @@ class FileStore:
             if whole:
                 head = found.slice(0, whole)
                 ids = head["uid"].combine_chunks().take(pa.array(np.arange(0, whole, self.slots)))
-                yield TableBlock(_numpy_ids(ids), head.drop_columns(["uid"]).combine_chunks())
+                yield TableBlock(_numpy_ids(ids), narrowed(head.drop_columns(["uid"])).combine_chunks())
 
     def distinct(self, column: str) -> pa.Array:
         """The values that a public column has."""

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from deniable.engines.stores import FileStore, batches, connection
 from deniable.tables.collection import Collection
-from deniable.tables.reports import validate
+from deniable.tables.reports import MISSING_ENTRY, validate
 
 
 def validated_files(
@@ -95,7 +95,7 @@ def _cleaned(
             if good.num_rows:
                 writer.write_table(good.cast(schema))
     sorted_path.unlink()
-    total["with a missing entry"] += missing
+    total[MISSING_ENTRY] += missing
     return FileStore((clean_path,), slots, rows, schema, memory_limit, folder), +total
 
 

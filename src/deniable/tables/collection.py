@@ -216,6 +216,7 @@ class Collection:
         everyone: Any = None,
         source: Source | None = None,
         simulation: bool = False,
+        engine: Any = None,
         **tables: Any,
     ) -> Any:
         """The reports of many users at once: a simulation, or a batch at somebody the users trust.
@@ -227,7 +228,16 @@ class Collection:
 
         Rows that the specification has no place for are counted by reason. In a table with many rows they do not
         count; in others a random row takes their place, because a missing report would tell.
+
+        With `engine`, a SparkSession, tables are its DataFrames or names in its catalog, and the reports are written to
+        `out` on any path that Spark can write.
         """
+        if engine is not None:
+            from deniable.engines.spark.collecting import perturb_spark
+
+            return perturb_spark(
+                self, tables, engine, key=key, out=out, everyone=everyone, source=source, simulation=simulation
+            )
         from deniable.engines.collecting import perturb
 
         return perturb(self, tables, key=key, out=out, everyone=everyone, source=source, simulation=simulation)

@@ -25,7 +25,7 @@ LARGEST_NUMBER = 2**62
 _WIDE = Context(prec=200)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 RESERVED = frozenset({"uid", "slot", "view", "seed", "y"})
-ARGUMENTS = frozenset({"key", "out", "everyone", "source", "simulation"})
+ARGUMENTS = frozenset({"key", "out", "everyone", "source", "simulation", "engine"})
 _UNITS = {
     "second": timedelta(seconds=1),
     "minute": timedelta(minutes=1),

@@ -1,0 +1,1 @@
+"""The same collections and questions on a Spark cluster."""

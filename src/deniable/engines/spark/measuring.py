@@ -1,0 +1,206 @@
+"""Plan and reports in Spark → moments.
+
+Public conditions, factors and dimensions are SQL expressions of Spark's; a user's slots are brought together and
+tables joined on the user id by Spark. What then comes out, one row per user with her reports in all tables, goes once
+through the kernel, in Arrow batches on the executors. Each task adds up its users and sends one set of sums, and one
+last task adds those: nothing that reaches the driver grows with users or with partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import sqlglot
+from numpy.typing import NDArray
+
+from deniable.engines.dimension_tables import DimensionTable
+from deniable.engines.kernel import Totals
+from deniable.engines.measuring import asked_stores, listed_groups, moments_of
+from deniable.engines.public_columns import codes, factor_sql, tests_sql
+from deniable.engines.spark.faults import told
+from deniable.engines.spark.session import as_frame
+from deniable.engines.spark.validating import SparkStore
+from deniable.engines.summing import Columns, Summing, TableSumming
+from deniable.queries.estimation import Moments
+from deniable.queries.plan import Plan, public_groups
+
+Batches = Iterator[pa.RecordBatch]
+PIECE = 2**16
+"""Sums that travel in one row."""
+_SUMS = pa.schema([("start", pa.int64()), ("values", pa.list_(pa.float64()))])
+_SUMS_SQL = "start bigint, values array<double>"
+PACKED = ("head", "tail")
+"""A report in two longs: its view; its seed and its y."""
+
+
+def measure(plan: Plan, stores: Mapping[str, SparkStore], dimensions: Mapping[str, DimensionTable]) -> Moments:
+    """What a plan's moments are, for every combination of groups. See `engines.measuring.measure`."""
+    chosen = asked_stores(plan, stores)
+    listed, public_count = listed_groups(plan, chosen, dimensions)
+    summing = Summing.of(plan, chosen, public_count, counted=True)
+    with told("the question"):
+        users = _joined([_users(plan, one, chosen[one.name], dimensions) for one in summing.tables])
+        parts = users.mapInArrow(_adding(summing, listed), _SUMS_SQL)
+        found = parts.repartition(1).mapInArrow(_merging(_length(summing)), _SUMS_SQL).toArrow()
+    totals = _unpacked(summing, found)
+    return moments_of(plan, totals, listed, [one.counts for one in summing.tables if one.counts.size])
+
+
+def spark_sql(text: str) -> str:
+    """A checked expression in the words of Spark."""
+    return sqlglot.transpile(text, read="duckdb", write="spark")[0]
+
+
+def _users(plan: Plan, table: TableSumming, store: SparkStore, dimensions: Mapping[str, DimensionTable]) -> Any:
+    """One row per user: uid, her reports in this table, public factors f…, values of groups g…."""
+    from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+    number = plan.question.tables.index(table.name)
+    frame = store.frame
+    if not table.reads and table.slots > 1:
+        frame = frame.where(F.col("slot") == 0)  # one row per user is all that is needed
+    for lookup in plan.question.lookups:
+        if lookup.table == table.name:
+            frame = _looked_up(frame, lookup, dimensions)
+    tests = plan.question.filters.get(table.name, ())
+    told_of = {f"f{place}": F.expr(spark_sql(factor_sql(one))) for place, one in _factors(plan, table.name)}
+    told_of |= {f"g{place}": F.col(f"`{one.column}`") for place, one in _groups(plan, table.name)}
+    reports = {f"{name}{number}": column for name, column in zip(PACKED, _packed(), strict=True)} if table.reads else {}
+    if table.slots == 1 or not table.reads:
+        if tests:
+            frame = frame.where(spark_sql(tests_sql(tests)))
+        return frame.select("uid", *(column.alias(name) for name, column in (reports | told_of).items()))
+    # Public columns belong to the user; those of her first slot count.
+    told_of["kept"] = F.expr(spark_sql(tests_sql(tests)))
+    entry = F.struct("slot", *(column.alias(name) for name, column in (reports | told_of).items()))
+    gathered = frame.groupBy("uid").agg(F.array_sort(F.collect_list(entry)).alias("entries"))
+    gathered = gathered.where("entries[0].kept")
+    return gathered.select(
+        "uid",
+        *(F.col(f"entries.{name}").alias(name) for name in reports),
+        *(F.expr(f"entries[0].{name}").alias(name) for name in told_of if name != "kept"),
+    )
+
+
+def _packed() -> tuple[Any, Any]:
+    """A report in two longs: half of what goes to Python otherwise."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return F.col("view").cast("int"), F.shiftleft("seed", 32).bitwiseOR(F.col("y"))
+
+
+def _factors(plan: Plan, table: str) -> list[tuple[int, Any]]:
+    return [(place, one) for place, (name, one) in enumerate(plan.public) if name == table]
+
+
+def _groups(plan: Plan, table: str) -> list[tuple[int, Any]]:
+    return [(place, one) for place, one in enumerate(public_groups(plan.question)) if one.table == table]
+
+
+def _looked_up(frame: Any, lookup: Any, dimensions: Mapping[str, DimensionTable]) -> Any:
+    """A dimension's columns beside the attribute they hang on; nothing where it has no row."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    rows = dimensions[lookup.dimension].frame
+    renamed = rows.rename_columns([f"{lookup.dimension}.{name}" for name in rows.column_names])
+    other = as_frame(frame.sparkSession, renamed)
+    key = F.col(f"`{lookup.dimension}.{lookup.key}`")
+    return frame.join(F.broadcast(other), F.col(f"`{lookup.attribute}`") == key, "left")
+
+
+def _joined(frames: list[Any]) -> Any:
+    """Users who are in all tables. A number and a text that looks like it are the same id, as in DuckDB's engine."""
+    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql import types as T  # noqa: N812
+
+    texts = [isinstance(frame.schema["uid"].dataType, T.StringType) for frame in frames]
+    if any(texts) and not all(texts):
+        frames = [frame.withColumn("uid", F.col("uid").cast("string")) for frame in frames]
+    joined = reduce(lambda left, right: left.join(right, "uid"), frames)
+    rest = [name for name in joined.columns if name != "uid"]
+    return joined.select(*rest) if rest else joined.select(F.lit(True).alias("here"))
+
+
+def _adding(summing: Summing, listed: Mapping[str, pa.Array]) -> Callable[[Batches], Batches]:
+    """For a task: the sums over its users."""
+    values = list(listed.values())
+
+    def add(batches: Batches) -> Batches:
+        totals, seen = summing.empty(), 0
+        for batch in batches:
+            users = batch.num_rows
+            seen += users
+            reports = [_columns(batch, number, one) for number, one in enumerate(summing.tables)]
+            factors = {
+                place: np.asarray(batch.column(f"f{place}")).astype(np.float64) for place in range(summing.public)
+            }
+            group = np.zeros(users, dtype=np.int64)
+            for place, known in enumerate(values):
+                found = codes(pa.chunked_array([batch.column(f"g{place}").cast(known.type)]), known)
+                group = np.where((group < 0) | (found < 0), -1, group * len(known) + found)
+            summing.add(totals, reports, factors, group, 0, users)
+        if seen:
+            yield from _pieces(_packed_totals(totals))
+
+    return add
+
+
+def _columns(batch: pa.RecordBatch, number: int, table: TableSumming) -> Columns:
+    """A table's reports in a batch: all slots of the first user, then of the second."""
+    if not table.reads:
+        none = np.zeros(0, dtype=np.uint32)
+        return none, none, none
+    head, tail = (batch.column(f"{name}{number}") for name in PACKED)
+    if pa.types.is_list(head.type):
+        head, tail = head.flatten(), tail.flatten()
+    halves = np.ascontiguousarray(np.asarray(tail)).view(np.uint64)
+    seed, y = (halves >> np.uint64(32)).astype(np.uint32), halves.astype(np.uint32)
+    return np.asarray(head).astype(np.int32).view(np.uint32), seed, y
+
+
+def _merging(length: int) -> Callable[[Batches], Batches]:
+    """For the last task: the sum of the sums."""
+
+    def merge(batches: Batches) -> Batches:
+        total = np.zeros(length)
+        for batch in batches:
+            for start, values in zip(batch.column("start").to_pylist(), batch.column("values"), strict=True):
+                piece = values.values.to_numpy()
+                total[start : start + piece.size] += piece
+        yield from _pieces(total)
+
+    return merge
+
+
+def _pieces(values: NDArray[np.float64]) -> Batches:
+    for start in range(0, values.size, PIECE):
+        piece = pa.array([values[start : start + PIECE]], _SUMS.field("values").type)
+        yield pa.RecordBatch.from_arrays([pa.array([start], pa.int64()), piece], schema=_SUMS)
+
+
+def _packed_totals(totals: Totals) -> NDArray[np.float64]:
+    parts = (totals.users.astype(np.float64), totals.sums, totals.crosses, totals.by_stratum)
+    return np.concatenate([part.ravel() for part in parts])
+
+
+def _length(summing: Summing) -> int:
+    public, private, moments, strata = summing.shape
+    return public * (1 + private * moments * (1 + moments + strata))
+
+
+def _unpacked(summing: Summing, found: pa.Table) -> Totals:
+    flat = np.zeros(_length(summing))
+    for start, values in zip(found["start"].to_pylist(), found["values"], strict=True):
+        piece = values.values.to_numpy()
+        flat[start : start + piece.size] = piece
+    totals = summing.empty()
+    first = 0
+    for part in (totals.users, totals.sums, totals.crosses, totals.by_stratum):
+        mine = flat[first : first + part.size].reshape(part.shape)
+        part[...] = np.rint(mine) if part.dtype == np.int64 else mine
+        first += part.size
+    return totals

@@ -1,0 +1,106 @@
+"""From folders, DataFrames and catalog tables to reports that can be asked."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from deniable.engines.collecting import SPECIFICATION_FILE
+from deniable.engines.reading import Database, dimension_tables
+from deniable.engines.spark.faults import told
+from deniable.engines.spark.files import Folder
+from deniable.engines.spark.measuring import measure
+from deniable.engines.spark.session import as_frame, checked_session
+from deniable.engines.spark.validating import SparkStore, validated
+from deniable.errors import BadInput, InvalidParameter
+from deniable.queries.estimation import Moments
+from deniable.queries.plan import Plan
+from deniable.tables.collection import Collection
+from deniable.tables.reports import OTHER_SPECIFICATION, SPECIFICATION, TABLE, Reports
+
+WHOLE_SPECIFICATION = "deniable.specification"
+"""Where a DataFrame's column of user ids holds its whole specification."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparkDatabase(Database):
+    """The validated reports of a collection in Spark, and what was refused."""
+
+    def _moments(self, plan: Plan) -> Moments:
+        return measure(plan, cast("Mapping[str, SparkStore]", self.stores), self.dimensions)
+
+    def __repr__(self) -> str:
+        return Database.__repr__(self)
+
+
+def connect_spark(
+    reports: str | Path | Reports | Mapping[str, Any],
+    engine: Any,
+    collection: Collection | None,
+    dimensions: Mapping[str, Any],
+) -> SparkDatabase:
+    """Open reports with Spark. See `deniable.connect`."""
+    spark = checked_session(engine)
+    marks: dict[str, tuple[str, str]]
+    if isinstance(reports, Reports):
+        collection = reports.collection
+        frames = {name: as_frame(spark, table) for name, table in reports.tables.items()}
+        marks = {
+            name: tuple((table.schema.metadata or {}).get(key, b"").decode() for key in (SPECIFICATION, TABLE))
+            for name, table in reports.tables.items()
+        }
+    elif isinstance(reports, Mapping):
+        frames = {name: spark.table(frame) if isinstance(frame, str) else frame for name, frame in reports.items()}
+        collection = collection or _named_by(frames)
+        marks = {name: _mark(frame, name, collection) for name, frame in frames.items()}
+    else:
+        with told("opening the reports"):
+            collection, frames, marks = _folder(Folder(spark, str(reports)))
+    stores: dict[str, SparkStore] = {}
+    refused: dict[str, Counter[str]] = {}
+    for name, frame in frames.items():
+        collection[name]
+        other = marks[name] != (collection.sha256, name)
+        stores[name], refused[name] = validated(collection, name, frame.limit(0) if other else frame)
+        if other:
+            refused[name][OTHER_SPECIFICATION] = frame.count()
+    ordered = {table.name: stores[table.name] for table in collection.tables if table.name in stores}
+    return SparkDatabase(collection, cast("Any", ordered), refused, dimension_tables(collection, dimensions))
+
+
+def _folder(folder: Folder) -> tuple[Collection, dict[str, Any], dict[str, tuple[str, str]]]:
+    specification = folder.below(SPECIFICATION_FILE)
+    if not specification.exists():
+        raise BadInput(f"{folder.name!r} holds no {SPECIFICATION_FILE}. Nothing was read. Pass a folder of reports.")
+    collection = Collection.from_dict(json.loads(specification.read_text()))
+    frames, marks = {}, {}
+    for table in collection.tables:
+        mine = folder.below(table.name)
+        if mine.exists():
+            marks[table.name] = mine.mark()
+            frames[table.name] = folder.spark.read.parquet(mine.path)
+    return collection, frames, marks
+
+
+def _entries(frame: Any) -> dict[str, str]:
+    return dict(frame.schema["uid"].metadata) if "uid" in frame.columns else {}
+
+
+def _named_by(frames: Mapping[str, Any]) -> Collection:
+    """The specification that DataFrames name themselves."""
+    named = [_entries(frame).get(WHOLE_SPECIFICATION) for frame in frames.values()]
+    if not named or None in named:
+        raise InvalidParameter(
+            "collection", "is missing: a frame does not say under which specification it was made", "Pass collection=."
+        )
+    return Collection.from_dict(json.loads(str(named[0])))
+
+
+def _mark(frame: Any, name: str, collection: Collection) -> tuple[str, str]:
+    """What a DataFrame says of its origin; one that says nothing is vouched for by whoever passes `collection`."""
+    entries = _entries(frame)
+    return entries.get(SPECIFICATION.decode(), collection.sha256), entries.get(TABLE.decode(), name)

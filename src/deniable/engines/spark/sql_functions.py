@@ -1,0 +1,193 @@
+"""Functions for users of Spark SQL: rows → reports, and questions → answers.
+
+Questions run on the cluster, so they need the driver's session, which a table function does not have: it runs in a
+Python process of its own. That process, started on the driver's machine when the statement is analysed, hands the
+question to a thread of the driver over a local socket with a secret, and gets the answer. No executor waits meanwhile.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from multiprocessing.connection import Client, Connection, Listener
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import types as T  # noqa: N812 - as everybody calls it
+from pyspark.sql.functions import arrow_udf, udtf
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult
+
+from deniable.engines.collecting import reports_of
+from deniable.engines.rows import PRESENT, Tally
+from deniable.engines.spark.collecting import batch_key
+from deniable.engines.spark.reading import SparkDatabase, connect_spark
+from deniable.engines.spark.session import checked_session
+from deniable.errors import BadInput, DeniableError
+from deniable.randomness import SecureSource
+from deniable.tables.collection import Collection
+
+QUESTION = "deniable_sql"
+_REPORTS = T.ArrayType(
+    T.StructType(
+        [T.StructField("slot", T.IntegerType()), *(T.StructField(name, T.LongType()) for name in ("view", "seed", "y"))]
+    )
+)
+_listeners: dict[str, Listener] = {}
+
+
+def register(
+    spark: Any,
+    collection: Collection,
+    reports: str | Path | Mapping[str, Any] | None = None,
+    dimensions: Mapping[str, Any] | None = None,
+) -> None:
+    """Make a collection known to Spark SQL. See `deniable.spark.register`."""
+    checked_session(spark)
+    secret = SecureSource.new_key()
+    for table in collection.tables:
+        function = arrow_udf(_perturbing(collection, table.name, secret), _REPORTS)
+        spark.udf.register(f"deniable_{table.name}", function.asNondeterministic())
+    answers = _Answers(spark, collection, reports, dimensions or {})
+    password = secrets.token_bytes(32)
+    listener = Listener(("127.0.0.1", 0), authkey=password)
+    threading.Thread(target=_serve, args=(listener, answers), name="deniable questions", daemon=True).start()
+    former = _listeners.pop(spark.sparkContext.applicationId, None)
+    if former is not None:
+        former.close()
+    _listeners[spark.sparkContext.applicationId] = listener
+    spark.udtf.register(QUESTION, udtf(_asking(listener.address, password)))
+
+
+# Rows → reports -------------------------------------------------------------------------------------------------------
+
+
+def _perturbing(collection: Collection, name: str, secret: bytes) -> Callable[..., pa.Array]:
+    """deniable_<table>(uid, attribute, …), or for a table with many rows deniable_<table>(uid, array of rows)."""
+    table, design = collection[name], collection.design_of(name)
+    slots = collection.reports_per_user(name)
+    calls: Counter[int] = Counter()
+
+    def perturb(*columns: pa.Array) -> pa.Array:
+        from pyspark import TaskContext
+
+        uid, *given = columns
+        if uid.null_count:
+            raise BadInput("a user id is missing. Nothing was released. Leave such rows out.")
+        wanted = len(table.private) if table.many is None else 1
+        if len(given) != wanted:
+            what = ", ".join(table.private) if table.many is None else "an array of rows"
+            raise BadInput(f"deniable_{name} takes the user id and {what}. Nothing was released.")
+        rows = _one_each(table.private, given) if table.many is None else _many_each(table.private, given[0])
+        task = TaskContext.get()
+        calls[task.taskAttemptId()] += 1
+        # The same for a task that is tried again, another one for every statement, task, call and content.
+        number = calls[task.taskAttemptId()] + (task.stageId() << 32)
+        content = pa.table({"uid": uid, **{f"c{place}": column for place, column in enumerate(given)}})
+        source = SecureSource(batch_key(secret, name, task.partitionId(), number, content))
+        _, slot, *numbers = reports_of(table, design, rows, source, Tally())[:5]
+        fields = [slot.cast(pa.int32()), *(column.cast(pa.int64()) for column in numbers)]
+        offsets = pa.array(np.arange(len(uid) + 1, dtype=np.int32) * slots)
+        return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(fields, ["slot", "view", "seed", "y"]))
+
+    perturb.__annotations__ = {"columns": pa.Array, "return": pa.Array}
+    return perturb
+
+
+def _one_each(names: tuple[str, ...], columns: list[pa.Array]) -> pa.Table:
+    """A user per row; ids are replaced by places, for two rows that follow each other are two users here."""
+    places = pa.array(np.arange(len(columns[0])))
+    return pa.table({"uid": places, **dict(zip(names, columns, strict=True))})
+
+
+def _many_each(names: tuple[str, ...], rows: pa.Array) -> pa.Table:
+    """The rows of each user one after the other; a user without rows has one that is not present."""
+    counts = np.asarray(rows.value_lengths().fill_null(0)).astype(np.int64)
+    owners = np.repeat(np.arange(counts.size), np.maximum(counts, 1))
+    present = (counts > 0)[owners]
+    flat = rows.flatten()
+    places = pa.array(np.cumsum(present) - 1, mask=~present)
+    columns = {name: flat.field(name).take(places) for name in names}
+    there = pa.array(np.ones(owners.size, dtype=bool), mask=~present)
+    return pa.table({"uid": owners, PRESENT: there, **columns})
+
+
+# Questions → answers --------------------------------------------------------------------------------------------------
+
+
+class _Answers:
+    """The reports that questions are about: opened when the first one is asked, and again when tables are added."""
+
+    def __init__(self, spark: Any, collection: Collection, reports: Any, dimensions: Mapping[str, Any]) -> None:
+        self._spark, self._collection, self._reports, self._dimensions = spark, collection, reports, dimensions
+        self._opened: tuple[object, SparkDatabase] | None = None
+
+    def to(self, text: str) -> pa.Table:
+        """The answer to a question."""
+        reports = self._reports
+        if reports is None:
+            names = {table.name: f"{table.name}_reports" for table in self._collection.tables}
+            reports = {name: place for name, place in names.items() if self._spark.catalog.tableExists(place)}
+        known = tuple(reports) if isinstance(reports, Mapping) else reports
+        if self._opened is None or self._opened[0] != known:
+            collection = self._collection if isinstance(reports, Mapping) else None
+            self._opened = (known, connect_spark(reports, self._spark, collection, self._dimensions))
+        return self._opened[1].sql(text).to_arrow()
+
+
+def _serve(listener: Listener, answers: _Answers) -> None:
+    while True:
+        try:
+            connection = listener.accept()
+        except OSError:
+            return  # closed: registered anew
+        except Exception:  # noqa: S112 - somebody without the password
+            continue
+        threading.Thread(target=_reply, args=(connection, answers), daemon=True).start()
+
+
+def _reply(connection: Connection, answers: _Answers) -> None:
+    with connection:
+        try:
+            found = answers.to(connection.recv())
+            connection.send((True, from_arrow_schema(found.schema), [tuple(row.values()) for row in found.to_pylist()]))
+        except DeniableError as error:
+            connection.send((False, str(error), []))
+        except Exception as error:
+            connection.send((False, f"{type(error).__name__}, which was not foreseen", []))
+
+
+@dataclass
+class Answer(AnalyzeResult):  # type: ignore[misc] # its types are not looked at
+    """An answer on its way to the executor that shows it."""
+
+    rows: tuple[tuple[Any, ...], ...] = ()
+
+
+def _asking(address: Any, password: bytes) -> type:
+    """The table function: its schema is that of the answer."""
+
+    class Question:
+        def __init__(self, analyze_result: Any) -> None:
+            self._rows = analyze_result.rows
+
+        @staticmethod
+        def analyze(text: AnalyzeArgument) -> AnalyzeResult:
+            if not isinstance(text.value, str):
+                raise ValueError("the question must be a constant text")
+            with Client(address, authkey=password) as connection:
+                connection.send(text.value)
+                fine, schema, rows = connection.recv()
+            if not fine:
+                raise ValueError(schema)
+            return Answer(schema=schema, rows=tuple(rows))
+
+        def eval(self, text: str) -> Any:  # noqa: ARG002 - Spark passes it
+            yield from self._rows
+
+    return Question

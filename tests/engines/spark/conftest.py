@@ -1,0 +1,33 @@
+"""One session for all tests of Spark: they are one group, so one worker runs them and one JVM starts."""
+
+import pytest
+
+from deniable.engines.spark.session import require_java
+from deniable.errors import Failure
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    from pyspark.sql import SparkSession
+
+    try:
+        require_java()
+    except Failure as problem:
+        pytest.skip(str(problem))
+    folder = tmp_path_factory.mktemp("spark")
+    session = (
+        SparkSession.builder.master("local[2,4]")  # up to four attempts per task
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.log.level", "OFF")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.python.daemon.module", "deniable.engines.spark.daemon")
+        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+        .config("spark.local.dir", str(folder / "local"))
+        # Questions here are small: compiling each one would take longer than answering it.
+        .config("spark.sql.codegen.wholeStage", "false")
+        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+        .getOrCreate()
+    )
+    yield session
+    session.stop()

@@ -1,0 +1,179 @@
+"""Spark and DuckDB give the same answers, and refuse the same reports."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+pytest.register_assert_rewrite("spark_shop")
+
+import deniable as dn  # noqa: E402
+from deniable.engines.spark.session import as_frame  # noqa: E402
+from deniable.errors import BadInput, InvalidData, InvalidParameter, QueryRefused  # noqa: E402
+from deniable.randomness import SeededSource  # noqa: E402
+from spark_shop import DIMENSIONS, GOLDEN, JOBS, PEOPLE, agree, collect, frames  # noqa: E402
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+
+@pytest.fixture(scope="module")
+def pair(spark, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("hio") / "reports"
+    collect(folder)
+    return tuple(dn.connect(folder, dimensions=DIMENSIONS, engine=engine) for engine in (None, spark))
+
+
+@pytest.mark.parametrize("text", GOLDEN)
+def test_golden_queries_agree(pair, text):
+    duckdb, on_spark = pair
+    agree(on_spark.sql(text), duckdb.sql(text))
+
+
+@pytest.mark.parametrize("design", ["sc", "ahio"])
+def test_designs_of_several_parts_and_groups_agree(spark, tmp_path, design):
+    collect(tmp_path / "reports", design)
+    duckdb, on_spark = (dn.connect(tmp_path / "reports", engine=engine) for engine in (None, spark))
+    for text in (GOLDEN[2], GOLDEN[16]):
+        agree(on_spark.sql(text), duckdb.sql(text))
+    agree(on_spark.sql(GOLDEN[15], sums="designed"), duckdb.sql(GOLDEN[15], sums="designed"))
+
+
+TESTS = ["age > 3", "age BETWEEN 4 AND 11", "kind IN ('b', 'c')", "city = 'Rome'", "city > 'P'", "city IS NULL",
+         "score >= 0", "points < score", "member", "hours >= 6", "region <> 'south'", "jobs.pay > 10"]  # fmt: skip
+NUMBERS = ["age", "score", "points", "hours", "jobs.pay"]
+GROUPS = ["kind", "FLOOR(age / 6)", "city", "member", "region"]
+
+
+@st.composite
+def queries(draw):
+    condition = st.recursive(
+        st.sampled_from(TESTS),
+        lambda inner: st.one_of(
+            st.tuples(inner, st.sampled_from(["AND", "OR"]), inner).map(lambda parts: f"({' '.join(parts)})"),
+            inner.map(lambda one: f"NOT ({one})"),
+        ),
+        max_leaves=5,
+    )
+    number = st.sampled_from(NUMBERS)
+    asked = draw(st.tuples(st.sampled_from(["SUM", "AVG", "VAR_POP"]), number).map(lambda one: f"{one[0]}({one[1]})"))
+    groups = draw(st.lists(st.sampled_from(GROUPS), max_size=2, unique=True))
+    named = "".join(f"{one} AS g{place}, " for place, one in enumerate(groups))
+    text = f"SELECT {named}COUNT(*) AS n, {asked} AS x FROM people JOIN jobs USING (uid) WHERE {draw(condition)}"
+    return text + (f" GROUP BY {', '.join(groups)}" if groups else "")
+
+
+@settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(queries())
+def test_random_queries_agree(pair, text):
+    duckdb, on_spark = pair
+    agree(on_spark.sql(text), duckdb.sql(text))
+
+
+def test_refusals_are_those_of_duckdb(pair):
+    for text in ("SELECT COUNT(*) FROM people WHERE city = 3", "SELECT COUNT(*) FROM people WHERE born > 5"):
+        messages = []
+        for database in pair:
+            with pytest.raises(QueryRefused, match="another type") as caught:
+                database.sql(text)
+            messages.append(str(caught.value))
+        assert messages[0] == messages[1]
+
+
+def test_answers_do_not_bring_reports_to_the_driver(pair, spark):
+    # What a task sends is one set of sums, and the driver gets one of them.
+    _, on_spark = pair
+    tracker = spark.sparkContext.statusTracker()
+    spark.sparkContext.setJobGroup("counted", "one question")
+    on_spark.sql(GOLDEN[2])
+    spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+    assert 1 <= len(tracker.getJobIdsForGroup("counted")) <= 2  # with adaptive execution a shuffle is a job of its own
+
+
+def broken(reports):
+    """Reports with every fault that there is."""
+    columns = {name: reports[name].to_pylist() for name in reports.column_names}
+    columns["view"][3] = 10**6
+    columns["y"][8] = 10**6
+    columns["slot"][12] = 9
+    columns["slot"][21] = columns["slot"][20]
+    columns["uid"][31] = None
+    table = pa.table(columns, schema=reports.schema)
+    return pa.concat_tables([table.slice(0, 40), table.slice(41), table.slice(50, 1)])
+
+
+def test_faulty_reports_are_refused_and_counted_as_elsewhere(spark, tmp_path):
+    collection = collect(tmp_path / "reports")
+    path = tmp_path / "reports" / "orders" / "part-0.parquet"
+    pq.write_table(broken(pq.read_table(path)), path)
+    duckdb, on_spark = (dn.connect(tmp_path / "reports", engine=engine) for engine in (None, spark))
+    assert on_spark.refused == duckdb.refused
+    assert len(on_spark.refused["orders"]) == 6
+    assert repr(on_spark) == repr(duckdb)
+    agree(on_spark.sql(GOLDEN[15]), duckdb.sql(GOLDEN[15]))
+    other = dn.Collection(PEOPLE, JOBS, epsilon=1.0)
+    reports = pq.read_table(path)
+    marked = reports.replace_schema_metadata(
+        {b"deniable.collection": other.sha256.encode(), b"deniable.table": b"orders"}
+    )
+    pq.write_table(marked, path)
+    duckdb, on_spark = (dn.connect(tmp_path / "reports", engine=engine) for engine in (None, spark))
+    assert (
+        on_spark.refused["orders"] == duckdb.refused["orders"] == {"made under another specification": reports.num_rows}
+    )
+    assert on_spark.stores["orders"].rows == 0
+    assert collection == on_spark.collection
+
+
+def test_reports_as_dataframes_and_catalog_tables(spark, tmp_path):
+    table = dn.Table("people", age=dn.Ordinal(0, 24))
+    collection = dn.Collection(table, epsilon=2.0)
+    rows = frames()["people"].select(["uid", "age"])
+    reports = collection.perturb(people=rows, source=SeededSource(2), simulation=True)
+    expected = dn.connect(reports).sql("SELECT AVG(age) FROM people")
+    agree(dn.connect(reports, engine=spark).sql("SELECT AVG(age) FROM people"), expected)
+    frame = as_frame(spark, reports["people"])
+    agree(
+        dn.connect({"people": frame}, engine=spark, collection=collection).sql("SELECT AVG(age) FROM people"), expected
+    )
+    frame.createOrReplaceTempView("seen_reports")
+    database = dn.connect({"people": "seen_reports"}, engine=spark, collection=collection)
+    agree(database.sql("SELECT AVG(age) FROM people"), expected)
+    with pytest.raises(InvalidParameter, match="does not say under which specification"):
+        dn.connect({"people": frame}, engine=spark)
+    with pytest.raises(InvalidData, match="lack the column 'y'"):
+        dn.connect({"people": frame.drop("y")}, engine=spark, collection=collection)
+    wrong = frame.withColumn("view", frame["view"].cast("double"))
+    with pytest.raises(InvalidData, match="must be an integer"):
+        dn.connect({"people": wrong}, engine=spark, collection=collection)
+
+
+def test_users_named_by_texts(spark, tmp_path):
+    collection = dn.Collection(
+        dn.Table("people", age=dn.Ordinal(0, 24)), dn.Table("jobs", hours=dn.Ordinal(0, 9)), epsilon=8.0
+    )
+    rows = {
+        name: table.select(["uid", column]).set_column(
+            0, "uid", pa.array([f"user {uid}" for uid in table["uid"].to_pylist()])
+        )
+        for (name, table), column in zip(list(frames().items())[:2], ("age", "hours"), strict=True)
+    }
+    reports = collection.perturb(**rows, source=SeededSource(3), simulation=True)
+    text = "SELECT COUNT(*), SUM(age * hours) FROM people JOIN jobs USING (uid) WHERE age > 4"
+    agree(dn.connect(reports, engine=spark).sql(text), dn.connect(reports).sql(text))
+
+
+def test_impossible_requests(spark, tmp_path):
+    with pytest.raises(BadInput, match=r"holds no collection\.json"):
+        dn.connect(tmp_path, engine=spark)
+    with pytest.raises(InvalidParameter, match="engine must be a SparkSession"):
+        dn.connect(tmp_path, engine="spark")
+    with pytest.raises(InvalidParameter, match="by table are for Spark"):
+        dn.connect({"people": pa.table({"uid": np.arange(3)})})
+    spark.conf.set("spark.sql.ansi.enabled", "false")
+    try:
+        with pytest.raises(InvalidParameter, match="ansi"):
+            dn.connect(tmp_path, engine=spark)
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", "true")

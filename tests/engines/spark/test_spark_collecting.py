@@ -1,0 +1,181 @@
+"""Collections on Spark: the same reports in law, the same ones again for a task that is tried again."""
+
+import json
+import os
+import signal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+pytest.register_assert_rewrite("spark_shop")
+
+import deniable as dn  # noqa: E402
+from deniable.engines.spark import collecting  # noqa: E402
+from deniable.errors import BadInput, InvalidData, InvalidParameter, SimulationOnly  # noqa: E402
+from deniable.randomness import SeededSource  # noqa: E402
+from spark_shop import agree  # noqa: E402
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+USERS = dn.Table("users", age=dn.Ordinal(0, 24), city=dn.Public())
+ORDERS = dn.Table("orders", many=2, tau=2, amount=dn.Ordinal(0, 9))
+SHOP = dn.Collection(USERS, ORDERS, epsilon=float("inf"), design="mg")
+NOISY = dn.Collection(USERS, ORDERS, epsilon=2.0)
+
+
+def rows(spark, count=400):
+    random = np.random.default_rng(3)
+    buyers = np.repeat(np.arange(count), 2)[: 2 * (count - 50)]
+    users = pa.table(
+        {
+            "id": pa.array([*range(count), None, 0]),
+            "age": pa.array([*random.integers(0, 25, count - 1).tolist(), 99, 3, 3]),
+            "city": ["Rome", "Oslo"] * (count // 2 + 1),
+        }
+    )
+    orders = pa.table({"id": [*buyers, 10**6], "amount": random.integers(0, 10, buyers.size + 1)})
+    return {"users": spark.createDataFrame(users), "orders": spark.createDataFrame(orders)}
+
+
+def reports_in(folder, name):
+    return pq.read_table(folder / name).sort_by([("uid", "ascending"), ("slot", "ascending")]).to_pylist()
+
+
+def test_reports_are_written_and_read_by_both_engines(spark, tmp_path):
+    given = rows(spark)
+    done = SHOP.perturb(**given, key="id", out=tmp_path / "reports", engine=spark)
+    frames = {name: pa.table(frame.toArrow()) for name, frame in given.items()}
+    expected = SHOP.perturb(**frames, key="id", out=tmp_path / "other")
+    assert done.summaries == expected.summaries
+    assert sorted(done.summaries["users"].rejected.values()) == [1, 1, 1]
+    names = {path.name for path in (tmp_path / "reports").iterdir()}
+    assert names - {".collection.json.crc"} == {"collection.json", "orders", "users"}
+    assert not list(tmp_path.glob(".*partial*"))
+    # Without noise and with as many slots as rows, both paths say the same of every user with full rows.
+    question = "SELECT city, COUNT(*) AS n, SUM(age) AS s FROM users WHERE age < 20 GROUP BY city"
+    answers = [
+        dn.connect(tmp_path / folder, engine=engine).sql(question)
+        for folder, engine in (("reports", None), ("reports", spark), ("other", None))
+    ]
+    agree(answers[0], answers[1])
+    assert answers[2].answers["n"][0].value == pytest.approx(answers[0].answers["n"][0].value, abs=1)  # one dummy row
+    for engine in (None, spark):
+        assert not any(dn.connect(tmp_path / "reports", engine=engine).refused.values())
+    limited = dn.connect(tmp_path / "reports", memory_limit=0)  # read from files, which are not sorted
+    agree(limited.sql(question), answers[0])
+    with pytest.raises(BadInput, match="would spend ε again"):
+        SHOP.perturb(users=given["users"], key="id", out=tmp_path / "reports", engine=spark)
+    with pytest.raises(BadInput, match="holds something else"):
+        NOISY.perturb(users=given["users"], key="id", out=tmp_path / "reports", engine=spark)
+
+
+def test_the_frame_names_its_specification(spark, tmp_path):
+    NOISY.perturb(users=rows(spark)["users"], key="id", out=tmp_path / "reports", engine=spark)
+    frame = spark.read.parquet(str(tmp_path / "reports" / "users"))
+    database = dn.connect({"users": frame}, engine=spark)
+    assert database.collection == NOISY
+    assert database.stores["users"].rows == 400
+    other = dn.connect({"users": frame}, engine=spark, collection=SHOP)
+    assert other.refused["users"] == {"made under another specification": 400}
+
+
+def test_runs_differ_and_simulations_repeat(spark, tmp_path):
+    given = {"users": rows(spark)["users"]}
+    for name, options in (
+        ("one", {}),
+        ("two", {}),
+        ("three", {"source": SeededSource(1), "simulation": True}),
+        ("four", {"source": SeededSource(1), "simulation": True}),
+    ):
+        NOISY.perturb(**given, key="id", out=tmp_path / name, engine=spark, **options)
+    one, two, three, four = (reports_in(tmp_path / name, "users") for name in ("one", "two", "three", "four"))
+    assert one != two
+    assert three == four
+    with pytest.raises(SimulationOnly):
+        NOISY.perturb(**given, key="id", out=tmp_path / "five", engine=spark, source=SeededSource(1))
+
+
+@pytest.mark.parametrize("other_data", [False, True])
+def test_a_task_that_is_tried_again_repeats_its_reports_only_for_the_same_rows(
+    spark, tmp_path, monkeypatch, other_data
+):
+    honest, log = collecting._randomising, tmp_path / "log"
+
+    def dying(collection, name, secret, counted):
+        randomise = honest(collection, name, secret, counted)
+
+        def first_dies(batches):
+            from pyspark import TaskContext
+
+            task = TaskContext.get()
+            if task.attemptNumber() or task.partitionId():
+                yield from randomise(batches)
+                return
+            found = []
+            for batch in batches:
+                if other_data:  # one row of one user differs
+                    ages = batch.column("age").to_pylist()
+                    ages[0] = (ages[0] + 1) % 25
+                    place = batch.schema.get_field_index("age")
+                    batch = batch.set_column(place, batch.schema.field("age"), pa.array(ages, pa.int64()))
+                found.append(batch)
+            sent = [row for batch in randomise(iter(found)) for row in batch.to_pylist()]
+            log.write_text(json.dumps(sent))
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        return first_dies
+
+    monkeypatch.setattr(collecting, "_randomising", dying)
+    done = NOISY.perturb(users=rows(spark)["users"], key="id", out=tmp_path / "reports", engine=spark)
+    first = {row["uid"]: row for row in json.loads(log.read_text())}
+    final = {row["uid"]: row for row in reports_in(tmp_path / "reports", "users")}
+    assert len(final) == done.summaries["users"].reports == 400  # nothing is counted or written twice
+    assert 100 < len(first) < 300
+    same = sum(final[uid] == row for uid, row in first.items())
+    if other_data:
+        assert same < 0.2 * len(first)  # as many as agree by chance
+    else:
+        assert same == len(first)
+
+
+def test_keys_differ_in_everything_that_a_batch_is():
+    table = pa.table({"uid": [1, 2], "age": [3, None]})
+    secret = bytes(32)
+    key = collecting.batch_key(secret, "users", 0, 0, table)
+    copies = pa.concat_tables([table.slice(0, 1), table.slice(1)])
+    assert collecting.batch_key(secret, "users", 0, 0, copies) == key  # however it lies in memory
+    others = [
+        (b"\1" * 32, "users", 0, 0, table),
+        (secret, "orders", 0, 0, table),
+        (secret, "users", 1, 0, table),
+        (secret, "users", 0, 1, table),
+        (secret, "users", 0, 0, table.slice(0, 1)),
+        (secret, "users", 0, 0, pa.table({"uid": [1, 2], "age": [3, 0]})),
+        (secret, "users", 0, 0, pa.table({"uid": [1, 3], "age": [3, None]})),
+    ]
+    assert len({key, *(collecting.batch_key(*other) for other in others)}) == len(others) + 1
+
+
+def test_impossible_requests(spark, tmp_path):
+    given = rows(spark)
+    with pytest.raises(InvalidParameter, match="Spark writes reports, once"):
+        SHOP.perturb(**given, key="id", engine=spark)
+    with pytest.raises(InvalidParameter, match="everyone is missing"):
+        SHOP.perturb(orders=given["orders"], key="id", out=tmp_path / "a", engine=spark)
+    with pytest.raises(InvalidData, match="no column 'uid'"):
+        SHOP.perturb(**given, out=tmp_path / "a", engine=spark)
+    odd = given["users"].withColumn("age", given["users"]["age"].cast("string"))
+    with pytest.raises(InvalidData, match="cannot hold its domain"):
+        SHOP.perturb(users=odd, key="id", out=tmp_path / "a", engine=spark)
+    odd = given["orders"].withColumn("id", given["orders"]["id"].cast("string"))
+    with pytest.raises(InvalidData, match="integers in one table and texts"):
+        SHOP.perturb(users=given["users"], orders=odd, key="id", out=tmp_path / "a", engine=spark)
+    city = dn.Collection(dn.Table("orders", many=2, amount=dn.Ordinal(0, 9), city=dn.Public()), epsilon=1.0)
+    varying = given["users"].union(given["users"].withColumn("city", given["users"]["id"].cast("string")))
+    with pytest.raises(InvalidData, match="varies between rows"):
+        city.perturb(orders=given["orders"], everyone=varying, key="id", out=tmp_path / "a", engine=spark)
+    with pytest.raises(InvalidData, match="taken from its rows"):
+        city.perturb(orders=given["orders"], key="id", out=tmp_path / "a", engine=spark)
+    assert list(tmp_path.iterdir()) == []

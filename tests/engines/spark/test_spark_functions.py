@@ -1,0 +1,98 @@
+"""Functions of Spark SQL: reports from rows, answers from questions."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+pytest.register_assert_rewrite("spark_shop")
+
+import deniable as dn  # noqa: E402
+from spark_shop import agree  # noqa: E402
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+USERS = dn.Table("buyers", age=dn.Ordinal(0, 24), kind=dn.Categorical("a", "b"))
+ORDERS = dn.Table("sales", many=3, tau=3, amount=dn.Ordinal(0, 9))
+SHOP = dn.Collection(USERS, ORDERS, epsilon=8.0)
+COUNT = 500
+
+
+@pytest.fixture(scope="module")
+def shop(spark):
+    random = np.random.default_rng(1)
+    buyers = np.repeat(np.arange(COUNT), random.integers(0, 4, COUNT))
+    kinds = np.array(["a", "b"])[random.integers(0, 2, COUNT)]
+    raw = pa.table({"uid": np.arange(COUNT), "age": random.integers(0, 25, COUNT), "kind": kinds})
+    spark.createDataFrame(raw).createOrReplaceTempView("buyers")
+    sales = pa.table({"uid": buyers, "amount": random.integers(0, 10, buyers.size)})
+    spark.createDataFrame(sales).createOrReplaceTempView("sales")
+    dn.spark.register(spark, SHOP)
+    spark.sql(
+        "CREATE TABLE buyers_reports USING parquet AS "
+        "SELECT uid, r.* FROM buyers LATERAL VIEW inline(deniable_buyers(uid, age, kind)) r AS slot, view, seed, y"
+    )
+    spark.sql(
+        "CREATE TABLE sales_reports USING parquet AS WITH bought AS (SELECT b.uid, "
+        "collect_list(CASE WHEN amount IS NOT NULL THEN struct(amount) END) AS bought "
+        "FROM buyers b LEFT JOIN sales s ON s.uid = b.uid GROUP BY b.uid) "
+        "SELECT uid, r.* FROM bought LATERAL VIEW inline(deniable_sales(uid, bought)) r AS slot, view, seed, y"
+    )
+    return spark
+
+
+def test_reports_from_sql_are_complete_and_answer_questions(shop):
+    tables = {name: f"{name}_reports" for name in ("buyers", "sales")}
+    database = dn.connect(tables, engine=shop, collection=SHOP)
+    assert {name: store.rows for name, store in database.stores.items()} == {"buyers": COUNT, "sales": 3 * COUNT}
+    assert not any(database.refused.values())
+    result = database.sql("SELECT AVG(age) AS a FROM buyers").scalar()
+    assert abs(result.value - 12) < 6 * result.stderr
+    total = database.sql("SELECT SUM(amount) AS s FROM sales").scalar()
+    truth = shop.sql("SELECT sum(amount) FROM sales").first()[0]
+    assert abs(total.value - truth) < 6 * total.stderr
+
+
+def test_questions_are_a_table_function(shop):
+    question = "SELECT kind, COUNT(*) AS n FROM buyers WHERE age < 12 GROUP BY kind"
+    found = shop.sql(f"SELECT * FROM deniable_sql('{question}')")
+    assert found.columns == ["kind", "n", "n_stderr", "n_low", "n_high"]
+    database = dn.connect({"buyers": "buyers_reports"}, engine=shop, collection=SHOP)
+    expected = database.sql(question)
+    rows = found.toArrow().to_pylist()
+    assert [row["kind"] for row in rows] == expected.groups["kind"]
+    assert [row["n"] for row in rows] == pytest.approx([one.value for one in expected.answers["n"]], rel=1e-9)
+    (joined,) = shop.sql(
+        "SELECT count(*) AS c FROM deniable_sql('SELECT kind, COUNT(*) AS n FROM buyers GROUP BY kind') d "
+        "JOIN (SELECT DISTINCT kind FROM buyers) USING (kind)"
+    ).collect()
+    assert joined.c == 2
+    agree(database.sql(question), expected)
+
+
+def test_refusals_reach_whoever_asks(shop):
+    from pyspark.errors import AnalysisException
+
+    with pytest.raises(AnalysisException, match="there is no attribute 'shoe'"):
+        shop.sql("SELECT * FROM deniable_sql('SELECT AVG(shoe) FROM buyers')")
+
+
+def test_wrong_rows_release_nothing(shop):
+    from pyspark.errors import PySparkException
+
+    with pytest.raises(PySparkException, match="a user id is missing"):
+        shop.sql("SELECT deniable_buyers(CAST(NULL AS BIGINT), age, kind) FROM buyers").collect()
+    with pytest.raises(PySparkException, match="takes the user id and age, kind"):
+        shop.sql("SELECT deniable_buyers(uid, age) FROM buyers").collect()
+
+
+def test_every_call_draws_anew(shop):
+    once, again = (shop.sql("SELECT deniable_buyers(1, age, 'a') AS r FROM buyers").collect() for _ in range(2))
+    assert once != again
+    # People with the same id and the same data, in batches of their own, do not get the same bits either.
+    shop.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1")
+    try:
+        alike = shop.sql("SELECT deniable_buyers(1, 5, 'a') AS r FROM buyers LIMIT 60").collect()
+    finally:
+        shop.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+    seeds = [report.seed for row in alike for report in row.r if report.seed]
+    assert len(set(seeds)) == len(seeds) > 5

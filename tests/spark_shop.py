@@ -1,6 +1,5 @@
 """Tables, questions and comparisons for the tests of Spark."""
 
-
 import math
 from datetime import date, datetime
 

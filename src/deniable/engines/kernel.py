@@ -307,7 +307,10 @@ class Totals:
         terms: Terms,
     ) -> None:
         """Add users: factors, the public group of each (−1 for those who do not count), strata; and the terms."""
-        self.users[...] += np.bincount(group[group >= 0], minlength=self.users.size)
+        if self.users.size == 1:
+            self.users[0] += np.count_nonzero(group == 0)
+        else:
+            self.users[...] += np.bincount(group[group >= 0], minlength=self.users.size)
         public, private, moments = self.sums.shape
         _accumulate(
             terms.outcomes(factors),

@@ -161,7 +161,7 @@ def plan_table(table: Table, design: Design, columns: Sequence[Column], rule: Ru
             added, found, used = _group_weights(table, design, part, place, chosen, rule, sums)
             constants += added
             views += found
-            supports.append(used)
+            supports += [used] if used else []
         parts.append(PartPlan(constants, tuple(views), tuple(supports)))
     return TablePlan(table.name, tuple(parts), tuple(columns))
 
@@ -220,8 +220,19 @@ def _group_weights(
         [_axis_function(table, axis, one, name) for (_, one), name in zip(products, rounded, strict=True)]
         for axis in group.axes
     ]
-    axes = weigh(design, group, wanted, [one.family for _, one in products], rule)
     constants = np.zeros(len(columns))
+    if rule.spreads_constants:
+        # What is the same for every row is known without any report.
+        known = [all((one[number] == one[number][0]).all() for one in wanted) for number in range(len(products))]
+        for number in np.flatnonzero(known).tolist():
+            value = np.prod([one[number][0] for one in wanted])
+            constants[owners[number]] += coefficients[number] * value
+        kept = [number for number, one in enumerate(known) if not one]
+        if not kept:
+            return constants, [], ""
+        owners, coefficients = owners[kept], coefficients[kept]
+        products, wanted = [products[number] for number in kept], [[one[n] for n in kept] for one in wanted]
+    axes = weigh(design, group, wanted, [one.family for _, one in products], rule)
     made: list[ViewWeights] = []
     used = [[number for number, layer in enumerate(axis) if layer.active.any()] for axis in axes]
     for choice in product(*used):

@@ -106,9 +106,9 @@ def _looked_up(frame: Any, lookup: Any, dimensions: Mapping[str, DimensionTable]
     from pyspark.sql import functions as F  # noqa: N812
 
     rows = dimensions[lookup.dimension].frame
-    renamed = rows.rename_columns([f"{lookup.dimension}.{name}" for name in rows.column_names])
+    renamed = rows.rename_columns([f"{lookup.alias}.{name}" for name in rows.column_names])
     other = as_frame(frame.sparkSession, renamed)
-    key = F.col(f"`{lookup.dimension}.{lookup.key}`")
+    key = F.col(f"`{lookup.alias}.{lookup.key}`")
     return frame.join(F.broadcast(other), F.col(f"`{lookup.attribute}`") == key, "left")
 
 

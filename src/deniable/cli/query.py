@@ -88,7 +88,7 @@ def query(
     \b
     Example:
       deniable query reports/ "SELECT COUNT(*) FROM users WHERE age < 30"
-      deniable query hdfs:///reports --engine spark=yarn "SELECT COUNT(*) FROM users"
+      deniable query hdfs:///reports --engine spark=yarn @question.sql
     """
     if json_wanted and csv_wanted:
         raise BadInput("--json and --csv exclude each other. Nothing was read. Choose one.")

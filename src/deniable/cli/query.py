@@ -28,7 +28,7 @@ def query(reports: str, sql: str, weights: str, confidence: float, as_json: bool
     \b
     Example:
       deniable query reports/ "SELECT COUNT(*) FROM users WHERE age < 30"
-      deniable query hdfs:///reports --engine spark=yarn "SELECT COUNT(*) FROM users WHERE age < 30"
+      deniable query hdfs:///reports - --engine spark=yarn < question.sql
     """
     from deniable.engines.reading import connect
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
+import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -65,12 +67,20 @@ def _in_slot_order(reports: pa.Table, slots: int) -> bool:
     return bool((slot == np.arange(slot.size) % slots).all())
 
 
+class _Kept:
+    """A temporary folder that goes with the last that needs it."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="deniable-"))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
 def _cleaned(
     collection: Collection, name: str, paths: tuple[Path, ...], schema: pa.Schema, memory_limit: int
 ) -> tuple[FileStore, Counter[str]]:
-    folder = tempfile.TemporaryDirectory(prefix="deniable-")
-    sorted_path, clean_path = Path(folder.name) / "sorted.parquet", Path(folder.name) / "clean.parquet"
-    with connection(memory_limit, Path(folder.name)) as made:
+    folder = _Kept()
+    sorted_path, clean_path = folder.path / "sorted.parquet", folder.path / "clean.parquet"
+    with connection(memory_limit, folder.path) as made:
         ordered = made.read_parquet([str(path) for path in paths]).order("uid, slot")
         ordered.write_parquet(str(sorted_path))
     slots, rows, total = collection.reports_per_user(name), 0, Counter[str]()

@@ -111,7 +111,7 @@ def test_what_devices_sent_becomes_reports_that_can_be_read():
     lines += ["nonsense", swapped.to_json(1, "visits"), other.to_json(99, "users"), swapped.to_json(98, "orders")]
     reports = SHOP.gather(reversed(lines))
     database = dn.connect(reports)
-    assert {name: table.num_rows for name, table in database.tables.items()} == {"users": 30, "orders": 90}
+    assert {name: store.rows for name, store in database.stores.items()} == {"users": 30, "orders": 90}
     assert database.refused == {"users": {}, "orders": {}}
     assert reports["users"]["city"].to_pylist() == ["Rome"] * 30
     assert reports["users"]["uid"].to_pylist() == list(range(30))

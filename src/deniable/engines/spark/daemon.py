@@ -6,6 +6,7 @@ Set `spark.python.daemon.module` to this module's name on a session to spare eac
 from __future__ import annotations
 
 import importlib
+from typing import Any
 
 LOADED = ("deniable.engines.spark.validating", "deniable.engines.spark.measuring", "deniable.engines.spark.collecting")
 
@@ -14,9 +15,38 @@ def serve() -> None:
     """Load what workers need, and wait for Spark."""
     for name in LOADED:
         importlib.import_module(name)
+    _compile()
     from pyspark.daemon import manager
 
     manager()
+
+
+def _compile() -> None:
+    """Load the compiled loops, too: with one report that is added up."""
+    import numpy as np
+
+    from deniable.engines.summing import Summing
+    from deniable.queries.plan import make_plan
+    from deniable.queries.sql import parse
+    from deniable.tables import Collection, Ordinal, Table
+
+    collection = Collection(Table("one", value=Ordinal(0, 9)), epsilon=1.0)
+    plan = make_plan(parse("SELECT AVG(value) FROM one WHERE value > 3", collection, {}), collection)
+    reports = (np.zeros(1, dtype=np.uint32),) * 3
+    summing = Summing.of(plan, {"one": _One()}, 1, counted=False)
+    summing.add(summing.empty(), [reports], {}, np.zeros(1, dtype=np.int64), 0, 1)
+
+
+class _One:
+    """One report of which nothing is known."""
+
+    slots, rows = 1, 1
+
+    def distinct(self, column: str) -> Any:
+        raise NotImplementedError(column)
+
+    def view_counts(self, views: int) -> Any:
+        raise NotImplementedError(views)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ last task adds those: nothing that reaches the driver grows with users or with p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -33,8 +34,6 @@ PIECE = 2**16
 """Sums that travel in one row."""
 _SUMS = pa.schema([("start", pa.int64()), ("values", pa.list_(pa.float64()))])
 _SUMS_SQL = "start bigint, values array<double>"
-PACKED = ("head", "tail")
-"""A report in two longs: its view; its seed and its y."""
 
 
 def measure(plan: Plan, stores: Mapping[str, SparkStore], dimensions: Mapping[str, DimensionTable]) -> Moments:
@@ -44,7 +43,7 @@ def measure(plan: Plan, stores: Mapping[str, SparkStore], dimensions: Mapping[st
     summing = Summing.of(plan, chosen, public_count, counted=True)
     with told("the question"):
         users = _joined([_users(plan, one, chosen[one.name], dimensions) for one in summing.tables])
-        parts = users.mapInArrow(_adding(summing, listed), _SUMS_SQL)
+        parts = users.mapInArrow(_adding(summing, listed, packings(plan)), _SUMS_SQL)
         found = parts.repartition(1).mapInArrow(_merging(_length(summing)), _SUMS_SQL).toArrow()
     totals = _unpacked(summing, found)
     return moments_of(plan, totals, listed, [one.counts for one in summing.tables if one.counts.size])
@@ -69,7 +68,7 @@ def _users(plan: Plan, table: TableSumming, store: SparkStore, dimensions: Mappi
     tests = plan.question.filters.get(table.name, ())
     told_of = {f"f{place}": F.expr(spark_sql(factor_sql(one))) for place, one in _factors(plan, table.name)}
     told_of |= {f"g{place}": F.col(f"`{one.column}`") for place, one in _groups(plan, table.name)}
-    reports = {f"{name}{number}": column for name, column in zip(PACKED, _packed(), strict=True)} if table.reads else {}
+    reports = packings(plan)[number].columns(number) if table.reads else {}
     if table.slots == 1 or not table.reads:
         if tests:
             frame = frame.where(spark_sql(tests_sql(tests)))
@@ -86,11 +85,50 @@ def _users(plan: Plan, table: TableSumming, store: SparkStore, dimensions: Mappi
     )
 
 
-def _packed() -> tuple[Any, Any]:
-    """A report in two longs: half of what goes to Python otherwise."""
-    from pyspark.sql import functions as F  # noqa: N812
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """How a table's reports travel to Python: in one long where view, seed and y fit into 63 bits, else in two.
 
-    return F.col("view").cast("int"), F.shiftleft("seed", 32).bitwiseOR(F.col("y"))
+    Turning rows into Arrow costs more than the kernel does, and that by the column.
+    """
+
+    single: bool
+    y_bits: int
+    """Of the views that carry weight; of others y does not matter."""
+
+    def columns(self, number: int) -> dict[str, Any]:
+        """The columns, by name, as expressions of Spark's."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        y = F.col("y").bitwiseAND(F.lit(2**self.y_bits - 1))
+        tail = F.shiftleft("seed", self.y_bits).bitwiseOR(y)
+        if not self.single:
+            return {f"head{number}": F.col("view"), f"tail{number}": tail}
+        return {f"tail{number}": F.shiftleft("view", 32 + self.y_bits).bitwiseOR(tail)}
+
+    def reports(self, batch: pa.RecordBatch, number: int) -> Columns:
+        """A table's reports in a batch: all slots of the first user, then of the second."""
+        tail = _unsigned(batch.column(f"tail{number}"))
+        y = (tail & np.uint64(2**self.y_bits - 1)).astype(np.uint32)
+        seed = (tail >> np.uint64(self.y_bits)).astype(np.uint32)
+        head = tail >> np.uint64(32 + self.y_bits) if self.single else _unsigned(batch.column(f"head{number}"))
+        return head.astype(np.uint32), seed, y
+
+
+def packings(plan: Plan) -> list[Packing]:
+    """How the reports of each table of a plan travel."""
+    found = []
+    for table in plan.tables:
+        outcomes = max((one.buckets or one.cell_count for part in table.parts for one in part.views), default=1)
+        y_bits = min((outcomes - 1).bit_length(), 32)
+        view_bits = (plan.collection.design_of(table.table).views - 1).bit_length()
+        found.append(Packing(view_bits + 32 + y_bits < 64, y_bits))
+    return found
+
+
+def _unsigned(column: pa.Array) -> NDArray[np.uint64]:
+    flat = column.flatten() if pa.types.is_list(column.type) else column
+    return np.ascontiguousarray(np.asarray(flat)).view(np.uint64)
 
 
 def _factors(plan: Plan, table: str) -> list[tuple[int, Any]]:
@@ -125,16 +163,20 @@ def _joined(frames: list[Any]) -> Any:
     return joined.select(*rest) if rest else joined.select(F.lit(True).alias("here"))
 
 
-def _adding(summing: Summing, listed: Mapping[str, pa.Array]) -> Callable[[Batches], Batches]:
+def _adding(summing: Summing, listed: Mapping[str, pa.Array], packed: list[Packing]) -> Callable[[Batches], Batches]:
     """For a task: the sums over its users."""
     values = list(listed.values())
+    nothing = (np.zeros(0, dtype=np.uint32),) * 3
 
     def add(batches: Batches) -> Batches:
         totals, seen = summing.empty(), 0
         for batch in batches:
             users = batch.num_rows
             seen += users
-            reports = [_columns(batch, number, one) for number, one in enumerate(summing.tables)]
+            reports = [
+                how.reports(batch, number) if one.reads else nothing
+                for number, (one, how) in enumerate(zip(summing.tables, packed, strict=True))
+            ]
             factors = {
                 place: np.asarray(batch.column(f"f{place}")).astype(np.float64) for place in range(summing.public)
             }
@@ -147,19 +189,6 @@ def _adding(summing: Summing, listed: Mapping[str, pa.Array]) -> Callable[[Batch
             yield from _pieces(_packed_totals(totals))
 
     return add
-
-
-def _columns(batch: pa.RecordBatch, number: int, table: TableSumming) -> Columns:
-    """A table's reports in a batch: all slots of the first user, then of the second."""
-    if not table.reads:
-        none = np.zeros(0, dtype=np.uint32)
-        return none, none, none
-    head, tail = (batch.column(f"{name}{number}") for name in PACKED)
-    if pa.types.is_list(head.type):
-        head, tail = head.flatten(), tail.flatten()
-    halves = np.ascontiguousarray(np.asarray(tail)).view(np.uint64)
-    seed, y = (halves >> np.uint64(32)).astype(np.uint32), halves.astype(np.uint32)
-    return np.asarray(head).astype(np.int32).view(np.uint32), seed, y
 
 
 def _merging(length: int) -> Callable[[Batches], Batches]:

@@ -81,8 +81,7 @@ def test_refusals_are_those_of_duckdb(pair):
         assert messages[0] == messages[1]
 
 
-def test_answers_do_not_bring_reports_to_the_driver(pair, spark):
-    # What a task sends is one set of sums, and the driver gets one of them.
+def test_a_question_takes_one_or_two_jobs(pair, spark):
     _, on_spark = pair
     tracker = spark.sparkContext.statusTracker()
     spark.sparkContext.setJobGroup("counted", "one question")

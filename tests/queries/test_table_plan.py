@@ -10,6 +10,7 @@ import deniable as dn
 from deniable.engines.kernel import Program
 from deniable.errors import InvalidParameter
 from deniable.mechanisms import LocalHashing
+from deniable.queries import axis_weights
 from deniable.queries.axis_weights import Rule
 from deniable.queries.table_plan import DESIGNED, DIRECT, Product, plan_table
 from deniable.randomness import SeededSource
@@ -190,7 +191,8 @@ def test_the_kernel_is_the_formula(epsilon):
         np.testing.assert_allclose(found[report], expected, rtol=1e-9, atol=1e-9)
 
 
-def test_groups_share_their_work_and_agree_with_being_asked_one_by_one():
+def test_groups_share_their_work_and_agree_with_being_asked_one_by_one(monkeypatch):
+    monkeypatch.setattr(axis_weights, "EFFORT", 0.0)  # one question alone could afford more cells
     table = dn.Table("t", age=dn.Ordinal(0, 24), kind=dn.Categorical([*"abcdefghij"]))
     collection = dn.Collection(table, epsilon=1.5, fanout=3)
     design, views = collection.design_of("t"), collection.design_of("t").views
@@ -213,8 +215,8 @@ def test_groups_share_their_work_and_agree_with_being_asked_one_by_one():
     together = Program.of(plan_table(table, design, groups, rule).parts[0], views).contributions(*columns)
     for place in (0, 17, 49):
         alone = Program.of(plan_table(table, design, [groups[place]], rule).parts[0], views).contributions(*columns)
-        # The weights are chosen for the average group, and one question alone may afford more cells: the noise differs.
-        assert np.square(together[:, place]).sum() == pytest.approx(np.square(alone).sum(), rel=0.2)
+        # The weights are chosen for the average group, so the two may differ a little, and only in the noise.
+        assert np.square(together[:, place]).sum() == pytest.approx(np.square(alone).sum(), rel=0.1)
     greedy = Rule.of("greedy")
     together = Program.of(plan_table(table, design, groups, greedy).parts[0], views).contributions(*columns)
     for place in (0, 17, 49):

@@ -77,7 +77,10 @@ class ToPS(Publisher):
 
 
 class _Baseline(Publisher):
-    """A publisher with parts of its own, one value to a leaf unless it says otherwise."""
+    """A publisher with parts of its own; a fan-out of None is one flat level."""
+
+    _parts: ClassVar[dict[str, Any]]
+    _threshold: ClassVar[Threshold]
 
     def __init__(
         self,
@@ -96,7 +99,7 @@ class _Baseline(Publisher):
         keep: bool = True,
         **more: Any,
     ) -> None:
-        parts = {**self._parts(horizon), **more}
+        parts = {**self._parts, "fanout": self._parts["fanout"] or max(horizon, 2), **more}
         if unknown := set(more) - {"block", "fanout", "consistent", "smoother"}:
             raise InvalidParameter(", ".join(sorted(unknown)), "is not a setting here", "Leave it out.")
         parts["smoother"] = smoother_of(parts.get("smoother", Recent()))
@@ -106,18 +109,12 @@ class _Baseline(Publisher):
             Grid(bound, low, resolution),
             warmup,
             horizon,
-            threshold=threshold or self._threshold(),
+            threshold=threshold or self._threshold,
             measure_start=False,
             name=name,
             **parts,
         )
         super().__init__(settings, key=key, source=source, simulation=simulation, keep=keep)
-
-    def _parts(self, horizon: int) -> dict[str, Any]:
-        raise NotImplementedError
-
-    def _threshold(self) -> Threshold:
-        raise NotImplementedError
 
 
 class PAK(_Baseline):
@@ -127,48 +124,32 @@ class PAK(_Baseline):
     """
 
     kind: ClassVar[str] = "pak"
-
-    def _parts(self, horizon: int) -> dict[str, Any]:  # noqa: ARG002
-        return {"block": 1, "fanout": 2, "consistent": False}
-
-    def _threshold(self) -> Threshold:
-        return PAKPercentile()
+    _parts: ClassVar[dict[str, Any]] = {"block": 1, "fanout": 2, "consistent": False}
+    _threshold: ClassVar[Threshold] = PAKPercentile()
 
 
 class NME(_Baseline):
     """Noisy-max threshold by Eq. (6) and a binary tree without consistency: ε-DP  [WCZ21, NM-E]."""
 
     kind: ClassVar[str] = "nme"
-
-    def _parts(self, horizon: int) -> dict[str, Any]:  # noqa: ARG002
-        return {"block": 1, "fanout": 2, "consistent": False}
-
-    def _threshold(self) -> Threshold:
-        return PaperScore()
+    _parts: ClassVar[dict[str, Any]] = {"block": 1, "fanout": 2, "consistent": False}
+    _threshold: ClassVar[Threshold] = PaperScore()
 
 
 class Hc16(_Baseline):
     """Smooth-sensitivity threshold, consistent tree of fan-out 16, blocks by Eq. (7): (ε, δ)-DP  [WCZ21, Ĥc16]."""
 
     kind: ClassVar[str] = "hc16"
-
-    def _parts(self, horizon: int) -> dict[str, Any]:  # noqa: ARG002
-        return {"block": "paper", "fanout": 16, "consistent": True}
-
-    def _threshold(self) -> Threshold:
-        return SmoothThreshold()
+    _parts: ClassVar[dict[str, Any]] = {"block": "paper", "fanout": 16, "consistent": True}
+    _threshold: ClassVar[Threshold] = SmoothThreshold()
 
 
 class Flat(_Baseline):
     """Noise on every value and no tree: ε-DP. Best for windows of a few values, worst for long ones."""
 
     kind: ClassVar[str] = "flat"
-
-    def _parts(self, horizon: int) -> dict[str, Any]:
-        return {"block": 1, "fanout": max(horizon, 2), "consistent": True}
-
-    def _threshold(self) -> Threshold:
-        return PredictedError()
+    _parts: ClassVar[dict[str, Any]] = {"block": 1, "fanout": None, "consistent": True}
+    _threshold: ClassVar[Threshold] = PredictedError()
 
 
 BY_KIND: dict[str, type[Publisher]] = {made.kind: made for made in (ToPS, PAK, NME, Hc16, Flat)}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from deniable import errors, mechanisms
 from deniable.errors import DeniableError
-from deniable.tables import Categorical, Collection, Ordinal, Public, Table
+from deniable.tables import Categorical, Cells, Collection, GridView, Ordinal, Points, Public, Table
 
 if TYPE_CHECKING:
     from deniable import streams
@@ -22,9 +22,12 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "Categorical",
+    "Cells",
     "Collection",
     "DeniableError",
+    "GridView",
     "Ordinal",
+    "Points",
     "Public",
     "SecureSource",
     "SeededSource",

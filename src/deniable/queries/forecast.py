@@ -147,7 +147,10 @@ def with_settings(collection: Collection, **changes: Any) -> Collection:
         "fanout": collection.fanout,
         "oracle": collection.oracle,
         "shares": collection.shares,
+        "grids": collection.grids,
     }
+    if changes.get("design", collection.design) != collection.design:
+        settings["grids"] = None
     return Collection(*collection.tables, **{**settings, **changes})
 
 

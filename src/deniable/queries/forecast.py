@@ -72,14 +72,21 @@ def forecast(
 ) -> Forecast:
     """The standard errors of a question's answers if so many users report."""
     count = _users(users)
-    plan = _plan(collection, text, weights, sums, dimensions)
+    plan = _plan(collection, text, weights, sums, count, dimensions)
     return Forecast(plan, count, predict(plan, count))
 
 
 def _plan(
-    collection: Collection, text: str, weights: str, sums: str, dimensions: Mapping[str, Dimension] | None = None
+    collection: Collection,
+    text: str,
+    weights: str,
+    sums: str,
+    users: float,
+    dimensions: Mapping[str, Dimension] | None = None,
 ) -> Plan:
-    return make_plan(parse(text, collection, dimensions, centred=sums == DIRECT), collection, weights, sums)
+    return make_plan(
+        parse(text, collection, dimensions, centred=sums == DIRECT), collection, weights, sums, users=users
+    )
 
 
 def _users(users: Any) -> int:
@@ -90,7 +97,7 @@ def _users(users: Any) -> int:
 
 def error_of(plan: Plan, users: float) -> float:
     """The largest error among a question's answers: per user for what adds up (COUNT, SUM), else as it is."""
-    found = [one.stderr / users if one.per_user else one.stderr for one in predict(plan, users)]
+    found = [one.error / users if one.per_user else one.error for one in predict(plan, users)]
     return max((math.inf if math.isnan(one) else one for one in found), default=0.0)
 
 
@@ -98,8 +105,14 @@ def users_needed(
     collection: Collection, text: str, error: float, *, weights: str = "optimal", sums: str = DIRECT
 ) -> int:
     """How many users it takes for a standard error: per user for COUNT and SUM (0.02 is 2 % of them), else absolute."""
-    plan = _plan(collection, text, weights, sums)
-    found = _smallest(lambda users: error_of(plan, users), _error(error), FEWEST, MOST)
+    plan = _plan(collection, text, weights, sums, FEWEST)
+
+    def reached(users: float) -> float:
+        # On a grid the weights depend on how many users there are.
+        mine = plan if collection.grids is None else _plan(collection, text, weights, sums, users)
+        return error_of(mine, users)
+
+    found = _smallest(reached, _error(error), FEWEST, MOST)
     if found is None:
         raise InvalidParameter("error", "cannot be reached with 10^12 users", "Allow a larger one, or raise epsilon.")
     return math.ceil(found)
@@ -113,7 +126,7 @@ def epsilon_needed(
 
     def reached(epsilon: float) -> float:
         changed = with_settings(collection, epsilon=epsilon)
-        return error_of(_plan(changed, text, weights, sums), count)
+        return error_of(_plan(changed, text, weights, sums, count), count)
 
     found = _smallest(reached, _error(error), LEAST_EPSILON, MOST_EPSILON)
     if found is None:
@@ -212,7 +225,7 @@ def compare(collection: Collection, questions: Sequence[str], users: int) -> Com
 
 def _error_or_none(collection: Collection, text: str, users: int, weights: str, sums: str) -> float:
     try:
-        return error_of(_plan(collection, text, weights, sums), users)
+        return error_of(_plan(collection, text, weights, sums, users), users)
     except QueryRefused:  # too many cells for this design
         return math.inf
 

@@ -9,20 +9,23 @@ table's own unbiased contribution instead of a matrix over all combinations.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
 
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.queries.axis_weights import Rule
-from deniable.queries.question import Floats, PrivateGroups, PublicFactor, PublicGroups, Question, Term
+from deniable.queries.grid_weights import plan_grids
+from deniable.queries.question import Floats, MomentOf, PrivateGroups, PublicFactor, PublicGroups, Question, Term
 from deniable.queries.table_plan import DIRECT, SUMS, Column, Product, TablePlan, plan_table
 from deniable.randomness import Integers
 from deniable.tables.collection import Collection
 
 MOST_GROUPS = 10_000
 MOST_COLUMNS = 50_000
+USERS = 1e6
+"""How many users a grid is planned for where nobody says."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,6 +46,8 @@ class Plan:
     """Per term its factors: 0 is one, then come the tables' columns, then the public factors."""
     rule: Rule
     sums: str
+    measured: tuple[int, ...] = ()
+    """For each moment that is asked, the number of the one that adds up its public measure; −1 without one."""
 
     def offset(self, table: int) -> int:
         """The first factor of a table; that of the public ones for the number of tables."""
@@ -64,9 +69,25 @@ class Plan:
         return "\n".join([*lines, *(str(one) for one in self.tables)])
 
 
-def make_plan(question: Question, collection: Collection, weights: str = "optimal", sums: str = DIRECT) -> Plan:
-    """The plan for a question; `weights` is greedy, rdc(k) or optimal, `sums` direct or designed."""
+def make_plan(
+    question: Question,
+    collection: Collection,
+    weights: str = "optimal",
+    sums: str = DIRECT,
+    *,
+    users: float = USERS,
+    unbiased: bool = False,
+) -> Plan:
+    """The plan for a question; `weights` is greedy, rdc(k) or optimal, `sums` direct or designed.
+
+    On a grid the number of users decides how much bias is worth which variance; `unbiased` allows none.
+    """
     rule = Rule.of(weights)
+    measured: tuple[int, ...] = ()
+    if collection.grids is not None:
+        if rule.name != "optimal":
+            raise QueryRefused(f"a grid has no {rule} weights", "Leave out weights: they are chosen by least error.")
+        question, measured = _with_measures(question)
     if sums not in SUMS:
         raise InvalidParameter("sums", "are unknown", f"Use one of {', '.join(SUMS)}.")
     private = [group for group in question.groups if isinstance(group, PrivateGroups)]
@@ -84,10 +105,14 @@ def make_plan(question: Question, collection: Collection, weights: str = "optima
                 coefficients.append(coefficient)
                 factors.append(chosen)
             starts.append(len(coefficients))
-    tables = tuple(
-        plan_table(collection[name], collection.design_of(name), book.columns[name], rule, sums)
-        for name in question.tables
-    )
+    if collection.grids is None:
+        tables = tuple(
+            plan_table(collection[name], collection.design_of(name), book.columns[name], rule, sums)
+            for name in question.tables
+        )
+    else:
+        asked = [(collection[name], collection.design_of(name), book.columns[name]) for name in question.tables]
+        tables = plan_grids(asked, users, unbiased=unbiased)
     places = np.array([book.place(chosen) for chosen in factors], dtype=np.int64).reshape(len(factors), book.width)
     return Plan(
         question=question,
@@ -100,7 +125,21 @@ def make_plan(question: Question, collection: Collection, weights: str = "optima
         factors=places,
         rule=rule,
         sums=sums,
+        measured=measured,
     )
+
+
+def _with_measures(question: Question) -> tuple[Question, tuple[int, ...]]:
+    """The question with a further moment for each public measure: the measure's own sum."""
+    moments, measured = list(question.moments), []
+    for one in question.moments:
+        if not any(factor.measure for term in one.terms for factor in term.public.values()):
+            measured.append(-1)
+            continue
+        terms = tuple(Term(abs(term.coefficient), {}, {}, term.public) for term in one.terms)
+        measured.append(len(moments))
+        moments.append(MomentOf(f"measure of {one.name}", terms, indicator=False, region=-1))
+    return replace(question, moments=tuple(moments)), tuple(measured)
 
 
 def _indicators(groups: list[PrivateGroups], combination: tuple[int, ...]) -> dict[tuple[str, str], Floats]:

@@ -35,9 +35,55 @@ from deniable.tables.views import Design
 MOST_PATTERNS = 4_000
 MOST_WEIGHTS = 50_000_000
 WORTH = 0.02
-"""A view that tells less than this part of what the best one tells is left out."""
+"""A view that tells less than this part of what the best one tells is left out;"""
+FEW_CELLS = 100
+"""and of one with more cells to look at more is expected."""
 RIDGE = 1e-10
 EXACT = 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class System:
+    """Views and columns under the prior: everything but how many users there are and how they are divided."""
+
+    asked: Asked
+    views: tuple[CellView, ...]
+    spans: tuple[slice, ...]
+    """Where the patterns of each view stand among all."""
+    prior: Floats
+    """Covariances of patterns."""
+    crossed: Floats
+    """Covariances of patterns and columns."""
+
+    @classmethod
+    def of(cls, asked: Asked, views: Sequence[CellView]) -> System:
+        """Covariances of everything with everything."""
+        reach = np.concatenate(([0], np.cumsum([one.means.size for one in views], dtype=np.int64))).tolist()
+        spans = tuple(slice(low, high) for low, high in pairwise(reach))
+        prior, crossed = np.zeros((reach[-1], reach[-1])), np.zeros((reach[-1], asked.columns))
+        for number, (one, mine) in enumerate(zip(views, spans, strict=True)):
+            crossed[mine] = asked.covariances(one)
+            for other, theirs in zip(views[number:], spans[number:], strict=True):
+                prior[mine, theirs] = one.covariances(other, asked.grounds)
+                prior[theirs, mine] = prior[mine, theirs].T
+        return cls(asked, tuple(views), spans, prior, crossed)
+
+    def weights(self, users: float, chances: Sequence[float]) -> Floats:
+        """patterns × columns: the weights of least error."""
+        if not self.views:
+            return self.crossed
+        matrix = self.prior.copy()
+        for one, span, chance in zip(self.views, self.spans, chances, strict=True):
+            matrix[span, span] += one.noise / (users * chance)
+        matrix[np.diag_indices_from(matrix)] += RIDGE * np.trace(matrix) / matrix.shape[0]
+        return np.asarray(cho_solve(cho_factor(matrix, overwrite_a=True, check_finite=False), self.crossed))
+
+    def spending(self, weights: Floats) -> list[Floats]:
+        """For each view what its weights add to the variance of every column, times the view's probability."""
+        return [
+            np.einsum("uc,uc->c", weights[span], one.noise @ weights[span])
+            for one, span in zip(self.views, self.spans, strict=True)
+        ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,42 +152,24 @@ def solve_grid(
 ) -> Solved:
     """Weights for columns, if so many users report."""
     asked = Asked.of(table, design, columns)
-    views = _relevant(table, design, asked, users)
-    sizes = [one.means.size for one in views]
-    offsets = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
-    if int(offsets[-1]) * len(columns) > MOST_WEIGHTS:
+    system = System.of(asked, _relevant(table, design, asked, users))
+    views, spans, chances = system.views, system.spans, [float(one.view.probability) for one in system.views]
+    if system.crossed.size > MOST_WEIGHTS:
         raise QueryRefused("the question has too many groups for a grid", "Group by bins: FLOOR(x / 10).")
-    spans = [slice(int(low), int(high)) for low, high in pairwise(offsets)]
-    prior = np.zeros((int(offsets[-1]),) * 2)
-    for number, one in enumerate(views):
-        for other in range(number, len(views)):
-            block = one.covariances(views[other], asked.grounds)
-            prior[spans[number], spans[other]] = block
-            prior[spans[other], spans[number]] = block.T
-    crossed = np.concatenate([asked.covariances(one) for one in views]) if views else np.zeros((0, len(columns)))
-    if unbiased:
-        weights = _exact_weights(table, asked, views, spans, columns)
-    elif views:
-        system = prior.copy()
-        for one, span in zip(views, spans, strict=True):
-            system[span, span] += one.noise / (users * float(one.view.probability))
-        system[np.diag_indices_from(system)] += RIDGE * np.trace(system) / system.shape[0]
-        weights = cho_solve(cho_factor(system), crossed)
-    else:
-        weights = crossed
+    weights = _exact_weights(table, asked, views, spans) if unbiased else system.weights(users, chances)
     constants = asked.column_means()
     second = np.square(constants)
     for one, span in zip(views, spans, strict=True):
-        mine, probability = weights[span], float(one.view.probability)
-        constants = constants - one.means @ mine
-        second = second + np.einsum("uc,uw,wc->c", mine, one.noise / probability, mine)
+        constants = constants - one.means @ weights[span]
+    for spent, chance in zip(system.spending(weights), chances, strict=True):
+        second = second + spent / chance
     part = PartPlan(
         constants,
         tuple(_view_weights(design, one, weights[span]) for one, span in zip(views, spans, strict=True)),
         tuple(_described(table, one) for one in views),
     )
     every = np.arange(len(columns))
-    bias = None if unbiased else Bias(asked, weights, crossed, prior @ weights, table.tau)
+    bias = None if unbiased else Bias(asked, weights, system.crossed, system.prior @ weights, table.tau)
     plan = TablePlan(table.name, (part,), tuple(columns), bias)
     return Solved(plan, float(second.mean()), float(asked.second_moments(every, every).mean()))
 
@@ -162,10 +190,8 @@ def _relevant(table: Table, design: Design, asked: Asked, users: float) -> list[
         one = CellView.of(table, design, view, asked)
         if one.means.size > MOST_PATTERNS:
             continue
-        system = one.covariances(one, asked.grounds) + one.noise / (users * float(view.probability))
-        system[np.diag_indices_from(system)] += RIDGE * np.trace(system) / system.shape[0]
-        crossed = asked.covariances(one)
-        told = np.einsum("uc,uc->c", crossed, cho_solve(cho_factor(system), crossed))
+        alone = System.of(asked, [one])
+        told = np.einsum("uc,uc->c", alone.crossed, alone.weights(users, [float(view.probability)]))
         ranked.append((told, one))
     if not ranked:
         return []
@@ -174,18 +200,16 @@ def _relevant(table: Table, design: Design, asked: Asked, users: float) -> list[
     order = sorted(range(len(ranked)), key=lambda place: (-worth[place], place))
     chosen, room = [], MOST_PATTERNS
     for place in order:
-        size = ranked[place][1].means.size
-        if worth[place] >= WORTH and size <= room:
+        size, cells = ranked[place][1].means.size, ranked[place][1].counts.sum()
+        if worth[place] >= WORTH * max(1.0, cells / FEW_CELLS) and size <= room:
             chosen.append(place)
             room -= size
     return [ranked[place][1] for place in sorted(chosen)]
 
 
-def _exact_weights(
-    table: Table, asked: Asked, views: Sequence[CellView], spans: Sequence[slice], columns: Sequence[Column]
-) -> Floats:
+def _exact_weights(table: Table, asked: Asked, views: Sequence[CellView], spans: Sequence[slice]) -> Floats:
     """For every column weights that reproduce it, from all views that can."""
-    total = np.zeros((sum(one.means.size for one in views), len(columns)))
+    total = np.zeros((sum(one.means.size for one in views), asked.columns))
     for place, column in enumerate(asked.owners.tolist()):
         found, precisions = [], []
         for one, span in zip(views, spans, strict=True):

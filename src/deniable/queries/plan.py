@@ -90,6 +90,45 @@ def make_plan(
         question, measured = _with_measures(question)
     if sums not in SUMS:
         raise InvalidParameter("sums", "are unknown", f"Use one of {', '.join(SUMS)}.")
+    laid = lay_out(question, collection)
+    if collection.grids is None:
+        tables = tuple(
+            plan_table(collection[name], collection.design_of(name), columns, rule, sums)
+            for name, columns in laid.columns.items()
+        )
+    else:
+        asked = [(collection[name], collection.design_of(name), columns) for name, columns in laid.columns.items()]
+        tables = plan_grids(asked, users, unbiased=unbiased)
+    return Plan(
+        question=question,
+        collection=collection,
+        tables=tables,
+        public=laid.public,
+        private_groups=laid.groups,
+        starts=laid.starts,
+        coefficients=laid.coefficients,
+        factors=laid.factors,
+        rule=rule,
+        sums=sums,
+        measured=measured,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """Columns, factors and terms of a question, before anything is weighed; see `Plan`."""
+
+    columns: Mapping[str, list[Column]]
+    """For every table of the question."""
+    public: tuple[tuple[str, PublicFactor], ...]
+    groups: tuple[tuple[int, ...], ...]
+    starts: Integers
+    coefficients: Floats
+    factors: Integers
+
+
+def lay_out(question: Question, collection: Collection) -> Layout:
+    """Which columns each table has to answer for a question, and how they are multiplied and added."""
     private = [group for group in question.groups if isinstance(group, PrivateGroups)]
     combinations = tuple(product(*(range(len(group.values)) for group in private)))
     if len(combinations) > MOST_GROUPS:
@@ -105,27 +144,13 @@ def make_plan(
                 coefficients.append(coefficient)
                 factors.append(chosen)
             starts.append(len(coefficients))
-    if collection.grids is None:
-        tables = tuple(
-            plan_table(collection[name], collection.design_of(name), book.columns[name], rule, sums)
-            for name in question.tables
-        )
-    else:
-        asked = [(collection[name], collection.design_of(name), book.columns[name]) for name in question.tables]
-        tables = plan_grids(asked, users, unbiased=unbiased)
-    places = np.array([book.place(chosen) for chosen in factors], dtype=np.int64).reshape(len(factors), book.width)
-    return Plan(
-        question=question,
-        collection=collection,
-        tables=tables,
+    return Layout(
+        columns=book.columns,
         public=tuple(book.public),
-        private_groups=combinations,
+        groups=combinations,
         starts=np.array(starts, dtype=np.int64),
         coefficients=np.array(coefficients, dtype=np.float64),
-        factors=places,
-        rule=rule,
-        sums=sums,
-        measured=measured,
+        factors=np.array([book.place(chosen) for chosen in factors], dtype=np.int64).reshape(len(factors), book.width),
     )
 
 

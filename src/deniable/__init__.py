@@ -17,6 +17,7 @@ from deniable.tables import Categorical, Cells, Collection, GridView, Ordinal, P
 if TYPE_CHECKING:
     from deniable import streams
     from deniable.engines.reading import connect
+    from deniable.queries.fit import fit
     from deniable.randomness import SecureSource, SeededSource
 
 __version__ = "0.1.0"
@@ -35,6 +36,7 @@ __all__ = [
     "__version__",
     "connect",
     "errors",
+    "fit",
     "mechanisms",
     "spark",
     "streams",
@@ -45,6 +47,7 @@ _LAZY = {
     "SecureSource": "deniable.randomness",
     "SeededSource": "deniable.randomness",
     "connect": "deniable.engines.reading",
+    "fit": "deniable.queries.fit",
 }
 
 

@@ -71,12 +71,12 @@ def forecast(
     dimensions: Mapping[str, Dimension] | None = None,
 ) -> Forecast:
     """The standard errors of a question's answers if so many users report."""
-    count = _users(users)
-    plan = _plan(collection, text, weights, sums, count, dimensions)
+    count = checked_users(users)
+    plan = planned(collection, text, weights, sums, count, dimensions)
     return Forecast(plan, count, predict(plan, count))
 
 
-def _plan(
+def planned(
     collection: Collection,
     text: str,
     weights: str,
@@ -84,12 +84,14 @@ def _plan(
     users: float,
     dimensions: Mapping[str, Dimension] | None = None,
 ) -> Plan:
+    """The plan for a question if so many users report."""
     return make_plan(
         parse(text, collection, dimensions, centred=sums == DIRECT), collection, weights, sums, users=users
     )
 
 
-def _users(users: Any) -> int:
+def checked_users(users: Any) -> int:
+    """A number of users, or what is wrong with it."""
     if isinstance(users, bool) or not isinstance(users, (int, float)) or users != users // 1 or not 1 <= users <= MOST:
         raise InvalidParameter("users", "must be a whole number from 1 to 10^12", "Say how many people will report.")
     return int(users)
@@ -105,11 +107,11 @@ def users_needed(
     collection: Collection, text: str, error: float, *, weights: str = "optimal", sums: str = DIRECT
 ) -> int:
     """How many users it takes for a standard error: per user for COUNT and SUM (0.02 is 2 % of them), else absolute."""
-    plan = _plan(collection, text, weights, sums, FEWEST)
+    plan = planned(collection, text, weights, sums, FEWEST)
 
     def reached(users: float) -> float:
         # On a grid the weights depend on how many users there are.
-        mine = plan if collection.grids is None else _plan(collection, text, weights, sums, users)
+        mine = plan if collection.grids is None else planned(collection, text, weights, sums, users)
         return error_of(mine, users)
 
     found = _smallest(reached, _error(error), FEWEST, MOST)
@@ -122,11 +124,11 @@ def epsilon_needed(
     collection: Collection, text: str, error: float, users: int, *, weights: str = "optimal", sums: str = DIRECT
 ) -> float:
     """The ε that it takes for a standard error (as in `users_needed`) with a number of users; all else stays."""
-    count = _users(users)
+    count = checked_users(users)
 
     def reached(epsilon: float) -> float:
         changed = with_settings(collection, epsilon=epsilon)
-        return error_of(_plan(changed, text, weights, sums, count), count)
+        return error_of(planned(changed, text, weights, sums, count), count)
 
     found = _smallest(reached, _error(error), LEAST_EPSILON, MOST_EPSILON)
     if found is None:
@@ -199,7 +201,7 @@ class Comparison:
 
 def compare(collection: Collection, questions: Sequence[str], users: int) -> Comparison:
     """What each design and each way of weighing would make of some questions, before anything is collected."""
-    count = _users(users)
+    count = checked_users(users)
     if not questions:
         raise InvalidParameter("questions", "are missing", "Give at least one SELECT.")
     for text in questions:
@@ -225,7 +227,7 @@ def compare(collection: Collection, questions: Sequence[str], users: int) -> Com
 
 def _error_or_none(collection: Collection, text: str, users: int, weights: str, sums: str) -> float:
     try:
-        return error_of(_plan(collection, text, weights, sums, users), users)
+        return error_of(planned(collection, text, weights, sums, users), users)
     except QueryRefused:  # too many cells for this design
         return math.inf
 

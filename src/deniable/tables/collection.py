@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from deniable.errors import InvalidParameter
@@ -153,7 +154,7 @@ class Collection:
 
     def design_of(self, name: str) -> Design:
         """The views of a table."""
-        return Design(self._parts(name), self.epsilon_per_report(name), adaptive=self.oracle == "auto")
+        return _design(self, name)
 
     # Identity -----------------------------------------------------------------------------------------------------
 
@@ -267,6 +268,12 @@ class Collection:
         from deniable.engines.gathering import gather
 
         return gather(self, lines)
+
+
+@lru_cache(maxsize=256)
+def _design(collection: Collection, name: str) -> Design:
+    parts = collection._parts(name)
+    return Design(parts, collection.epsilon_per_report(name), adaptive=collection.oracle == "auto")
 
 
 def _named(entries: Mapping[str, Any], what: str) -> Iterator[dict[str, Any]]:

@@ -25,6 +25,7 @@ from deniable.queries.estimation import Moments, answer
 from deniable.queries.forecast import Explanation, Forecast
 from deniable.queries.model_error import model_spread
 from deniable.queries.plan import Plan, make_plan
+from deniable.queries.postprocess import CONSISTENT, answered
 from deniable.queries.prediction import predict
 from deniable.queries.result import Result
 from deniable.queries.sql import parse
@@ -60,6 +61,7 @@ class Database:
         clip: bool = False,
         nonnegative: bool = False,
         unbiased: bool = False,
+        postprocess: str | None = None,
     ) -> Result:
         """Answer a question in SQL, every number with its standard error.
 
@@ -70,14 +72,15 @@ class Database:
         `weights` is "optimal", "greedy" or "rdc(k)"; `sums` is "direct", or "designed" for the rounded values that
         AHIO, EHIO and SR-HIO collect. With `simultaneous` the intervals of all rows hold at once. `clip` cuts estimates
         to what is possible, `nonnegative` only at zero: they look better and are biased. On a grid `unbiased` allows
-        only what its cells and points tell without any assumption; other designs need none.
+        only what its cells and points tell without any assumption; other designs need none. There
+        `postprocess="consistent"` answers from one possible table of cells instead: less noise, and biased.
         """
         if not 0 < confidence < 1:
             raise InvalidParameter("confidence", "must lie between 0 and 1", "Use 0.95.")
         plan = self.plan(text, weights=weights, sums=sums, unbiased=unbiased)
         moments = self._moments(plan)
         tables = [self.collection[name] for name in plan.question.tables]
-        return answer(
+        result = answer(
             plan.question,
             moments,
             single_rows=all(table.many is None for table in tables),
@@ -88,6 +91,13 @@ class Database:
             rows_per_user=float(np.prod([table.many or 1 for table in tables])),
             model=model_spread(plan, moments),
         )
+        if postprocess is None:
+            return result
+        if postprocess != CONSISTENT:
+            raise InvalidParameter("postprocess", "is unknown", f'Use "{CONSISTENT}", or leave it out.')
+        if self.collection.grids is None or unbiased:
+            raise QueryRefused("postprocess is for grids and biased", "Leave it out, or unbiased.")
+        return answered(plan, self._moments, result.answers, confidence)
 
     def _users(self, tables: tuple[str, ...]) -> int:
         """How many users can be in all of some tables."""

@@ -26,6 +26,7 @@ from scipy.linalg import cho_factor, cho_solve
 from deniable.errors import QueryRefused
 from deniable.mechanisms import LocalHashing
 from deniable.queries.grid_cells import Asked, CellView, kron
+from deniable.queries.row_products import Rows
 from deniable.queries.table_plan import Column, PartPlan, TablePlan, ViewWeights
 from deniable.queries.tree_weights import Floats
 from deniable.randomness import Integers
@@ -90,15 +91,20 @@ class System:
 class Bias:
     """What the weights of a table's columns say under the prior, beside what the columns ask."""
 
-    asked: Asked
+    system: System
     weights: Floats
     """patterns × columns."""
-    crossed: Floats
-    """Covariances of patterns and columns."""
     spread: Floats
     """Covariances of patterns and answers."""
+    users: float
+    """As how many users' reports the variance counted."""
     reports: int
     """How many reports of a user are added up."""
+
+    @property
+    def asked(self) -> Asked:
+        """The columns."""
+        return self.system.asked
 
     def products(self, left: Integers, right: Integers) -> tuple[Floats, Floats, Floats, Floats]:
         """E[p(f)p(g)], E[p(f̂)p(g)], E[p(f)p(ĝ)], E[p(f̂)p(ĝ)] for pairs of columns, f̂ being what is answered for f."""
@@ -107,8 +113,8 @@ class Bias:
         one, two = self.weights[:, left], self.weights[:, right]
         found = (
             self.asked.second_moments(left, right),
-            base + np.einsum("up,up->p", one, self.crossed[:, right]),
-            base + np.einsum("up,up->p", two, self.crossed[:, left]),
+            base + np.einsum("up,up->p", one, self.system.crossed[:, right]),
+            base + np.einsum("up,up->p", two, self.system.crossed[:, left]),
             base + np.einsum("up,up->p", one, self.spread[:, right]),
         )
         return tuple(each * self.reports**2 for each in found)  # type: ignore[return-value]
@@ -148,11 +154,22 @@ def plan_grids(
 
 
 def solve_grid(
-    table: Table, design: Design, columns: Sequence[Column], users: float, *, unbiased: bool = False
+    table: Table,
+    design: Design,
+    columns: Sequence[Column],
+    users: float,
+    *,
+    unbiased: bool = False,
+    only: int | None = None,
 ) -> Solved:
-    """Weights for columns, if so many users report."""
+    """Weights for columns, if so many users report; from one view only, if it is named."""
     asked = Asked.of(table, design, columns)
-    system = System.of(asked, _relevant(table, design, asked, users))
+    views_used = (
+        _relevant(table, design, asked, users)
+        if only is None
+        else [CellView.of(table, design, design.view(only), asked)]
+    )
+    system = System.of(asked, views_used)
     views, spans, chances = system.views, system.spans, [float(one.view.probability) for one in system.views]
     if system.crossed.size > MOST_WEIGHTS:
         raise QueryRefused("the question has too many groups for a grid", "Group by bins: FLOOR(x / 10).")
@@ -165,11 +182,11 @@ def solve_grid(
         second = second + spent / chance
     part = PartPlan(
         constants,
-        tuple(_view_weights(design, one, weights[span]) for one, span in zip(views, spans, strict=True)),
+        tuple(weights_of_view(design, one, weights[span]) for one, span in zip(views, spans, strict=True)),
         tuple(_described(table, one) for one in views),
     )
     every = np.arange(len(columns))
-    bias = None if unbiased else Bias(asked, weights, system.crossed, system.prior @ weights, table.tau)
+    bias = None if unbiased else Bias(system, weights, system.prior @ weights, users, table.tau)
     plan = TablePlan(table.name, (part,), tuple(columns), bias)
     return Solved(plan, float(second.mean()), float(asked.second_moments(every, every).mean()))
 
@@ -248,7 +265,7 @@ def _reproduced(asked: Asked, one: CellView, product: int) -> Floats | None:
     return weights
 
 
-def _view_weights(design: Design, one: CellView, weights: Floats) -> ViewWeights:
+def weights_of_view(design: Design, one: CellView, weights: Floats) -> ViewWeights:
     """A view's weights as an engine takes them."""
     view = one.view
     cells, pattern = one.spread()
@@ -266,9 +283,8 @@ def _view_weights(design: Design, one: CellView, weights: Floats) -> ViewWeights
     else:  # one row per cell, of all columns
         listed, values = cells, np.ones(cells.size)
         row_starts = np.arange(cells.size + 1)
-        numbers = np.tile(np.arange(columns), cells.size)
-        coefficients = (weights[pattern] / probability).ravel()
-        column_starts = np.arange(cells.size + 1) * columns
+        each_cell = Rows.of(weights[pattern] / probability)
+        numbers, coefficients, column_starts = each_cell.columns, each_cell.values, each_cell.starts
     return ViewWeights(
         view=view.number,
         levels=view.levels,

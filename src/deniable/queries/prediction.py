@@ -12,7 +12,7 @@ sampling); and randomised (randomiser). Each step adds to the second moment E[W�
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -243,21 +243,55 @@ def _mean_weights(entries: Rows, shares: Floats, columns: int) -> Floats:
     return np.asarray(np.bincount(entries.columns, entries.values * shares[cells], minlength=columns), dtype=np.float64)
 
 
+def column_second_moments(table: TablePlan, tau: int) -> Floats:
+    """E[W·Wᵀ] of a user over all columns of a table whose design has one part; rows of a user count as independent."""
+    (part,) = table.parts
+    total = np.outer(part.constants, part.constants)
+    for view in part.views:
+        _, shares, entries = view.by_cell()
+        means = _mean_weights(entries, shares, part.constants.size) * view.probability
+        total += np.outer(part.constants, means) + np.outer(means, part.constants)
+        dense = _dense(entries, shares.size, part.constants.size)
+        own = dense.T @ (shares[:, None] * dense)
+        total += view.probability * _oracle_second_moments(
+            view, own, dense.T @ dense, dense.sum(axis=0), shares @ dense, np.multiply.outer
+        )
+    return np.asarray(tau * total)
+
+
+def _dense(entries: Rows, cells: int, columns: int) -> Floats:
+    dense = np.zeros((cells, columns))
+    dense[np.repeat(np.arange(cells), entries.counts), entries.columns] = entries.values
+    return dense
+
+
 def _view_second_moments(
     view: ViewWeights, shares: Floats, entries: Rows, one: Integers, two: Integers, columns: int, *, noise: bool
 ) -> Floats:
-    """E[X_i·X_j], X = Σ_c α(c)·(S(y, c) − q)/(p − q), from the law of the view's oracle."""
-    dense = np.zeros((shares.size, columns))
-    dense[np.repeat(np.arange(shares.size), entries.counts), entries.columns] = entries.values
+    """E[X_i·X_j], X = Σ_c α(c)·(S(y, c) − q)/(p − q), for pairs of columns."""
+    dense = _dense(entries, shares.size, columns)
     own = np.einsum("c,cp,cp->p", shares, dense[:, one], dense[:, two])  # the cell that the row lies in
-    if not noise or view.q == 0.0:
+    if not noise:
         return np.asarray(own)
-    p, q = view.p, view.q
     every = np.einsum("cp,cp->p", dense[:, one], dense[:, two])
+    return _oracle_second_moments(
+        view, own, every, dense.sum(axis=0), shares @ dense, lambda left, right: left[one] * right[two]
+    )
+
+
+def _oracle_second_moments(
+    view: ViewWeights,
+    own: Floats,
+    every: Floats,
+    sums: Floats,
+    means: Floats,
+    pairs: Callable[[Floats, Floats], Floats],
+) -> Floats:
+    """From the law of the view's oracle; `pairs` multiplies what two columns have."""
+    p, q = view.p, view.q
+    if q == 0.0:
+        return own
     if view.buckets:
         return np.asarray(q * (1 - q) / (p - q) ** 2 * every + (1 - 2 * q) / (p - q) * own)
-    sums, means = dense.sum(axis=0), shares @ dense
-    crossed = means[one] * sums[two] + means[two] * sums[one]
-    return np.asarray(
-        (q * every - q * q * sums[one] * sums[two] + (p - q) * own - q * (p - q) * crossed) / (p - q) ** 2
-    )
+    crossed = pairs(means, sums) + pairs(sums, means)
+    return np.asarray((q * every - q * q * pairs(sums, sums) + (p - q) * own - q * (p - q) * crossed) / (p - q) ** 2)

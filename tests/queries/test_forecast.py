@@ -7,7 +7,8 @@ import pytest
 
 import deniable as dn
 from deniable.errors import InvalidParameter, QueryRefused
-from deniable.queries.forecast import compare, epsilon_needed, error_of, forecast, users_needed
+from deniable.queries.compare import compare
+from deniable.queries.forecast import epsilon_needed, error_of, forecast, users_needed
 from deniable.queries.plan import make_plan
 from deniable.queries.prediction import CAUSES
 from deniable.queries.sql import parse

@@ -81,7 +81,7 @@ def copula(shape: str, attributes: int, users: int, random: np.random.Generator)
     z = common + math.sqrt(1 - CORRELATION) * random.standard_normal((users, attributes))
     if shape == "normal":
         low, high = z.min(axis=0), z.max(axis=0)
-        return np.minimum(((z - low) / (high - low) * VALUES).astype(np.int64), VALUES - 1)
+        return np.asarray(np.minimum((z - low) / (high - low) * VALUES, VALUES - 1), dtype=np.int64)
     u = ndtr(z)
     if shape == "zipf":
         reach = np.cumsum(1 / np.arange(1, VALUES + 1))

@@ -46,9 +46,14 @@ class Fit:
             row = "  ".join(_shown(self.errors[name][place]).rjust(8) for name in names)
             shown = " ".join(text.split())
             lines.append(f"{row}  {shown if len(shown) <= 120 else shown[:119] + '…'}")
+        return "\n".join([*lines, self.views()])
+
+    def views(self) -> str:
+        """The views of each table, those that are drawn most often first."""
+        lines = []
         for name, views in (self.collection.grids or {}).items():
             total = sum(view.weight for view in views)
-            lines.append(f"table {name}: {len(views)} views")
+            lines.append(f"table {name}: {len(views)} view{'s' * (len(views) != 1)}")
             for view in sorted(views, key=lambda one: -one.weight)[:12]:
                 cuts = ", ".join(f"{attribute} {_cut(cut)}" for attribute, cut in view.axes.items())
                 lines.append(f"  {view.weight / total:6.1%}  {cuts}")

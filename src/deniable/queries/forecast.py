@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from statistics import geometric_mean
 from typing import Any
 
 from deniable.errors import InvalidParameter, QueryRefused
@@ -13,9 +12,8 @@ from deniable.queries.dimensions import Dimension
 from deniable.queries.plan import Plan, make_plan
 from deniable.queries.prediction import CAUSES, Prediction, predict
 from deniable.queries.sql import parse
-from deniable.queries.table_plan import DESIGNED, DIRECT
+from deniable.queries.table_plan import DIRECT
 from deniable.tables.collection import Collection
-from deniable.tables.designs import DESIGNS
 
 ASSUMED = (
     "Assumed: rows spread evenly over the domains, half as many rows per user as the\n"
@@ -44,20 +42,24 @@ class Forecast:
         lines = [
             f"{self.users:,} users, ε = {collection.epsilon:g}, design {collection.design}, {self.plan.rule} weights"
         ]
-        rows = [["", "stderr", "of users", *CAUSES]]
+        assumed = any(one.model for one in self.predictions)
+        rows = [["", "stderr", *(["model"] if assumed else []), "of users", *CAUSES]]
         for one in self.predictions:
             if math.isnan(one.stderr):
-                rows.append([one.name, "unclear", "", *("" for _ in CAUSES)])
+                rows.append([one.name, "unclear", *("" for _ in rows[0][2:])])
                 continue
-            share = f"{one.stderr / self.users:.3%}" if one.per_user else ""
+            share = f"{one.error / self.users:.3%}" if one.per_user else ""
             causes = [f"{one.causes[cause]:.0%}" for cause in CAUSES]
-            rows.append([one.name, f"{one.stderr:,.4g}", share, *causes])
+            model = [f"{one.model:,.4g}"] if assumed else []
+            rows.append([one.name, f"{one.stderr:,.4g}", *model, share, *causes])
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
         for row in rows:
             first, *rest = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
             lines.append("  ".join([row[0].ljust(len(first)), *rest]).rstrip())
         if any(math.isnan(one.stderr) for one in self.predictions):
             lines.append("unclear: too few users, or too much noise, to divide by their number")
+        if assumed:
+            lines.append("model: the error beside, on data that is smooth between the borders of cells")
         return "\n".join(lines)
 
 
@@ -167,69 +169,6 @@ def with_settings(collection: Collection, **changes: Any) -> Collection:
     if changes.get("design", collection.design) != collection.design:
         settings["grids"] = None
     return Collection(*collection.tables, **{**settings, **changes})
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A design, how it is asked, and the error of every question."""
-
-    design: str
-    weights: str
-    sums: str
-    errors: tuple[float, ...]
-    """Infinite where a question is unclear or cannot be asked."""
-
-    @property
-    def score(self) -> float:
-        """The geometric mean of the errors."""
-        return math.inf if math.inf in self.errors else geometric_mean([max(one, 1e-300) for one in self.errors])
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Designs and weights by the error they would have, best first."""
-
-    users: int
-    questions: tuple[str, ...]
-    choices: tuple[Choice, ...]
-
-    @property
-    def best(self) -> Choice:
-        """The recommendation: the smallest geometric mean of errors over the questions."""
-        return self.choices[0]
-
-
-def compare(collection: Collection, questions: Sequence[str], users: int) -> Comparison:
-    """What each design and each way of weighing would make of some questions, before anything is collected."""
-    count = checked_users(users)
-    if not questions:
-        raise InvalidParameter("questions", "are missing", "Give at least one SELECT.")
-    for text in questions:
-        parse(text, collection)  # what is refused is refused once, and not by every design
-    choices = []
-    for design in sorted(DESIGNS):
-        try:
-            changed = with_settings(collection, design=design)
-        except InvalidParameter:
-            continue  # too many views for this design
-        ways = [("optimal", DIRECT), ("greedy", DIRECT), ("rdc", DIRECT)]
-        if design in ("ahio", "ehio", "sr-hio", "amg"):
-            ways += [("optimal", DESIGNED), ("greedy", DESIGNED), ("rdc", DESIGNED)]
-        for weights, sums in ways:
-            errors = tuple(_error_or_none(changed, text, count, weights, sums) for text in questions)
-            choices.append(Choice(design, weights, sums, errors))
-    # Where nothing tells two apart, the simpler one comes first.
-    choices.sort(
-        key=lambda one: (one.score, sum(map(math.isinf, one.errors)), one.sums != DIRECT, one.weights != "optimal")
-    )
-    return Comparison(count, tuple(questions), tuple(choices))
-
-
-def _error_or_none(collection: Collection, text: str, users: int, weights: str, sums: str) -> float:
-    try:
-        return error_of(planned(collection, text, weights, sums, users), users)
-    except QueryRefused:  # too many cells for this design
-        return math.inf
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,7 +1,8 @@
 """Streams without trust: errors beside the authors' code on the same data and ranges, alternatives, coverage, speed.
 
-The authors' figures are of dp-cont (see `stream_reference`), five repetitions each. Where its piecewise mechanism, with
-a defect that biases it, is used (ε = 2), the column with that defect removed is the smaller one and is taken.
+The authors' figures are of dp-cont (see `experiments.stream_reference`), five repetitions each. Where its piecewise
+mechanism, with a defect that biases it, is used (ε = 2), the column with that defect removed is the smaller one and is
+taken.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from deniable.benchmarks.stream_error import SHORT, Row, Stream, figure
-from deniable.benchmarks.stream_reference import BOUNDS, HORIZON, WARMUP, Figure
+from deniable.benchmarks.stream_error import SHORT, Row, figure, load
 from deniable.benchmarks.stream_speed import Row as SpeedRow
+from deniable.experiments.stream_data import Stream
+from deniable.experiments.stream_reference import BOUNDS, HORIZON, WARMUP, Figure
 from deniable.local_streams import Protocol
 from deniable.mechanisms import Hybrid
 from deniable.randomness import SeededSource
@@ -83,7 +85,7 @@ def _simulated(name: str, epsilon: float, seed: int, **settings: Any) -> ToPL:
 def errors(folder: Path, repetitions: int) -> Iterator[Row]:
     """ToPL as it comes beside the authors' code: MSE and MMSE."""
     for name, cells in REFERENCE.items():
-        stream = Stream(folder, name)
+        stream = load(folder, name)
         for epsilon, (square, relative, mean_square) in cells.items():
             found = measure(stream, epsilon, repetitions)
             for what, ours, theirs in (
@@ -106,7 +108,7 @@ def alternatives(folder: Path, repetitions: int) -> Iterator[Row]:
     Each θ is chosen from first reports; what error it leads to is then computed, not sampled.
     """
     for name in REFERENCE:
-        stream = Stream(folder, name)
+        stream = load(folder, name)
         for epsilon in EPSILONS:
             plain = Protocol(epsilon, BOUNDS[name])
             best = Figure(min(expected(stream, plain, theta) for theta in candidates(plain)[::4]), 0.0)
@@ -135,7 +137,7 @@ def coverage(folder: Path, repetitions: int) -> Iterator[Row]:
     """How often 95 % intervals hold the truth of the truncated stream, and how far sums are off on average."""
     rng = np.random.default_rng(8)
     for name in REFERENCE:
-        stream = Stream(folder, name)
+        stream = load(folder, name)
         for epsilon in (0.2, 0.5, 2.0):
             inside, off = np.empty((repetitions, len(LENGTHS))), np.empty(repetitions)
             for repetition in range(repetitions):

@@ -12,7 +12,7 @@ from deniable.cli.terminal import progress, show, table
 from deniable.errors import Failure, InvalidParameter
 
 if TYPE_CHECKING:
-    from deniable.benchmarks.stream_reference import Figure
+    from deniable.experiments.stream_reference import Figure
 
 
 @click.group()

@@ -8,10 +8,9 @@ their own reverse.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cache
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from deniable.streams.hierarchy import Integers
 
@@ -99,16 +98,8 @@ THRESHOLDS = {  # noisy max on Eq. (6): median and 5 % to 95 % of θ over 200 dr
 }
 
 
+@cache
 def queries() -> tuple[Integers, Integers]:
     """The 200 ranges."""
     pairs = np.sort(np.random.default_rng(2021).integers(0, HORIZON, (200, 2)), axis=1)
     return pairs[:, 0], pairs[:, 1]
-
-
-def load(folder: Path, name: str) -> Integers:
-    """A stream of the data folder, extended by its own reverse to 2^20 + 2^16 values."""
-    values: Integers = pq.read_table(folder / f"{name}.parquet")["value"].to_numpy().astype(np.int64)
-    size = HORIZON + WARMUP
-    while values.size < size:
-        values = np.concatenate((values, values[size - values.size : 0 : -1]))
-    return values[:size]

@@ -57,8 +57,8 @@ def describe(rows: Rows) -> str:
         f"{made[16]:.0f}, b = 2 has {made[2]:.0f}). The paper takes b = 16. The lines are not smooth because 16^5 and "
         "32^4 are 2^20, while other fan-outs waste part of a level: which is best depends on r. Consistency is worth "
         f"{plain[16] / made[16]:.1f} times at b = 16 and {plain[2] / made[2]:.1f} times at b = 2. Measured variances "
-        f"are {apart.min():.2f} to {apart.max():.2f} times the exact ones, over {dots.rows[0].repetitions} trees each with "
-        "the same 200 ranges."
+        f"are {apart.min():.2f} to {apart.max():.2f} times the exact ones, over {dots.rows[0].repetitions} trees each "
+        "with the same 200 ranges."
     )
 
 

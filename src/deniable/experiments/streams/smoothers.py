@@ -78,7 +78,8 @@ def describe(rows: Rows) -> str:
         + markdown_table(["", *NAMES[1:]], lines)
         + f"\n\nThe paper finds `recent` best, on spiky data. Here the mean of everything before is better in {better} "
         f"of {len(lines)} cells, by up to {100 - 100 * gain:.0f} %, because its prediction has less noise; at worst, "
-        f"where a stream drifts, it has {loss:.2f} times the error. `recent` stays our default: it loses little anywhere."
+        f"where a stream drifts, it has {loss:.2f} times the error. `recent` stays our default, since "
+        "it loses little anywhere."
     )
 
 

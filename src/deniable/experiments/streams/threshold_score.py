@@ -97,8 +97,8 @@ def describe(rows: Rows) -> str:
         found.append(
             f"On {name}, Eq. (6) is least at θ = {thetas[0]} and the error of its tree at {thetas[1]}: following the "
             f"score costs {costs[0]:.2f} times the least MSE. Our score is least at {thetas[2]}, the error of our tree "
-            f"at {thetas[3]} ({costs[1]:.2f} times). Eq. (6) is {apart.min():.2g} to {apart.max():.2g} times the root of "
-            "the measured MSE."
+            f"at {thetas[3]} ({costs[1]:.2f} times). Eq. (6) is {apart.min():.2g} to {apart.max():.2g} times the root "
+            "of the measured MSE."
         )
     return (
         "The paper says that Eq. (6) and the measured error are very close over θ, and so are their minima. "

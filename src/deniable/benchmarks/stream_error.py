@@ -16,6 +16,7 @@ import numpy as np
 from deniable.experiments import stream_reference as reference
 from deniable.experiments.stream_data import Stream, read
 from deniable.experiments.stream_reference import BOUNDS, EPSILONS, HORIZON, OTHERS, WARMUP, Figure
+from deniable.experiments.streams.smoothers import smoothed
 from deniable.randomness import SeededSource
 from deniable.streams import (
     NME,
@@ -31,7 +32,7 @@ from deniable.streams import (
     ToPS,
 )
 from deniable.streams.hierarchy import Floats
-from deniable.streams.smoother import Smoother, publish_blocks, smoother_of
+from deniable.streams.smoother import smoother_of
 from deniable.streams.threshold import Situation
 
 SHORT = {"pos_length": "POS", "dns_google_rps": "DNS"}
@@ -164,18 +165,12 @@ def smoothers(folder: Path, repetitions: int) -> Iterator[Row]:
             publisher = _simulated(ToPS, epsilon, BOUNDS[name], seed=repetition, **settings)
             totals = publisher.push_many(stream.values).reshape(-1, block).sum(axis=1)
             for smoother in names:
-                published = _smoothed(smoother_of(smoother), totals, block, theta / 2)
+                published = smoothed(smoother_of(smoother), totals, block, theta / 2)
                 errors[smoother][repetition] = np.mean((stream.answers(published) - truth) ** 2)
         for smoother, mean in zip(names, cells, strict=True):
             ours = figure(errors[smoother])
             theirs = Figure(mean, mean * ours.stderr / ours.mean * math.sqrt(repetitions / 10))
             yield Row(f"{SHORT[name]} ε={epsilon:g} blocks {block} {smoother}", ours, theirs, agrees(ours, theirs))
-
-
-def _smoothed(smoother: Smoother, totals: Floats, block: int, initial: float) -> Floats:
-    whole, lengths = np.rint(totals).astype(np.int64), np.full(totals.size, block)
-    rates = smoother.follow(smoother.begin(initial, block), whole, lengths)[0]
-    return publish_blocks(whole, np.concatenate(([initial], rates[:-1])), block)
 
 
 def thresholds(folder: Path, draws: int = 200) -> Iterator[Row]:

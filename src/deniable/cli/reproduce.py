@@ -43,8 +43,9 @@ def reproduce(name: str | None, quick: bool, output: str, data: str | None, proc
     chosen, source, folder = named(name), Data(Path(data) if data else None), Path(output)
     with workers(processes or os.cpu_count() or 1) as pool:
         for one, experiment in chosen.items():
-            kept = folder / FINISHED / f"{one}.jsonl"
+            runs = experiment.runs_of or one
+            kept = folder / FINISHED / f"{runs}.jsonl"
             with progress(one, len(tasks(experiment, source, quick))) as advance:
-                rows = run(one, experiment, source, quick=quick, kept=kept, pool=pool, advance=advance)
+                rows = run(runs, experiment, source, quick=quick, kept=kept, pool=pool, advance=advance)
             for path in write(one, experiment, rows, source, folder, quick=quick):
                 click.echo(path)

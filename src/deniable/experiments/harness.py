@@ -114,6 +114,8 @@ class Experiment:
     size: tuple[float, float] = (7.0, 3.2)
     setting: str = ""
     """What all settings have in common, in a sentence."""
+    runs_of: str = ""
+    """The experiment whose runs these are, where two figures show the same runs; settings and measure are its own."""
 
 
 def experiments() -> dict[str, Experiment]:

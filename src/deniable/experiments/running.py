@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from deniable.errors import DeniableError, Failure
 from deniable.experiments.harness import Data, Experiment, Found, Rows, Setting, experiments, summarise
 
 _AHEAD = 4 * (os.cpu_count() or 1)
@@ -103,8 +104,11 @@ def _measured(
 
 
 def measure_one(name: str, setting: Setting, seed: int, data: Data) -> _Numbers:
-    """One run, in a process of its own."""
-    return _flat(setting, experiments()[name].measure(setting, seed, data))
+    """One run, in a process of its own. Errors of this package do not travel between processes; their text does."""
+    try:
+        return _flat(setting, experiments()[name].measure(setting, seed, data))
+    except DeniableError as error:
+        raise Failure(str(error)) from None
 
 
 def _flat(setting: Setting, found: Found) -> _Numbers:

@@ -27,7 +27,7 @@ FILES = {
 }
 BOUNDS = {"POS": 1638, "DNS": 500, "Kosarak": 5000, "Fare": 100_000}
 ABOUT = {
-    "POS": "POS: real, items per basket (BMS-POS, 515,596 values), the paper's own.",
+    "POS": "POS: real, items per basket (BMS-POS, 515,597 values), the paper's own.",
     "DNS": "DNS: real, queries per second for one domain (355,872 values), a sibling of the paper's.",
     "Kosarak": "Kosarak: real, clicks per session, the first 36,682 of the paper's 990,002.",
     "Fare": "Fare: real, fares of green taxis of New York in cents, for the paper's yellow ones of January 2018.",

@@ -143,10 +143,11 @@ def _census(folder: Path) -> _Columns:
 
 def _drawn(random: np.random.Generator, homes: int = 200_000) -> _Columns:
     """Households of about the same shape."""
-    weights = 1 / (2.0 + np.arange(len(STATES) - 1))
-    weights *= 0.895 / weights.sum()
-    others = [code for code in STATES if code != CALIFORNIA]
-    state = random.choice([CALIFORNIA, *others], homes, p=[1 - weights.sum(), *weights]).astype(np.int64)
+    shares = np.array([1 / (2.0 + place) for place in range(len(STATES))])
+    west, there = np.isin(STATES, WEST), np.equal(STATES, CALIFORNIA)
+    shares *= np.where(west, 0.155 / shares[west & ~there].sum(), 0.74 / shares[~west].sum())
+    shares[there] = 0.105
+    state = random.choice(STATES, homes, p=shares).astype(np.int64)
     count = np.minimum(random.geometric(0.72, homes), MANY).astype(np.int64)
     first = np.cumsum(count) - count
     units = int(count.sum())

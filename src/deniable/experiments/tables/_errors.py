@@ -36,10 +36,10 @@ class Ask:
     measure: str
     conditions: Mapping[str, str]
 
-    @property
-    def where(self) -> str:
-        """The end of a SELECT."""
-        return f" WHERE {' AND '.join(self.conditions.values())}" if self.conditions else ""
+    def select(self, wanted: str, tables: str) -> str:
+        """The question in SQL."""
+        where = ["WHERE", " AND ".join(self.conditions.values())] if self.conditions else []
+        return " ".join(["SELECT", wanted, "FROM", tables, *where])
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Answer:
 
 @dataclass(slots=True)
 class Release:
-    """One perturbation of everybody's rows for each way of collecting, shared among the lines that only ask otherwise."""
+    """One perturbation of the rows for each way of collecting, shared among the lines that only ask otherwise."""
 
     study: Study
     epsilon: float
@@ -81,25 +81,28 @@ class Release:
 
     def reports(self, line: Line, measured: str) -> tuple[Study, Database]:
         """The reports that a line asks, and the study they are of."""
-        study = _prepared(self.study, line, measured, self.seed)
-        collection = line.collect(study.tables, self.epsilon)
-        key = (collection.sha256, line.split)
-        if key not in self._made:
-            made = collection.perturb(**study.frames, source=SeededSource(self.seed), simulation=True)
-            self._made[key] = study, connect(made, memory_limit=2**40)
-        return self._made[key]
+        asked = (line.name, measured)
+        if asked not in self._made:
+            study = _prepared(self.study, line, measured, self.seed)
+            collection = line.collect(study.tables, self.epsilon)
+            key = (collection.sha256,)
+            if key not in self._made:
+                made = collection.perturb(**study.frames, source=SeededSource(self.seed), simulation=True)
+                self._made[key] = study, connect(made, memory_limit=2**40)
+            self._made[asked] = self._made[key]
+        return self._made[asked]
 
     def answer(self, line: Line, ask: Ask) -> dict[str, tuple[float, float]]:
         """Value and stated standard error of COUNT, SUM and AVG. AVG is never called unclear here."""
         study, database = self.reports(line, ask.measure)
-        measured = f"{ask.measure}_end" if line.split else ask.measure
+        measured = ask.measure + ("_end" if line.split else "_open" if line.public else "")
         whole = study.joined([*ask.conditions, measured])
         wanted = f"COUNT(*) AS {COUNT}, SUM({measured}) AS {SUM}" + f", AVG({measured}) AS {AVG}" * (not line.paper)
-        found = _only(told(line, database, f"SELECT {wanted} FROM {whole}{ask.where}"))
+        found = _only(told(line, database, ask.select(wanted, whole)))
         if line.paper:
             part = study.joined(ask.conditions)
             if part != whole:  # a table that nothing is asked about would only add the noise of drawing its views
-                found |= _only(told(line, database, f"SELECT COUNT(*) AS {COUNT} FROM {part}{ask.where}"))
+                found |= _only(told(line, database, ask.select(f"COUNT(*) AS {COUNT}", part)))
             count = found[COUNT][0]
             found[AVG] = (found[SUM][0] / count if count else np.nan, np.nan)
         return found
@@ -131,14 +134,19 @@ def _only(answer: Answer) -> dict[str, tuple[float, float]]:
 
 def _prepared(study: Study, line: Line, measured: str, seed: int) -> Study:
     if line.public:
-        return Study(study.frames, tuple(_changed(table, measured, Public()) for table in study.tables))
+        return _opened(study, measured)
     return _split(study, seed) if line.split else study
 
 
-def _changed(table: Table, attribute: str, meaning: Attribute) -> Table:
-    if attribute not in table.attributes:
-        return table
-    return Table(table.name, many=table.many, tau=table.tau, **{**table.attributes, attribute: meaning})
+def _opened(study: Study, measured: str) -> Study:
+    """The measured attribute once more, in clear."""
+    name = study.home(measured)
+    frame = study.frames[name]
+    frames = {**study.frames, name: frame.append_column(f"{measured}_open", frame[measured])}
+    more: dict[str, Any] = {f"{measured}_open": Public()}
+    tables = [Table(name, many=one.many, tau=one.tau, **one.attributes, **more) if one.name == name else one
+              for one in study.tables]  # fmt: skip
+    return Study(frames, tuple(tables))
 
 
 def _split(study: Study, seed: int) -> Study:
@@ -148,16 +156,21 @@ def _split(study: Study, seed: int) -> Study:
     for table in study.tables:
         frame = study.frames[table.name]
         for name, domain in table.attributes.items():
-            alone = Table(f"{table.name}_{name}", **{name: domain})
+            alone = _alone(f"{table.name}_{name}", name, domain)
             frames[alone.name] = frame.select(["uid", name])
             tables.append(alone)
             if isinstance(domain, Ordinal) and domain.aggregatable:
                 low, high = int(domain.decode(0)), int(domain.decode(domain.size - 1))
                 up = random.random(frame.num_rows) * (high - low) < frame[name].to_numpy() - low
-                ends = Table(f"{table.name}_{name}_end", **{f"{name}_end": Ordinal(low, high, high - low)})
+                ends = _alone(f"{alone.name}_end", f"{name}_end", Ordinal(low, high, high - low))
                 frames[ends.name] = pa.table({"uid": frame["uid"], f"{name}_end": np.where(up, high, low)})
                 tables.append(ends)
     return Study(frames, tuple(tables))
+
+
+def _alone(name: str, attribute: str, meaning: Attribute) -> Table:
+    only: dict[str, Any] = {attribute: meaning}
+    return Table(name, **only)
 
 
 def plain(study: Study, text: str) -> list[tuple[Any, ...]]:
@@ -171,10 +184,7 @@ def plain(study: Study, text: str) -> list[tuple[Any, ...]]:
 def truths(study: Study, asks: Sequence[Ask]) -> Floats:
     """COUNT, SUM and AVG of each question, without any noise."""
     wanted = "COUNT(*), COALESCE(SUM({0}), 0), AVG({0})"
-    found = [
-        plain(study, f"SELECT {wanted.format(one.measure)} FROM {everything(study)}{one.where}")[0]  # noqa: S608
-        for one in asks
-    ]
+    found = [plain(study, one.select(wanted.format(one.measure), everything(study)))[0] for one in asks]
     return np.array(found, dtype=np.float64)
 
 

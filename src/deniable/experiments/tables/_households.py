@@ -12,9 +12,9 @@ ROWS = {COUNTRY: 3_420_000, REGION: 7_560_000}
 """People in each sample: as many as the paper has in Indiana and in Illinois."""
 METHODS = ("HIO-JOIN", "HIO-JOIN-RDC", "ours")
 ASSUMED = (
-    "Assumed and different: tax units stand for persons, filing status for race, California for the city (a tenth of the "
-    "country, as Indianapolis is of Indiana; two fifths of the western states, as Chicago is of Illinois); persons have no "
-    "sex here, so that there are three attributes and not four."
+    "Assumed and different: tax units stand for persons, filing status for race, California for the city (a tenth of "
+    "the country, as Indianapolis is of Indiana; two fifths of the western states, as Chicago is of Illinois); persons "
+    "have no sex here, so that there are three attributes and not four."
 )
 
 

@@ -32,7 +32,7 @@ class Line:
     """The paper's way: reports of a view are scaled by how many were to be expected, and AVG is SUM over COUNT. Ours
     scales by how many there are, and measures averages from the middle of the domain."""
     public: bool = False
-    """The aggregated attribute is not sensitive."""
+    """The aggregated attribute is sent in clear, too."""
     split: bool = False
     """Every attribute is a table of its own, and the aggregated one is rounded to its ends beforehand."""
     colour: str = "black"

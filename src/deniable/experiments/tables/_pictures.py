@@ -1,4 +1,4 @@
-"""How errors of tables are drawn: measured ones as marks, and as lines what the answers' own standard errors promise."""
+"""How errors of tables are drawn: measured ones as marks, those that the answers themselves state as lines."""
 
 from __future__ import annotations
 

@@ -102,15 +102,20 @@ def describe(rows: Rows) -> str:
         part = stated.where(method=method, sample=sample, aggregate="COUNT", epsilon=2.0)
         return float(np.sqrt(part.means.mean() * part.rows[0]["rows"] / ROWS[sample]))
 
-    return f"""{markdown_table(head, lines)}
+    return f"""Errors by sample, ε and method:
 
-Root mean squares over the five age groups. At ε = 5, standard errors of HIO-JOIN are {ratio("HIO-JOIN", "HIO-JOIN-RDC", "COUNT")} times
-those of HIO-JOIN-RDC for COUNT ({ratio("HIO-JOIN", "HIO-JOIN-RDC", "SUM")} for SUM), and those of HIO-JOIN-RDC are
-{ratio("HIO-JOIN-RDC", "ours", "COUNT")} times ours for COUNT ({ratio("HIO-JOIN-RDC", "ours", "SUM")} for SUM) in the country and in the west. The paper
-prints no numbers here. By these errors HIO-JOIN's COUNT at ε = 2 has a standard error of {whole("HIO-JOIN", COUNTRY):.0%} of all people at the
-paper's size in the country and {whole("HIO-JOIN", REGION):.0%} in the west ({whole("ours", COUNTRY):.1%} and {whole("ours", REGION):.1%} ours), while the largest group
-asked about is a twentieth and a fifth: at ε = 2 the study cannot be told from noise with HIO-JOIN. Marks in the picture are medians of the releases, with 5 % to 95 % of them;
-averages of groups whose count is lost in noise can be anywhere, and those of the oldest group, which is empty, have no truth.
+{markdown_table(head, lines)}
+
+Root mean squares over the five age groups. At ε = 5, standard errors of HIO-JOIN are
+{ratio("HIO-JOIN", "HIO-JOIN-RDC", "COUNT")} times those of HIO-JOIN-RDC for COUNT
+({ratio("HIO-JOIN", "HIO-JOIN-RDC", "SUM")} for SUM), and those of HIO-JOIN-RDC are
+{ratio("HIO-JOIN-RDC", "ours", "COUNT")} times ours for COUNT ({ratio("HIO-JOIN-RDC", "ours", "SUM")} for SUM) in the
+country and in the west. The paper prints no numbers here. By these errors HIO-JOIN's COUNT at ε = 2 has a standard
+error of {whole("HIO-JOIN", COUNTRY):.0%} of all people at the paper's size in the country and
+{whole("HIO-JOIN", REGION):.0%} in the west ({whole("ours", COUNTRY):.1%} and {whole("ours", REGION):.1%} ours), while
+the largest group asked about is a twentieth and a fifth: at ε = 2 the study cannot be told from noise with HIO-JOIN.
+Marks in the picture are medians of the releases, with 5 % to 95 % of them; averages of groups whose count is lost in
+noise can be anywhere, and those of the oldest group, which is empty, have no truth.
 
 {ASSUMED}"""
 
@@ -125,7 +130,7 @@ EXPERIMENT = Experiment(
     repetitions=(3, 15),
     size=(8.5, 6.2),
     setting=(
-        "COUNT(*), SUM(age) and AVG(age) of people in one place and age group, over homes joined to people, τ_max = 10, τ = 1; "
-        "3.42 and 7.56 million people, with --quick one million."
+        "COUNT(*), SUM(age) and AVG(age) of people in one place and age group, over homes joined to people, "
+        "τ_max = 10, τ = 1; 3.42 and 7.56 million people, with --quick one million."
     ),
 )

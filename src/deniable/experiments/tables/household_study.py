@@ -113,9 +113,9 @@ Root mean squares over the five age groups. At ε = 5, standard errors of HIO-JO
 country and in the west. The paper prints no numbers here. By these errors HIO-JOIN's COUNT at ε = 2 has a standard
 error of {whole("HIO-JOIN", COUNTRY):.0%} of all people at the paper's size in the country and
 {whole("HIO-JOIN", REGION):.0%} in the west ({whole("ours", COUNTRY):.1%} and {whole("ours", REGION):.1%} ours), while
-the largest group asked about is a twentieth and a fifth: at ε = 2 the study cannot be told from noise with HIO-JOIN.
-Marks in the picture are medians of the releases, with 5 % to 95 % of them; averages of groups whose count is lost in
-noise can be anywhere, and those of the oldest group, which is empty, have no truth.
+the largest group asked about is a twentieth and a fifth: at ε = 2 no method here tells the study from noise. Marks in
+the picture are medians of the releases, with 5 % to 95 % of them; averages of groups whose count is lost in noise can
+be anywhere, and those of the oldest group, which is empty, have no truth.
 
 {ASSUMED}"""
 

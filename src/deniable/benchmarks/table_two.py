@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deniable.experiments.harness import Data
+from deniable.experiments.tables._lines import OURS
 from deniable.experiments.tables.table_two import EPSILONS, METHODS, PRINTED, QUESTIONS, answers, survey
 
 __all__ = ["EPSILONS", "METHODS", "Cell", "measure"]
@@ -34,7 +35,7 @@ def measure(data: str | None, rows: int, runs: int, advance: Callable[[int], Non
         for place, method in enumerate(METHODS):
             found = [answers(method, epsilon, run, rows, folder) for run in range(runs)]
             for name in QUESTIONS:
-                printed, ours = PRINTED[name, epsilon], method == "ours"
+                printed, ours = PRINTED[name, epsilon], method in OURS
                 figure = min(printed) if ours else printed[place]
                 wanted = (2.0 if epsilon <= 2.0 else 1.0) if ours else 0.0
                 stderr = math.sqrt(sum(one[name][1] for one in found) / runs)

@@ -53,6 +53,10 @@ class Study:
         """The table that has an attribute."""
         return next(table.name for table in self.tables if attribute in table.attributes)
 
+    def question(self, ask: Ask) -> str:
+        """All that is asked, in SQL."""
+        return ask.select(f"COUNT(*), SUM({ask.measure})", self.joined([*ask.conditions, ask.measure]))
+
     def joined(self, attributes: Iterable[str]) -> str:
         """The tables of these attributes, and those with many rows per user, as FROM lists them."""
         wanted = {self.home(attribute) for attribute in attributes}
@@ -79,12 +83,13 @@ class Release:
     seed: int
     _made: dict[tuple[object, ...], tuple[Study, Database]] = field(default_factory=dict)
 
-    def reports(self, line: Line, measured: str) -> tuple[Study, Database]:
-        """The reports that a line asks, and the study they are of."""
-        asked = (line.name, measured)
+    def reports(self, line: Line, measured: str, questions: tuple[str, ...]) -> tuple[Study, Database]:
+        """The reports that a line asks, and the study they are of; designs may be fitted to the questions."""
+        asked = (line.name, measured, questions)
         if asked not in self._made:
             study = _prepared(self.study, line, measured, self.seed)
-            collection = line.collect(study.tables, self.epsilon)
+            users = study.frames[study.tables[0].name].num_rows
+            collection = line.collect(study.tables, self.epsilon, users, questions)
             key = (collection.sha256,)
             if key not in self._made:
                 made = collection.perturb(**study.frames, source=SeededSource(self.seed), simulation=True)
@@ -92,9 +97,13 @@ class Release:
             self._made[asked] = self._made[key]
         return self._made[asked]
 
-    def answer(self, line: Line, ask: Ask) -> dict[str, tuple[float, float]]:
-        """Value and stated standard error of COUNT, SUM and AVG. AVG is never called unclear here."""
-        study, database = self.reports(line, ask.measure)
+    def answer(self, line: Line, ask: Ask, among: Sequence[Ask] = ()) -> dict[str, tuple[float, float]]:
+        """Value and stated standard error of COUNT, SUM and AVG, for one of several questions.
+
+        AVG is never called unclear here.
+        """
+        questions = tuple(dict.fromkeys(self.study.question(one) for one in (among or (ask,))))
+        study, database = self.reports(line, ask.measure, questions)
         measured = ask.measure + ("_end" if line.split else "_open" if line.public else "")
         whole = study.joined([*ask.conditions, measured])
         wanted = f"COUNT(*) AS {COUNT}, SUM({measured}) AS {SUM}" + f", AVG({measured}) AS {AVG}" * (not line.paper)
@@ -204,7 +213,7 @@ def errors(release: Release, lines: Iterable[Line], asks: Sequence[Ask]) -> Foun
     whole = truths(release.study, [Ask(asks[0].measure, {})])[0]
     found: Found = []
     for line in lines:
-        answers = [release.answer(line, ask) for ask in asks]
+        answers = [release.answer(line, ask, asks) for ask in asks]
         for place, aggregate in enumerate(AGGREGATES):
             values, stated = np.array([one[aggregate] for one in answers]).T
             off = values - truth[:, place]

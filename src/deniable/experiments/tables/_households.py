@@ -5,12 +5,13 @@ from __future__ import annotations
 from deniable.experiments.harness import Data
 from deniable.experiments.table_data import AGES, FILING, INCOMES, MANY, STATES, WEST, households
 from deniable.experiments.tables._errors import Study
+from deniable.experiments.tables._lines import OURS
 from deniable.tables.schema import Categorical, Ordinal, Table
 
 COUNTRY, REGION = "country", "west"
 ROWS = {COUNTRY: 3_420_000, REGION: 7_560_000}
 """People in each sample: as many as the paper has in Indiana and in Illinois."""
-METHODS = ("HIO-JOIN", "HIO-JOIN-RDC", "ours")
+METHODS = ("HIO-JOIN", "HIO-JOIN-RDC", *OURS)
 ASSUMED = (
     "Assumed and different: tax units stand for persons, filing status for race, California for the city (a tenth of "
     "the country, as Indianapolis is of Indiana; two fifths of the western states, as Chicago is of Illinois); persons "

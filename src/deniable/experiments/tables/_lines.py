@@ -1,6 +1,6 @@
 """The lines of every figure about tables: a name, how reports are collected, and how they are asked.
 
-One more design is one more entry of `LINES`.
+One more design is one more entry of `LINES`; named in `OURS`, too, it is in every figure.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ from deniable.queries.table_plan import DESIGNED, DIRECT
 from deniable.tables.collection import Collection
 from deniable.tables.schema import Table
 
-Collect = Callable[[Sequence[Table], float], Collection]
+Collect = Callable[[Sequence[Table], float, int, Sequence[str]], Collection]
+"""From tables, ε, the number of users and the questions that will be asked."""
 
 
 def designed(design: str, oracle: str) -> Collect:
     """The collection of some tables under an ε, in one of the designs by name."""
-    return lambda tables, epsilon: Collection(*tables, epsilon=epsilon, design=design, oracle=oracle)
+    return lambda tables, epsilon, _users, _questions: Collection(
+        *tables, epsilon=epsilon, design=design, oracle=oracle
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,5 +65,6 @@ _ALL = (
     Line("optimal", _HIO, "optimal", DIRECT, paper=False, colour="tab:cyan", marker="*"),
     Line("ours", _AUTO, "optimal", DIRECT, paper=False, colour="tab:blue", marker="o"),
 )
+OURS = ("ours",)
 LINES = {line.name: line for line in _ALL}
 """`optimal` is HIO's reports with the best weights and direct sums; `ours`, the default, has adaptive oracles too."""

@@ -7,7 +7,7 @@ from typing import Any
 from deniable.experiments.harness import Data, Experiment, Found, Rows, Setting
 from deniable.experiments.table_data import CATEGORIES, SIZE, syn1
 from deniable.experiments.tables._errors import AGGREGATES, AVG, Ask, Release, Study, errors, ranges
-from deniable.experiments.tables._lines import LINES
+from deniable.experiments.tables._lines import LINES, OURS
 from deniable.experiments.tables._pictures import add_legend, draw_errors
 from deniable.experiments.writing import markdown_table
 from deniable.tables.schema import Categorical, Ordinal, Table
@@ -17,7 +17,7 @@ VOLUMES = (0.04, 0.1, 0.15, 0.22, 0.3)
 SIZES = (5, 25, 125, 250)
 ATTRIBUTES = (2, 3, 4, 5)
 VOLUME = 0.15
-METHODS = ("HIO", "AHIO", "EHIO", "HIO-PUB", "AMG", "optimal", "ours")
+METHODS = ("HIO", "AHIO", "EHIO", "HIO-PUB", "AMG", "optimal", *OURS)
 PANELS = {"volume": "volume", "m": "m of the summed attribute", "d": "attributes d"}
 
 

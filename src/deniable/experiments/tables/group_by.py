@@ -35,7 +35,7 @@ def measure(setting: Setting, seed: int, data: Data) -> Found:
     whole = dict(zip(AGGREGATES, truths(made, [Ask("income", {})])[0], strict=False))
     found = []
     for line in (LINES[name] for name in METHODS):
-        answer = told(line, release.reports(line, "income")[1], QUESTION)
+        answer = told(line, release.reports(line, "income", (QUESTION,))[1], QUESTION)
         for place, (group,) in enumerate(answer.keys):
             for aggregate in AGGREGATES:
                 value, stated = float(answer.values[aggregate][place]), float(answer.stderrs[aggregate][place])

@@ -37,7 +37,7 @@ def measure(setting: Setting, seed: int, data: Data) -> Found:
     found = []
     for line in (LINES[name] for name in METHODS):
         for group, ask, right in zip(GROUPS, asks, truth, strict=True):
-            for number, (aggregate, (value, stated)) in enumerate(release.answer(line, ask).items()):
+            for number, (aggregate, (value, stated)) in enumerate(release.answer(line, ask, asks).items()):
                 numbers = {"answer": value, "truth": float(right[number])}
                 if aggregate != AVG:
                     numbers["NMSE"] = ((value - right[number]) / whole[number]) ** 2

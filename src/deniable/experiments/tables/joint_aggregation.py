@@ -9,7 +9,7 @@ import numpy as np
 from deniable.experiments.harness import Data, Experiment, Found, Rows, Setting
 from deniable.experiments.table_data import CATEGORIES, MANY, SIZE, syn2
 from deniable.experiments.tables._errors import AGGREGATES, Ask, Release, Study, errors, ranges
-from deniable.experiments.tables._lines import LINES
+from deniable.experiments.tables._lines import LINES, OURS
 from deniable.experiments.tables._pictures import add_legend, draw_errors
 from deniable.experiments.writing import markdown_table
 from deniable.tables.schema import Categorical, Ordinal, Table
@@ -18,7 +18,7 @@ EPSILONS = (2.0, 5.0)
 VOLUME = 0.12
 PREDICATES = ("C", "O", "CO")
 TAUS = (1, 2, 4)
-METHODS = ("SC-JOIN", "HIO-JOIN", "HIO-JOIN-RDC", "ours")
+METHODS = ("SC-JOIN", "HIO-JOIN", "HIO-JOIN-RDC", *OURS)
 JOINS = {"one to one": PREDICATES, "one to many": TAUS}
 
 

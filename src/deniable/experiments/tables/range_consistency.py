@@ -9,7 +9,7 @@ import numpy as np
 from deniable.experiments.harness import Data, Experiment, Found, Rows, Setting
 from deniable.experiments.table_data import SIZE, syn1
 from deniable.experiments.tables._errors import AGGREGATES, Ask, Release, Study, errors
-from deniable.experiments.tables._lines import LINES
+from deniable.experiments.tables._lines import LINES, OURS
 from deniable.experiments.tables._pictures import add_legend, draw_errors
 from deniable.experiments.writing import markdown_table
 from deniable.tables.schema import Ordinal, Public, Table
@@ -35,7 +35,7 @@ def lines_of(side: str) -> list[Any]:
     """The paper's mechanism alone, with weighted decompositions, and ours."""
     base = LINES[SIDES[side][0]]
     rdc = [base.with_weights(f"{base.name}-RDC, k = {k}", f"rdc({k})") for k in DECOMPOSITIONS]
-    return [base, *rdc, LINES["ours"]]
+    return [base, *rdc, *(LINES[name] for name in OURS)]
 
 
 def measure(setting: Setting, seed: int, _: Data) -> Found:
@@ -92,7 +92,7 @@ def describe(rows: Rows) -> str:
     least = min(
         gain(side, dq, line.name, one)
         for side in SIDES
-        for line in lines_of(side)[1:-1]
+        for line in lines_of(side)[1 : 1 + len(DECOMPOSITIONS)]
         for dq in PREDICATES
         for one in ("COUNT", "SUM")
     )

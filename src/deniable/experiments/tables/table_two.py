@@ -18,7 +18,7 @@ from deniable.engines.measuring import measure as measured
 from deniable.engines.reading import connect
 from deniable.experiments.harness import Data, Experiment, Found, Rows, Setting
 from deniable.experiments.tables._errors import plan_of
-from deniable.experiments.tables._lines import LINES
+from deniable.experiments.tables._lines import LINES, OURS
 from deniable.experiments.tables._pictures import add_legend
 from deniable.experiments.writing import markdown_table
 from deniable.queries.estimation import covariance
@@ -34,7 +34,7 @@ QUESTIONS = {
     "Q2": "SELECT AVG(hours) FROM people WHERE marital = 'married' AND age BETWEEN 31 AND 70",
     "Q3": "SELECT AVG(hours) FROM people WHERE marital = 'single' AND age BETWEEN 31 AND 50",
 }
-METHODS = ("HIO", "AHIO", "EHIO", "AHIO-RDC", "ours")
+METHODS = ("HIO", "AHIO", "EHIO", "AHIO-RDC", *OURS)
 EPSILONS = (0.5, 1.0, 2.0, 5.0)
 PRINTED = {
     ("Q1", 0.5): (20.0, 5.15, 4.07, 5.15), ("Q1", 1.0): (6.46, 2.82, 2.06, 2.82),
@@ -84,7 +84,7 @@ def answers(method: str, epsilon: float, seed: int, rows: int, folder: Path | No
     The variance is that of the quotient at the true moments: a noisy denominator would spoil it.
     """
     line, truth = LINES[method], true_moments(rows, folder)
-    collection = line.collect((PEOPLE,), epsilon)
+    collection = line.collect((PEOPLE,), epsilon, rows, tuple(QUESTIONS.values()))
     frame = people(rows, folder)
     found = connect(collection.perturb(people=frame, source=SeededSource(seed), simulation=True))
     made = {}
@@ -139,7 +139,7 @@ def plot(rows: Rows, figure: Any) -> None:
         for number, method in enumerate(METHODS):
             line = LINES[method]
             axes.plot(EPSILONS, stderrs(rows, method, question), color=line.colour, marker=".", label=method)
-            if method != "ours":
+            if line.paper:
                 printed = [PRINTED[question, epsilon][number] for epsilon in EPSILONS]
                 style = {"color": line.colour, "marker": line.marker, "fillstyle": "none", "linestyle": "none"}
                 axes.plot(EPSILONS, printed, label=f"{method}, printed", **style)
@@ -157,7 +157,7 @@ def describe(rows: Rows) -> str:
         for number, method in enumerate(METHODS):
             own = stderrs(rows, method, question)
             cells = [
-                f"{one:.3g} ({PRINTED[question, epsilon][number]:.3g})" if method != "ours" else f"**{one:.3g}**"
+                f"{one:.3g} ({PRINTED[question, epsilon][number]:.3g})" if LINES[method].paper else f"**{one:.3g}**"
                 for epsilon, one in zip(EPSILONS, own, strict=True)
             ]
             lines.append([f"{question}, {method}", *cells])
@@ -168,7 +168,8 @@ def describe(rows: Rows) -> str:
     printed_ratio = [
         PRINTED[name, epsilon][number] / own
         for name in QUESTIONS
-        for number, method in enumerate(METHODS[:-1])
+        for number, method in enumerate(METHODS)
+        if LINES[method].paper
         for epsilon, own in zip(EPSILONS, stderrs(rows, method, name), strict=True)
     ]
     spread = [

@@ -218,7 +218,8 @@ def errors(release: Release, lines: Iterable[Line], asks: Sequence[Ask]) -> Foun
             values, stated = np.array([one[aggregate] for one in answers]).T
             off = values - truth[:, place]
             if aggregate == AVG:
-                relative = np.abs(off / truth[:, place])
+                some = truth[:, 0] > 0  # of nobody there is no average
+                relative = np.abs(off[some] / truth[some, place])
                 numbers = {"MRE": float(np.mean(relative)), "RE": float(np.median(relative))}
             else:
                 promised = float(np.mean((stated / whole[place]) ** 2))

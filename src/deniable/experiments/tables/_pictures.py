@@ -14,7 +14,9 @@ from deniable.experiments.tables._lines import Line
 LABELS = {"COUNT": "NMSE of COUNT", "SUM": "NMSE of SUM", "AVG": "relative error of AVG"}
 
 
-def draw_errors(axes: Any, rows: Rows, lines: Sequence[Line], aggregate: str, column: str, places: Any = None) -> None:
+def draw_errors(
+    axes: Any, rows: Rows, lines: Sequence[Line], aggregate: str, column: str, places: Any = None, dash: str = "-"
+) -> None:
     """One panel: errors of an aggregate by a column. `places` are where its values stand; themselves if left out."""
     part = rows.where(aggregate=aggregate)
     for line in lines:
@@ -28,8 +30,8 @@ def draw_errors(axes: Any, rows: Rows, lines: Sequence[Line], aggregate: str, co
         style = {"color": line.colour, "marker": line.marker, "fillstyle": fill}
         stated = part.of("stated").where(method=line.name)
         if len(stated):
-            axes.plot(at, stated.means[order], color=line.colour, linewidth=1.0, alpha=0.7)
-        joined = {"linestyle": "-" if aggregate == AVG else "none"}
+            axes.plot(at, stated.means[order], color=line.colour, linewidth=1.0, alpha=0.7, linestyle=dash)
+        joined = {"linestyle": dash if aggregate == AVG else "none"}
         axes.errorbar(at, means, errors, elinewidth=0.8, label=line.name, **style, **joined)
     axes.set_yscale("log")
     axes.set_ylabel(LABELS[aggregate])

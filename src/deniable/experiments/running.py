@@ -67,6 +67,7 @@ def run(
     if missing:
         kept.parent.mkdir(parents=True, exist_ok=True)
         with kept.open("a", encoding="utf-8") as file:
+            file.write("\n" * _cut_off(kept))
             for key, numbers in _measured(name, experiment, data, missing, pool):
                 finished[key] = numbers
                 file.write(json.dumps([mark, key, numbers]) + "\n")
@@ -119,6 +120,11 @@ def _flat(setting: Setting, found: Found) -> _Numbers:
 
 def _key(setting: Setting, seed: int) -> str:
     return json.dumps([setting, seed], sort_keys=True)
+
+
+def _cut_off(kept: Path) -> bool:
+    """Whether an interruption left the last line without its end."""
+    return kept.stat().st_size > 0 and not kept.read_bytes().endswith(b"\n")
 
 
 def _read(kept: Path, mark: str) -> dict[str, _Numbers]:

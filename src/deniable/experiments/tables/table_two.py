@@ -190,7 +190,7 @@ deviations of ten releases, each of which is known to about a quarter. The print
 
 **Ours** has {min(over_rdc):.2g} to {max(over_rdc):.2g} times smaller standard errors than AHIO-RDC in the same run,
 and {min(over_printed):.2g} to {max(over_printed):.2g} times smaller ones than the best printed in each cell. AHIO-RDC
-equals AHIO for Q1 in the paper; it has no range to decompose.
+equals AHIO for Q1 in the paper, which decomposes ranges only; here a category is also everything minus the others.
 
 Not reproduced: the true answers (26.62, 29.98, 30.82 hours), because the rows are others."""
 

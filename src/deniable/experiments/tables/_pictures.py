@@ -37,7 +37,7 @@ def draw_errors(
     axes.set_ylabel(LABELS[aggregate])
 
 
-def add_legend(figure: Any, axes: Sequence[Any]) -> None:
+def add_legend(figure: Any, axes: Sequence[Any], columns: int = 7) -> None:
     """One legend for all panels, on top."""
     found = {label: handle for one in axes for handle, label in zip(*one.get_legend_handles_labels(), strict=True)}
-    figure.legend(found.values(), found.keys(), loc="outside upper center", ncols=min(len(found), 8))
+    figure.legend(found.values(), found.keys(), loc="outside upper center", ncols=min(len(found), columns))

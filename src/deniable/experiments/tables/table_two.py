@@ -147,7 +147,7 @@ def plot(rows: Rows, figure: Any) -> None:
         axes.set_xticks(EPSILONS, [f"{one:g}" for one in EPSILONS])
         axes.minorticks_off()
     grid[0].set_ylabel("standard error of AVG(hours)")
-    add_legend(figure, grid)
+    add_legend(figure, grid, columns=5)
 
 
 def describe(rows: Rows) -> str:

@@ -19,7 +19,7 @@ WINDOW, SHOWN = 1 << 14, 1.0
 METHODS: dict[str, dict[str, Any]] = {
     "ours": {},
     "ToPL, EMS": {"rule": Reconstructed(), "scale": "linear"},
-    "ToPL, EMS with its tail cut": {"rule": CutTail(), "scale": "linear"},
+    "ToPL, EMS, tail cut": {"rule": CutTail(), "scale": "linear"},
 }
 STYLES = dict(zip(METHODS, ("o-C0", "s-C1", "v-C3"), strict=True))
 DRAWN = "Fare stand-in"
@@ -58,17 +58,17 @@ def plot(rows: Rows, figure: Any) -> None:
         first.plot(places, line.means, STYLES[method][-2:], linewidth=0.8, label=method)
     first.plot(places, drawn.of("truth").where(method="ours").means, "k", linewidth=1.0, label="truth")
     first.set(xlabel="position (millions)", ylabel=f"mean of {WINDOW:,} values", title=f"{DRAWN}, ε = {SHOWN:g}")
-    first.legend()
     for axes, (name, part) in zip(others, several, strict=True):
         for method, line in part.split("method"):
             axes.errorbar(line.column("epsilon"), line.means, line.stderrs, fmt=STYLES[method], label=method)
         theirs = LOCAL.get(FILES.get(name, ""), {})
         if theirs:
             axes.plot(list(theirs), [one.mean for one in theirs.values()], "x--k", label="authors' code")
-            axes.legend()
         logs(axes, EPSILONS, xlabel="ε", title=name)
     if others:
         others[0].set_ylabel("MSE of a random range")
+    lines = {text: line for axes in figure.axes for line, text in zip(*axes.get_legend_handles_labels(), strict=True)}
+    figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=len(lines))
 
 
 def describe(rows: Rows) -> str:
@@ -105,7 +105,7 @@ EXPERIMENT = Experiment(
     plot,
     describe,
     repetitions=(5, 40),
-    size=(8.0, 2.8),
+    size=(8.0, 3.1),
     setting="65,536 users send first reports, 2^20 others report under the θ that comes of them. Errors are those of "
     "sums over the same 200 random ranges.",
 )

@@ -47,13 +47,12 @@ def plot(rows: Rows, figure: Any) -> None:
     for axes, _, part in panels(figure, rows.of("to recent"), sharey=True):
         for place, (_, cell) in enumerate(part.split("epsilon")):
             for other, (block, line) in enumerate(cell.split("block")):
-                at = np.arange(len(NAMES)) + 0.2 * (place + other) - 0.2
+                at = np.arange(len(NAMES)) + 0.2 * (2 * place + other) - 0.2
                 label = f"ε = {line.column('epsilon')[0]:g}, blocks of {block:,}"
                 axes.errorbar(at, line.means, line.stderrs, fmt="o", label=label)
         axes.axhline(1.0, color="k", linewidth=0.6)
         axes.set_xticks(np.arange(len(NAMES)), NAMES, rotation=35)
-        axes.set_yscale("log")
-    figure.axes[0].set_ylabel("MSE / MSE of `recent`")
+    figure.axes[0].set_ylabel("MSE as a multiple of that of recent")
     handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3)
 

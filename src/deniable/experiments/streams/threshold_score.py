@@ -70,7 +70,8 @@ def plot(rows: Rows, figure: Any) -> None:
             axes.plot(thetas, part.of(score).means, f"-{colour}", label=score)
             axes.plot(thetas, np.sqrt(part.of(error).means), f"o{colour}", label=f"√{error}")
         low = np.sqrt(part.of("MSE, ours").means.min()) / 3
-        logs(axes, xlabel="θ", ylim=(low, part.of("Eq. (6)").means.max() * 2))
+        ticks = [t for e in range(6) for t in (10**e, 2 * 10**e, 5 * 10**e) if min(thetas) <= t <= max(thetas)]
+        logs(axes, ticks, xlabel="θ", ylim=(low, part.of("Eq. (6)").means.max() * 2))
     figure.axes[0].set_ylabel("error of a random range")
     handles, names = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside right center")

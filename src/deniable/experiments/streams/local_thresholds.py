@@ -77,7 +77,7 @@ def describe(rows: Rows) -> str:
         else "It is near the best everywhere here."
     )
     return (
-        f"MSE as a multiple of that of the best θ, over ε = {EPSILONS[0]:g} to {EPSILONS[-1]:g}:\n\n"
+        f"MSE as a multiple of that of the best of 50 θ, over ε = {EPSILONS[0]:g} to {EPSILONS[-1]:g}:\n\n"
         + markdown_table(["rule", *(name for name, _ in errors.split("data"))], lines)
         + f"\n\nMedian θ of ours / best, by ε: {'; '.join(thetas)}. The paper takes the θ of least predicted error on "
         "the EMS estimate of the distribution, on a linear scale: what noise is left in its tail decides. The authors' "

@@ -111,7 +111,7 @@ By the errors that the answers state (lines in the picture; marks are measured).
 
 - *RDC improves COUNT and SUM the more attributes the predicate has, and a larger k helps more there.* Here it gains
   {least:.2g} to {most:.2g} times.
-- *HIO-RDC is always better than HIO.* It is, for every k and d_q.
+- *HIO-RDC is always better than HIO.* {"It is, for every k and d_q." if least > 1 else "Not for every k and d_q."}
 - **Ours** gains {gain("sensitive", 1, "ours", "SUM"):.2g} times for SUM with one attribute in the predicate and
   {gain("sensitive", 4, "ours", "SUM"):.3g} times with four, because it needs neither rounding nor groups of users.
   For COUNT and for sums of an attribute that is not sensitive only the weights differ: HIO-RDC with k = 16 has

@@ -94,10 +94,14 @@ def test_processes_give_the_same_numbers(tmp_path):
 
 
 def test_an_interruption_ends_the_workers():
-    with pytest.raises(KeyboardInterrupt), workers(1) as pool:
-        pool.submit(time.sleep, 3600)
-        pool.submit(time.sleep, 3600)
-        raise KeyboardInterrupt
+    def interrupted():
+        with workers(1) as pool:
+            pool.submit(time.sleep, 3600)
+            pool.submit(time.sleep, 3600)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert not multiprocessing.active_children()
 
 

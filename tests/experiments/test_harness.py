@@ -2,6 +2,8 @@
 
 import csv
 import math
+import multiprocessing
+import time
 
 import numpy as np
 import pytest
@@ -89,6 +91,18 @@ def test_processes_give_the_same_numbers(tmp_path):
     with workers(1) as pool:
         there = run(name, short, Data(), quick=True, kept=tmp_path / "there.jsonl", pool=pool)
     assert here == there
+
+
+def test_an_interruption_ends_the_workers():
+    def interrupted():
+        with workers(1) as pool:
+            pool.submit(time.sleep, 3600)
+            pool.submit(time.sleep, 3600)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert not multiprocessing.active_children()
 
 
 def test_every_file_in_the_folders_is_an_experiment():

@@ -6,6 +6,8 @@ import hashlib
 import json
 import multiprocessing
 import os
+import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
@@ -27,11 +29,13 @@ def workers(processes: int) -> Iterator[ProcessPoolExecutor]:
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:
-        with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(processes, mp_context=context, initializer=_begin) as pool:
             try:
                 yield pool
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
+            except BaseException:  # what they are at takes minutes, perhaps, and would be thrown away
+                for child in multiprocessing.active_children():
+                    child.terminate()
                 raise
     finally:
         for name, value in before.items():
@@ -39,6 +43,18 @@ def workers(processes: int) -> Iterator[ProcessPoolExecutor]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+def _begin() -> None:
+    """In a new process: leave interruptions to the one that started it, and end when that ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    if parent := multiprocessing.parent_process():
+        parent.join()
+        os._exit(1)
 
 
 def tasks(experiment: Experiment, data: Data, quick: bool) -> list[tuple[Setting, int]]:

@@ -12,6 +12,7 @@ stated smoothness, summed over the columns of all questions, each column relativ
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -20,20 +21,21 @@ import numpy as np
 
 from deniable.queries.grid_cells import Asked, CellView
 from deniable.queries.grid_weights import System, solve_grid
+from deniable.queries.smoothness import SEPARATE
 from deniable.queries.table_plan import Column, Product
 from deniable.queries.tree_weights import Floats
 from deniable.tables.collection import Collection
 from deniable.tables.designs.grid import grid
 from deniable.tables.grids import Cells, Cut, GridView, Points
 from deniable.tables.schema import Categorical, Private, Table
-from deniable.tables.views import Design
+from deniable.tables.views import Axis, Design
 
 LADDER = (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64)
 """Numbers of even cells that are tried."""
 MOST_BORDERS = 24
-MOST_CELLS = 1_500
+MOST_CELLS = 400
 """Of a view that is tried."""
-MOST_PATTERNS = 3_000
+MOST_PATTERNS = 2_500
 """Of all views together."""
 HARDLY = 0.004
 """A view with a smaller part of the reports is dropped."""
@@ -196,14 +198,19 @@ def _system(
     asked = Asked.of(table, design, [item.column for item in items])
     cells = []
     for view in design:
-        if view.cells > MOST_CELLS and not any(
-            isinstance(table.domains[axis.attribute], Categorical) for axis in view.group.axes if axis.attribute >= 0
-        ):
+        apart = [axis.tree.size for axis in view.group.axes if not _merged(table, axis)]
+        if math.prod(apart) > MOST_CELLS:
             return None
         cells.append(CellView.of(table, design, view, asked))
         if cells[-1].means.size > MOST_CELLS:
             return None
     return System.of(asked, cells)
+
+
+def _merged(table: Table, axis: Axis) -> bool:
+    """Whether most cells of an axis share their weights."""
+    known = axis.attribute >= 0 and isinstance(table.domains[axis.attribute], Categorical)
+    return known and axis.tree.size > SEPARATE
 
 
 def _error(system: System, items: Sequence[Item], chances: Sequence[float]) -> float:

@@ -5,7 +5,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .PHONY: demo test test-all lint java bench clean
 
-demo: .venv/.installed
+demo: .venv/.installed-plot
 	$(BIN)/deniable demo
 
 test: lint java
@@ -40,9 +40,13 @@ bench: .venv/.installed-bench
 	$(PIP) install --editable .
 	touch $@
 
+.venv/.installed-plot: pyproject.toml | .venv/bin/python
+	$(PIP) install --editable '.[plot]'
+	touch $@ .venv/.installed
+
 .venv/.installed-test: pyproject.toml | .venv/bin/python
 	$(PIP) install --editable '.[test]'
-	touch $@ .venv/.installed
+	touch $@ .venv/.installed .venv/.installed-plot
 
 .venv/.installed-bench: pyproject.toml | .venv/bin/python
 	$(PIP) install --editable '.[bench]'

@@ -79,7 +79,7 @@ class MissingExtra(Failure):
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(
             f"this needs the package {package!r}, which is not installed. Nothing was done. "
-            f"In a checkout, run: .venv/bin/pip install '.[{extra}]'"
+            f"Run: pip install 'deniable[{extra}]' (in a checkout: .venv/bin/pip install '.[{extra}]')."
         )
 
 

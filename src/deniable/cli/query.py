@@ -94,9 +94,10 @@ def query(
         raise BadInput("--json and --csv exclude each other. Nothing was read. Choose one.")
     text = sql_text(sql, path)
     if plot is not None:
-        from deniable.cli.plots import check_ending
+        from deniable.engines.figures import check_ending, require_plotting
 
         check_ending(plot)
+        require_plotting()
     result = open_reports(reports, dimensions, engine).sql(text, **asked)
     if plot is not None:
         from deniable.cli.plots import draw

@@ -319,11 +319,13 @@ def plot(path: str, output: str, window: int | None, truth: str | None, column: 
     Example:
       deniable stream plot private.parquet -o stream.png --window 1440
     """
-    from deniable.engines.stream_plot import draw
+    from deniable.engines.figures import check_ending, require_plotting
+    from deniable.engines.stream_plot import draw, read_truth
     from deniable.streams import Released
 
-    released = Released.load(path)
-    draw(released, output, window, truth, column)
+    check_ending(output)
+    require_plotting()
+    draw(Released.load(path), output, window=window, truth=None if truth is None else read_truth(truth, column))
     click.echo(f"wrote {output}", err=True)
 
 

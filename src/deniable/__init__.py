@@ -16,16 +16,29 @@ from deniable.tables import Categorical, Collection, Ordinal, Public, Table
 
 if TYPE_CHECKING:
     from deniable import streams
-    from deniable.engines.reading import connect
+    from deniable.engines.collecting import Collected
+    from deniable.engines.reading import Database, connect
+    from deniable.queries.forecast import Explanation, Forecast
+    from deniable.queries.plan import Plan
+    from deniable.queries.result import Estimate, Result
     from deniable.randomness import SecureSource, SeededSource
+    from deniable.tables.reports import Reports
 
 __version__ = "0.1.0"
 __all__ = [
     "Categorical",
+    "Collected",
     "Collection",
+    "Database",
     "DeniableError",
+    "Estimate",
+    "Explanation",
+    "Forecast",
     "Ordinal",
+    "Plan",
     "Public",
+    "Reports",
+    "Result",
     "SecureSource",
     "SeededSource",
     "Table",
@@ -39,6 +52,14 @@ __all__ = [
 
 # Names whose modules need numpy: imported on first use, so that a device can import the rest with nothing installed.
 _LAZY = {
+    "Collected": "deniable.engines.collecting",
+    "Database": "deniable.engines.reading",
+    "Estimate": "deniable.queries.result",
+    "Explanation": "deniable.queries.forecast",
+    "Forecast": "deniable.queries.forecast",
+    "Plan": "deniable.queries.plan",
+    "Reports": "deniable.tables.reports",
+    "Result": "deniable.queries.result",
     "SecureSource": "deniable.randomness",
     "SeededSource": "deniable.randomness",
     "connect": "deniable.engines.reading",

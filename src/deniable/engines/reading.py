@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deniable.engines.blocks import Store
-from deniable.engines.collecting import SPECIFICATION_FILE
+from deniable.engines.collecting import SPECIFICATION_FILE, Collected
 from deniable.engines.dimension_tables import DimensionTable
 from deniable.engines.marks import marked
 from deniable.engines.measuring import measure
@@ -21,6 +21,7 @@ from deniable.engines.rows import as_arrow
 from deniable.engines.stores import MemoryStore, parquet_rows, ranked
 from deniable.engines.validating import validated_files
 from deniable.errors import BadInput, InvalidData, InvalidParameter, QueryRefused
+from deniable.notebook import html_table
 from deniable.queries.estimation import Moments, answer
 from deniable.queries.forecast import Explanation, Forecast
 from deniable.queries.plan import Plan, make_plan
@@ -118,16 +119,35 @@ class Database:
         )
         return f"Database({kept})"
 
+    def _repr_html_(self) -> str:
+        """What can be asked, for notebooks."""
+        rows = (
+            (
+                name,
+                f"{store.rows:,}",
+                f"{self.refused[name].total():,}",
+                ", ".join(self.collection[name].private),
+                ", ".join(self.collection[name].public),
+            )
+            for name, store in self.stores.items()
+        )
+        return html_table(
+            ("table", "reports", "refused", "private", "public"),
+            rows,
+            title=f"Reports under ε = {self.collection.epsilon:g} per user",
+            notes=[f"dimensions: {', '.join(self.dimensions)}"] if self.dimensions else [],
+        )
+
 
 def connect(
-    reports: str | Path | Reports | Mapping[str, Any],
+    reports: str | Path | Reports | Collected | Mapping[str, Any],
     *,
     dimensions: Mapping[str, Any] | None = None,
     memory_limit: int = MEMORY,
     engine: Any = None,
     collection: Collection | None = None,
 ) -> Database:
-    """Open a folder that `Collection.perturb` wrote, or the reports it returned.
+    """Open a folder that `Collection.perturb` wrote, or what it returned.
 
     Reports that cannot be right are refused and counted; the others are kept. `dimensions` are public tables (frames,
     or paths of Parquet and CSV files) that questions may join on an attribute. Tables that need more than
@@ -137,6 +157,8 @@ def connect(
     a mapping from tables to Spark DataFrames or names in its catalog. Frames that do not say which specification they
     were made under need `collection`.
     """
+    if isinstance(reports, Collected):
+        reports = reports.path
     if engine is not None:
         from deniable.engines.spark.reading import connect_spark
 

@@ -9,6 +9,7 @@ from statistics import geometric_mean
 from typing import Any
 
 from deniable.errors import InvalidParameter, QueryRefused
+from deniable.notebook import html_table, html_text
 from deniable.queries.dimensions import Dimension
 from deniable.queries.plan import Plan, make_plan
 from deniable.queries.prediction import CAUSES, Prediction, predict
@@ -21,6 +22,7 @@ ASSUMED = (
     "Assumed: rows spread evenly over the domains, half as many rows per user as the\n"
     "table allows, all users pass public conditions, public measures of size one."
 )
+UNCLEAR = "unclear: too few users, or too much noise, to divide by their number"
 FEWEST, MOST = 10.0, 1e12
 LEAST_EPSILON, MOST_EPSILON = 1e-3, 50.0
 
@@ -39,11 +41,13 @@ class Forecast:
             raise QueryRefused("the forecast has several numbers", "Read .predictions, or ask for one aggregate.")
         return self.predictions[0]
 
-    def __str__(self) -> str:
+    @property
+    def _title(self) -> str:
         collection = self.plan.collection
-        lines = [
-            f"{self.users:,} users, ε = {collection.epsilon:g}, design {collection.design}, {self.plan.rule} weights"
-        ]
+        return f"{self.users:,} users, ε = {collection.epsilon:g}, design {collection.design}, {self.plan.rule} weights"
+
+    def _rows(self) -> list[list[str]]:
+        """A header, and a row per answer."""
         rows = [["", "stderr", "of users", *CAUSES]]
         for one in self.predictions:
             if math.isnan(one.stderr):
@@ -52,13 +56,24 @@ class Forecast:
             share = f"{one.stderr / self.users:.3%}" if one.per_user else ""
             causes = [f"{one.causes[cause]:.0%}" for cause in CAUSES]
             rows.append([one.name, f"{one.stderr:,.4g}", share, *causes])
+        return rows
+
+    @property
+    def _notes(self) -> list[str]:
+        return [UNCLEAR] if any(math.isnan(one.stderr) for one in self.predictions) else []
+
+    def __str__(self) -> str:
+        lines, rows = [self._title], self._rows()
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
         for row in rows:
             first, *rest = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
             lines.append("  ".join([row[0].ljust(len(first)), *rest]).rstrip())
-        if any(math.isnan(one.stderr) for one in self.predictions):
-            lines.append("unclear: too few users, or too much noise, to divide by their number")
-        return "\n".join(lines)
+        return "\n".join([*lines, *self._notes])
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        header, *rows = self._rows()
+        return html_table(header, rows, title=self._title, notes=self._notes)
 
 
 def forecast(
@@ -180,6 +195,16 @@ class Comparison:
         """The recommendation: the smallest geometric mean of errors over the questions."""
         return self.choices[0]
 
+    def _repr_html_(self) -> str:
+        """A table for notebooks, best first."""
+        header = ["design", "weights", "sums", *(f"q{number}" for number in range(1, len(self.questions) + 1))]
+        rows = (
+            [one.design, one.weights, one.sums, *("unclear" if math.isinf(x) else f"{x:,.3g}" for x in one.errors)]
+            for one in self.choices
+        )
+        notes = (f"q{number}: {text}" for number, text in enumerate(self.questions, 1))
+        return html_table(header, rows, title=f"Predicted standard errors, {self.users:,} users", notes=notes)
+
 
 def compare(collection: Collection, questions: Sequence[str], users: int) -> Comparison:
     """What each design and each way of weighing would make of some questions, before anything is collected."""
@@ -233,3 +258,8 @@ class Explanation:
                 f"{per_user} per user with ε = {spent:.4g} each"
             )
         return "\n".join([*lines, "predicted:", *str(self.forecast).splitlines(), ASSUMED])
+
+    def _repr_html_(self) -> str:
+        """The text, and the forecast as a table, for notebooks."""
+        said = str(self).split("\npredicted:\n")[0]
+        return html_text(said) + self.forecast._repr_html_() + html_text(ASSUMED)

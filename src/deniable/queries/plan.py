@@ -15,6 +15,7 @@ from itertools import product
 import numpy as np
 
 from deniable.errors import InvalidParameter, QueryRefused
+from deniable.notebook import html_table
 from deniable.queries.axis_weights import Rule
 from deniable.queries.question import Floats, PrivateGroups, PublicFactor, PublicGroups, Question, Term
 from deniable.queries.table_plan import DIRECT, SUMS, Column, Product, TablePlan, plan_table
@@ -62,6 +63,17 @@ class Plan:
             tests_shown = [text if wanted else f"not ({text})" for text, wanted in factor.tests]
             lines.append(f"times {table}: {factor.measure or 1}" + "".join(f" where {one}" for one in tests_shown))
         return "\n".join([*lines, *(str(one) for one in self.tables)])
+
+    def _repr_html_(self) -> str:
+        """A row per table for notebooks, and below it the sums that an answer is made of."""
+        first, *lines = str(self).splitlines()
+        tables = [str(one).splitlines() for one in self.tables]
+        rows = [
+            (one.table, lines[0].partition(": ")[2], "; ".join(lines[1:]).strip())
+            for one, lines in zip(self.tables, tables, strict=True)
+        ]
+        above = lines[: len(lines) - sum(map(len, tables))]
+        return html_table(("table", "reports that count", "levels of each axis"), rows, title=first, notes=above)
 
 
 def make_plan(question: Question, collection: Collection, weights: str = "optimal", sums: str = DIRECT) -> Plan:

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from deniable.errors import QueryRefused
+from deniable.notebook import html_table, html_text
 
 UNCLEAR = "unclear: too few people, or too much noise, to divide by their number"
 
@@ -37,6 +38,10 @@ class Estimate:
             return "unclear"
         low, high = self.interval
         return f"{self.value:,.6g} ± {self.stderr:,.3g} ({self.confidence:.0%}: {low:,.6g} to {high:,.6g})"
+
+    def _repr_html_(self) -> str:
+        """What it prints as, for notebooks."""
+        return html_text(str(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +95,15 @@ class Result:
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        from html import escape
-
-        head = "".join(f"<th>{escape(name)}</th>" for name in (*self.groups, *self.answers))
-        body = ""
-        for place in range(len(self)):
-            cells = [escape(str(values[place])) for values in self.groups.values()]
-            cells += [escape(_shown(estimates[place])) for estimates in self.answers.values()]
-            body += "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
-        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+        rows = (
+            [
+                *(values[place] for values in self.groups.values()),
+                *(_shown(one[place]) for one in self.answers.values()),
+            ]
+            for place in range(len(self))
+        )
+        header = [*self.groups, *(f"{name} (± standard error)" for name in self.answers)]
+        return html_table(header, rows, notes=self.notes)
 
 
 def _shown(estimate: Estimate) -> str:

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.errors import InvalidParameter, QueryRefused, SimulationOnly
+from deniable.notebook import html_table
 from deniable.randomness import SecureSource, Source, release_source
 from deniable.streams.covariance import TreeNoise
 from deniable.streams.hierarchy import Floats, Integers
@@ -94,6 +95,20 @@ class Publisher:
     def __repr__(self) -> str:
         where = "warming up" if self.warming_up else f"{self.published:,} published"
         return f"{type(self).__name__}(epsilon={self.settings.epsilon:g}; {where})"
+
+    def _repr_html_(self) -> str:
+        """Public settings, and what is published, for notebooks."""
+        settings, plan = self.settings, self.plan
+        rows: list[tuple[str, object]] = [
+            ("ε", f"{settings.epsilon:g}"),
+            ("values", f"{settings.grid.low:g} to {settings.grid.high:g}, in steps of {settings.grid.resolution:g}"),
+            ("warm-up", f"{settings.warmup:,} values, never published"),
+            ("chunks, blocks, fan-out", f"{plan.horizon:,}, {plan.block:,}, {plan.fanout}"),
+            ("state", "warming up" if self.warming_up else f"{self.published:,} published"),
+        ]
+        if self._learnt is not None:
+            rows.append(("θ", f"{settings.grid.value(self._learnt.theta):g}"))
+        return html_table(("", type(self).__name__), rows)
 
     # What is known -------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from os import PathLike
 from statistics import NormalDist
 from typing import Any
@@ -19,6 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from deniable.errors import InvalidData, QueryRefused
+from deniable.notebook import html_table
 from deniable.queries.result import Estimate
 from deniable.streams.covariance import Covariance, covariance_of
 from deniable.streams.hierarchy import BATCH, Floats, Integers
@@ -26,6 +28,7 @@ from deniable.streams.layout import Grid, Layout
 
 METADATA_KEY = b"deniable.stream"
 METADATA_VERSION = 1
+SHOWN_WINDOWS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +142,20 @@ class Released:
             f"{name}={value}" for name, value in self.about.items() if isinstance(value, (int, float, str))
         )
         return f"Released({len(self):,} values; {facts})"
+
+    def _repr_html_(self) -> str:
+        """Public facts, and the means of a few windows with their errors, for notebooks."""
+        facts = ", ".join(f"{name} = {value}" for name, value in self.about.items() if isinstance(value, (int, float)))
+        ends = (
+            np.linspace(0, len(self), min(len(self), SHOWN_WINDOWS) + 1).astype(int) if len(self) else np.zeros(1, int)
+        )
+        rows = []
+        for start, stop in pairwise(ends.tolist()):
+            one = self.mean(start, stop)
+            low, high = one.interval
+            rows.append((f"{start:,} to {stop:,}", f"{one.value:,.6g}", f"{low:,.6g} to {high:,.6g}"))
+        title = f"Released stream of {len(self):,} values"
+        return html_table(("window", "mean", "95 % interval"), rows, title=title, notes=[facts])
 
     @cached_property
     def _prefix(self) -> NDArray[Any]:

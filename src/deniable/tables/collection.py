@@ -8,10 +8,11 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from deniable.errors import InvalidParameter
 from deniable.exact import check_epsilon
+from deniable.notebook import html_table
 from deniable.tables.designs import DESIGNS
 from deniable.tables.schema import Table, as_mapping, attribute_from_dict
 from deniable.tables.views import Design
@@ -19,8 +20,11 @@ from deniable.tables.views import Design
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from deniable.engines.collecting import Collected
+    from deniable.queries.forecast import Forecast
     from deniable.randomness import Source
     from deniable.tables.device import Client, Memory
+    from deniable.tables.reports import Reports
 
 FORMAT = 1
 ORACLES = ("auto", "olh")
@@ -110,6 +114,26 @@ class Collection:
     def __repr__(self) -> str:
         tables = ", ".join(f"{one.name} ({self.reports_per_user(one.name)} per user)" for one in self.tables)
         return f"Collection({tables}; epsilon={self.epsilon:g}, design={self.design!r}, {self.sha256[:8]})"
+
+    def _repr_html_(self) -> str:
+        """What each user sends, for notebooks."""
+        rows = (
+            (
+                one.name,
+                "1" if one.many is None else f"0 to {one.many}",
+                ", ".join(one.private),
+                ", ".join(one.public),
+                self.reports_per_user(one.name),
+                f"{self.epsilon_per_report(one.name):.4g}",
+            )
+            for one in self.tables
+        )
+        return html_table(
+            ("table", "rows per user", "private", "public", "reports per user", "ε per report"),
+            rows,
+            title=f"Collection, ε = {self.epsilon:g} per user, design {self.design}",
+            notes=[f"specification {self.sha256[:16]}…"],
+        )
 
     def __getitem__(self, name: str) -> Table:
         for table in self.tables:
@@ -208,6 +232,32 @@ class Collection:
 
         return Client(self, memory)
 
+    @overload
+    def perturb(
+        self,
+        *,
+        key: str = "uid",
+        out: None = None,
+        everyone: Any = None,
+        source: Source | None = None,
+        simulation: bool = False,
+        engine: Any = None,
+        **tables: Any,
+    ) -> Reports: ...
+
+    @overload
+    def perturb(
+        self,
+        *,
+        key: str = "uid",
+        out: str | Path,
+        everyone: Any = None,
+        source: Source | None = None,
+        simulation: bool = False,
+        engine: Any = None,
+        **tables: Any,
+    ) -> Collected: ...
+
     def perturb(
         self,
         *,
@@ -218,7 +268,7 @@ class Collection:
         simulation: bool = False,
         engine: Any = None,
         **tables: Any,
-    ) -> Any:
+    ) -> Reports | Collected:
         """The reports of many users at once: a simulation, or a batch at somebody the users trust.
 
         Tables are frames (Arrow, pandas, Polars) or paths of Parquet and CSV files, given by name; one is enough.
@@ -242,7 +292,7 @@ class Collection:
 
         return perturb(self, tables, key=key, out=out, everyone=everyone, source=source, simulation=simulation)
 
-    def forecast(self, sql: str, users: int, *, weights: str = "optimal", sums: str = "direct") -> Any:
+    def forecast(self, sql: str, users: int, *, weights: str = "optimal", sums: str = "direct") -> Forecast:
         """The standard errors of a question's answers if so many users report, before anything is collected.
 
         Prints with the causes of each error; `.scalar().stderr` is the number.
@@ -251,7 +301,7 @@ class Collection:
 
         return forecast(self, sql, users, weights=weights, sums=sums)
 
-    def gather(self, lines: Iterable[str]) -> Any:
+    def gather(self, lines: Iterable[str]) -> Reports:
         """The reports that devices sent, from lines of JSON (`Report.to_json`); `dn.connect` takes the result."""
         from deniable.engines.gathering import gather
 

@@ -18,6 +18,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from deniable.errors import InvalidData, InvalidParameter
+from deniable.notebook import html_table
 
 LARGEST_DOMAIN = 2**31
 LARGEST_TAU = 2**15
@@ -294,6 +295,12 @@ class Table:
         """The domains of the private attributes."""
         return tuple(meaning for meaning in self.attributes.values() if isinstance(meaning, Private))
 
+    def _repr_html_(self) -> str:
+        """Attributes and their public domains, for notebooks."""
+        rows = ((name, *_domain_shown(meaning)) for name, meaning in self.attributes.items())
+        users = "one row per user" if self.many is None else f"up to {self.many} rows per user, tau = {self.tau}"
+        return html_table(("attribute", "kind", "domain"), rows, title=f"{self.name}: {users}")
+
     def to_dict(self) -> dict[str, Any]:
         """The canonical form; attributes keep their order, because reports number cells by it."""
         return {
@@ -302,6 +309,16 @@ class Table:
             "tau": self.tau,
             "attributes": [{"name": name, **meaning.to_dict()} for name, meaning in self.attributes.items()],
         }
+
+
+def _domain_shown(meaning: Attribute) -> tuple[str, str]:
+    """The kind of an attribute, and its domain in a few words."""
+    if isinstance(meaning, Public):
+        return "public", "sent in clear"
+    if isinstance(meaning, Ordinal):
+        return "ordinal", f"{_plain(meaning.low)} to {_plain(meaning.high)}, step {_plain(meaning.step)}"
+    first = ", ".join(map(str, meaning.values[:5]))
+    return "categorical", first if meaning.size <= 5 else f"{first}, … ({meaning.size:,} values)"
 
 
 def attribute_from_dict(where: str, entry: Any) -> Attribute:

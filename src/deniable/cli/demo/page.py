@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
+from deniable.notebook import html_table, html_text
+
 STYLE = """
 :root { color-scheme: light dark; }
 body { font: 1rem/1.5 system-ui, sans-serif; max-width: 44rem; margin: 0 auto; padding: 1rem; }
@@ -33,15 +35,12 @@ def words(text: str) -> str:
 
 def code(text: str) -> str:
     """Text as it is typed."""
-    return f"<pre>{escape(text)}</pre>"
+    return html_text(text)
 
 
 def rows(header: Sequence[str], body: Iterable[Sequence[str]]) -> str:
     """A table; the first column is words, the others numbers."""
-    head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
-    lines = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in body)
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
-    return f'<div class="wide">{table}</div>'
+    return f'<div class="wide">{html_table(header, body)}</div>'
 
 
 def picture(path: Path, seen: str) -> str:

@@ -39,7 +39,16 @@ Advance = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Collected:
-    """What a run has read and sent."""
+    """What a run has read and sent.
+
+    >>> import pathlib, tempfile
+    >>> import deniable as dn
+    >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+    >>> folder = pathlib.Path(tempfile.mkdtemp(), "reports")
+    >>> written = shop.perturb(users={"uid": [1, 2, 3], "age": [31, 40, 52]}, out=folder)
+    >>> dn.connect(written)
+    Database(users: 3 reports)
+    """
 
     collection: Collection
     summaries: Mapping[str, Summary]

@@ -40,7 +40,16 @@ MEMORY = 2**30
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """The validated reports of a collection, and what was refused."""
+    """The validated reports of a collection, and what was refused.
+
+    >>> import deniable as dn
+    >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+    >>> frame = {"uid": range(10_000), "age": [20, 30] * 5_000}
+    >>> db = dn.connect(shop.perturb(users=frame, source=dn.SeededSource(1), simulation=True))
+    >>> print(db.sql("SELECT AVG(age) AS age FROM users"))
+    age (± standard error)
+           25.0412 ± 0.902
+    """
 
     collection: Collection
     stores: Mapping[str, Store]
@@ -69,6 +78,14 @@ class Database:
         `weights` is "optimal", "greedy" or "rdc(k)"; `sums` is "direct", or "designed" for the rounded values that
         AHIO, EHIO and SR-HIO collect. With `simultaneous` the intervals of all rows hold at once. `clip` cuts estimates
         to what is possible, `nonnegative` only at zero: they look better and are biased.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> frame = {"uid": range(10_000), "age": [20, 30] * 5_000}
+        >>> db = dn.connect(shop.perturb(users=frame, source=dn.SeededSource(1), simulation=True))
+        >>> answer = db.sql("SELECT COUNT(*) AS young FROM users WHERE age < 25")
+        >>> print(answer.scalar())
+        5,274.45 ± 204 (95%: 4,875.36 to 5,673.53)
         """
         if not 0 < confidence < 1:
             raise InvalidParameter("confidence", "must lie between 0 and 1", "Use 0.95.")
@@ -90,7 +107,19 @@ class Database:
         return measure(plan, self.stores, self.dimensions)
 
     def plan(self, text: str, *, weights: str = "optimal", sums: str = DIRECT) -> Plan:
-        """How a question would be answered: a value that prints."""
+        """How a question would be answered: a value that prints.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> frame = {"uid": range(10_000), "age": [20, 30] * 5_000}
+        >>> db = dn.connect(shop.perturb(users=frame, source=dn.SeededSource(1), simulation=True))
+        >>> print(db.plan("SELECT COUNT(*) FROM users WHERE age < 25"))
+        optimal weights, direct sums
+        m0 = count(*): 1 term
+        count = m0
+        table users: 3 views, 75.0% of the reports, 12.0 cells per report
+          age 1+4+19+25
+        """
         key = (text, weights, sums)
         if key not in self._plans:
             question = parse(text, self.collection, self.dimensions, centred=sums == DIRECT)
@@ -101,7 +130,26 @@ class Database:
         return self._plans[key]
 
     def explain(self, text: str, *, weights: str = "optimal", sums: str = DIRECT) -> Explanation:
-        """How a question is answered, how many reports count, and the error to expect, with its causes; it prints."""
+        """How a question is answered, how many reports count, and the error to expect, with its causes; it prints.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> frame = {"uid": range(10_000), "age": [20, 30] * 5_000}
+        >>> db = dn.connect(shop.perturb(users=frame, source=dn.SeededSource(1), simulation=True))
+        >>> print(db.explain("SELECT COUNT(*) FROM users WHERE age < 25"))
+        optimal weights, direct sums
+        m0 = count(*): 1 term
+        count = m0
+        table users: 3 views, 75.0% of the reports, 12.0 cells per report
+          age 1+4+19+25
+        users: 7,500 of 10,000 reports count, 1 per user with ε = 2 each
+        predicted:
+        10,000 users, ε = 2, design hio, optimal weights
+               stderr  of users  truncation  rounding  view sampling  randomiser
+        count   196.1    1.961%          0%        0%            10%         90%
+        Assumed: rows spread evenly over the domains, half as many rows per user as the
+        table allows, all users pass public conditions, public measures of size one.
+        """
         plan = self.plan(text, weights=weights, sums=sums)
         stores = {name: self.stores[name] for name in plan.question.tables if name in self.stores}
         missing = [name for name in plan.question.tables if name not in stores]
@@ -156,6 +204,12 @@ def connect(
     With `engine`, a SparkSession, all work is done there. The path may be any that Spark reads; `reports` may also be
     a mapping from tables to Spark DataFrames or names in its catalog. Frames that do not say which specification they
     were made under need `collection`.
+
+    >>> import deniable as dn
+    >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+    >>> reports = shop.perturb(users={"uid": [1, 2, 3], "age": [31, 40, 52]})
+    >>> dn.connect(reports)
+    Database(users: 3 reports)
     """
     if isinstance(reports, Collected):
         reports = reports.path

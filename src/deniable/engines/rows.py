@@ -128,7 +128,7 @@ class RowReader:
                 relation = _opened(self._connection, frame)
             else:
                 # No view begins like this, whatever tables are called: a clash would mix up their rows.
-                self._connection.register(f"given_{view}", frame)
+                self._connection.register(f"given_{view}", arrow_or_as_it_is(frame))
                 relation = self._connection.table(f"given_{view}")
         except (duckdb.Error, TypeError):
             raise InvalidData(
@@ -285,6 +285,16 @@ def column_types(path: str | Path) -> dict[str, str]:
     return types
 
 
+def arrow_or_as_it_is(frame: Any) -> Any:
+    """A frame as it is; a dictionary of columns as an Arrow table. What Arrow says of a bad one may quote data."""
+    if not isinstance(frame, Mapping):
+        return frame
+    try:
+        return pa.table({name: list(values) for name, values in frame.items()})
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        raise TypeError from None
+
+
 def as_arrow(frame: Any, where: str) -> pa.Table:
     """A frame, or a Parquet or CSV file, as an Arrow table; types of a CSV file are guessed."""
     if isinstance(frame, (str, Path)):
@@ -292,7 +302,7 @@ def as_arrow(frame: Any, where: str) -> pa.Table:
         return table
     with duckdb.connect() as connection:
         try:
-            connection.register("given", frame)
+            connection.register("given", arrow_or_as_it_is(frame))
             return connection.table("given").to_arrow_table()
         except (duckdb.Error, TypeError):
             repair = "Pass a frame, or the path of a Parquet or CSV file."

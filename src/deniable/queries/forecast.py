@@ -29,7 +29,14 @@ LEAST_EPSILON, MOST_EPSILON = 1e-3, 50.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Forecast:
-    """The standard errors to expect, and where they come from."""
+    """The standard errors to expect, and where they come from.
+
+    >>> import deniable as dn
+    >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+    >>> forecast = shop.forecast("SELECT AVG(age) AS age FROM users", users=100_000)
+    >>> f"{forecast.scalar().stderr:.3f}"
+    '0.291'
+    """
 
     plan: Plan
     users: int
@@ -241,7 +248,16 @@ def _error_or_none(collection: Collection, text: str, users: int, weights: str, 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Explanation:
-    """How a question is answered from the reports at hand, and what error that should have."""
+    """How a question is answered from the reports at hand, and what error that should have.
+
+    >>> import deniable as dn
+    >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+    >>> frame = {"uid": range(10_000), "age": [20, 30] * 5_000}
+    >>> db = dn.connect(shop.perturb(users=frame, source=dn.SeededSource(1), simulation=True))
+    >>> explanation = db.explain("SELECT AVG(age) FROM users")
+    >>> explanation.forecast.users, dict(explanation.reports)
+    (10000, {'users': 10000})
+    """
 
     forecast: Forecast
     reports: Mapping[str, int]

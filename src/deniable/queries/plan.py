@@ -28,7 +28,18 @@ MOST_COLUMNS = 50_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """Everything that an engine has to compute: contributions per table, then products, then sums."""
+    """Everything that an engine has to compute: contributions per table, then products, then sums.
+
+    >>> import deniable as dn
+    >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+    >>> plan = shop.forecast("SELECT COUNT(*) FROM users WHERE age < 25", users=1000).plan
+    >>> print(plan)
+    optimal weights, direct sums
+    m0 = count(*): 1 term
+    count = m0
+    table users: 3 views, 75.0% of the reports, 12.0 cells per report
+      age 1+4+19+25
+    """
 
     question: Question
     collection: Collection

@@ -18,7 +18,14 @@ UNCLEAR = "unclear: too few people, or too much noise, to divide by their number
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A number, its standard error and an interval that contains the truth with the stated confidence."""
+    """A number, its standard error and an interval that contains the truth with the stated confidence.
+
+    >>> estimate = Estimate(25_105.7, 2_120.0)
+    >>> print(estimate)
+    25,105.7 ± 2.12e+03 (95%: 20,950.6 to 29,260.8)
+    >>> estimate.interval[0] < 27_000 < estimate.interval[1]
+    True
+    """
 
     value: float
     stderr: float
@@ -46,7 +53,13 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One row per group: what it is, and an estimate for everything that was asked."""
+    """One row per group: what it is, and an estimate for everything that was asked.
+
+    >>> result = Result({"marital": ["single"]}, {"n": (Estimate(25_105.7, 2_120.0),)})
+    >>> print(result)
+    marital  n (± standard error)
+     single   25,105.7 ± 2.12e+03
+    """
 
     groups: Mapping[str, Sequence[Any]]
     answers: Mapping[str, tuple[Estimate, ...]]
@@ -57,14 +70,22 @@ class Result:
         return len(next(iter(self.answers.values())))
 
     def scalar(self) -> Estimate:
-        """The only estimate of an answer that has one."""
+        """The only estimate of an answer that has one.
+
+        >>> Result({}, {"n": (Estimate(7.0, 0.5),)}).scalar().stderr
+        0.5
+        """
         (estimates, *others) = self.answers.values()
         if others or len(estimates) != 1:
             raise QueryRefused("the answer has several numbers", "Read .answers, or ask for one aggregate.")
         return estimates[0]
 
     def to_arrow(self) -> pa.Table:
-        """Columns: the groups, and for every answer x also x_stderr, x_low and x_high."""
+        """Columns: the groups, and for every answer x also x_stderr, x_low and x_high.
+
+        >>> Result({"sex": ["f"]}, {"n": (Estimate(7.0, 0.5),)}).to_arrow().column_names
+        ['sex', 'n', 'n_stderr', 'n_low', 'n_high']
+        """
         columns: dict[str, Any] = {name: list(values) for name, values in self.groups.items()}
         for name, estimates in self.answers.items():
             columns[name] = pa.array([one.value for one in estimates], pa.float64())
@@ -74,11 +95,19 @@ class Result:
         return pa.table(columns)
 
     def to_pandas(self) -> Any:
-        """The same as a pandas frame."""
+        """The same as a pandas frame.
+
+        >>> Result({"sex": ["f"]}, {"n": (Estimate(7.0, 0.5),)}).to_pandas().shape
+        (1, 5)
+        """
         return self.to_arrow().to_pandas()
 
     def to_polars(self) -> Any:
-        """The same as a Polars frame."""
+        """The same as a Polars frame.
+
+        >>> Result({"sex": ["f"]}, {"n": (Estimate(7.0, 0.5),)}).to_polars().shape
+        (1, 5)
+        """
         import polars
 
         return polars.from_arrow(self.to_arrow())

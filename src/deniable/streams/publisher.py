@@ -44,6 +44,14 @@ class Publisher:
     The noise is a function of (key, settings, chunk, node): a publisher that is restored from a state publishes exactly
     what the first one would have. Two publishers must never share a key, settings and name for different values; by
     default every publisher draws a key of its own. `keep=False` forgets what was published, for streams without end.
+
+    >>> import deniable as dn
+    >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+    >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+    >>> tops
+    ToPS(epsilon=1; 3,000 published)
+    >>> len(private)
+    3000
     """
 
     kind: ClassVar[str] = "publisher"
@@ -142,7 +150,14 @@ class Publisher:
         return self.release_of(self._published_values())
 
     def release_of(self, steps: NDArray[Any], *, first: int = 0, timestamps: NDArray[Any] | None = None) -> Released:
-        """Published values that the caller kept, in steps of the grid, from number `first` on, with their errors."""
+        """Published values that the caller kept, in steps of the grid, from number `first` on, with their errors.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> len(tops.release_of(private))
+        3000
+        """
         if self._learnt is None:
             raise QueryRefused("nothing is published during the warm-up", "Push more values first.")
         truncation = Truncation(
@@ -166,7 +181,13 @@ class Publisher:
     # Publishing ----------------------------------------------------------------------------------------------------
 
     def push(self, value: float) -> float | None:
-        """Take one value; its private stand-in, or None during the warm-up. A refused value changes nothing."""
+        """Take one value; its private stand-in, or None during the warm-up. A refused value changes nothing.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=2, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> [tops.push(value) is None for value in (5, 6, 7)]
+        [True, True, False]
+        """
         if self._ended:
             self._refuse_after_end()
         unit = value if type(value) is int and self._plain and value >= 0 else self._grid.unit(value)
@@ -194,17 +215,38 @@ class Publisher:
         return result if self._plain else self._grid.value(result)
 
     def forget(self) -> None:
-        """From now on keep nothing that is published, so that memory stays bounded for ever."""
+        """From now on keep nothing that is published, so that memory stays bounded for ever.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> tops.forget()
+        >>> tops.push(5) is None
+        False
+        """
         self._record.forget()
 
     def check(self, values: Any) -> None:
-        """Refuse what `push_many` would refuse, and do nothing else."""
+        """Refuse what `push_many` would refuse, and do nothing else.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> tops.check([5, 6])
+        """
         if self._ended:
             self._refuse_after_end()
         self._grid.units(values)
 
     def push_many(self, values: Any) -> NDArray[Any]:
-        """Take many values; private stand-ins for those that came after the warm-up. All are refused if one is."""
+        """Take many values; private stand-ins for those that came after the warm-up. All are refused if one is.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> private.size
+        3000
+        """
         if self._ended:
             self._refuse_after_end()
         units = self._grid.units(values)
@@ -229,6 +271,12 @@ class Publisher:
         """End the stream: close the open block early. What is returned is to be added to the last published value.
 
         `released` has it added already. After this nothing more can be pushed. 0 if no block was open.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> tops.flush()
+        0
         """
         if self._ended:
             return 0
@@ -389,7 +437,14 @@ class Publisher:
     # State ---------------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Everything needed to go on elsewhere, as JSON. As secret as the data: it holds values and the noise's key."""
+        """Everything needed to go on elsewhere, as JSON. As secret as the data: it holds values and the noise's key.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> sorted(tops.state())[:3]
+        ['block', 'ended', 'keep']
+        """
         if self._key is None and not self._source.simulation:
             raise InvalidParameter("source", "was handed in, so its key is not known here", "Use key= instead.")
         waiting = [*self._warm, np.array(self._waiting, dtype=np.int64)]
@@ -414,7 +469,15 @@ class Publisher:
 
     @classmethod
     def restore(cls, state: dict[str, Any], *, source: Source | None = None) -> Self:
-        """The publisher that `state()` described. A simulation's source has to be handed in again."""
+        """The publisher that `state()` described. A simulation's source has to be handed in again.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> again = dn.streams.ToPS.restore(tops.state(), source=dn.SeededSource(1))
+        >>> again.published == tops.published
+        True
+        """
         if state.get("version") != STATE_VERSION:
             raise InvalidParameter("state", "was written by another version", "Use the version that wrote it.")
         if state["key"] is None and source is None:

@@ -43,6 +43,12 @@ class Collection:
 
     `design` is one of "hio", "ahio", "ehio", "sr-hio", "sc", "mg", "amg". `oracle="olh"` hashes in every view, as the
     paper does; "auto" takes randomized response where that is better. `shares` divides ε unevenly among tables.
+
+    >>> import deniable as dn
+    >>> users = dn.Table("users", age=dn.Ordinal(1, 95), city=dn.Public())
+    >>> orders = dn.Table("orders", many=10, amount=dn.Ordinal(0, 500))
+    >>> dn.Collection(users, orders, epsilon=2.0)
+    Collection(users (1 per user), orders (1 per user); epsilon=2, design='hio', 90f25183)
     """
 
     tables: tuple[Table, ...]
@@ -143,18 +149,36 @@ class Collection:
         raise InvalidParameter(f"table {name!r}", "is not in this collection", f"It has {known}.")
 
     def views(self, name: str) -> int:
-        """How many views a table's design has."""
+        """How many views a table's design has.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> shop.views("users")
+        4
+        """
         return Design(self._parts(name), 1.0).views
 
     def _parts(self, name: str) -> Any:
         return DESIGNS[self.design](self[name], self.fanout)
 
     def reports_per_user(self, name: str) -> int:
-        """How many reports every user sends for a table."""
+        """How many reports every user sends for a table.
+
+        >>> import deniable as dn
+        >>> orders = dn.Table("orders", many=10, tau=2, amount=dn.Ordinal(0, 500))
+        >>> dn.Collection(orders, epsilon=2.0).reports_per_user("orders")
+        2
+        """
         return self[name].tau * len(self._parts(name))
 
     def epsilon_per_report(self, name: str) -> float:
-        """What one report of a table spends: its share of ε, rounded down so that the sum never exceeds ε."""
+        """What one report of a table spends: its share of ε, rounded down so that the sum never exceeds ε.
+
+        >>> import deniable as dn
+        >>> orders = dn.Table("orders", many=10, tau=2, amount=dn.Ordinal(0, 500))
+        >>> dn.Collection(orders, epsilon=2.0).epsilon_per_report("orders")
+        1.0
+        """
         if math.isinf(self.epsilon):
             return math.inf
         if self.shares is None:
@@ -167,13 +191,25 @@ class Collection:
         return rounded if Fraction(rounded) <= exact else math.nextafter(rounded, 0.0)
 
     def design_of(self, name: str) -> Design:
-        """The views of a table."""
+        """The views of a table.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> shop.design_of("users").view(1).cells
+        4
+        """
         return Design(self._parts(name), self.epsilon_per_report(name), adaptive=self.oracle == "auto")
 
     # Identity -----------------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """The canonical form: everything a client or a server needs to know, and nothing else."""
+        """The canonical form: everything a client or a server needs to know, and nothing else.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> shop.to_dict()["tables"][0]["attributes"]
+        [{'name': 'age', 'kind': 'ordinal', 'low': 1, 'high': 95, 'step': 1}]
+        """
         return {
             "deniable": FORMAT,
             "epsilon": "inf" if math.isinf(self.epsilon) else self.epsilon,
@@ -185,16 +221,34 @@ class Collection:
         }
 
     def to_json(self) -> str:
-        """The canonical form as text."""
+        """The canonical form as text.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> shop.to_json()[:40]
+        '{"deniable":1,"design":"hio","epsilon":2'
+        """
         return json.dumps(self.to_dict(), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
     def tag(self, name: str) -> int:
-        """One byte that a report of this specification and table carries."""
+        """One byte that a report of this specification and table carries.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> shop.tag("users")
+        169
+        """
         return hashlib.sha256(f"{self.sha256}:{name}".encode()).digest()[0]
 
     @classmethod
     def from_dict(cls, entries: Any) -> Collection:
-        """A collection from its canonical form or from a parsed file."""
+        """A collection from its canonical form or from a parsed file.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> dn.Collection.from_dict(shop.to_dict()) == shop
+        True
+        """
         rest = as_mapping("the specification", entries)
         if rest.pop("deniable", FORMAT) != FORMAT:
             raise InvalidParameter("deniable", f"must be {FORMAT}, the version of the format", "Upgrade deniable.")
@@ -213,13 +267,31 @@ class Collection:
 
     @classmethod
     def load(cls, path: str | Path) -> Collection:
-        """A collection from a TOML or JSON file."""
+        """A collection from a TOML or JSON file.
+
+        >>> import pathlib, tempfile
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> path = pathlib.Path(tempfile.mkdtemp(), "shop.toml")
+        >>> shop.save(path)
+        >>> dn.Collection.load(path) == shop
+        True
+        """
         from deniable.tables.specification_files import load
 
         return load(path)
 
     def save(self, path: str | Path) -> None:
-        """Write the specification as TOML or JSON, by the file's ending."""
+        """Write the specification as TOML or JSON, by the file's ending.
+
+        >>> import pathlib, tempfile
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> path = pathlib.Path(tempfile.mkdtemp(), "shop.toml")
+        >>> shop.save(path)
+        >>> print(path.read_text().splitlines()[0])
+        deniable = 1
+        """
         from deniable.tables.specification_files import save
 
         save(self, path)
@@ -227,7 +299,13 @@ class Collection:
     # Use ----------------------------------------------------------------------------------------------------------
 
     def client(self, memory: Memory | str | Path | None = None) -> Client:
-        """What runs on one device; `memory` (a file or a mapping) keeps it from answering twice in different words."""
+        """What runs on one device; `memory` (a file or a mapping) keeps it from answering twice in different words.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> len(shop.client().report("users", {"age": 31}).to_bytes())
+        16
+        """
         from deniable.tables.device import Client
 
         return Client(self, memory)
@@ -281,6 +359,11 @@ class Collection:
 
         With `engine`, a SparkSession, tables are its DataFrames or names in its catalog, and the reports are written to
         `out` on any path that Spark can write.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> shop.perturb(users={"uid": [1, 2, 3], "age": [31, 40, 52]})
+        Reports(users: 3 reports)
         """
         if engine is not None:
             from deniable.engines.spark.collecting import perturb_spark
@@ -296,13 +379,27 @@ class Collection:
         """The standard errors of a question's answers if so many users report, before anything is collected.
 
         Prints with the causes of each error; `.scalar().stderr` is the number.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> print(shop.forecast("SELECT COUNT(*) AS n FROM users WHERE age < 30", users=1_000_000))
+        1,000,000 users, ε = 2, design hio, optimal weights
+           stderr  of users  truncation  rounding  view sampling  randomiser
+        n   2,269    0.227%          0%        0%             8%         92%
         """
         from deniable.queries.forecast import forecast
 
         return forecast(self, sql, users, weights=weights, sums=sums)
 
     def gather(self, lines: Iterable[str]) -> Reports:
-        """The reports that devices sent, from lines of JSON (`Report.to_json`); `dn.connect` takes the result."""
+        """The reports that devices sent, from lines of JSON (`Report.to_json`); `dn.connect` takes the result.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> line = shop.client().report("users", {"age": 31}).to_json(uid=7, table="users")
+        >>> shop.gather([line])
+        Reports(users: 1 reports)
+        """
         from deniable.engines.gathering import gather
 
         return gather(self, lines)

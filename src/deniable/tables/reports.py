@@ -42,7 +42,14 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Reports:
-    """The reports of one or more tables, in memory: one Arrow table per service."""
+    """The reports of one or more tables, in memory: one Arrow table per service.
+
+    >>> import deniable as dn
+    >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+    >>> reports = shop.perturb(users={"uid": [1, 2, 3], "age": [31, 40, 52]})
+    >>> reports["users"].column_names
+    ['uid', 'slot', 'view', 'seed', 'y']
+    """
 
     collection: Collection
     tables: Mapping[str, pa.Table]

@@ -219,6 +219,9 @@ class Public:
 
     In a table with many rows per user it belongs to the user, not to the row: a value that came with the rows would
     tell dummy rows from real ones.
+
+    >>> Table("users", age=Ordinal(1, 95), city=Public()).public
+    ('city',)
     """
 
     def to_dict(self) -> dict[str, Any]:

@@ -65,9 +65,14 @@ def test_a_collection_and_its_tables_show_what_is_collected(shop):
     assert page.cells[6:12] == ["users", "1", "age, marital", "city", "1", "2"]
     assert "ε = 4 per user" in page.text
     assert shop.sha256[:16] in page.text
-    assert shown(shop["users"]).cells[
-        3:9
-    ] == ["age", "ordinal", "1 to 95, step 1", "marital", "categorical", "a<b, single"]
+    assert shown(shop["users"]).cells[3:9] == [
+        "age",
+        "ordinal",
+        "1 to 95, step 1",
+        "marital",
+        "categorical",
+        "a<b, single",
+    ]
     many = dn.Table("t", letter=dn.Categorical([f"v{number}" for number in range(30)]))
     assert "v0, v1, v2, v3, v4, … (30 values)" in shown(many).cells
 

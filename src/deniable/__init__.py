@@ -15,7 +15,7 @@ from deniable.errors import DeniableError
 from deniable.tables import Categorical, Collection, Ordinal, Public, Table
 
 if TYPE_CHECKING:
-    from deniable import streams
+    from deniable import client, streams
     from deniable.engines.collecting import Collected
     from deniable.engines.reading import Database, connect
     from deniable.queries.forecast import Explanation, Forecast
@@ -43,6 +43,7 @@ __all__ = [
     "SeededSource",
     "Table",
     "__version__",
+    "client",
     "connect",
     "errors",
     "mechanisms",
@@ -67,7 +68,7 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("spark", "streams"):
+    if name in ("client", "spark", "streams"):
         return import_module(f"deniable.{name}")
     if name not in _LAZY:
         raise AttributeError(f"module 'deniable' has no attribute {name!r}")

@@ -64,8 +64,10 @@ class InvalidData(BadInput):
     a value is missing. No randomness was drawn and nothing was spent. Clean it first.
     """
 
-    def __init__(self, problem: str, repair: str) -> None:
-        super().__init__(f"{problem}. No randomness was drawn and nothing was spent. {repair}")
+    def __init__(
+        self, problem: str, repair: str, *, cost: str = "No randomness was drawn and nothing was spent"
+    ) -> None:
+        super().__init__(f"{problem}. {cost}. {repair}")
 
 
 class QueryRefused(BadInput):

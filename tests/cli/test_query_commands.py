@@ -120,8 +120,8 @@ def test_options_reach_the_question(folder):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "SQL is wanted once"),
-        (["SELECT 1", "-f", "x.sql"], "SQL is wanted once"),
+        ([], "no SQL is given, or twice"),
+        (["SELECT 1", "-f", "x.sql"], "no SQL is given, or twice"),
         (["@/no/such/file.sql"], "file 'file.sql' cannot be read"),
         ([COUNT, "--json", "--csv"], "exclude each other"),
         ([COUNT, "--dimension", "cities"], "not given as NAME=PATH"),

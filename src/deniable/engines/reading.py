@@ -91,6 +91,8 @@ class Database:
             raise InvalidParameter("confidence", "must lie between 0 and 1", "Use 0.95.")
         plan = self.plan(text, weights=weights, sums=sums)
         tables = [self.collection[name] for name in plan.question.tables]
+        for table in tables:
+            self._check_believed(table.name)
         return answer(
             plan.question,
             self._moments(plan),
@@ -101,6 +103,16 @@ class Database:
             nonnegative=nonnegative,
             rows_per_user=float(np.prod([table.many or 1 for table in tables])),
         )
+
+    def _check_believed(self, name: str) -> None:
+        """Refuse to answer zero where there are reports, but not one that can be believed."""
+        refused = self.refused.get(name)
+        if name in self.stores and not self.stores[name].rows and refused and refused.total():
+            (reason, _), *_ = refused.most_common(1)
+            raise QueryRefused(
+                f"all reports of table {name!r} were refused: {reason}",
+                "Open them beside the collection.json they were made with.",
+            )
 
     def _moments(self, plan: Plan) -> Moments:
         """What the reports say; another engine does it in its own way."""
@@ -224,8 +236,10 @@ def connect(
     found: dict[str, pa.Table | tuple[Path, ...]]
     if isinstance(reports, Reports):
         collection, found = reports.collection, dict(reports.tables)
-    else:
+    elif isinstance(reports, (str, Path)):
         collection, found = _read(Path(reports), memory_limit)
+    else:
+        raise InvalidParameter("reports", "are no folder of reports", "Pass its path, or what Collection.perturb gave.")
     stores: dict[str, Store] = {}
     refused: dict[str, Counter[str]] = {}
     kept: dict[str, pa.Table] = {}
@@ -266,6 +280,8 @@ def dimension_tables(collection: Collection, given: Mapping[str, Any]) -> dict[s
 
 
 def _read(folder: Path, memory_limit: int) -> tuple[Collection, dict[str, pa.Table | tuple[Path, ...]]]:
+    if not folder.exists():
+        raise BadInput(f"there is no folder {folder.name!r}. Nothing was read. Pass a folder of reports.")
     if not (folder / SPECIFICATION_FILE).exists():
         raise BadInput(f"{folder.name!r} holds no {SPECIFICATION_FILE}. Nothing was read. Pass a folder of reports.")
     collection = Collection.load(folder / SPECIFICATION_FILE)
@@ -285,13 +301,16 @@ def _dataset(folder: Path, memory_limit: int) -> pa.Table | tuple[Path, ...]:
     """All files of a table; every one must name its specification, for the union keeps the first one's only."""
     paths = tuple(sorted(folder.glob("*.parquet")))
     if not paths:
-        raise InvalidData(f"table {folder.name!r} has no files", "Collect its reports again.")
+        raise InvalidData(
+            f"table {folder.name!r} has no files", "Restore it from a copy: collecting again would spend ε again."
+        )
     for path in paths:
         try:
             marks = {(file_schema(one).metadata or {}).get(SPECIFICATION) for one in (paths[0], path)}
         except (pa.ArrowInvalid, OSError):
             raise InvalidData(
-                f"file {path.name!r} of {folder.name!r} is damaged", "Collect its reports again."
+                f"file {path.name!r} of {folder.name!r} is damaged",
+                "Restore it from a copy: collecting again would spend ε again.",
             ) from None
         if len(marks) > 1:
             raise InvalidData(f"files of table {folder.name!r} are of different specifications", "Keep them apart.")
@@ -301,4 +320,6 @@ def _dataset(folder: Path, memory_limit: int) -> pa.Table | tuple[Path, ...]:
         tables = [pq.read_table(path) for path in paths]
         return pa.concat_tables([one.replace_schema_metadata(marked(one.schema).metadata) for one in tables])
     except (pa.ArrowInvalid, OSError):
-        raise InvalidData(f"a file of {folder.name!r} is damaged", "Collect the reports again.") from None
+        raise InvalidData(
+            f"a file of {folder.name!r} is damaged", "Restore it from a copy: collecting again would spend ε again."
+        ) from None

@@ -26,6 +26,7 @@ from deniable.tables.reports import Summary
 from deniable.tables.schema import Categorical, Private, Table
 
 BATCH_ROWS = 1 << 18
+FRAMES = "Pass a frame, a dictionary of columns, or the path of a Parquet or CSV file."
 MEMORY_LIMIT = "512MB"
 NO_USER, UNKNOWN_USER = "without a user id", "of an unknown user"
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
@@ -131,10 +132,10 @@ class RowReader:
                 self._connection.register(f"given_{view}", arrow_or_as_it_is(frame))
                 relation = self._connection.table(f"given_{view}")
         except (duckdb.Error, TypeError):
-            raise InvalidData(
-                f"{where} cannot be read", "Pass a frame, or the path of a Parquet or CSV file."
-            ) from None
+            raise InvalidData(_unreadable(frame, where), FRAMES) from None
         lacking = [column for column in needed if column not in relation.columns]
+        if lacking == [self._key]:
+            raise InvalidData(f"{where} lacks the column {self._key!r} of user ids", "Name it with key=, or --key.")
         if lacking:
             raise InvalidData(f"{where} lacks the column {lacking[0]!r}", "Rename it, or change the specification.")
         if isinstance(frame, (str, Path)) and _is_csv(frame):
@@ -251,6 +252,16 @@ def _is_csv(path: str | Path) -> bool:
     return any(suffix.lower() in (".csv", ".tsv") for suffix in Path(path).suffixes)
 
 
+def _unreadable(frame: Any, where: str) -> str:
+    """What is wrong with a table, as far as its path tells; DuckDB's own words may quote data."""
+    if not isinstance(frame, (str, Path)):
+        return f"{where} cannot be read"
+    place = Path(frame)
+    if not place.exists() and not any(sign in str(frame) for sign in "*?[") and "://" not in str(frame):
+        return f"{where} cannot be read: there is no file {place.name!r}"
+    return f"{where} cannot be read: {place.name!r} is no {'CSV' if _is_csv(frame) else 'Parquet'} file"
+
+
 def _opened(connection: Any, path: str | Path) -> Any:
     """A Parquet file as a relation, or a CSV file with all columns as texts."""
     if _is_csv(path):
@@ -305,8 +316,7 @@ def as_arrow(frame: Any, where: str) -> pa.Table:
             connection.register("given", arrow_or_as_it_is(frame))
             return connection.table("given").to_arrow_table()
         except (duckdb.Error, TypeError):
-            repair = "Pass a frame, or the path of a Parquet or CSV file."
-            raise InvalidData(f"{where} cannot be read", repair) from None
+            raise InvalidData(f"{where} cannot be read", FRAMES) from None
 
 
 def _guessed(connection: Any, path: str | Path) -> Any:
@@ -318,7 +328,7 @@ def _asked(opened: Callable[..., Any], path: str | Path, question: Callable[[Any
         try:
             return question(opened(connection, path))
         except duckdb.Error:
-            raise InvalidData(f"file {Path(path).name!r} cannot be read", "Pass a Parquet or CSV file.") from None
+            raise InvalidData(_unreadable(path, f"file {Path(path).name!r}"), "Pass a Parquet or CSV file.") from None
 
 
 def whole_users(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:

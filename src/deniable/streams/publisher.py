@@ -144,7 +144,8 @@ class Publisher:
     def released(self) -> Released:
         """Everything published so far, with its standard errors."""
         if self.warming_up:
-            raise QueryRefused("nothing is published during the warm-up", "Push more values first.")
+            more = self.settings.warmup - self.consumed
+            raise QueryRefused("nothing is published during the warm-up", f"Push {more:,} more values first.")
         if not self._record.keep:
             raise QueryRefused("this publisher forgets what it publishes", "Keep its output, or use keep=True.")
         return self.release_of(self._published_values())

@@ -282,7 +282,7 @@ class Released:
     def _checked(self, starts: Any, stops: Any) -> tuple[Integers, Integers]:
         first, last = np.atleast_1d(np.asarray(starts)), np.atleast_1d(np.asarray(stops))
         if first.dtype.kind not in "iu" or last.dtype.kind not in "iu" or first.shape != last.shape or first.ndim != 1:
-            raise QueryRefused("windows must be pairs of whole positions", "Give as many starts as stops.")
+            raise QueryRefused("windows must be pairs of whole positions", "Use integers, as many starts as stops.")
         first, last = first.astype(np.int64), last.astype(np.int64)
         if first.size and (first.min() < 0 or last.max() > len(self) or (first > last).any()):
             raise QueryRefused(

@@ -102,12 +102,18 @@ class Client:
 
     def _encoded(self, table: Table, row: Row) -> tuple[int, ...] | None:
         """The row as places in the domains of the private attributes; None if it has none."""
-        if not isinstance(row, Mapping) or set(table.private) - set(row):
+        if not isinstance(row, Mapping):
             raise InvalidData(
-                f"a row of table {table.name!r} lacks a private attribute", f"Give {', '.join(table.private)}."
+                f"a row of table {table.name!r} is no mapping", f"Give {', '.join(table.private)} by name."
+            )
+        if lacking := [name for name in table.private if name not in row]:
+            raise InvalidData(
+                f"a row of table {table.name!r} lacks {lacking[0]!r}", f"Give {', '.join(table.private)} by name."
             )
         if set(row) - set(table.attributes):
-            raise InvalidData(f"a row of table {table.name!r} has an unknown attribute", "Remove or rename it.")
+            raise InvalidData(
+                f"a row of table {table.name!r} has an unknown attribute", f"It has {', '.join(table.attributes)}."
+            )
         codes = []
         for name, domain in zip(table.private, table.domains, strict=True):
             try:

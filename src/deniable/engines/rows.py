@@ -301,7 +301,8 @@ def arrow_or_as_it_is(frame: Any) -> Any:
     if not isinstance(frame, Mapping):
         return frame
     try:
-        return pa.table({name: list(values) for name, values in frame.items()})
+        ready = (np.ndarray, pa.Array, pa.ChunkedArray, list)
+        return pa.table({name: one if isinstance(one, ready) else list(one) for name, one in frame.items()})
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         raise TypeError from None
 

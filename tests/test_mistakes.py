@@ -415,6 +415,16 @@ COMMANDS = [
         "column value is not in the file",
         "Name it with --column",
     ),
+    (
+        "stream publish --epsilon 1 --bound 10 --drift 2 stream.txt -o out.parquet",
+        "drift must be a share of θ, from 0 to 1",
+        r"Use 0\.05 for a stream that drifts",
+    ),
+    (
+        "stream publish --epsilon 1 --bound 10 --drift 0.1 --method pak stream.txt -o out.parquet",
+        "--drift is a setting of ToPS",
+        "Leave out --method",
+    ),
     ("stream query other.parquet 0:5", "not a released stream", "Use a file of stream publish"),
 ]
 

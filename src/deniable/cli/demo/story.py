@@ -56,8 +56,8 @@ def run(out: str, users: int, seed: int | None) -> None:
         advance(1)
         orders, sent = people.orders_per_user, shop.reports_per_user(folder / "reports", users)
         attack = {
-            "reports, were every order one of its own": shop.share_guessed(orders, orders),
-            "reports of deniable": shop.share_guessed(sent, orders),
+            "one report per order, however randomised": shop.share_guessed(orders, orders),
+            "the reports of deniable": shop.share_guessed(sent, orders),
             "no reports at all": shop.share_guessed(np.zeros_like(orders), orders),
         }
         watts = meters.made_up()

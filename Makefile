@@ -32,7 +32,8 @@ java: .venv/.installed-test
 
 # The pages in site/; every link and anchor has to lead somewhere.
 docs: .venv/.installed-docs
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "Open site/index.html"
 
 # What is generated: pictures, the reference of names and commands.
 pages: .venv/.installed-plot

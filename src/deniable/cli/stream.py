@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from deniable.cli.answers import number
 from deniable.cli.terminal import show, table
 from deniable.errors import InvalidData, InvalidParameter, QueryRefused
+from deniable.queries.result import number
 
 if TYPE_CHECKING:
     from deniable.engines.stream_files import Batch

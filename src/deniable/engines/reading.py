@@ -48,7 +48,7 @@ class Database:
     >>> db = dn.connect(shop.perturb(users=frame, source=dn.SeededSource(1), simulation=True))
     >>> print(db.sql("SELECT AVG(age) AS age FROM users"))
     age (± standard error)
-           25.0412 ± 0.902
+              25.04 ± 0.90
     """
 
     collection: Collection
@@ -85,7 +85,7 @@ class Database:
         >>> db = dn.connect(shop.perturb(users=frame, source=dn.SeededSource(1), simulation=True))
         >>> answer = db.sql("SELECT COUNT(*) AS young FROM users WHERE age < 25")
         >>> print(answer.scalar())
-        5,274.45 ± 204 (95%: 4,875.36 to 5,673.53)
+        5,274 ± 204 (95%: 4,875 to 5,674)
         """
         if not 0 < confidence < 1:
             raise InvalidParameter("confidence", "must lie between 0 and 1", "Use 0.95.")

@@ -16,13 +16,25 @@ from deniable.notebook import html_table, html_text
 UNCLEAR = "unclear: too few people, or too much noise, to divide by their number"
 
 
+def number(value: float, error: float) -> str:
+    """A number with as many digits as its error leaves meaning to: two of the error's.
+
+    >>> number(291.499, 19.9), number(0.123456, 0.00789), number(7.0, 0.0), number(-0.2, 19.9)
+    ('291', '0.1235', '7', '0')
+    """
+    if not error > 0 or not math.isfinite(error):
+        return f"{value:,.10g}"
+    decimals = min(max(1 - math.floor(math.log10(error)), 0), 9)
+    return f"{value:z,.{decimals}f}"
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """A number, its standard error and an interval that contains the truth with the stated confidence.
 
     >>> estimate = Estimate(25_105.7, 2_120.0)
     >>> print(estimate)
-    25,105.7 ± 2.12e+03 (95%: 20,950.6 to 29,260.8)
+    25,106 ± 2,120 (95%: 20,951 to 29,261)
     >>> estimate.interval[0] < 27_000 < estimate.interval[1]
     True
     """
@@ -43,8 +55,8 @@ class Estimate:
     def __str__(self) -> str:
         if math.isnan(self.value):
             return "unclear"
-        low, high = self.interval
-        return f"{self.value:,.6g} ± {self.stderr:,.3g} ({self.confidence:.0%}: {low:,.6g} to {high:,.6g})"
+        low, high = (number(end, self.stderr) for end in self.interval)
+        return f"{_shown(self)} ({self.confidence:.0%}: {low} to {high})"
 
     def _repr_html_(self) -> str:
         """What it prints as, for notebooks."""
@@ -58,7 +70,7 @@ class Result:
     >>> result = Result({"marital": ["single"]}, {"n": (Estimate(25_105.7, 2_120.0),)})
     >>> print(result)
     marital  n (± standard error)
-     single   25,105.7 ± 2.12e+03
+     single        25,106 ± 2,120
     """
 
     groups: Mapping[str, Sequence[Any]]
@@ -138,4 +150,4 @@ class Result:
 def _shown(estimate: Estimate) -> str:
     if math.isnan(estimate.value):
         return "unclear"
-    return f"{estimate.value:,.6g} ± {estimate.stderr:,.3g}"
+    return f"{number(estimate.value, estimate.stderr)} ± {number(estimate.stderr, estimate.stderr)}"

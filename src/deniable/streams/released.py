@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from deniable.errors import InvalidData, QueryRefused
 from deniable.notebook import html_table
-from deniable.queries.result import Estimate
+from deniable.queries.result import Estimate, number
 from deniable.streams.covariance import Covariance, covariance_of
 from deniable.streams.hierarchy import BATCH, Floats, Integers
 from deniable.streams.layout import Grid, Layout
@@ -162,8 +162,8 @@ class Released:
         rows = []
         for start, stop in pairwise(ends.tolist()):
             one = self.mean(start, stop)
-            low, high = one.interval
-            rows.append((f"{start:,} to {stop:,}", f"{one.value:,.6g}", f"{low:,.6g} to {high:,.6g}"))
+            value, low, high = (number(end, one.stderr) for end in (one.value, *one.interval))
+            rows.append((f"{start:,} to {stop:,}", value, f"{low} to {high}"))
         title = f"Released stream of {len(self):,} values"
         return html_table(("window", "mean", "95 % interval"), rows, title=title, notes=[facts])
 
@@ -203,7 +203,7 @@ class Released:
         >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
         >>> private = tops.push_many([5, 6, 7, 8] * 1000)
         >>> print(tops.released.sum(0, 2000))
-        12,964 ± 32 (95%: 12,901.3 to 13,026.7)
+        12,964 ± 32 (95%: 12,901 to 13,027)
         """
         return self._one(self.sums(np.array([start]), np.array([stop])), confidence)
 
@@ -214,7 +214,7 @@ class Released:
         >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
         >>> private = tops.push_many([5, 6, 7, 8] * 1000)
         >>> print(tops.released.mean(0, 2000, confidence=0.99))
-        6.482 ± 0.016 (99%: 6.44081 to 6.52319)
+        6.482 ± 0.016 (99%: 6.441 to 6.523)
         """
         return self._one(self.means(np.array([start]), np.array([stop])), confidence)
 

@@ -12,7 +12,6 @@ from pathlib import Path
 import click
 import numpy as np
 
-from deniable.cli.answers import number
 from deniable.cli.demo import meters, page, shop
 from deniable.cli.plots import draw
 from deniable.cli.terminal import progress, show, table, width
@@ -22,7 +21,7 @@ from deniable.engines.reading import connect
 from deniable.engines.stream_plot import draw as draw_stream
 from deniable.errors import BadInput, DeniableError, MissingExtra
 from deniable.queries.forecast import users_needed
-from deniable.queries.result import Estimate
+from deniable.queries.result import Estimate, number
 from deniable.randomness import Integers, SecureSource, SeededSource, Source
 from deniable.tables import Collection
 

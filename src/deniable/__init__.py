@@ -15,7 +15,7 @@ from deniable.errors import DeniableError
 from deniable.tables import Categorical, Collection, Ordinal, Public, Table
 
 if TYPE_CHECKING:
-    from deniable import client, streams
+    from deniable import client, spark, streams
     from deniable.engines.collecting import Collected
     from deniable.engines.reading import Database, connect
     from deniable.queries.forecast import Explanation, Forecast

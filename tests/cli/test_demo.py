@@ -103,6 +103,15 @@ def test_it_replaces_its_own_reports_and_touches_none_of_others(shown):
     assert Collection.load(specification) == other
 
 
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path):
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "demo" / "report.html").write_text("mine")
+    done = demo(tmp_path, "demo")
+    assert done.returncode == 2
+    assert "'demo' exists and is not of this demonstration. Nothing was drawn or written" in done.stderr
+    assert [one.name for one in (tmp_path / "demo").iterdir()] == ["report.html"]
+
+
 def test_without_matplotlib_it_tells_the_same_and_how_to_get_pictures(tmp_path, capsys, monkeypatch):
     def missing():
         raise MissingExtra("matplotlib", "plot")

@@ -97,23 +97,27 @@ def _shown(path: Path) -> str:
 
 
 def _make_room(folder: Path, collection: Collection) -> None:
-    """Reports of an earlier run of this demonstration are replaced; what somebody else wrote is not touched."""
+    """What an earlier run of this demonstration wrote is replaced; what somebody else wrote is not touched."""
     reports = folder / "reports"
-    if reports.exists():
-        try:
-            ours = Collection.load(reports / SPECIFICATION_FILE) == collection
-        except DeniableError:
-            ours = False
-        if not ours:
+    for place, specification in ((folder, "shop.toml"), (reports, SPECIFICATION_FILE)):
+        if place.is_dir() and any(place.iterdir()) and not _is_ours(place / specification, collection):
             raise BadInput(
-                f"{str(reports)!r} exists and is not of this demonstration. Nothing was drawn or written. "
+                f"{str(place)!r} exists and is not of this demonstration. Nothing was drawn or written. "
                 "Name another folder with --out."
             )
-        shutil.rmtree(reports)
     try:
+        if reports.exists():
+            shutil.rmtree(reports)
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
         raise BadInput(f"{str(folder)!r} cannot be made. Nothing was drawn or written. Name another --out.") from None
+
+
+def _is_ours(specification: Path, collection: Collection) -> bool:
+    try:
+        return Collection.load(specification) == collection
+    except DeniableError:
+        return False
 
 
 def _plots_possible() -> bool:

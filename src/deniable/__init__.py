@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from deniable import errors, mechanisms
 from deniable.errors import DeniableError
-from deniable.tables import Categorical, Collection, Ordinal, Public, Table
+from deniable.tables import Categorical, Cells, Collection, GridView, Ordinal, Points, Public, Table
 
 if TYPE_CHECKING:
     from deniable import client, spark, streams
     from deniable.engines.collecting import Collected
     from deniable.engines.reading import Database, connect
+    from deniable.queries.fit import fit
     from deniable.queries.forecast import Explanation, Forecast
     from deniable.queries.plan import Plan
     from deniable.queries.result import Estimate, Result
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "Categorical",
+    "Cells",
     "Collected",
     "Collection",
     "Database",
@@ -34,8 +36,10 @@ __all__ = [
     "Estimate",
     "Explanation",
     "Forecast",
+    "GridView",
     "Ordinal",
     "Plan",
+    "Points",
     "Public",
     "Reports",
     "Result",
@@ -46,6 +50,7 @@ __all__ = [
     "client",
     "connect",
     "errors",
+    "fit",
     "mechanisms",
     "spark",
     "streams",
@@ -64,6 +69,7 @@ _LAZY = {
     "SecureSource": "deniable.randomness",
     "SeededSource": "deniable.randomness",
     "connect": "deniable.engines.reading",
+    "fit": "deniable.queries.fit",
 }
 
 

@@ -48,13 +48,28 @@ def test_forecasts_of_users_errors_and_epsilon(specification, tmp_path):
 def test_designs_are_compared(specification, tmp_path):
     (tmp_path / "q.sql").write_text(f"{YOUNG};\nSELECT AVG(age) FROM users;\n")
     text = called("compare", specification, str(tmp_path / "q.sql"), "--users", "1000000")
-    assert 'Recommended: design = "hio", asked with optimal weights.' in text
+    assert 'Recommended: design = "grid", asked with optimal weights.' in text
+    assert "deniable fit" in text
     assert max(map(len, text.splitlines())) <= 80
     lines = called("compare", specification, str(tmp_path / "q.sql"), "--users", "1000000", "--csv").splitlines()
     assert lines[0] == "design,weights,sums,q1,q2"
-    assert lines[1].startswith("hio,optimal,direct,")
+    assert lines[1].startswith("grid,optimal,direct,")
+    assert lines[2].startswith("hio,optimal,direct,")
     text = called("compare", specification, "-", "--users", "50", text="SELECT AVG(age) FROM users WHERE age = 3")
     assert "No design answers all of them clearly" in text
+
+
+def test_a_grid_is_fitted_and_written(specification, tmp_path):
+    (tmp_path / "q.sql").write_text(f"{YOUNG};\n")
+    out = tmp_path / "fitted.toml"
+    text = called("fit", specification, str(tmp_path / "q.sql"), "--users", "100000", "-o", str(out))
+    assert max(map(len, text.splitlines()[:-1])) <= 80
+    for name in ("grid", "hio", "ahio", "ehio"):
+        assert name in text
+    assert dn.Collection.load(out).design == "grid"
+    assert "Nothing was written" in called("fit", specification, "-", "--users", "100000", text=YOUNG)
+    predicted = json.loads(called("forecast", str(out), "--users", "100000", "--json", YOUNG))
+    assert predicted["stderr"] > 0
 
 
 def test_explanations(tmp_path):

@@ -72,7 +72,7 @@ def worst_ratio(laws):
     return max(max(law[o] for law in laws) / min(law[o] for law in laws) for o in outcomes)
 
 
-DESIGNS = ["hio", "ahio", "ehio", "sr-hio", "sc", "mg", "amg"]
+DESIGNS = ["hio", "ahio", "ehio", "sr-hio", "sc", "mg", "amg", "grid"]
 
 
 @pytest.mark.parametrize(
@@ -94,6 +94,25 @@ def test_definition_3_holds_for_every_pair_of_users(design, oracle, on_device):
     assert [in_bulk(collection, "users", one) for one in USER_ROWS] == users
     for place in {0, 2, len(rows) - 1}:
         assert in_bulk(collection, "orders", rows[place]) == orders[place]
+
+
+def test_definition_3_holds_on_a_grid_of_uneven_views(on_device):
+    """Cells and points, borders anywhere, views of different probabilities; the bulk client has the same law."""
+    views = [
+        dn.GridView({"amount": dn.Cells([0, 2])}, weight=2),
+        dn.GridView({"amount": dn.Points([0, 1, 3])}, weight=3),
+        dn.GridView({"amount": dn.Points(2)}),
+    ]
+    orders = dn.Table("orders", many=2, amount=dn.Ordinal(0, 3))
+    collection = dn.Collection(USERS, orders, epsilon=1.5, design="grid", grids={"orders": views})
+    rows = [*order_rows(4, most=1), [(0,), (3,)], [(2,), (2,)], [(1,), (2,), (3,)]]
+    laws = [on_device(collection, "orders", one) for one in rows]
+    users = [on_device(collection, "users", one) for one in USER_ROWS]
+    assert 1 < worst_ratio(users) * worst_ratio(laws) <= exp_between(Fraction(1.5))[0]
+    for law in laws:  # views are drawn without looking, in the ratio of their weights
+        drawn = [sum(chance for ((view, _, _),), chance in law.items() if view == number) for number in range(3)]
+        assert drawn == [Fraction(2, 6), Fraction(3, 6), Fraction(1, 6)]
+    assert [in_bulk(collection, "orders", one) for one in rows] == laws
 
 
 def test_definition_3_with_several_reports_per_user(on_device):

@@ -18,13 +18,15 @@ def show_table(result: Result) -> None:
     """Every answer with its interval; where the terminal is too narrow for that, with its standard error."""
     groups = list(result.groups)
     rows = [[_text(values[place]) for values in result.groups.values()] for place in range(len(result))]
+    assumed = any(one.model for estimates in result.answers.values() for one in estimates)
     wide, narrow = [row.copy() for row in rows], [row.copy() for row in rows]
     confidence = next((one.confidence for estimates in result.answers.values() for one in estimates), 0.95)
     for estimates in result.answers.values():
         for place, one in enumerate(estimates):
-            wide[place] += _with_interval(one)
+            wide[place] += [*_with_interval(one), *([_model(one)] if assumed else [])]
             narrow[place].append(_with_error(one))
-    header = [*groups, *(part for name in result.answers for part in (name, f"{_percent(confidence)} interval"))]
+    parts = (f"{_percent(confidence)} interval", *(["model error"] if assumed else []))
+    header = [*groups, *(part for name in result.answers for part in (name, *parts))]
     if _width(header, wide) > width():
         header, wide = [*groups, *(f"{name} ± error" for name in result.answers)], narrow
     made = table("Answer", *header, numbers_from=len(groups))
@@ -66,10 +68,14 @@ def _with_interval(one: Estimate) -> list[str]:
     return [number(one.value, one.stderr), f"{number(low, one.stderr)} to {number(high, one.stderr)}"]
 
 
+def _model(one: Estimate) -> str:
+    return "" if math.isnan(one.value) else number(one.model, one.model)
+
+
 def _with_error(one: Estimate) -> str:
     if math.isnan(one.value):
         return "unclear"
-    return f"{number(one.value, one.stderr)} ± {number(one.stderr, one.stderr)}"
+    return f"{number(one.value, one.error)} ± {number(one.error, one.error)}"
 
 
 def _percent(confidence: float) -> str:

@@ -76,7 +76,9 @@ def forecast(
         return
     for one in found.predictions:
         stderr = None if math.isnan(one.stderr) else one.stderr
-        click.echo(json.dumps({"name": one.name, "stderr": stderr, "causes": dict(one.causes)}, ensure_ascii=False))
+        model = {"model": one.model} if one.model else {}
+        found_one = {"name": one.name, "stderr": stderr, **model, "causes": dict(one.causes)}
+        click.echo(json.dumps(found_one, ensure_ascii=False))
 
 
 @click.command()
@@ -88,16 +90,16 @@ def compare(specification: str, queries: str, users: int, as_csv: bool) -> None:
     """Designs and weights by the error they would have on your questions; recommends one.
 
     QUERIES is a file of SELECTs separated by `;` (`-` reads stdin). Errors are standard errors: of COUNT and SUM per
-    user, of others in their own unit.
+    user, of others in their own unit. The design `grid` is fitted to the questions, and its error includes what it
+    assumes; `deniable fit` writes it down.
 
     \b
     Example:
       deniable compare shop.toml queries.sql --users 1000000
     """
-    from deniable.queries.forecast import compare as compared
+    from deniable.queries.compare import compare as compared
 
-    text = sql_text("-" if queries == "-" else f"@{queries}")
-    questions = [one.strip() for one in text.split(";") if one.strip()]
+    questions = _questions(queries)
     collection = Collection.load(specification)
     with progress("comparing designs", 1) as advance:
         found = compared(collection, questions, users)
@@ -123,3 +125,48 @@ def compare(specification: str, queries: str, users: int, as_csv: bool) -> None:
         return
     sums = "" if best.sums == "direct" else ", designed sums"
     click.echo(f'Recommended: design = "{best.design}", asked with {best.weights} weights{sums}.')
+    if best.design == "grid":
+        click.echo("Write it with: deniable fit SPECIFICATION QUERIES --users N -o fitted.toml")
+
+
+def _questions(queries: str) -> list[str]:
+    """The SELECTs of a file."""
+    text = sql_text("-" if queries == "-" else f"@{queries}")
+    return [one.strip() for one in text.split(";") if one.strip()]
+
+
+@click.command()
+@click.argument("specification", type=click.Path(dir_okay=False))
+@click.argument("queries", type=click.Path(dir_okay=False, allow_dash=True), required=False)
+@click.option("--users", type=int, required=True, help="How many people will report.")
+@click.option("-o", "--out", type=click.Path(dir_okay=False), help="Write the fitted specification here.")
+def fit(specification: str, queries: str | None, users: int, out: str | None) -> None:
+    """Choose the views of a grid for your questions, and predict their errors.
+
+    QUERIES is a file of SELECTs separated by `;` (`-` reads stdin); without it all ranges of one and of two attributes
+    count. Prints each question's error beside HIO, AHIO and EHIO: of COUNT and SUM per user, of others in their own
+    unit. Looks at nothing but the specification.
+
+    \b
+    Example:
+      deniable fit shop.toml queries.sql --users 1000000 -o fitted.toml
+    """
+    from deniable.queries.fit import fit as fitted
+
+    collection = Collection.load(specification)
+    with progress("fitting", 1) as advance:
+        found = fitted(collection, users=users, workload=None if queries is None else _questions(queries))
+        advance(1)
+    made = table(f"Predicted errors, {found.users:,} users, ε = {collection.epsilon:g}", "", *found.errors)
+    for place in range(len(found.questions)):
+        errors = [each[place] for each in found.errors.values()]
+        made.add_row(f"q{place + 1}", *("unclear" if math.isinf(one) else f"{one:,.3g}" for one in errors))
+    show(made)
+    for place, question in enumerate(found.questions):
+        click.echo(f"q{place + 1}: {' '.join(question.split())}")
+    click.echo(found.views())
+    if out is None:
+        click.echo("Nothing was written: name a file with -o.")
+        return
+    found.collection.save(out)
+    click.echo(f"Wrote {out}: collect with it (deniable perturb).")

@@ -13,7 +13,7 @@ from deniable.cli.audit import audit_command
 from deniable.cli.bench import bench
 from deniable.cli.collect import check, init, perturb
 from deniable.cli.demo.command import demo
-from deniable.cli.forecast import compare, explain, forecast
+from deniable.cli.forecast import compare, explain, fit, forecast
 from deniable.cli.query import query
 from deniable.cli.shell import shell
 from deniable.cli.stream import stream
@@ -31,7 +31,21 @@ def cli() -> None:
     """
 
 
-for command in (audit_command, bench, check, compare, demo, explain, forecast, init, perturb, query, shell, stream):
+for command in (
+    audit_command,
+    bench,
+    check,
+    compare,
+    demo,
+    explain,
+    fit,
+    forecast,
+    init,
+    perturb,
+    query,
+    shell,
+    stream,
+):
     cli.add_command(command)
 for command in (collect, report):
     stream.add_command(command)

@@ -31,6 +31,12 @@ def asking_options(command: F) -> F:
         click.option("--simultaneous", is_flag=True, help="The intervals of all rows hold at once."),
         click.option("--clip", is_flag=True, help="Cut estimates to what is possible; they are biased then."),
         click.option("--nonnegative", is_flag=True, help="Cut at zero what cannot be negative; biased likewise."),
+        click.option("--unbiased", is_flag=True, help="Of a grid, only what it tells without any assumption."),
+        click.option(
+            "--postprocess",
+            type=click.Choice(["consistent"]),
+            help="Of a grid: answer from possible frequencies of cells; less noise, biased.",
+        ),
         click.option(
             "--dimension", "dimensions", multiple=True, metavar="NAME=PATH",
             help="A public table (Parquet or CSV) to join; may be repeated.",

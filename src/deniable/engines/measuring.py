@@ -178,6 +178,7 @@ def moments_of(plan: Plan, totals: Totals, listed: Mapping[str, pa.Array], count
         sums=totals.sums[public_rows, private_rows],
         crosses=_symmetric(totals.crosses[public_rows, private_rows]),
         between=_between(totals, counts)[public_rows, private_rows],
+        private=private_rows,
     )
 
 

@@ -24,7 +24,9 @@ from deniable.errors import BadInput, InvalidData, InvalidParameter, QueryRefuse
 from deniable.notebook import html_table
 from deniable.queries.estimation import Moments, answer
 from deniable.queries.forecast import Explanation, Forecast
+from deniable.queries.model_error import model_spread
 from deniable.queries.plan import Plan, make_plan
+from deniable.queries.postprocess import CONSISTENT, answered
 from deniable.queries.prediction import predict
 from deniable.queries.result import Result
 from deniable.queries.sql import parse
@@ -56,7 +58,7 @@ class Database:
     refused: Mapping[str, Counter[str]]
     """For each table, how many reports were refused, by reason."""
     dimensions: Mapping[str, DimensionTable]
-    _plans: dict[tuple[str, str, str], Plan] = field(default_factory=dict, repr=False)
+    _plans: dict[tuple[str, str, str, bool], Plan] = field(default_factory=dict, repr=False)
 
     def sql(
         self,
@@ -68,6 +70,8 @@ class Database:
         simultaneous: bool = False,
         clip: bool = False,
         nonnegative: bool = False,
+        unbiased: bool = False,
+        postprocess: str | None = None,
     ) -> Result:
         """Answer a question in SQL, every number with its standard error.
 
@@ -77,7 +81,9 @@ class Database:
 
         `weights` is "optimal", "greedy" or "rdc(k)"; `sums` is "direct", or "designed" for the rounded values that
         AHIO, EHIO and SR-HIO collect. With `simultaneous` the intervals of all rows hold at once. `clip` cuts estimates
-        to what is possible, `nonnegative` only at zero: they look better and are biased.
+        to what is possible, `nonnegative` only at zero: they look better and are biased. On a grid `unbiased` allows
+        only what its cells and points tell without any assumption; other designs need none. There
+        `postprocess="consistent"` answers from one possible table of cells instead: less noise, and biased.
 
         >>> import deniable as dn
         >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
@@ -89,20 +95,34 @@ class Database:
         """
         if not 0 < confidence < 1:
             raise InvalidParameter("confidence", "must lie between 0 and 1", "Use 0.95.")
-        plan = self.plan(text, weights=weights, sums=sums)
+        plan = self.plan(text, weights=weights, sums=sums, unbiased=unbiased)
         tables = [self.collection[name] for name in plan.question.tables]
         for table in tables:
             self._check_believed(table.name)
-        return answer(
+        moments = self._moments(plan)
+        result = answer(
             plan.question,
-            self._moments(plan),
+            moments,
             single_rows=all(table.many is None for table in tables),
             confidence=confidence,
             simultaneous=simultaneous,
             clip=clip,
             nonnegative=nonnegative,
             rows_per_user=float(np.prod([table.many or 1 for table in tables])),
+            model=model_spread(plan, moments),
         )
+        if postprocess is None:
+            return result
+        if postprocess != CONSISTENT:
+            raise InvalidParameter("postprocess", "is unknown", f'Use "{CONSISTENT}", or leave it out.')
+        if self.collection.grids is None or unbiased:
+            raise QueryRefused("postprocess is for grids and biased", "Leave it out, or unbiased.")
+        return answered(plan, self._moments, result.answers, confidence)
+
+    def _users(self, tables: tuple[str, ...]) -> int:
+        """How many users can be in all of some tables."""
+        known = [self.stores[name] for name in tables if name in self.stores]
+        return min((store.rows // store.slots for store in known), default=0)
 
     def _check_believed(self, name: str) -> None:
         """Refuse to answer zero where there are reports, but not one that can be believed."""
@@ -118,7 +138,7 @@ class Database:
         """What the reports say; another engine does it in its own way."""
         return measure(plan, self.stores, self.dimensions)
 
-    def plan(self, text: str, *, weights: str = "optimal", sums: str = DIRECT) -> Plan:
+    def plan(self, text: str, *, weights: str = "optimal", sums: str = DIRECT, unbiased: bool = False) -> Plan:
         """How a question would be answered: a value that prints.
 
         >>> import deniable as dn
@@ -132,10 +152,11 @@ class Database:
         table users: 3 views, 75.0% of the reports, 12.0 cells per report
           age 1+4+19+25
         """
-        key = (text, weights, sums)
+        key = (text, weights, sums, unbiased)
         if key not in self._plans:
             question = parse(text, self.collection, self.dimensions, centred=sums == DIRECT)
-            made = make_plan(question, self.collection, weights, sums)
+            users = self._users(question.tables)
+            made = make_plan(question, self.collection, weights, sums, users=max(users, 1), unbiased=unbiased)
             if len(self._plans) >= PLANS_KEPT:
                 self._plans.clear()
             self._plans[key] = made
@@ -167,7 +188,7 @@ class Database:
         missing = [name for name in plan.question.tables if name not in stores]
         if missing:
             raise QueryRefused(f"there are no reports of table {missing[0]!r}", "Collect them first.")
-        users = min(store.rows // store.slots for store in stores.values())
+        users = self._users(plan.question.tables)
         predicted = predict(plan, users) if users else ()
         return Explanation(Forecast(plan, users, predicted), {name: store.rows for name, store in stores.items()})
 

@@ -20,6 +20,7 @@ from deniable.queries.formula import CLEAR, Formula, evaluate, moments_of
 from deniable.queries.question import Comparison, Floats, Having, Ordering, Question
 from deniable.queries.result import UNCLEAR, Estimate, Result
 
+ASSUMED = "model: what cells leave open, if the data is smooth between their borders"
 BIASED = "clipped to what is possible: biased, and intervals may not cover"
 
 
@@ -37,6 +38,8 @@ class Moments:
     """rows × moments × moments: sums of products of two contributions of the same user."""
     between: Floats
     """The part of these that is due to how many users drew which view, where these numbers have been counted."""
+    private: NDArray[np.int64]
+    """The number of the combination of private groups, for every row."""
 
 
 def covariance(question: Question, moments: Moments, single_rows: bool, used: set[int] | None = None) -> Floats:
@@ -83,9 +86,10 @@ def answer(
     clip: bool = False,
     nonnegative: bool = False,
     rows_per_user: float = 1.0,
+    model: Floats | None = None,
 ) -> Result:
-    """The rows of an answer."""
-    told = _Told(question, moments, single_rows)
+    """The rows of an answer; `model` are expected products of biases, rows × moments × moments."""
+    told = _Told(question, moments, single_rows, model)
     together = max(len(moments.keys), 1) if simultaneous else 1
     kept = np.ones(len(moments.keys), dtype=bool) if question.having is None else _truth(question.having, told)[0]
     order = _sorted(told, np.flatnonzero(kept))
@@ -96,7 +100,7 @@ def answer(
     for one in question.outputs:
         if not one.shown:
             continue
-        values, errors = told.of(one.formula)
+        values, errors, biases = told.of(one.formula)
         if one.possible is not None:
             low, high = one.possible
             if one.adds_up:  # of nobody it is zero
@@ -108,9 +112,10 @@ def answer(
                 values = np.maximum(values, 0.0)
         unclear |= bool(np.isnan(values[order]).any())
         answers[one.name] = tuple(
-            Estimate(float(values[row]), float(errors[row]), confidence, together) for row in order
+            Estimate(float(values[row]), float(errors[row]), confidence, together, float(biases[row])) for row in order
         )
     notes = [UNCLEAR] if unclear else []
+    notes += [ASSUMED] if model is not None else []
     notes += [BIASED] if clip or nonnegative else []
     if together > 1:
         notes.append(f"the intervals of all {together:,} rows hold at once with {confidence:.0%}")
@@ -126,17 +131,25 @@ def answer(
 class _Told:
     """What the moments tell of a formula."""
 
-    def __init__(self, question: Question, moments: Moments, single_rows: bool) -> None:
+    def __init__(self, question: Question, moments: Moments, single_rows: bool, model: Floats | None) -> None:
         self.question, self.moments, self._single_rows = question, moments, single_rows
+        self._model = np.zeros_like(moments.crosses) if model is None else model
 
-    def of(self, formula: Formula) -> tuple[Floats, Floats]:
-        """Its value and standard error in every row; NaN where they are unclear, or beyond any float."""
+    def of(self, formula: Formula) -> tuple[Floats, Floats, Floats]:
+        """Its value, standard error and model error in every row.
+
+        Where they are unclear, or beyond any float, the first two are NaN and there is no model error to show.
+        """
         spread = covariance(self.question, self.moments, self._single_rows, moments_of(formula))
         with np.errstate(all="ignore"):
-            found = evaluate(formula, self.moments.sums, spread)
-            errors = np.sqrt(found.variance(spread))
-            clear = found.clear & np.isfinite(found.value) & np.isfinite(errors)
-        return np.where(clear, found.value, math.nan), np.where(clear, errors, math.nan)
+            found = evaluate(formula, self.moments.sums, spread + self._model)
+            errors, biases = np.sqrt(found.variance(spread)), np.sqrt(found.variance(self._model))
+            clear = found.clear & np.isfinite(found.value) & np.isfinite(errors) & np.isfinite(biases)
+        return (
+            np.where(clear, found.value, math.nan),
+            np.where(clear, errors, math.nan),
+            np.where(clear, biases, 0.0),
+        )
 
 
 _COMPARED: dict[str, Any] = {

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from statistics import geometric_mean
 from typing import Any
 
 from deniable.errors import InvalidParameter, QueryRefused
@@ -14,15 +13,15 @@ from deniable.queries.dimensions import Dimension
 from deniable.queries.plan import Plan, make_plan
 from deniable.queries.prediction import CAUSES, Prediction, predict
 from deniable.queries.sql import parse
-from deniable.queries.table_plan import DESIGNED, DIRECT
+from deniable.queries.table_plan import DIRECT
 from deniable.tables.collection import Collection
-from deniable.tables.designs import DESIGNS
 
 ASSUMED = (
     "Assumed: rows spread evenly over the domains, half as many rows per user as the\n"
     "table allows, all users pass public conditions, public measures of size one."
 )
 UNCLEAR = "unclear: too few users, or too much noise, to divide by their number"
+MODEL = "model: the error beside, on data that is smooth between the borders of cells"
 FEWEST, MOST = 10.0, 1e12
 LEAST_EPSILON, MOST_EPSILON = 1e-3, 50.0
 
@@ -53,21 +52,28 @@ class Forecast:
         collection = self.plan.collection
         return f"{self.users:,} users, ε = {collection.epsilon:g}, design {collection.design}, {self.plan.rule} weights"
 
+    @property
+    def _assumed(self) -> bool:
+        return any(one.model for one in self.predictions)
+
     def _rows(self) -> list[list[str]]:
         """A header, and a row per answer."""
-        rows = [["", "stderr", "of users", *CAUSES]]
+        assumed = self._assumed
+        rows = [["", "stderr", *(["model"] if assumed else []), "of users", *CAUSES]]
         for one in self.predictions:
             if math.isnan(one.stderr):
-                rows.append([one.name, "unclear", "", *("" for _ in CAUSES)])
+                rows.append([one.name, "unclear", *("" for _ in rows[0][2:])])
                 continue
-            share = f"{one.stderr / self.users:.3%}" if one.per_user else ""
+            share = f"{one.error / self.users:.3%}" if one.per_user else ""
             causes = [f"{one.causes[cause]:.0%}" for cause in CAUSES]
-            rows.append([one.name, f"{one.stderr:,.4g}", share, *causes])
+            model = [f"{one.model:,.4g}"] if assumed else []
+            rows.append([one.name, f"{one.stderr:,.4g}", *model, share, *causes])
         return rows
 
     @property
     def _notes(self) -> list[str]:
-        return [UNCLEAR] if any(math.isnan(one.stderr) for one in self.predictions) else []
+        unclear = [UNCLEAR] if any(math.isnan(one.stderr) for one in self.predictions) else []
+        return [*unclear, MODEL] if self._assumed else unclear
 
     def __str__(self) -> str:
         lines, rows = [self._title], self._rows()
@@ -93,18 +99,27 @@ def forecast(
     dimensions: Mapping[str, Dimension] | None = None,
 ) -> Forecast:
     """The standard errors of a question's answers if so many users report."""
-    count = _users(users)
-    plan = _plan(collection, text, weights, sums, dimensions)
+    count = checked_users(users)
+    plan = planned(collection, text, weights, sums, count, dimensions)
     return Forecast(plan, count, predict(plan, count))
 
 
-def _plan(
-    collection: Collection, text: str, weights: str, sums: str, dimensions: Mapping[str, Dimension] | None = None
+def planned(
+    collection: Collection,
+    text: str,
+    weights: str,
+    sums: str,
+    users: float,
+    dimensions: Mapping[str, Dimension] | None = None,
 ) -> Plan:
-    return make_plan(parse(text, collection, dimensions, centred=sums == DIRECT), collection, weights, sums)
+    """The plan for a question if so many users report."""
+    return make_plan(
+        parse(text, collection, dimensions, centred=sums == DIRECT), collection, weights, sums, users=users
+    )
 
 
-def _users(users: Any) -> int:
+def checked_users(users: Any) -> int:
+    """A number of users, or what is wrong with it."""
     if isinstance(users, bool) or not isinstance(users, (int, float)) or users != users // 1 or not 1 <= users <= MOST:
         raise InvalidParameter("users", "must be a whole number from 1 to 10^12", "Say how many people will report.")
     return int(users)
@@ -112,7 +127,7 @@ def _users(users: Any) -> int:
 
 def error_of(plan: Plan, users: float) -> float:
     """The largest error among a question's answers: per user for what adds up (COUNT, SUM), else as it is."""
-    found = [one.stderr / users if one.per_user else one.stderr for one in predict(plan, users)]
+    found = [one.error / users if one.per_user else one.error for one in predict(plan, users)]
     return max((math.inf if math.isnan(one) else one for one in found), default=0.0)
 
 
@@ -120,8 +135,14 @@ def users_needed(
     collection: Collection, text: str, error: float, *, weights: str = "optimal", sums: str = DIRECT
 ) -> int:
     """How many users it takes for a standard error: per user for COUNT and SUM (0.02 is 2 % of them), else absolute."""
-    plan = _plan(collection, text, weights, sums)
-    found = _smallest(lambda users: error_of(plan, users), _error(error), FEWEST, MOST)
+    plan = planned(collection, text, weights, sums, FEWEST)
+
+    def reached(users: float) -> float:
+        # On a grid the weights depend on how many users there are.
+        mine = plan if collection.grids is None else planned(collection, text, weights, sums, users)
+        return error_of(mine, users)
+
+    found = _smallest(reached, _error(error), FEWEST, MOST)
     if found is None:
         raise InvalidParameter("error", "cannot be reached with 10^12 users", "Allow a larger one, or raise epsilon.")
     return math.ceil(found)
@@ -131,11 +152,11 @@ def epsilon_needed(
     collection: Collection, text: str, error: float, users: int, *, weights: str = "optimal", sums: str = DIRECT
 ) -> float:
     """The ε that it takes for a standard error (as in `users_needed`) with a number of users; all else stays."""
-    count = _users(users)
+    count = checked_users(users)
 
     def reached(epsilon: float) -> float:
         changed = with_settings(collection, epsilon=epsilon)
-        return error_of(_plan(changed, text, weights, sums), count)
+        return error_of(planned(changed, text, weights, sums, count), count)
 
     found = _smallest(reached, _error(error), LEAST_EPSILON, MOST_EPSILON)
     if found is None:
@@ -169,81 +190,11 @@ def with_settings(collection: Collection, **changes: Any) -> Collection:
         "fanout": collection.fanout,
         "oracle": collection.oracle,
         "shares": collection.shares,
+        "grids": collection.grids,
     }
+    if changes.get("design", collection.design) != collection.design:
+        settings["grids"] = None
     return Collection(*collection.tables, **{**settings, **changes})
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A design, how it is asked, and the error of every question."""
-
-    design: str
-    weights: str
-    sums: str
-    errors: tuple[float, ...]
-    """Infinite where a question is unclear or cannot be asked."""
-
-    @property
-    def score(self) -> float:
-        """The geometric mean of the errors."""
-        return math.inf if math.inf in self.errors else geometric_mean([max(one, 1e-300) for one in self.errors])
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Designs and weights by the error they would have, best first."""
-
-    users: int
-    questions: tuple[str, ...]
-    choices: tuple[Choice, ...]
-
-    @property
-    def best(self) -> Choice:
-        """The recommendation: the smallest geometric mean of errors over the questions."""
-        return self.choices[0]
-
-    def _repr_html_(self) -> str:
-        """A table for notebooks, best first."""
-        header = ["design", "weights", "sums", *(f"q{number}" for number in range(1, len(self.questions) + 1))]
-        rows = (
-            [one.design, one.weights, one.sums, *("unclear" if math.isinf(x) else f"{x:,.3g}" for x in one.errors)]
-            for one in self.choices
-        )
-        notes = (f"q{number}: {text}" for number, text in enumerate(self.questions, 1))
-        return html_table(header, rows, title=f"Predicted standard errors, {self.users:,} users", notes=notes)
-
-
-def compare(collection: Collection, questions: Sequence[str], users: int) -> Comparison:
-    """What each design and each way of weighing would make of some questions, before anything is collected."""
-    count = _users(users)
-    if not questions:
-        raise InvalidParameter("questions", "are missing", "Give at least one SELECT.")
-    for text in questions:
-        parse(text, collection)  # what is refused is refused once, and not by every design
-    choices = []
-    for design in sorted(DESIGNS):
-        try:
-            changed = with_settings(collection, design=design)
-        except InvalidParameter:
-            continue  # too many views for this design
-        ways = [("optimal", DIRECT), ("greedy", DIRECT), ("rdc", DIRECT)]
-        if design in ("ahio", "ehio", "sr-hio", "amg"):
-            ways += [("optimal", DESIGNED), ("greedy", DESIGNED), ("rdc", DESIGNED)]
-        for weights, sums in ways:
-            errors = tuple(_error_or_none(changed, text, count, weights, sums) for text in questions)
-            choices.append(Choice(design, weights, sums, errors))
-    # Where nothing tells two apart, the simpler one comes first.
-    choices.sort(
-        key=lambda one: (one.score, sum(map(math.isinf, one.errors)), one.sums != DIRECT, one.weights != "optimal")
-    )
-    return Comparison(count, tuple(questions), tuple(choices))
-
-
-def _error_or_none(collection: Collection, text: str, users: int, weights: str, sums: str) -> float:
-    try:
-        return error_of(_plan(collection, text, weights, sums), users)
-    except QueryRefused:  # too many cells for this design
-        return math.inf
 
 
 @dataclass(frozen=True, slots=True, eq=False)

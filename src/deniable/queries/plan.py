@@ -9,7 +9,7 @@ table's own unbiased contribution instead of a matrix over all combinations.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -17,13 +17,16 @@ import numpy as np
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.notebook import html_table
 from deniable.queries.axis_weights import Rule
-from deniable.queries.question import Floats, PrivateGroups, PublicFactor, PublicGroups, Question, Term
+from deniable.queries.grid_weights import plan_grids
+from deniable.queries.question import Floats, MomentOf, PrivateGroups, PublicFactor, PublicGroups, Question, Term
 from deniable.queries.table_plan import DIRECT, SUMS, Column, Product, TablePlan, plan_table
 from deniable.randomness import Integers
 from deniable.tables.collection import Collection
 
 MOST_GROUPS = 10_000
 MOST_COLUMNS = 50_000
+USERS = 1e6
+"""How many users a grid is planned for where nobody says."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,6 +58,8 @@ class Plan:
     """Per term its factors: 0 is one, then come the tables' columns, then the public factors."""
     rule: Rule
     sums: str
+    measured: tuple[int, ...] = ()
+    """For each moment that is asked, the number of the one that adds up its public measure; −1 without one."""
 
     def offset(self, table: int) -> int:
         """The first factor of a table; that of the public ones for the number of tables."""
@@ -87,11 +92,66 @@ class Plan:
         return html_table(("table", "reports that count", "levels of each axis"), rows, title=first, notes=above)
 
 
-def make_plan(question: Question, collection: Collection, weights: str = "optimal", sums: str = DIRECT) -> Plan:
-    """The plan for a question; `weights` is greedy, rdc(k) or optimal, `sums` direct or designed."""
+def make_plan(
+    question: Question,
+    collection: Collection,
+    weights: str = "optimal",
+    sums: str = DIRECT,
+    *,
+    users: float = USERS,
+    unbiased: bool = False,
+) -> Plan:
+    """The plan for a question; `weights` is greedy, rdc(k) or optimal, `sums` direct or designed.
+
+    On a grid the number of users decides how much bias is worth which variance; `unbiased` allows none.
+    """
     rule = Rule.of(weights)
+    measured: tuple[int, ...] = ()
+    if collection.grids is not None:
+        if rule.name != "optimal":
+            raise QueryRefused(f"a grid has no {rule} weights", "Leave out weights: they are chosen by least error.")
+        question, measured = _with_measures(question)
     if sums not in SUMS:
         raise InvalidParameter("sums", "are unknown", f"Use one of {', '.join(SUMS)}.")
+    laid = lay_out(question, collection)
+    if collection.grids is None:
+        tables = tuple(
+            plan_table(collection[name], collection.design_of(name), columns, rule, sums)
+            for name, columns in laid.columns.items()
+        )
+    else:
+        asked = [(collection[name], collection.design_of(name), columns) for name, columns in laid.columns.items()]
+        tables = plan_grids(asked, users, unbiased=unbiased)
+    return Plan(
+        question=question,
+        collection=collection,
+        tables=tables,
+        public=laid.public,
+        private_groups=laid.groups,
+        starts=laid.starts,
+        coefficients=laid.coefficients,
+        factors=laid.factors,
+        rule=rule,
+        sums=sums,
+        measured=measured,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """Columns, factors and terms of a question, before anything is weighed; see `Plan`."""
+
+    columns: Mapping[str, list[Column]]
+    """For every table of the question."""
+    public: tuple[tuple[str, PublicFactor], ...]
+    groups: tuple[tuple[int, ...], ...]
+    starts: Integers
+    coefficients: Floats
+    factors: Integers
+
+
+def lay_out(question: Question, collection: Collection) -> Layout:
+    """Which columns each table has to answer for a question, and how they are multiplied and added."""
     private = [group for group in question.groups if isinstance(group, PrivateGroups)]
     combinations = tuple(product(*(range(len(group.values)) for group in private)))
     if len(combinations) > MOST_GROUPS:
@@ -107,23 +167,27 @@ def make_plan(question: Question, collection: Collection, weights: str = "optima
                 coefficients.append(coefficient)
                 factors.append(chosen)
             starts.append(len(coefficients))
-    tables = tuple(
-        plan_table(collection[name], collection.design_of(name), book.columns[name], rule, sums)
-        for name in question.tables
-    )
-    places = np.array([book.place(chosen) for chosen in factors], dtype=np.int64).reshape(len(factors), book.width)
-    return Plan(
-        question=question,
-        collection=collection,
-        tables=tables,
+    return Layout(
+        columns=book.columns,
         public=tuple(book.public),
-        private_groups=combinations,
+        groups=combinations,
         starts=np.array(starts, dtype=np.int64),
         coefficients=np.array(coefficients, dtype=np.float64),
-        factors=places,
-        rule=rule,
-        sums=sums,
+        factors=np.array([book.place(chosen) for chosen in factors], dtype=np.int64).reshape(len(factors), book.width),
     )
+
+
+def _with_measures(question: Question) -> tuple[Question, tuple[int, ...]]:
+    """The question with a further moment for each public measure: the measure's own sum."""
+    moments, measured = list(question.moments), []
+    for one in question.moments:
+        if not any(factor.measure for term in one.terms for factor in term.public.values()):
+            measured.append(-1)
+            continue
+        terms = tuple(Term(abs(term.coefficient), {}, {}, term.public) for term in one.terms)
+        measured.append(len(moments))
+        moments.append(MomentOf(f"measure of {one.name}", terms, indicator=False, region=-1))
+    return replace(question, moments=tuple(moments)), tuple(measured)
 
 
 def _indicators(groups: list[PrivateGroups], combination: tuple[int, ...]) -> dict[tuple[str, str], Floats]:

@@ -12,16 +12,18 @@ sampling); and randomised (randomiser). Each step adds to the second moment E[W�
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from deniable.queries.formula import Valued, evaluate
+from deniable.queries.model_error import model_covariance
 from deniable.queries.plan import Plan
 from deniable.queries.question import Floats
 from deniable.queries.row_products import Rows
 from deniable.queries.table_plan import Column, PartPlan, TablePlan, ViewWeights, rounded_attribute
+from deniable.queries.term_pairs import TermPairs, column_of
 from deniable.randomness import Integers
 from deniable.tables.schema import Table
 
@@ -46,27 +48,39 @@ class Prediction:
     """The share of the variance that each cause adds."""
     per_user: bool
     """Whether it grows with the number of users."""
+    model: float = 0.0
+    """What a grid's assumption adds, on data that meets it."""
+
+    @property
+    def error(self) -> float:
+        """The standard error and the model error together."""
+        return math.hypot(self.stderr, self.model)
 
 
 def predict(plan: Plan, users: float) -> tuple[Prediction, ...]:
     """The standard error of every output, if so many users report."""
     groups = np.unique(np.linspace(0, len(plan.private_groups) - 1, MOST_GROUPS).astype(np.int64))
-    pairs = _Pairs.of(plan, groups)
-    stages = np.array([pairs.second_moments(plan, stage, users) for stage in range(len(CAUSES) + 1)])
+    pairs = TermPairs.of(plan, groups)
+    stages = np.array([_second_moments(pairs, plan, stage, users) for stage in range(len(CAUSES) + 1)])
     # Differences between stages of which only rounding is left are none.
     steps = np.diff(stages, axis=0)
     steps[np.abs(steps) < NEGLIGIBLE * np.abs(stages).max(axis=0)] = 0.0
-    sums, covariance = users * pairs.means(plan, groups), users * steps.sum(axis=0)
+    sums, covariance = users * _means(pairs, plan, groups), users * steps.sum(axis=0)
+    biases = model_covariance(plan, groups)
+    model = np.zeros_like(covariance) if biases is None else users**2 * biases
     found = []
     for output in plan.question.outputs:
         if output.shown:
-            valued = evaluate(output.formula, sums, covariance)
+            valued = evaluate(output.formula, sums, covariance + model)
             causes = np.array([valued.variance(users * step) for step in steps])
-            found.append(_prediction(output.name, output.adds_up, valued, covariance, causes))
+            found.append(_prediction(output.name, output.adds_up, valued, covariance, causes, model))
     return tuple(found)
 
 
-def _prediction(name: str, adds_up: bool, valued: Valued, covariance: Floats, steps: Floats) -> Prediction:
+def _prediction(
+    name: str, adds_up: bool, valued: Valued, covariance: Floats, steps: Floats, model: Floats
+) -> Prediction:
+    biases = np.sqrt(valued.variance(model))
     errors = np.where(valued.clear, np.sqrt(valued.variance(covariance)), math.nan)
     if np.isnan(errors).all():
         return Prediction(name, math.nan, math.nan, dict.fromkeys(CAUSES, 0.0), adds_up)
@@ -76,99 +90,56 @@ def _prediction(name: str, adds_up: bool, valued: Valued, covariance: Floats, st
     causes = {
         cause: float(step) / total if total else 0.0 for cause, step in zip(CAUSES, steps[:, typical], strict=True)
     }
-    return Prediction(name, float(valued.value[typical]), float(errors[typical]), causes, adds_up)
+    return Prediction(
+        name, float(valued.value[typical]), float(errors[typical]), causes, adds_up, float(biases[typical])
+    )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Pairs:
-    """The pairs of terms whose products make up E[m·m'] for the moments m, m' of some groups."""
-
-    shape: tuple[int, int]
-    rows: Integers
-    """(group, moment, moment') of each pair of terms, as one number."""
-    coefficients: Floats
-    left: Integers
-    """Factors of the first term of each pair."""
-    right: Integers
-
-    @classmethod
-    def of(cls, plan: Plan, groups: Integers) -> _Pairs:
-        """All pairs within each group."""
-        moments = len(plan.question.moments)
-        rows, left, right = [], [], []
-        for place, group in enumerate(groups.tolist()):
-            terms = [
-                (moment, term)
-                for moment in range(moments)
-                for term in range(plan.starts[group * moments + moment], plan.starts[group * moments + moment + 1])
-            ]
-            for moment, term in terms:
-                for other, second in terms:
-                    rows.append((place * moments + moment) * moments + other)
-                    left.append(term)
-                    right.append(second)
-        one, two = np.array(left, dtype=np.int64), np.array(right, dtype=np.int64)
-        return cls(
-            (groups.size, moments),
-            np.array(rows, dtype=np.int64),
-            plan.coefficients[one] * plan.coefficients[two],
-            plan.factors[one],
-            plan.factors[two],
-        )
-
-    def second_moments(self, plan: Plan, stage: int, users: float) -> Floats:
-        """groups × moments × moments: the expected product of two moments of one user at a stage."""
-        product = self.coefficients.copy()
-        for number, table in enumerate(plan.tables):
-            left, right = _own(plan, number, self.left), _own(plan, number, self.right)
-            product *= _table_second_moments(plan, table, left, right, stage)
-        if stage >= VIEWS:
-            product -= self._between(plan, users)
-        groups, moments = self.shape
-        summed = np.bincount(self.rows, weights=product, minlength=groups * moments * moments)
-        return np.asarray(summed, dtype=np.float64).reshape(groups, moments, moments)
-
-    def _between(self, plan: Plan, users: float) -> Floats:
-        """What differences between views add to the products of terms, and counting their reports takes away."""
-        total = np.zeros_like(self.coefficients)
-        for number, table in enumerate(plan.tables):
-            slots = plan.collection.reports_per_user(table.table)
-            if not table.parts[0].countable(slots, users):
-                continue
-            mine = self.coefficients.copy()
-            for place, other in enumerate(plan.tables):
-                left, right = _own(plan, place, self.left), _own(plan, place, self.right)
-                if place == number:
-                    mine *= _view_differences(table.parts[0], left, right)
-                else:
-                    described = plan.collection[other.table]
-                    mean = np.array([_product_mean(described, one, None, None) for one in other.asked])
-                    mine *= (_rows_of(described) ** 2) * mean[left] * mean[right]
-            total += mine
-        return total
-
-    def means(self, plan: Plan, groups: Integers) -> Floats:
-        """groups × moments: what a user is worth on average."""
-        groups_count, moments = self.shape
-        found = np.zeros(self.shape)
-        for number in range(groups_count):
-            for moment in range(moments):
-                outcome = int(groups[number]) * moments + moment
-                for term in range(plan.starts[outcome], plan.starts[outcome + 1]):
-                    value = plan.coefficients[term]
-                    for place, table in enumerate(plan.tables):
-                        column = int(_own(plan, place, plan.factors[term][None, :])[0])
-                        described = plan.collection[table.table]
-                        value *= _rows_of(described) * _product_mean(described, table.asked[column], None, None)
-                    found[number, moment] += value
-        return found
+def _second_moments(pairs: TermPairs, plan: Plan, stage: int, users: float) -> Floats:
+    """groups × moments × moments: the expected product of two moments of one user at a stage."""
+    product = pairs.coefficients.copy()
+    for number, table in enumerate(plan.tables):
+        left, right = column_of(plan, number, pairs.left), column_of(plan, number, pairs.right)
+        product *= _table_second_moments(plan, table, left, right, stage)
+    if stage >= VIEWS:
+        product -= _between(pairs, plan, users)
+    return pairs.summed(product)
 
 
-def _own(plan: Plan, table: int, factors: Integers) -> Integers:
-    """The column of a table among the factors of each term."""
-    first, end = plan.offset(table), plan.offset(table) + plan.tables[table].columns
-    mine = (factors >= first) & (factors < end)
-    found: Integers = np.where(mine, factors, 0).max(axis=1) - first
+def _between(pairs: TermPairs, plan: Plan, users: float) -> Floats:
+    """What differences between views add to the products of terms, and counting their reports takes away."""
+    total = np.zeros_like(pairs.coefficients)
+    for number, table in enumerate(plan.tables):
+        slots = plan.collection.reports_per_user(table.table)
+        if not table.parts[0].countable(slots, users):
+            continue
+        mine = pairs.coefficients.copy()
+        for place, other in enumerate(plan.tables):
+            left, right = column_of(plan, place, pairs.left), column_of(plan, place, pairs.right)
+            if place == number:
+                mine *= _view_differences(table.parts[0], left, right)
+            else:
+                described = plan.collection[other.table]
+                mean = np.array([_product_mean(described, one, None, None) for one in other.asked])
+                mine *= (_rows_of(described) ** 2) * mean[left] * mean[right]
+        total += mine
+    return total
+
+
+def _means(pairs: TermPairs, plan: Plan, groups: Integers) -> Floats:
+    """groups × moments: what a user is worth on average."""
+    groups_count, moments = pairs.shape
+    found = np.zeros(pairs.shape)
+    for number in range(groups_count):
+        for moment in range(moments):
+            outcome = int(groups[number]) * moments + moment
+            for term in range(plan.starts[outcome], plan.starts[outcome + 1]):
+                value = plan.coefficients[term]
+                for place, table in enumerate(plan.tables):
+                    column = int(column_of(plan, place, plan.factors[term][None, :])[0])
+                    described = plan.collection[table.table]
+                    value *= _rows_of(described) * _product_mean(described, table.asked[column], None, None)
+                found[number, moment] += value
     return found
 
 
@@ -272,21 +243,55 @@ def _mean_weights(entries: Rows, shares: Floats, columns: int) -> Floats:
     return np.asarray(np.bincount(entries.columns, entries.values * shares[cells], minlength=columns), dtype=np.float64)
 
 
+def column_second_moments(table: TablePlan, tau: int) -> Floats:
+    """E[W·Wᵀ] of a user over all columns of a table whose design has one part; rows of a user count as independent."""
+    (part,) = table.parts
+    total = np.outer(part.constants, part.constants)
+    for view in part.views:
+        _, shares, entries = view.by_cell()
+        means = _mean_weights(entries, shares, part.constants.size) * view.probability
+        total += np.outer(part.constants, means) + np.outer(means, part.constants)
+        dense = _dense(entries, shares.size, part.constants.size)
+        own = dense.T @ (shares[:, None] * dense)
+        total += view.probability * _oracle_second_moments(
+            view, own, dense.T @ dense, dense.sum(axis=0), shares @ dense, np.multiply.outer
+        )
+    return np.asarray(tau * total)
+
+
+def _dense(entries: Rows, cells: int, columns: int) -> Floats:
+    dense = np.zeros((cells, columns))
+    dense[np.repeat(np.arange(cells), entries.counts), entries.columns] = entries.values
+    return dense
+
+
 def _view_second_moments(
     view: ViewWeights, shares: Floats, entries: Rows, one: Integers, two: Integers, columns: int, *, noise: bool
 ) -> Floats:
-    """E[X_i·X_j], X = Σ_c α(c)·(S(y, c) − q)/(p − q), from the law of the view's oracle."""
-    dense = np.zeros((shares.size, columns))
-    dense[np.repeat(np.arange(shares.size), entries.counts), entries.columns] = entries.values
+    """E[X_i·X_j], X = Σ_c α(c)·(S(y, c) − q)/(p − q), for pairs of columns."""
+    dense = _dense(entries, shares.size, columns)
     own = np.einsum("c,cp,cp->p", shares, dense[:, one], dense[:, two])  # the cell that the row lies in
-    if not noise or view.q == 0.0:
+    if not noise:
         return np.asarray(own)
-    p, q = view.p, view.q
     every = np.einsum("cp,cp->p", dense[:, one], dense[:, two])
+    return _oracle_second_moments(
+        view, own, every, dense.sum(axis=0), shares @ dense, lambda left, right: left[one] * right[two]
+    )
+
+
+def _oracle_second_moments(
+    view: ViewWeights,
+    own: Floats,
+    every: Floats,
+    sums: Floats,
+    means: Floats,
+    pairs: Callable[[Floats, Floats], Floats],
+) -> Floats:
+    """From the law of the view's oracle; `pairs` multiplies what two columns have."""
+    p, q = view.p, view.q
+    if q == 0.0:
+        return own
     if view.buckets:
         return np.asarray(q * (1 - q) / (p - q) ** 2 * every + (1 - 2 * q) / (p - q) * own)
-    sums, means = dense.sum(axis=0), shares @ dense
-    crossed = means[one] * sums[two] + means[two] * sums[one]
-    return np.asarray(
-        (q * every - q * q * sums[one] * sums[two] + (p - q) * own - q * (p - q) * crossed) / (p - q) ** 2
-    )
+    crossed = pairs(means, sums) + pairs(sums, means)
+    return np.asarray((q * every - q * q * pairs(sums, sums) + (p - q) * own - q * (p - q) * crossed) / (p - q) ** 2)

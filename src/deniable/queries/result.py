@@ -44,18 +44,25 @@ class Estimate:
     confidence: float = 0.95
     together: int = 1
     """How many intervals hold at once with that confidence (Bonferroni)."""
+    model: float = 0.0
+    """How far it may be off beside, on data that meets the assumption that a grid makes: one standard deviation."""
+
+    @property
+    def error(self) -> float:
+        """The standard error and the model error together."""
+        return math.hypot(self.stderr, self.model)
 
     @property
     def interval(self) -> tuple[float, float]:
         """From low to high."""
         tail = (1 - self.confidence) / self.together / 2
-        reach = NormalDist().inv_cdf(1 - tail) * self.stderr
+        reach = NormalDist().inv_cdf(1 - tail) * self.error
         return self.value - reach, self.value + reach
 
     def __str__(self) -> str:
         if math.isnan(self.value):
             return "unclear"
-        low, high = (number(end, self.stderr) for end in self.interval)
+        low, high = (number(end, self.error) for end in self.interval)
         return f"{_shown(self)} ({self.confidence:.0%}: {low} to {high})"
 
     def _repr_html_(self) -> str:
@@ -93,7 +100,7 @@ class Result:
         return estimates[0]
 
     def to_arrow(self) -> pa.Table:
-        """Columns: the groups, and for every answer x also x_stderr, x_low and x_high.
+        """Columns: the groups, and for every answer x also x_stderr, x_low, x_high; on a grid x_model.
 
         >>> Result({"sex": ["f"]}, {"n": (Estimate(7.0, 0.5),)}).to_arrow().column_names
         ['sex', 'n', 'n_stderr', 'n_low', 'n_high']
@@ -102,6 +109,8 @@ class Result:
         for name, estimates in self.answers.items():
             columns[name] = pa.array([one.value for one in estimates], pa.float64())
             columns[f"{name}_stderr"] = pa.array([one.stderr for one in estimates], pa.float64())
+            if any(one.model for one in estimates):
+                columns[f"{name}_model"] = pa.array([one.model for one in estimates], pa.float64())
             columns[f"{name}_low"] = pa.array([one.interval[0] for one in estimates], pa.float64())
             columns[f"{name}_high"] = pa.array([one.interval[1] for one in estimates], pa.float64())
         return pa.table(columns)
@@ -150,4 +159,5 @@ class Result:
 def _shown(estimate: Estimate) -> str:
     if math.isnan(estimate.value):
         return "unclear"
-    return f"{number(estimate.value, estimate.stderr)} ± {number(estimate.stderr, estimate.stderr)}"
+    model = f" ± {number(estimate.model, estimate.model)} model" if estimate.model else ""
+    return f"{number(estimate.value, estimate.stderr)} ± {number(estimate.stderr, estimate.stderr)}{model}"

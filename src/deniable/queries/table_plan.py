@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,6 +30,9 @@ from deniable.randomness import Integers
 from deniable.tables.bulk import cell_numbers
 from deniable.tables.schema import Table
 from deniable.tables.views import EMBEDDED, ROUNDED, VALUE, WEIGHT, Axis, Design, Group
+
+if TYPE_CHECKING:
+    from deniable.queries.grid_weights import Bias
 
 MOST_CELLS = 20_000_000
 ENOUGH = 100
@@ -127,6 +131,8 @@ class TablePlan:
     table: str
     parts: tuple[PartPlan, ...]
     asked: tuple[Column, ...]
+    bias: Bias | None = None
+    """What the weights of a grid leave to an assumption; nothing if they reproduce what is asked."""
 
     @property
     def columns(self) -> int:

@@ -16,7 +16,7 @@ from deniable.mechanisms import LocalHashing, RandomizedResponse
 from deniable.mechanisms.hashing import CELL_OFFSET, bucket_array, mix_array
 from deniable.randomness import Integers, Source
 from deniable.tables.schema import Table
-from deniable.tables.views import FEW_CELLS, Axis, Design, Group
+from deniable.tables.views import FEW_CELLS, POINTS, Axis, Design, Group, chances
 
 _MANY_CELLS = np.int64(2**62)
 
@@ -83,7 +83,8 @@ def _randomise_part(
     table: Table, design: Design, part: int, codes: Sequence[Integers], weights: Integers, source: Source
 ) -> tuple[Integers, NDArray[np.uint32], Integers]:
     groups, size = design.parts[part], codes[0].size
-    chosen = source.below(len(groups), size)
+    reach = np.array(chances(groups))
+    chosen = np.searchsorted(reach, source.below(int(reach[-1]), size), side="right")
     view, number, cells = (np.empty(size, dtype=np.int64) for _ in range(3))
     for place, group in enumerate(groups):
         rows = np.flatnonzero(chosen == place) if len(groups) > 1 else slice(None)
@@ -101,7 +102,14 @@ def _coordinates(
     """Where rows lie on an axis; tosses the coins that the axis rounds by."""
     values = codes[axis.attribute][rows] if axis.attribute >= 0 else np.zeros_like(weights[rows])
     up = heavy = np.zeros(values.size, dtype=np.int64)
-    if axis.rounds_value:
+    if axis.places:
+        places = np.array(axis.places)
+        found = np.searchsorted(places, values, side="right") - 1
+        if axis.kind == POINTS:
+            found = np.minimum(found, places.size - 2)
+            up = (source.below_each(np.diff(places)[found]) < values - places[found]).astype(np.int64)
+        values = found
+    elif axis.rounds_value:
         up = source.ratio_coins(values, table.domains[axis.attribute].size - 1).astype(np.int64)
     if axis.rounds_weight:
         heavy = source.ratio_coins(weights[rows], table.many or 1).astype(np.int64)

@@ -8,12 +8,16 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, overload
 
 from deniable.errors import InvalidParameter
 from deniable.exact import check_epsilon
 from deniable.notebook import html_table
-from deniable.tables.designs import DESIGNS
+from deniable.tables import grids as grid_views
+from deniable.tables.designs import DESIGNS, GRID
+from deniable.tables.designs.grid import grid
+from deniable.tables.grids import GridView
 from deniable.tables.schema import Table, as_mapping, attribute_from_dict
 from deniable.tables.views import Design
 
@@ -41,8 +45,9 @@ class Collection:
     all her reports, their number and order included, changes by at most e^ε. Not protected: that she takes part, her
     id, public attributes, and a second collection of the same data.
 
-    `design` is one of "hio", "ahio", "ehio", "sr-hio", "sc", "mg", "amg". `oracle="olh"` hashes in every view, as the
-    paper does; "auto" takes randomized response where that is better. `shares` divides ε unevenly among tables.
+    `design` is one of "hio", "ahio", "ehio", "sr-hio", "sc", "mg", "amg", "grid". `oracle="olh"` hashes in every view,
+    as the paper does; "auto" takes randomized response where that is better. `shares` divides ε unevenly among tables.
+    `grids` lists the views of each table in the design "grid" (`dn.fit` chooses them).
 
     >>> import deniable as dn
     >>> users = dn.Table("users", age=dn.Ordinal(1, 95), city=dn.Public())
@@ -57,6 +62,7 @@ class Collection:
     fanout: int
     oracle: str
     shares: Mapping[str, float] | None
+    grids: Mapping[str, tuple[GridView, ...]] | None
     sha256: str
     """The identity of the specification: reports made under another one are refused."""
 
@@ -68,6 +74,7 @@ class Collection:
         fanout: int = 5,
         oracle: str = "auto",
         shares: Mapping[str, float] | None = None,
+        grids: Mapping[str, Any] | None = None,
     ) -> None:
         check_epsilon(epsilon)
         if not tables or not all(isinstance(table, Table) for table in tables):
@@ -78,8 +85,8 @@ class Collection:
                 raise InvalidParameter(
                     f"table {name!r}", "is named twice", "Rename one of the two; case does not count."
                 )
-        if not isinstance(design, str) or design not in DESIGNS:
-            raise InvalidParameter("design", "is unknown", f"Use one of {', '.join(sorted(DESIGNS))}.")
+        if not isinstance(design, str) or design not in (*DESIGNS, GRID):
+            raise InvalidParameter("design", "is unknown", f"Use one of {', '.join(sorted((*DESIGNS, GRID)))}.")
         if isinstance(fanout, bool) or not isinstance(fanout, int) or not 2 <= fanout <= LARGEST_FANOUT:
             raise InvalidParameter("fanout", f"must be an integer from 2 to {LARGEST_FANOUT}", "Use 5.")
         if oracle not in ORACLES:
@@ -93,6 +100,7 @@ class Collection:
             ("fanout", fanout),
             ("oracle", oracle),
             ("shares", None if shares is None else {name: float(shares[name]) for name in names}),
+            ("grids", _grids(tables, design, grids)),
         ):
             object.__setattr__(self, field, value)
         for table in tables:
@@ -159,6 +167,8 @@ class Collection:
         return Design(self._parts(name), 1.0).views
 
     def _parts(self, name: str) -> Any:
+        if self.grids is not None:
+            return grid(self[name], self.grids[name])
         return DESIGNS[self.design](self[name], self.fanout)
 
     def reports_per_user(self, name: str) -> int:
@@ -198,7 +208,7 @@ class Collection:
         >>> shop.design_of("users").view(1).cells
         4
         """
-        return Design(self._parts(name), self.epsilon_per_report(name), adaptive=self.oracle == "auto")
+        return _design(self, name)
 
     # Identity -----------------------------------------------------------------------------------------------------
 
@@ -210,6 +220,7 @@ class Collection:
         >>> shop.to_dict()["tables"][0]["attributes"]
         [{'name': 'age', 'kind': 'ordinal', 'low': 1, 'high': 95, 'step': 1}]
         """
+        grids = {} if self.grids is None else {"grids": _listed(self.grids)}
         return {
             "deniable": FORMAT,
             "epsilon": "inf" if math.isinf(self.epsilon) else self.epsilon,
@@ -218,6 +229,7 @@ class Collection:
             "oracle": self.oracle,
             "shares": None if self.shares is None else dict(self.shares),
             "tables": [table.to_dict() for table in self.tables],
+            **grids,
         }
 
     def to_json(self) -> str:
@@ -258,7 +270,7 @@ class Collection:
         listed = tables if isinstance(tables, list) else list(_named(tables, "table"))
         if rest.get("epsilon") == "inf":
             rest["epsilon"] = math.inf
-        allowed = {"epsilon", "design", "fanout", "oracle", "shares"}
+        allowed = {"epsilon", "design", "fanout", "oracle", "shares", "grids"}
         if unknown := sorted(set(rest) - allowed):
             raise InvalidParameter(unknown[0], "is no field of a collection", f"Use {', '.join(sorted(allowed))}.")
         if "epsilon" not in rest:
@@ -405,6 +417,12 @@ class Collection:
         return gather(self, lines)
 
 
+@lru_cache(maxsize=256)
+def _design(collection: Collection, name: str) -> Design:
+    parts = collection._parts(name)
+    return Design(parts, collection.epsilon_per_report(name), adaptive=collection.oracle == "auto")
+
+
 def _named(entries: Mapping[str, Any], what: str) -> Iterator[dict[str, Any]]:
     """Entries of a file that are named by their key."""
     for name, entry in entries.items():
@@ -435,6 +453,26 @@ def _table_from_dict(entry: Any) -> Table:
             raise InvalidParameter(f"{where}: attribute {attribute!r}", "is a field of tables", "Rename it.")
         made[str(attribute)] = attribute_from_dict(f"{where}: attribute {attribute!r}", fields)
     return Table(name, **{key: value for key, value in rest.items() if value is not None}, **made)
+
+
+def _grids(
+    tables: tuple[Table, ...], design: str, given: Mapping[str, Any] | None
+) -> dict[str, tuple[GridView, ...]] | None:
+    """The views of every table in the design grid; nothing in others."""
+    if design != GRID:
+        if given is not None:
+            raise InvalidParameter("grids", "are for the design grid", 'Use design="grid", or leave them out.')
+        return None
+    named = {} if given is None else as_mapping("grids", given)
+    if unknown := sorted(map(str, set(named) - {table.name for table in tables})):
+        raise InvalidParameter(f"grids of {unknown[0]!r}", "are of no table", "Name tables of this collection.")
+    return {
+        table.name: grid_views.checked(table, named.get(table.name, grid_views.default_grid(table))) for table in tables
+    }
+
+
+def _listed(grids: Mapping[str, tuple[GridView, ...]]) -> dict[str, Any]:
+    return {name: [grid_views.to_dict(view) for view in views] for name, views in grids.items()}
 
 
 def _check_shares(shares: Any, names: list[str]) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import secrets
 import threading
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, MutableMapping, Sequence
 from fractions import Fraction
@@ -23,7 +24,7 @@ from deniable.tables.collection import Collection
 from deniable.tables.memory import FileMemory
 from deniable.tables.report import SIZE, Report
 from deniable.tables.schema import Table, Unplaceable
-from deniable.tables.views import Axis, Design
+from deniable.tables.views import Axis, Design, chances
 
 Memory = MutableMapping[str, str]
 Row = Mapping[str, Any]
@@ -157,7 +158,8 @@ def _report(
     design: Design, part: int, table: Table, row: tuple[int, ...], weight: Fraction, randbelow: RandBelow
 ) -> tuple[int, int, int]:
     groups = design.parts[part]
-    place = randbelow(len(groups))
+    reach = chances(groups)
+    place = bisect_right(reach, randbelow(reach[-1]))
     group = groups[place]
     local = randbelow(group.views)
     levels = group.choice(local)
@@ -174,7 +176,9 @@ def _report(
 
 def _coordinate(axis: Axis, table: Table, row: tuple[int, ...], weight: Fraction, randbelow: RandBelow) -> int:
     """Where the row lies on an axis; tosses the coins that the axis rounds by."""
-    value = row[axis.attribute] if axis.attribute >= 0 else 0
-    up = axis.rounds_value and fraction_coin(Fraction(value, table.domains[axis.attribute].size - 1), randbelow)
+    value, chance = (
+        axis.located(row[axis.attribute], table.domains[axis.attribute].size) if axis.attribute >= 0 else (0, 0)
+    )
+    up = axis.rounds_value and fraction_coin(Fraction(chance), randbelow)
     heavy = axis.rounds_weight and fraction_coin(weight, randbelow)
     return int(axis.coordinate(value, up, heavy))

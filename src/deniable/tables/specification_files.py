@@ -47,6 +47,11 @@ def to_toml(collection: Collection) -> str:
         for attribute in table["attributes"]:
             fields = ", ".join(f"{name} = {_toml(value)}" for name, value in attribute.items() if name != "name")
             lines.append(f"attributes.{attribute['name']} = {{ {fields} }}")
+    for name, views in entries.get("grids", {}).items():
+        for view in views:
+            lines += ["", f"[[grids.{name}]]", f"weight = {view['weight']}"]
+            for attribute, ((kind, places),) in ((one, cut.items()) for one, cut in view["axes"].items()):
+                lines.append(f"axes.{attribute} = {{ {kind} = {_toml(places)} }}")
     return "\n".join(lines) + "\n"
 
 

@@ -9,10 +9,11 @@ row; most designs have one part.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any
 
 from deniable.mechanisms import LocalHashing, RandomizedResponse
@@ -20,6 +21,7 @@ from deniable.mechanisms.hashing import CELL_OFFSET, MASK, mix
 from deniable.trees import Tree
 
 VALUE, ROUNDED, EMBEDDED, WEIGHT, WEIGHT_AND_ROUNDED = "value", "rounded", "embedded", "weight", "weight and rounded"
+CELLS, POINTS = "cells", "points"
 FEW_CELLS = 2**32
 """Up to so many cells are numbered in mixed radix; beyond, numbers are folded into 32 bits."""
 
@@ -32,17 +34,33 @@ class Axis:
     coin that is heads with probability (rows of the user)/many:
 
     value: v.  rounded: up.  embedded: m + v if up, else m − 1 − v.  weight: w.  weight and rounded: 2w + up.
+
+    With `places` a_0 < a_1 < …, v lies at or after a_i and before a_(i+1). cells: i.  points: i + up, where the coin is
+    heads with probability (v − a_i)/(a_(i+1) − a_i).
     """
 
     kind: str
     tree: Tree
     attribute: int = -1
     """Place of the attribute among the table's private ones; −1 if there is none."""
+    places: tuple[int, ...] = ()
+    """Where cells start, or the points that are rounded to."""
 
     @property
     def rounds_value(self) -> bool:
         """Whether it depends on the coin of the attribute."""
-        return self.kind in (ROUNDED, EMBEDDED, WEIGHT_AND_ROUNDED)
+        return self.kind in (ROUNDED, EMBEDDED, WEIGHT_AND_ROUNDED, POINTS)
+
+    def located(self, value: int, size: int) -> tuple[int, Fraction]:
+        """What the axis takes the place of a value to be, and the chance of the attribute's coin."""
+        if not self.places:
+            return value, Fraction(value, size - 1)
+        place = bisect_right(self.places, value) - 1
+        if self.kind == CELLS:
+            return place, Fraction(0)
+        place = min(place, len(self.places) - 2)
+        first, second = self.places[place : place + 2]
+        return place, Fraction(value - first, second - first)
 
     @property
     def rounds_weight(self) -> bool:
@@ -50,10 +68,15 @@ class Axis:
         return self.kind in (WEIGHT, WEIGHT_AND_ROUNDED)
 
     def coordinate(self, value: Any, up: Any, weight: Any) -> Any:
-        """Where a row (or an array of rows) lies on this axis, given the coins that the axis depends on, else False."""
+        """Where a row (or an array of rows) lies on this axis, given the coins that the axis depends on, else False.
+
+        `value` is the place that `located` found.
+        """
+        if self.kind == POINTS:
+            return value + up
         if self.kind == EMBEDDED:
             return self.tree.size // 2 - 1 - value + (2 * value + 1) * up
-        if self.kind == VALUE:
+        if self.kind in (VALUE, CELLS):
             return value
         return 2 * weight + up if self.kind == WEIGHT_AND_ROUNDED else weight + up + 0
 
@@ -64,6 +87,8 @@ class Group:
 
     axes: tuple[Axis, ...]
     levels: tuple[tuple[int, ...], ...]
+    chance: int = 1
+    """How likely the group is, relative to the others of its part."""
 
     @property
     def views(self) -> int:
@@ -130,7 +155,8 @@ class View:
 class Design:
     """The views of one table, numbered from 0 on: part by part, group by group.
 
-    Each report draws a group of its part, all equally likely, and then a view of the group, all equally likely.
+    Each report draws a group of its part by the groups' chances (which are alike in all designs but grids), and then a
+    view of the group, all equally likely.
     """
 
     parts: tuple[tuple[Group, ...], ...]
@@ -173,7 +199,7 @@ class Design:
             for group in groups:
                 if rest < group.views:
                     levels = group.choice(rest)
-                    probability = Fraction(1, len(groups) * group.views)
+                    probability = Fraction(group.chance, chances(groups)[-1] * group.views)
                     return View(number, part, group, levels, probability, self.oracle(group.cells(levels)))
                 rest -= group.views
         raise IndexError(number)
@@ -190,11 +216,16 @@ class Design:
         return (self.view(number) for number in range(self.views))
 
 
+def chances(groups: tuple[Group, ...]) -> list[int]:
+    """The chances of groups, added up: a number below the last one falls to the first group that lies above it."""
+    return list(accumulate(group.chance for group in groups))
+
+
 def all_levels(*axes: Axis) -> Group:
     """A group with every combination of levels."""
     return Group(axes, tuple(tuple(range(axis.tree.levels)) for axis in axes))
 
 
-def leaves(*axes: Axis) -> Group:
+def leaves(*axes: Axis, chance: int = 1) -> Group:
     """A group with the finest cells only."""
-    return Group(axes, tuple((axis.tree.levels - 1,) for axis in axes))
+    return Group(axes, tuple((axis.tree.levels - 1,) for axis in axes), chance)

@@ -23,3 +23,5 @@ DESIGNS: dict[str, Callable[[Table, int], Parts]] = {
     "sc": sc,
     "sr-hio": sr_hio,
 }
+GRID = "grid"
+"""Its views are listed in the specification; see `grid.py`."""

@@ -1,0 +1,329 @@
+"""Weights on grids: least error, exact where they can be, and errors that say so."""
+
+import itertools
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import deniable as dn
+from deniable.errors import InvalidParameter, QueryRefused
+from deniable.queries.consistency import Known, maximum_entropy, norm_sub
+from deniable.queries.forecast import forecast
+from deniable.queries.grid_cells import Asked, CellView
+from deniable.queries.grid_weights import System, solve_grid
+from deniable.queries.smoothness import AMPLITUDE, ground
+from deniable.queries.table_plan import Product
+
+SIZE = 32
+PEOPLE = dn.Table("people", age=dn.Ordinal(0, SIZE - 1), income=dn.Ordinal(0, SIZE - 1), sex=dn.Categorical("f", "m"))
+VIEWS = [
+    dn.GridView({"age": 8, "income": 4}, weight=2),
+    dn.GridView({"age": dn.Cells([0, 5, 16])}),
+    dn.GridView({"age": 4, "sex": 2}),
+    dn.GridView({"income": dn.Points([0, 10, 31])}),
+]
+
+
+def people(epsilon=2.0, views=VIEWS, **settings):
+    return dn.Collection(PEOPLE, epsilon=epsilon, design="grid", grids={"people": views}, **settings)
+
+
+def smooth_rows(users, seed):
+    """Bell-shaped ages, incomes that follow them: data that meets the assumption."""
+    random = np.random.default_rng(seed)
+    age = np.clip(random.normal(14, 6, users), 0, SIZE - 1).astype(np.int64)
+    income = np.clip(0.6 * age + random.normal(6, 6, users), 0, SIZE - 1).astype(np.int64)
+    sex = np.array(["f", "m"])[(random.random(users) < 0.3 + age / 100).astype(int)]
+    return pa.table({"uid": np.arange(users), "age": age, "income": income, "sex": sex})
+
+
+def between(low, high):
+    values = np.zeros(SIZE)
+    values[low : high + 1] = 1.0
+    return values
+
+
+def product(**functions):
+    return (Product(1.0, functions, {}),)
+
+
+def answered_function(collection, column, users, **options):
+    """f̂ at every (age, income, sex), from the weights on cells, and f."""
+    design = collection.design_of("people")
+    solved = solve_grid(PEOPLE, design, [column], users, **options)
+    total = np.full((SIZE, SIZE, 2), solved.plan.parts[0].constants[0])
+    for view in solved.plan.parts[0].views:
+        cells, _, entries = view.by_cell()
+        weights = np.zeros(view.cell_count)
+        weights[cells] = [entries.values[entries.starts[i] : entries.starts[i + 1]].sum() for i in range(cells.size)]
+        group = design.view(view.view).group
+        shaped = weights.reshape([axis.tree.size for axis in group.axes]) * view.probability
+        for row in itertools.product(range(SIZE), range(SIZE), range(2)):
+            value = shaped
+            for axis in group.axes:
+                place, up = axis.located(row[axis.attribute], (SIZE, SIZE, 2)[axis.attribute])
+                value = value[place] if up == 0 else (1 - float(up)) * value[place] + float(up) * value[place + 1]
+            total[row] += value
+    return solved, total
+
+
+def test_the_prior_is_centred_and_as_wide_as_it_says():
+    known = ground(PEOPLE.domains[0], [], np.ones((1, SIZE)))
+    assert np.allclose(known.kernel.sum(axis=0), 0.0)
+    single = known.kernel[SIZE // 2, SIZE // 2] * SIZE**2
+    assert 0.3 * AMPLITUDE**2 < single < 1.2 * AMPLITUDE**2
+    ones = np.ones((1, SIZE))
+    assert known.second(ones, ones) == pytest.approx(1.0)
+
+
+def test_large_domains_are_cut_into_pieces_that_tell_the_same():
+    wide = dn.Ordinal(0, 99_999)
+    function = (np.arange(100_000) < 31_415).astype(float)[None, :]
+    known = ground(wide, [(0, 50_000)], function)
+    assert known.shares.size < 600
+    assert known.means(known.averaged(function))[0] == pytest.approx(0.31415)
+    many = dn.Categorical(*range(5_000))
+    picked = (np.arange(5_000) == 7).astype(float)[None, :]
+    assert ground(many, [], picked).shares.size == 2
+
+
+def test_predicted_bias_and_variance_are_those_of_the_weights():
+    # Against the definitions, cell by cell: the bias over the prior, the variance over the oracle's law.
+    collection, users = people(), 50_000.0
+    column = product(age=between(3, 20), income=between(0, 12))
+    solved, answered = answered_function(collection, column, users)
+    truth = np.multiply.outer(np.multiply.outer(between(3, 20), between(0, 12)), np.ones(2))
+    rest = answered - truth
+    assert rest.mean() == pytest.approx(0.0, abs=1e-9)
+    seconds = [np.outer(one.shares, one.shares) + one.kernel for one in solved.plan.bias.asked.grounds]
+    bias = np.einsum("abc,ax,by,cz,xyz->", rest, *seconds, rest, optimize=True)
+    zero = np.array([0])
+    ff, hf, fh, hh = solved.plan.bias.products(zero, zero)
+    assert float((ff - hf - fh + hh)[0]) == pytest.approx(bias, rel=1e-6)
+
+
+def test_no_other_weights_have_less_error():
+    collection, users = people(), 50_000.0
+    design = collection.design_of("people")
+    column = product(age=between(3, 20), income=between(0, 12))
+    asked = Asked.of(PEOPLE, design, [column])
+    views = [CellView.of(PEOPLE, design, view, asked) for view in design]
+    system = System.of(asked, views)
+    chances = [float(one.view.probability) for one in views]
+    best = system.weights(users, chances)
+
+    def error(weights):
+        noise = sum(spent[0] / chance for spent, chance in zip(system.spending(weights), chances, strict=True)) / users
+        return noise + float((weights.T @ system.prior @ weights - 2 * weights.T @ system.crossed)[0, 0])
+
+    random = np.random.default_rng(0)
+    for scale in (1e-3, 1e-2, 0.1):
+        for _ in range(20):
+            other = best + scale * random.standard_normal(best.shape) * np.abs(best).max()
+            assert error(other) > error(best)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        product(age=between(0, 15)),  # along borders of two views
+        product(age=between(4, 15), income=between(8, 23)),
+        product(age=between(8, 31), sex=np.array([1.0, 0.0])),
+        (
+            Product(1.0, {}, {"income": np.where(np.arange(SIZE) < 10, 3.0 * np.arange(SIZE), 30.0)}),
+        ),  # bends at a point
+        (Product(2.0, {}, {}),),
+    ],
+)
+def test_unbiased_weights_reproduce_what_is_asked(column):
+    solved, answered = answered_function(people(), column, 1e5, unbiased=True)
+    truth = np.ones((SIZE, SIZE, 2)) * column[0].coefficient
+    for axis, name in enumerate(("age", "income", "sex")):
+        for functions in (column[0].conditions, column[0].measures):
+            if name in functions:
+                shape = [1, 1, 1]
+                shape[axis] = -1
+                truth = truth * functions[name].reshape(shape)
+    assert np.allclose(answered, truth, atol=1e-9)
+    assert solved.plan.bias is None
+
+
+def test_what_is_not_representable_is_refused_with_advice():
+    db = dn.connect(people().perturb(people=smooth_rows(2_000, 0), source=dn.SeededSource(0), simulation=True))
+    with pytest.raises(QueryRefused, match="without assuming anything"):
+        db.sql("SELECT COUNT(*) FROM people WHERE age < 7", unbiased=True)
+    exact = db.sql("SELECT COUNT(*) FROM people WHERE age < 16", unbiased=True).scalar()
+    assert exact.model == 0.0
+    assert exact.interval[1] - exact.interval[0] == pytest.approx(2 * 1.959964 * exact.stderr, rel=1e-6)
+
+
+def test_without_noise_aligned_answers_equal_plain_sql():
+    views = [dn.GridView({"age": 8, "income": 4, "sex": 2})]
+    rows = smooth_rows(3_000, 1)
+    db = dn.connect(people(np.inf, views).perturb(people=rows, source=dn.SeededSource(0), simulation=True))
+    age, sex = np.asarray(rows["age"]), np.asarray(rows["sex"])
+    found = db.sql("SELECT COUNT(*) FROM people WHERE age BETWEEN 4 AND 15 AND sex = 'f'", unbiased=True).scalar()
+    assert found.value == pytest.approx(((age >= 4) & (age <= 15) & (sex == "f")).sum())
+    points = [dn.GridView({"income": dn.Points(SIZE)})]
+    db = dn.connect(people(np.inf, points).perturb(people=rows, source=dn.SeededSource(0), simulation=True))
+    found = db.sql("SELECT AVG(income) FROM people", unbiased=True).scalar()
+    assert found.value == pytest.approx(np.asarray(rows["income"]).mean())
+
+
+ASKED = {
+    "SELECT COUNT(*) FROM people WHERE age BETWEEN 3 AND 14": lambda r: ((r["age"] >= 3) & (r["age"] <= 14)).sum(),
+    "SELECT COUNT(*) FROM people WHERE age < 18 AND income < 9": lambda r: ((r["age"] < 18) & (r["income"] < 9)).sum(),
+    "SELECT AVG(income) FROM people WHERE age < 11": lambda r: r["income"][r["age"] < 11].mean(),
+    "SELECT SUM(income) FROM people": lambda r: r["income"].sum(),
+}
+
+
+def simulated(count, users=20_000, **options):
+    """The errors of every question over simulated collections, in units of the stated error; and stated errors."""
+    found = {text: [] for text in ASKED}
+    rows = smooth_rows(users, 5)
+    plain = {name: np.asarray(rows[name]) for name in ("age", "income", "sex")}
+    for seed in range(count):
+        db = dn.connect(people().perturb(people=rows, source=dn.SeededSource(seed), simulation=True))
+        for text, truth in ASKED.items():
+            one = db.sql(text, **options).scalar()
+            found[text].append(((one.value - truth(plain)) / one.error, one.stderr, one.model, one.value))
+    return {text: np.array(each) for text, each in found.items()}
+
+
+def test_intervals_cover_on_smooth_data():
+    found = simulated(60)
+    for each in found.values():
+        assert np.mean(np.abs(each[:, 0]) < 1.96) >= 0.88  # of 60 where 90 % or more are true: 54 ± 2.3
+    # What varies between collections is the standard error alone: the model error is the same for all.
+    for each in found.values():
+        assert np.std(each[:, 3]) == pytest.approx(np.mean(each[:, 1]), rel=0.35)
+
+
+@pytest.mark.slow
+def test_standard_errors_are_calibrated_for_aligned_ranges():
+    rows = smooth_rows(20_000, 5)
+    age, income = np.asarray(rows["age"]), np.asarray(rows["income"])
+    asked = {
+        "SELECT COUNT(*) FROM people WHERE age < 16": (age < 16).sum(),
+        "SELECT COUNT(*) FROM people WHERE age BETWEEN 4 AND 19 AND income < 16": (
+            (age >= 4) & (age <= 19) & (income < 16)
+        ).sum(),
+        "SELECT AVG(income) FROM people": income.mean(),
+    }
+    inside = []
+    for seed in range(400):
+        db = dn.connect(people().perturb(people=rows, source=dn.SeededSource(seed), simulation=True))
+        for text, truth in asked.items():
+            one = db.sql(text, unbiased=True).scalar()
+            inside.append(one.interval[0] <= truth <= one.interval[1])
+    assert 0.93 <= np.mean(inside) <= 0.97
+
+
+def test_one_to_many_joins_on_grids():
+    orders = dn.Table("orders", many=4, amount=dn.Ordinal(0, SIZE - 1))
+    shop = dn.Collection(PEOPLE, orders, epsilon=6.0, design="grid")
+    users = 20_000
+    random = np.random.default_rng(3)
+    counts = random.integers(0, 5, users)
+    owners = np.repeat(np.arange(users), counts)
+    rows = smooth_rows(users, 3)
+    amounts = np.clip(random.normal(12, 5, owners.size) + 0.3 * np.asarray(rows["age"])[owners], 0, SIZE - 1)
+    frame = pa.table({"uid": owners, "amount": amounts.astype(np.int64)})
+    text = "SELECT COUNT(*), SUM(amount) FROM orders JOIN people USING (uid) WHERE age < 12 AND amount < 20"
+    inside = (np.asarray(rows["age"])[owners] < 12) & (np.asarray(frame["amount"]) < 20)
+    truth = inside.sum(), np.asarray(frame["amount"])[inside].sum()
+    z = []
+    for seed in range(12):
+        reports = shop.perturb(people=rows, orders=frame, source=dn.SeededSource(seed), simulation=True)
+        result = dn.connect(reports).sql(text)
+        for (each,), true in zip(result.answers.values(), truth, strict=True):
+            assert each.model > 0
+            z.append((each.value - true) / each.error)
+    assert np.mean(np.abs(z) < 1.96) >= 0.8
+    assert abs(np.mean(z)) < 1.5
+
+
+def test_a_question_about_groups_and_public_measures():
+    table = dn.Table("people", age=dn.Ordinal(0, SIZE - 1), sex=dn.Categorical("f", "m"), paid=dn.Public())
+    shop = dn.Collection(table, epsilon=4.0, design="grid")
+    rows = smooth_rows(20_000, 4).drop_columns(["income"])
+    rows = rows.append_column("paid", pa.array(np.full(20_000, 3)))
+    db = dn.connect(shop.perturb(people=rows, source=dn.SeededSource(0), simulation=True))
+    young = np.asarray(rows["age"]) < 10
+    found = db.sql("SELECT SUM(paid) FROM people WHERE age < 10").scalar()
+    counted = db.sql("SELECT COUNT(*) FROM people WHERE age < 10").scalar()
+    assert found.value == pytest.approx(3 * counted.value)
+    assert found.model == pytest.approx(3 * counted.model)
+    assert abs(found.value - 3 * young.sum()) < 4 * found.error
+    grouped = db.sql("SELECT sex, COUNT(*) FROM people WHERE age < 10 GROUP BY sex")
+    assert grouped.groups["sex"] == ["f", "m"]
+    assert any(name.endswith("_model") for name in grouped.to_arrow().column_names)
+    assert "model" in str(grouped)
+
+
+def test_forecasts_say_what_the_model_adds_and_agree_with_answers():
+    text = "SELECT COUNT(*) FROM people WHERE age BETWEEN 3 AND 14"
+    predicted = forecast(people(), text, 20_000)
+    db = dn.connect(people().perturb(people=smooth_rows(20_000, 0), source=dn.SeededSource(0), simulation=True))
+    found = db.sql(text).scalar()
+    assert predicted.scalar().model == pytest.approx(found.model, rel=1e-6)
+    assert predicted.scalar().stderr == pytest.approx(found.stderr, rel=0.2)
+    assert "model" in str(predicted)
+
+
+def test_grids_take_no_other_weights():
+    with pytest.raises(QueryRefused, match="no greedy weights"):
+        forecast(people(), "SELECT COUNT(*) FROM people", 1_000, weights="greedy")
+
+
+class TestConsistency:
+    def test_norm_sub_is_the_nearest_point_of_the_simplex(self):
+        random = np.random.default_rng(0)
+        for _ in range(50):
+            raw = random.normal(0.1, 0.3, (1, 6))
+            found = norm_sub(raw, 1.0)
+            assert found.min() >= 0
+            assert found.sum() == pytest.approx(1.0)
+            for _ in range(20):
+                other = random.dirichlet(np.ones(6))
+                assert np.square(raw - found).sum() <= np.square(raw - other).sum() + 1e-12
+
+    def test_maximum_entropy_is_the_product_where_nothing_else_is_known(self):
+        sizes = [np.array([0.5, 0.5]), np.array([0.25, 0.75]), np.ones(1)]
+        left, right = np.array([0.3, 0.7]), np.array([0.6, 0.4])
+        known = [Known((0,), (np.arange(2),), left), Known((1,), (np.arange(2),), right)]
+        assert np.allclose(maximum_entropy(sizes, known)[:, :, 0], np.outer(left, right), atol=1e-6)
+
+    def test_cells_are_spread_by_the_sizes_of_their_pieces(self):
+        sizes = [np.array([0.1, 0.3, 0.6])]
+        found = maximum_entropy(sizes, [Known((0,), (np.array([0, 0, 1]),), np.array([0.8, 0.2]))])
+        assert np.allclose(found, [0.2, 0.6, 0.2])
+
+    def test_answers_are_possible_marked_and_close(self):
+        rows = smooth_rows(20_000, 0)
+        db = dn.connect(people().perturb(people=rows, source=dn.SeededSource(0), simulation=True))
+        plain = {name: np.asarray(rows[name]) for name in ("age", "income", "sex")}
+        for text, truth in ASKED.items():
+            result = db.sql(text, postprocess="consistent")
+            assert any("consistent" in note for note in result.notes)
+            one = result.scalar()
+            assert abs(one.value - truth(plain)) < 5 * one.error
+            assert result.scalar() == db.sql(text, postprocess="consistent").scalar()  # the bootstrap is seeded
+        groups = db.sql("SELECT sex, COUNT(*) FROM people GROUP BY sex", postprocess="consistent")
+        assert sum(one.value for one in next(iter(groups.answers.values()))) == pytest.approx(20_000, rel=1e-6)
+        three = "SELECT COUNT(*) FROM people WHERE age < 14 AND income < 14 AND sex = 'f'"
+        one = db.sql(three, postprocess="consistent").scalar()
+        true = ((plain["age"] < 14) & (plain["income"] < 14) & (plain["sex"] == "f")).sum()
+        assert abs(one.value - true) < 4 * one.error
+        assert 0 <= one.value <= 20_000
+
+    def test_what_does_not_go_together_is_refused(self):
+        db = dn.connect(people().perturb(people=smooth_rows(2_000, 0), source=dn.SeededSource(0), simulation=True))
+        with pytest.raises(InvalidParameter, match="postprocess"):
+            db.sql("SELECT COUNT(*) FROM people WHERE age < 3", postprocess="nonsense")
+        with pytest.raises(QueryRefused, match="postprocess"):
+            db.sql("SELECT sex, COUNT(*) FROM people GROUP BY sex ORDER BY sex", postprocess="consistent")
+        with pytest.raises(QueryRefused, match="postprocess"):
+            db.sql("SELECT COUNT(*) FROM people WHERE age < 16", postprocess="consistent", unbiased=True)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from deniable.benchmarks.local_streams import CEILINGS, REFERENCE, STRICT, expected
-from deniable.benchmarks.stream_error import Stream
-from deniable.benchmarks.stream_reference import BOUNDS, WARMUP
+from deniable.benchmarks.stream_error import load
+from deniable.experiments.stream_reference import BOUNDS, WARMUP
 from deniable.randomness import SeededSource
 from deniable.streams import ToPL
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the development dat
 
 @pytest.mark.parametrize("name", list(REFERENCE))
 def test_thresholds_lead_to_errors_far_below_the_authors(name):
-    stream = Stream(FOLDER, name)
+    stream = load(FOLDER, name)
     for epsilon in (0.2, 1.0, 2.0):
         errors = []
         for seed in range(3):

@@ -1,7 +1,8 @@
 """Streams without trust: errors beside the authors' code on the same data and ranges, alternatives, coverage, speed.
 
-The authors' figures are of dp-cont (see `stream_reference`), five repetitions each. Where its piecewise mechanism, with
-a defect that biases it, is used (ε = 2), the column with that defect removed is the smaller one and is taken.
+The authors' figures are of dp-cont (see `experiments.stream_reference`), five repetitions each. Where its piecewise
+mechanism, with a defect that biases it, is used (ε = 2), the column with that defect removed is the smaller one and is
+taken.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from deniable.benchmarks.stream_error import SHORT, Row, Stream, figure
-from deniable.benchmarks.stream_reference import BOUNDS, HORIZON, WARMUP, Figure
+from deniable.benchmarks.stream_error import SHORT, Row, figure, load
 from deniable.benchmarks.stream_speed import Row as SpeedRow
+from deniable.experiments.stream_data import Stream
+from deniable.experiments.stream_reference import BOUNDS, HORIZON, LOCAL, LOCAL_MMSE, WARMUP, Figure
+from deniable.experiments.streams._local import EPSILONS, expected
 from deniable.local_streams import Protocol
 from deniable.mechanisms import Hybrid
 from deniable.randomness import SeededSource
@@ -28,16 +31,13 @@ from deniable.streams.hierarchy import Floats
 from deniable.streams.local_simulation import first_codes
 from deniable.streams.local_threshold import candidates
 
-EPSILONS = (0.2, 0.5, 1.0, 2.0)
 SIGMAS = 2.0
 STRICT = {0.2: 0.4, 1.0: 0.4}
 """The largest multiple of the reference's error, where it is not 1 within two standard errors."""
 CEILINGS = {("pos_length", 2.0): 8e8}
 REFERENCE = {  # MSE and its relative standard error, MMSE
-    "pos_length": {0.2: (7.16e10, 0.41, 5.74), 0.5: (1.92e9, 0.22, 0.159), 1.0: (5.46e9, 0.41, 0.0433)}
-    | {2.0: (1.63e9, 0.0, 0.0129)},
-    "dns_google_rps": {0.2: (7.32e9, 0.44, 0.533), 0.5: (1.36e8, 0.24, 0.0119), 1.0: (3.05e8, 0.75, 0.00285)}
-    | {2.0: (5.09e8, 0.0, 0.00301)},
+    name: {e: (one.mean, one.stderr / one.mean, LOCAL_MMSE[name][e]) for e, one in cells.items()}
+    for name, cells in LOCAL.items()
 }
 LENGTHS = (60, 1440, 65_536, 1 << 19)
 ALTERNATIVES: dict[str, dict[str, Any]] = {
@@ -83,7 +83,7 @@ def _simulated(name: str, epsilon: float, seed: int, **settings: Any) -> ToPL:
 def errors(folder: Path, repetitions: int) -> Iterator[Row]:
     """ToPL as it comes beside the authors' code: MSE and MMSE."""
     for name, cells in REFERENCE.items():
-        stream = Stream(folder, name)
+        stream = load(folder, name)
         for epsilon, (square, relative, mean_square) in cells.items():
             found = measure(stream, epsilon, repetitions)
             for what, ours, theirs in (
@@ -106,7 +106,7 @@ def alternatives(folder: Path, repetitions: int) -> Iterator[Row]:
     Each θ is chosen from first reports; what error it leads to is then computed, not sampled.
     """
     for name in REFERENCE:
-        stream = Stream(folder, name)
+        stream = load(folder, name)
         for epsilon in EPSILONS:
             plain = Protocol(epsilon, BOUNDS[name])
             best = Figure(min(expected(stream, plain, theta) for theta in candidates(plain)[::4]), 0.0)
@@ -121,21 +121,11 @@ def alternatives(folder: Path, repetitions: int) -> Iterator[Row]:
                 yield Row(f"{SHORT[name]} ε={epsilon:g} {what}", figure(found), best, None, note)
 
 
-def expected(stream: Stream, protocol: Protocol, theta: float) -> float:
-    """The mean squared error over the ranges that θ leads to: variances and what is cut away are known exactly."""
-    values = stream.values[WARMUP:]
-    cut = np.minimum(values, theta)
-    low, middle, high = (protocol.second(theta).variance(share * theta) for share in (0.0, 0.5, 1.0))
-    bend, slope = 2 * (low + high - 2 * middle), 4 * middle - 3 * low - high
-    noise = low + slope * cut.mean() / theta + bend * np.square(cut).mean() / theta**2
-    return float(np.mean(noise * (stream.stops - stream.starts) + stream.answers(values - cut) ** 2))
-
-
 def coverage(folder: Path, repetitions: int) -> Iterator[Row]:
     """How often 95 % intervals hold the truth of the truncated stream, and how far sums are off on average."""
     rng = np.random.default_rng(8)
     for name in REFERENCE:
-        stream = Stream(folder, name)
+        stream = load(folder, name)
         for epsilon in (0.2, 0.5, 2.0):
             inside, off = np.empty((repetitions, len(LENGTHS))), np.empty(repetitions)
             for repetition in range(repetitions):

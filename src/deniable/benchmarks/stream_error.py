@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from deniable.benchmarks import stream_reference as reference
-from deniable.benchmarks.stream_reference import BOUNDS, EPSILONS, HORIZON, OTHERS, WARMUP, Figure
+from deniable.experiments import stream_reference as reference
+from deniable.experiments.stream_data import Stream, read
+from deniable.experiments.stream_reference import BOUNDS, EPSILONS, HORIZON, OTHERS, WARMUP, Figure
+from deniable.experiments.streams.smoothers import smoothed
 from deniable.randomness import SeededSource
 from deniable.streams import (
     NME,
@@ -30,7 +32,7 @@ from deniable.streams import (
     ToPS,
 )
 from deniable.streams.hierarchy import Floats
-from deniable.streams.smoother import Smoother, publish_blocks, smoother_of
+from deniable.streams.smoother import smoother_of
 from deniable.streams.threshold import Situation
 
 SHORT = {"pos_length": "POS", "dns_google_rps": "DNS"}
@@ -54,32 +56,21 @@ class Row:
         return math.nan if self.theirs is None else self.ours.mean / self.theirs.mean
 
 
-class Stream:
-    """One stream of the data folder, its warm-up and the true answers."""
+def load(folder: Path, name: str) -> Stream:
+    """A stream of the data folder by the name of its file."""
+    return read(name, folder / f"{name}.parquet", (BOUNDS | OTHERS)[name])
 
-    def __init__(self, folder: Path, name: str) -> None:
-        self.name = name
-        self.values = reference.load(folder, name)
-        self.starts, self.stops = reference.queries()
 
-    def truth(self, theta: float = math.inf) -> Floats:
-        """Sums over the ranges of the published part, cut at θ."""
-        return self.answers(np.minimum(self.values[WARMUP:], theta))
-
-    def answers(self, published: Any) -> Floats:
-        """Sums over the ranges."""
-        prefix = np.concatenate(([0.0], np.cumsum(published, dtype=np.float64)))
-        return prefix[self.stops] - prefix[self.starts]
-
-    def errors(self, make: Callable[[int], Publisher], repetitions: int, theta: float = math.inf) -> tuple[Floats, Any]:
-        """MSE of each repetition, and the thresholds."""
-        truth = self.truth(theta)
-        errors, thetas = np.empty(repetitions), []
-        for repetition in range(repetitions):
-            publisher = make(repetition)
-            errors[repetition] = np.mean((self.answers(publisher.push_many(self.values)) - truth) ** 2)
-            thetas.append(publisher.learnt.theta if publisher.learnt else 0)
-        return errors, np.array(thetas)
+def repeated(
+    stream: Stream, make: Callable[[int], Publisher], repetitions: int, theta: float = math.inf
+) -> tuple[Floats, Any]:
+    """MSE of each repetition, and the thresholds."""
+    errors, thetas = np.empty(repetitions), []
+    for repetition in range(repetitions):
+        publisher = make(repetition)
+        errors[repetition] = stream.errors(publisher.push_many(stream.values), theta).mse
+        thetas.append(publisher.learnt.theta if publisher.learnt else 0)
+    return errors, np.array(thetas)
 
 
 def figure(errors: Floats) -> Figure:
@@ -101,10 +92,10 @@ def defaults(folder: Path, repetitions: int) -> Iterator[Row]:
     """ToPS as it comes against the authors' ToPS: the ratio of errors, and its geometric mean."""
     ratios = []
     for name, bound in BOUNDS.items():
-        stream = Stream(folder, name)
+        stream = load(folder, name)
         for epsilon in EPSILONS:
             made = _maker(ToPS, epsilon, bound)
-            errors, thetas = stream.errors(made, repetitions)
+            errors, thetas = repeated(stream, made, repetitions)
             ours, theirs = figure(errors), reference.TOPS[name][epsilon]
             ratios.append(ours.mean / theirs.mean)
             either = reference.EITHER_BLOCK.get((name, epsilon))
@@ -124,7 +115,7 @@ def paper(folder: Path, repetitions: int) -> Iterator[Row]:
     score = PaperScore(levels=6)
     raised = PAKPercentile(0.995, cap=False)
     for name, bound in BOUNDS.items():
-        stream = Stream(folder, name)
+        stream = load(folder, name)
         for epsilon in EPSILONS:
             block = reference.BLOCKS[epsilon]
             cells: list[tuple[str, Any, dict[float, Figure], dict[str, Any], bool]] = [
@@ -136,7 +127,7 @@ def paper(folder: Path, repetitions: int) -> Iterator[Row]:
                 ("PAK capped", PAK, reference.PAK[name], {}, False),
             ]
             for what, kind, theirs, settings, same in cells:
-                errors, thetas = stream.errors(_maker(kind, epsilon, bound, **settings), repetitions)
+                errors, thetas = repeated(stream, _maker(kind, epsilon, bound, **settings), repetitions)
                 ours = figure(errors)
                 note = f"θ {np.median(thetas):,.4g}"
                 met = agrees(ours, theirs[epsilon]) if same else None
@@ -146,7 +137,7 @@ def paper(folder: Path, repetitions: int) -> Iterator[Row]:
 def hierarchies(folder: Path, repetitions: int) -> Iterator[Row]:
     """Trees alone, θ given, against the truncated stream."""
     for name, cells in reference.HIERARCHIES.items():
-        stream, theta = Stream(folder, name), reference.PERCENTILE[name]
+        stream, theta = load(folder, name), reference.PERCENTILE[name]
         for (fanout, consistent, block), theirs in cells.items():
             made = _maker(
                 ToPS,
@@ -158,7 +149,7 @@ def hierarchies(folder: Path, repetitions: int) -> Iterator[Row]:
                 consistent=consistent,
                 block=block,
             )
-            ours = figure(stream.errors(made, repetitions, theta)[0])
+            ours = figure(repeated(stream, made, repetitions, theta)[0])
             what = f"{SHORT[name]} b={fanout}{', consistent' if consistent else ''}{f', blocks {block}' * (block > 1)}"
             yield Row(what, ours, theirs, agrees(ours, theirs))
 
@@ -167,14 +158,14 @@ def smoothers(folder: Path, repetitions: int) -> Iterator[Row]:
     """Smoothers of the same noisy blocks, θ given, against the truncated stream. The reference has 10 repetitions."""
     names = ("recent", "mean", "median", "moving", "exponential")
     for (name, epsilon, block), cells in reference.SMOOTHERS.items():
-        stream, theta = Stream(folder, name), reference.PERCENTILE[name]
+        stream, theta = load(folder, name), reference.PERCENTILE[name]
         truth, errors = stream.truth(theta), {smoother: np.empty(repetitions) for smoother in names}
         settings = {"threshold": PublicThreshold(theta), "paper": True, "block": block}
         for repetition in range(repetitions):
             publisher = _simulated(ToPS, epsilon, BOUNDS[name], seed=repetition, **settings)
             totals = publisher.push_many(stream.values).reshape(-1, block).sum(axis=1)
             for smoother in names:
-                published = _smoothed(smoother_of(smoother), totals, block, theta / 2)
+                published = smoothed(smoother_of(smoother), totals, block, theta / 2)
                 errors[smoother][repetition] = np.mean((stream.answers(published) - truth) ** 2)
         for smoother, mean in zip(names, cells, strict=True):
             ours = figure(errors[smoother])
@@ -182,16 +173,10 @@ def smoothers(folder: Path, repetitions: int) -> Iterator[Row]:
             yield Row(f"{SHORT[name]} ε={epsilon:g} blocks {block} {smoother}", ours, theirs, agrees(ours, theirs))
 
 
-def _smoothed(smoother: Smoother, totals: Floats, block: int, initial: float) -> Floats:
-    whole, lengths = np.rint(totals).astype(np.int64), np.full(totals.size, block)
-    rates = smoother.follow(smoother.begin(initial, block), whole, lengths)[0]
-    return publish_blocks(whole, np.concatenate(([initial], rates[:-1])), block)
-
-
 def thresholds(folder: Path, draws: int = 200) -> Iterator[Row]:
     """The median θ by noisy max on Eq. (6), with the authors' six levels; their 5 % to 95 % is the scale."""
     for (name, epsilon), (median, low, high) in reference.THRESHOLDS.items():
-        values = reference.load(folder, name)[:WARMUP]
+        values = load(folder, name).values[:WARMUP]
         situation = Situation(BOUNDS[name], WARMUP, HORIZON, epsilon, 1.0, 0.25)
         score = PaperScore(levels=6)
         chosen = np.array([score.choose(values, situation, epsilon, SeededSource(seed)) for seed in range(draws)])
@@ -207,10 +192,10 @@ def thresholds(folder: Path, draws: int = 200) -> Iterator[Row]:
 def other_streams(folder: Path, repetitions: int) -> Iterator[Row]:
     """The defaults against the paper's settings on the other streams, where drift punishes large blocks."""
     for name, bound in OTHERS.items():
-        stream = Stream(folder, name)
+        stream = load(folder, name)
         for epsilon in EPSILONS:
             ours, paper_s = (
-                figure(stream.errors(_maker(ToPS, epsilon, bound, **settings), repetitions)[0])
+                figure(repeated(stream, _maker(ToPS, epsilon, bound, **settings), repetitions)[0])
                 for settings in ({}, {"paper": True})
             )
             yield Row(f"{name} ε={epsilon:g}", ours, paper_s, None, "theirs: our `paper` settings")
@@ -260,7 +245,7 @@ def calibration(repetitions: int) -> Iterator[Row]:
 
 def coverage(folder: Path, repetitions: int) -> Iterator[Row]:
     """How often 95 % intervals hold the truth of the truncated stream, by window length, POS at ε = 0.05 and 1."""
-    stream = Stream(folder, "pos_length")
+    stream = load(folder, "pos_length")
     rng = np.random.default_rng(8)
     for epsilon in (0.05, 1.0):
         for length in (1, 60, 1440, 65_536, 1 << 19):
@@ -281,11 +266,11 @@ def coverage(folder: Path, repetitions: int) -> Iterator[Row]:
 def percentiles(folder: Path, repetitions: int) -> Iterator[Row]:
     """Thresholds at fixed percentiles, not private, beside the private default: none is right everywhere."""
     for name, bound in BOUNDS.items():
-        stream = Stream(folder, name)
+        stream = load(folder, name)
         for epsilon in (0.01, 0.1):
-            best = figure(stream.errors(_maker(ToPS, epsilon, bound), repetitions)[0])
+            best = figure(repeated(stream, _maker(ToPS, epsilon, bound), repetitions)[0])
             for percentile in (0.95, 0.99, 0.999, 0.9999, 1.0):
                 made = _maker(ToPS, epsilon, bound, threshold=FixedPercentile(percentile))
-                errors, thetas = stream.errors(made, repetitions)
+                errors, thetas = repeated(stream, made, repetitions)
                 note = f"θ {np.median(thetas):g}; theirs: the private default"
                 yield Row(f"{SHORT[name]} ε={epsilon:g} percentile {percentile:g}", figure(errors), best, None, note)

@@ -15,6 +15,7 @@ from deniable.cli.collect import check, init, perturb
 from deniable.cli.demo.command import demo
 from deniable.cli.forecast import compare, explain, fit, forecast
 from deniable.cli.query import query
+from deniable.cli.reproduce import reproduce
 from deniable.cli.shell import shell
 from deniable.cli.stream import stream
 from deniable.cli.stream_local import collect, report
@@ -31,21 +32,9 @@ def cli() -> None:
     """
 
 
-for command in (
-    audit_command,
-    bench,
-    check,
-    compare,
-    demo,
-    explain,
-    fit,
-    forecast,
-    init,
-    perturb,
-    query,
-    shell,
-    stream,
-):
+for command in (audit_command, bench, check, compare, demo, explain, fit, forecast, init, perturb, query, reproduce):
+    cli.add_command(command)
+for command in (shell, stream):
     cli.add_command(command)
 for command in (collect, report):
     stream.add_command(command)

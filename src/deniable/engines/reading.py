@@ -103,7 +103,8 @@ class Database:
         result = answer(
             plan.question,
             moments,
-            single_rows=all(table.many is None for table in tables),
+            # Weights that assume something do not count rows once or not at all.
+            single_rows=all(table.many is None for table in tables) and all(one.bias is None for one in plan.tables),
             confidence=confidence,
             simultaneous=simultaneous,
             clip=clip,

@@ -194,6 +194,8 @@ def _table_second_moments(plan: Plan, table: TablePlan, left: Integers, right: I
         across, single = np.zeros_like(plain), plain
     else:
         across, single = tau * (tau - 1) * (rows / tau) ** 2 * over_rows, plain
+    if table.bias is not None and stage < VIEWS:  # weights stand for another function, whose square is at least this
+        return np.asarray((rows**2 * average)[which])
     if stage == 0:
         return np.asarray((rows**2 * over_rows)[which])
     if stage == 1:

@@ -1,0 +1,1 @@
+"""Experiments of [WCZ21]: streams with and without trust."""

@@ -1,0 +1,1 @@
+"""Experiments of [XDW20]: tables of several services."""

@@ -3,9 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test test-all lint java bench clean
+.PHONY: demo test test-all lint java bench docs pages wheel clean
 
-demo: .venv/.installed
+demo: .venv/.installed-plot
 	$(BIN)/deniable demo
 
 test: lint java
@@ -30,6 +30,21 @@ java: .venv/.installed-test
 	$(HAVE_JAVA) || echo "Spark's tests are skipped: they need Java 17 or newer." \
 	  "Run: apt-get install openjdk-17-jre-headless (Debian), or brew install openjdk@17 (macOS)"
 
+# The pages in site/; every link and anchor has to lead somewhere.
+docs: .venv/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "Open site/index.html"
+
+# What is generated: pictures, the reference of names and commands.
+pages: .venv/.installed-plot
+	$(BIN)/python docs/generate.py
+
+# A wheel that installs in an empty environment.
+wheel: .venv/bin/python
+	$(PIP) install build
+	rm -rf dist && $(BIN)/python -m build --outdir dist . >/dev/null
+	$(PYTHON) -m venv dist/empty && dist/empty/bin/python -m pip --quiet install dist/*.whl && dist/empty/bin/deniable --version
+
 bench: .venv/.installed-bench
 	$(BIN)/deniable bench mechanisms
 
@@ -40,9 +55,17 @@ bench: .venv/.installed-bench
 	$(PIP) install --editable .
 	touch $@
 
+.venv/.installed-plot: pyproject.toml | .venv/bin/python
+	$(PIP) install --editable '.[plot]'
+	touch $@ .venv/.installed
+
 .venv/.installed-test: pyproject.toml | .venv/bin/python
 	$(PIP) install --editable '.[test]'
-	touch $@ .venv/.installed
+	touch $@ .venv/.installed .venv/.installed-plot
+
+.venv/.installed-docs: pyproject.toml | .venv/bin/python
+	$(PIP) install --editable '.[docs,plot]'
+	touch $@ .venv/.installed .venv/.installed-plot
 
 .venv/.installed-bench: pyproject.toml | .venv/bin/python
 	$(PIP) install --editable '.[bench]'

@@ -1,64 +1,176 @@
-"""Every block of the README and of the docs runs and shows what it says."""
+"""Every block of the README and of the docs runs and shows what it says, and every link leads somewhere."""
 
+import contextlib
 import doctest
+import importlib.util
+import io
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-README = Path(__file__).parents[1] / "README.md"
-BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README.read_text(), flags=re.S)
+import deniable as dn
+from deniable.cli.main import run
+
+ROOT = Path(__file__).parents[1]
+MADE = sorted((ROOT / "docs" / "reference" / "api").glob("*.md"))  # from docstrings, which run where they stand
+ELSEWHERE = [ROOT / "docs" / "spark.md"]  # tests/engines/spark/test_spark_docs.py
+PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")] + sorted(
+    (ROOT / "docs").rglob("*.md")
+)
 
 
-def test_the_readme_has_python_and_console_blocks():
-    assert {language for language, _ in BLOCKS} >= {"python", "console", "sh"}
+def blocks(page, *languages):
+    """The blocks of a page in some languages, in their order."""
+    found = re.findall(r"^```(\w+)\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+    return [(language, text) for language, text in found if language in languages]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/tables.md", "docs/queries.md", "docs/streams.md"])
-def test_python_blocks_show_their_real_output(page):
-    blocks = re.findall(r"```python\n(.*?)```", (README.parent / page).read_text(), flags=re.S)
-    parsed = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, page, page, 0)
-    assert parsed.examples
-    results = doctest.DocTestRunner(verbose=False).run(parsed)
-    assert results.failed == 0
+def name(page):
+    return str(page.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("text", [text for language, text in BLOCKS if language == "console"])
-def test_console_blocks_show_their_real_output(text):
-    first, _, expected = text.partition("\n")
-    prompt, *command = shlex.split(first)
-    assert prompt == "$"
-    command[0] = str(Path(sys.executable).parent / command[0])
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={"COLUMNS": "80", "PATH": "/bin"})
-    assert done.returncode == 0
+RUNNING = [page for page in PAGES if page not in MADE + ELSEWHERE and blocks(page, "python", "console")]
+
+
+def test_the_readme_shows_python_a_command_line_and_pictures():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(blocks(ROOT / "README.md", "python")) >= 2
+    assert len(blocks(ROOT / "README.md", "console")) >= 2
+    assert text.count("![") == 2
+    first = blocks(ROOT / "README.md", "python")[0][1]
+    assert first.count(">>> ") == 10
+
+
+@pytest.mark.parametrize("page", RUNNING, ids=name)
+def test_python_and_console_blocks_show_their_real_output(page, tmp_path, monkeypatch):
+    """One after the other in one folder: what Python writes, commands may read."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    names = {}
+    for number, (language, text) in enumerate(blocks(page, "python", "console")):
+        if language == "python":
+            parsed = doctest.DocTestParser().get_doctest(text, names, f"{name(page)}, block {number}", name(page), 0)
+            assert parsed.examples
+            assert doctest.DocTestRunner(verbose=False).run(parsed, clear_globs=False).failed == 0
+            names = parsed.globs
+            continue
+        for part in re.split(r"^\$ ", text, flags=re.M)[1:]:
+            first, _, expected = part.partition("\n")
+            check_command(shlex.split(first), expected)
+
+
+def check_command(command, expected):
+    assert command[0] == "deniable"
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown), pytest.raises(SystemExit) as stopped:
+        run(command[1:])
+    assert stopped.value.code == 0
 
     def trimmed(lines):
         return [line.rstrip() for line in lines.splitlines() if line.strip()]
 
-    assert trimmed(done.stdout) == trimmed(expected)
+    assert trimmed(shown.getvalue()) == trimmed(expected)
 
 
-@pytest.mark.parametrize("text", [text for language, text in BLOCKS if language == "sh"])
-def test_make_targets_exist(text):
-    makefile = (README.parent / "Makefile").read_text()
-    targets = re.findall(r"^make ([\w-]+)", text, flags=re.M)
+@pytest.mark.parametrize("page", [page for page in PAGES if "\nmake " in page.read_text()], ids=name)
+def test_make_targets_exist(page):
+    makefile = (ROOT / "Makefile").read_text()
+    targets = [one for _, text in blocks(page, "sh") for one in re.findall(r"^make ([\w-]+)", text, flags=re.M)]
     assert targets
     for target in targets:
         assert re.search(rf"^{target}:", makefile, flags=re.M)
 
 
-def test_the_specification_of_the_docs_is_the_one_of_its_python_example(tmp_path):
-    import deniable as dn
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "toml")], ids=name)
+def test_specifications_in_the_docs_load(page, tmp_path):
+    for _, text in blocks(page, "toml"):
+        (tmp_path / "shop.toml").write_text(text, encoding="utf-8")
+        loaded = dn.Collection.load(tmp_path / "shop.toml")
+        loaded.save(tmp_path / "again.toml")
+        assert dn.Collection.load(tmp_path / "again.toml") == loaded
 
-    (toml,) = re.findall(r"```toml\n(.*?)```", (README.parent / "docs" / "tables.md").read_text(), flags=re.S)
-    (tmp_path / "shop.toml").write_text(toml)
+
+def test_the_specification_of_the_docs_is_the_one_of_its_python_example(tmp_path):
+    ((_, text),) = blocks(ROOT / "docs" / "tables.md", "toml")
+    (tmp_path / "shop.toml").write_text(text)
     assert dn.Collection.load(tmp_path / "shop.toml").sha256.startswith("27c778d7")
 
 
-@pytest.mark.parametrize("page", sorted(README.parent.glob("*.md")) + sorted(README.parent.glob("docs/*.md")))
-def test_links_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
-        assert (page.parent / target).exists(), target
+def test_cited_papers_are_those_of_the_references():
+    (_, cited), *_ = blocks(ROOT / "README.md", "bibtex")
+    references = (ROOT / "docs" / "references.md").read_text(encoding="utf-8").casefold()
+    titles = re.findall(r"title\s+= \{(.*?)\}", cited)
+    assert len([one for one in titles if one.casefold() in references]) == 2
+
+
+# Links ----------------------------------------------------------------------------------------------------------------
+
+
+def prose(page):
+    """A page without its blocks of code."""
+    return re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+
+
+def anchors(page):
+    """The anchors of a page's headings, by the rule of Markdown's table of contents."""
+    found = []
+    for heading in re.findall(r"^#+ (.*)$", prose(page), flags=re.M):
+        plain = re.sub(r"[`*]|\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+        slug = re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain.encode("ascii", "ignore").decode()).strip().lower())
+        found.append(slug if slug not in found else f"{slug}_{found.count(slug)}")
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_and_anchors_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        reached = (page.parent / path).resolve() if path else page
+        assert reached.is_file(), target
+        if anchor:
+            assert anchor in anchors(reached), target
+
+
+def test_every_page_has_its_place_in_the_navigation():
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    listed = re.findall(r"(\S+\.md)$", text, flags=re.M)
+    assert len(listed) == len(set(listed))
+    assert {ROOT / "docs" / one for one in listed} == set((ROOT / "docs").rglob("*.md"))
+
+
+# What is made ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def made():
+    path = ROOT / "docs" / "generate.py"
+    spec = importlib.util.spec_from_file_location("generate", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.texts()
+
+
+def test_the_reference_is_current(made):
+    assert {ROOT / "docs" / place for place in made} == {*MADE, ROOT / "docs" / "reference" / "command-line.md"}
+    for place, text in made.items():
+        written = (ROOT / "docs" / place).read_text(encoding="utf-8")
+        assert written.split() == text.split(), f"{place} is out of date: run `make pages`"
+
+
+def test_the_reference_names_everything_public(made):
+    from test_public_names import public_values
+
+    text = "\n".join(made.values())
+    for one in public_values():
+        assert re.search(rf"\b{one.rsplit('.', 1)[-1]}\b", text), one
+
+
+def test_pictures_are_there_and_small():
+    pictures = list((ROOT / "docs" / "images").glob("*.png"))
+    used = {reached.name for page in PAGES for reached in map(Path, re.findall(r"!\[[^\]]*\]\(([^)]+)\)", prose(page)))}
+    assert {picture.name for picture in pictures} == used
+    assert all(picture.stat().st_size < 80_000 for picture in pictures)

@@ -15,25 +15,39 @@ from deniable.errors import DeniableError
 from deniable.tables import Categorical, Cells, Collection, GridView, Ordinal, Points, Public, Table
 
 if TYPE_CHECKING:
-    from deniable import streams
-    from deniable.engines.reading import connect
+    from deniable import client, spark, streams
+    from deniable.engines.collecting import Collected
+    from deniable.engines.reading import Database, connect
     from deniable.queries.fit import fit
+    from deniable.queries.forecast import Explanation, Forecast
+    from deniable.queries.plan import Plan
+    from deniable.queries.result import Estimate, Result
     from deniable.randomness import SecureSource, SeededSource
+    from deniable.tables.reports import Reports
 
 __version__ = "0.1.0"
 __all__ = [
     "Categorical",
     "Cells",
+    "Collected",
     "Collection",
+    "Database",
     "DeniableError",
+    "Estimate",
+    "Explanation",
+    "Forecast",
     "GridView",
     "Ordinal",
+    "Plan",
     "Points",
     "Public",
+    "Reports",
+    "Result",
     "SecureSource",
     "SeededSource",
     "Table",
     "__version__",
+    "client",
     "connect",
     "errors",
     "fit",
@@ -44,6 +58,14 @@ __all__ = [
 
 # Names whose modules need numpy: imported on first use, so that a device can import the rest with nothing installed.
 _LAZY = {
+    "Collected": "deniable.engines.collecting",
+    "Database": "deniable.engines.reading",
+    "Estimate": "deniable.queries.result",
+    "Explanation": "deniable.queries.forecast",
+    "Forecast": "deniable.queries.forecast",
+    "Plan": "deniable.queries.plan",
+    "Reports": "deniable.tables.reports",
+    "Result": "deniable.queries.result",
     "SecureSource": "deniable.randomness",
     "SeededSource": "deniable.randomness",
     "connect": "deniable.engines.reading",
@@ -52,7 +74,7 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("spark", "streams"):
+    if name in ("client", "spark", "streams"):
         return import_module(f"deniable.{name}")
     if name not in _LAZY:
         raise AttributeError(f"module 'deniable' has no attribute {name!r}")

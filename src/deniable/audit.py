@@ -17,7 +17,6 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv
 
 from deniable.errors import InvalidParameter
 from deniable.mechanisms import (
@@ -107,6 +106,8 @@ def _best_event(likely: Integers, unlikely: Integers, runs: int, delta: float) -
 
 def _lower_epsilon(likely: int, unlikely: int, runs: int, delta: float) -> float:
     """ln((P₁ − δ)/P₂) from the lower Clopper-Pearson bound of P₁ and the upper one of P₂; zero if there is none."""
+    from scipy.special import betaincinv  # here, because it takes longer to import than most commands to run
+
     miss = (1 - CONFIDENCE) / 2
     low = float(betaincinv(likely, runs - likely + 1, miss)) if likely else 0.0
     high = float(betaincinv(unlikely + 1, runs - unlikely, 1 - miss)) if unlikely < runs else 1.0

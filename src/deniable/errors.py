@@ -19,19 +19,38 @@ from __future__ import annotations
 
 
 class DeniableError(Exception):
-    """Base of every error this package raises on purpose."""
+    """Base of every error this package raises on purpose.
+
+    >>> import deniable as dn
+    >>> try:
+    ...     dn.mechanisms.RandomizedResponse(epsilon=0, k=4)
+    ... except dn.DeniableError as error:
+    ...     print(error)
+    epsilon must be a positive number. Nothing was drawn or spent. Use 0.1 to 10, or math.inf for no noise.
+    """
 
     exit_code = 1
 
 
 class BadInput(DeniableError):
-    """The request cannot be served as it stands; changing it will help."""
+    """The request cannot be served as it stands; changing it will help.
+
+    >>> InvalidParameter.mro()[1].__name__, BadInput.exit_code
+    ('BadInput', 2)
+    """
 
     exit_code = 2
 
 
 class InvalidParameter(BadInput):
-    """A public setting is impossible."""
+    """A public setting is impossible.
+
+    >>> error = InvalidParameter("tau", "must be 1 to many", "Lower tau.")
+    >>> print(error)
+    tau must be 1 to many. Nothing was drawn or spent. Lower tau.
+    >>> error.name
+    'tau'
+    """
 
     def __init__(self, name: str, problem: str, repair: str) -> None:
         super().__init__(f"{name} {problem}. Nothing was drawn or spent. {repair}")
@@ -39,14 +58,24 @@ class InvalidParameter(BadInput):
 
 
 class InvalidData(BadInput):
-    """Values are not of the declared type or not in the public domain."""
+    """Values are not of the declared type or not in the public domain.
 
-    def __init__(self, problem: str, repair: str) -> None:
-        super().__init__(f"{problem}. No randomness was drawn and nothing was spent. {repair}")
+    >>> print(InvalidData("a value is missing", "Clean it first."))
+    a value is missing. No randomness was drawn and nothing was spent. Clean it first.
+    """
+
+    def __init__(
+        self, problem: str, repair: str, *, cost: str = "No randomness was drawn and nothing was spent"
+    ) -> None:
+        super().__init__(f"{problem}. {cost}. {repair}")
 
 
 class QueryRefused(BadInput):
-    """A question cannot be answered as it stands."""
+    """A question cannot be answered as it stands.
+
+    >>> print(QueryRefused("COUNT takes * here", "Write COUNT(*).", text="SELECT COUNT(x)", start=7))
+    COUNT takes * here (at character 8: …COUNT(x)…). Nothing was computed. Write COUNT(*).
+    """
 
     def __init__(self, problem: str, repair: str, *, text: str = "", start: int | None = None) -> None:
         place = "" if start is None else f" (at character {start + 1}: …{text[start : start + 30]}…)"
@@ -55,7 +84,11 @@ class QueryRefused(BadInput):
 
 
 class SimulationOnly(BadInput):
-    """A seeded source was offered to something that promises privacy."""
+    """A seeded source was offered to something that promises privacy.
+
+    >>> str(SimulationOnly()).split(". ")[1]
+    'Nothing was released'
+    """
 
     def __init__(self) -> None:
         super().__init__(
@@ -66,22 +99,38 @@ class SimulationOnly(BadInput):
 
 
 class Failure(DeniableError):
-    """The request was fine, but it could not be carried out."""
+    """The request was fine, but it could not be carried out.
+
+    >>> Failure.exit_code
+    1
+    """
 
 
 class RandomnessFault(Failure):
-    """Going on would repeat or expose randomness."""
+    """Going on would repeat or expose randomness.
+
+    >>> issubclass(RandomnessFault, Failure)
+    True
+    """
 
 
 class MissingExtra(Failure):
-    """An optional dependency is not installed."""
+    """An optional dependency is not installed.
+
+    >>> str(MissingExtra("matplotlib", "plot")).split(". ")[0]
+    "this needs the package 'matplotlib', which is not installed"
+    """
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(
             f"this needs the package {package!r}, which is not installed. Nothing was done. "
-            f"In a checkout, run: .venv/bin/pip install '.[{extra}]'"
+            f"Run: pip install 'deniable[{extra}]' (in a checkout: .venv/bin/pip install '.[{extra}]')."
         )
 
 
 class ClaimBroken(Failure):
-    """Samples show more leakage than a mechanism claims."""
+    """Samples show more leakage than a mechanism claims.
+
+    >>> issubclass(ClaimBroken, Failure)
+    True
+    """

@@ -258,6 +258,9 @@ class SecureSource(Source):
 
     It refuses to be copied, pickled or used after a fork: two holders of one keystream would add
     the same noise to different data, and the difference of what they publish would be the data.
+
+    >>> SecureSource().words(3).size
+    3
     """
 
     simulation = False
@@ -297,7 +300,13 @@ class SecureSource(Source):
 
 
 class SeededSource(Source):
-    """For tests and simulation only: whoever knows the seed can repeat every draw."""
+    """For tests and simulation only: whoever knows the seed can repeat every draw.
+
+    >>> bool((SeededSource(7).words(4) == SeededSource(7).words(4)).all())
+    True
+    >>> SeededSource(7)
+    SeededSource(name=(), counter=0)
+    """
 
     simulation = True
 

@@ -129,14 +129,6 @@ def test_a_progress_bar_on_a_terminal(monkeypatch, capsys):
     assert "auditing hybrid" in capsys.readouterr().err
 
 
-def test_the_demo_runs_and_fits():
-    done = deniable_command("demo")
-    assert done.returncode == 0
-    assert done.stderr == ""
-    assert "intervals contain the truth" in done.stdout
-    assert max(map(len, done.stdout.splitlines())) <= 80
-
-
 def test_the_benchmark_says_which_extra_it_needs(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "pure_ldp", None)
     monkeypatch.setitem(sys.modules, "multi_freq_ldpy", None)

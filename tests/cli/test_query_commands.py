@@ -18,12 +18,11 @@ import pytest
 
 import deniable as dn
 from cli.test_command_line import deniable_command
-from deniable.cli.answers import number
 from deniable.cli.main import run
 from deniable.cli.plots import draw
 from deniable.cli.shell import Session, completions, history_file, words
 from deniable.errors import BadInput
-from deniable.queries.result import Estimate, Result
+from deniable.queries.result import Estimate, Result, number
 
 COUNT = "SELECT marital, COUNT(*) AS n FROM users GROUP BY marital"
 USERS = dn.Table(
@@ -120,8 +119,8 @@ def test_options_reach_the_question(folder):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "SQL is wanted once"),
-        (["SELECT 1", "-f", "x.sql"], "SQL is wanted once"),
+        ([], "no SQL is given, or twice"),
+        (["SELECT 1", "-f", "x.sql"], "no SQL is given, or twice"),
         (["@/no/such/file.sql"], "file 'file.sql' cannot be read"),
         ([COUNT, "--json", "--csv"], "exclude each other"),
         ([COUNT, "--dimension", "cities"], "not given as NAME=PATH"),
@@ -150,7 +149,7 @@ def test_numbers_have_the_digits_that_their_error_leaves():
     assert number(16_210.7354, 1_390.2) == "16,211"
     assert number(45.12345, 0.0712) == "45.123"
     assert number(3.0, 0.0) == "3"
-    assert number(-0.00123, 12.0) == "-0"
+    assert number(-0.00123, 12.0) == "0"
 
 
 def test_plots_are_written_for_every_kind_of_answer(folder, tmp_path):

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deniable.cli import main
+from deniable.cli.stream import _short
 from deniable.streams import Released
 
 DENIABLE = str(Path(sys.executable).parent / "deniable")
@@ -183,3 +184,23 @@ def test_a_stream_that_ends_in_the_warm_up_publishes_nothing(tmp_path):
     assert done.returncode == 0
     assert "1,997 more values are needed" in done.stderr
     assert pq.read_table(tmp_path / "private.parquet").num_rows == 0
+
+
+def test_a_stream_that_drifts_gets_smaller_blocks(tmp_path):
+    np.savetxt(tmp_path / "values.txt", VALUES, fmt="%d")
+    sizes = []
+    for drift in ((), ("--drift", "0.2")):
+        output = tmp_path / f"{len(drift)}.parquet"
+        done = run("stream", "publish", *SETTINGS, *drift, tmp_path / "values.txt", "-o", output)
+        assert done.returncode == 0, done.stderr
+        sizes.append(Released.load(output).about["s"])
+    assert sizes[1] < sizes[0]
+
+
+def test_answers_for_windows_fit_80_columns(published):
+    shown = run("stream", "query", published / "private.parquet", ":", "0:18000", "10:20")
+    assert shown.returncode == 0
+    assert max(len(line.rstrip()) for line in shown.stdout.splitlines()) <= 80
+    assert "95% interval" in shown.stdout
+    short = [_short(size) for size in (0.0, 1.234, 999.4, 999.6, 12_345, 1.5e6, 2.5e9)]
+    assert short == ["0", "1.23", "999", "1k", "12.3k", "1.5M", "2.5G"]

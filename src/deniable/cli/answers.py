@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from deniable.cli.terminal import show, table, width
-from deniable.queries.result import Estimate, Result
+from deniable.queries.result import Estimate, Result, number
 
 
 def show_table(result: Result) -> None:
@@ -59,14 +59,6 @@ def _plain_rows(result: Result) -> list[dict[str, Any]]:
         {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
         for row in result.to_arrow().to_pylist()
     ]
-
-
-def number(value: float, error: float) -> str:
-    """A number with as many digits as its error leaves meaning to: two of the error's."""
-    if not error > 0 or not math.isfinite(error):
-        return f"{value:,.10g}"
-    decimals = min(max(1 - math.floor(math.log10(error)), 0), 9)
-    return f"{value:,.{decimals}f}"
 
 
 def _with_interval(one: Estimate) -> list[str]:

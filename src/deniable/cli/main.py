@@ -12,7 +12,7 @@ from deniable import __version__
 from deniable.cli.audit import audit_command
 from deniable.cli.bench import bench
 from deniable.cli.collect import check, init, perturb
-from deniable.cli.demo import demo
+from deniable.cli.demo.command import demo
 from deniable.cli.forecast import compare, explain, fit, forecast
 from deniable.cli.query import query
 from deniable.cli.reproduce import reproduce

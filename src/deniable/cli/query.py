@@ -100,9 +100,10 @@ def query(
         raise BadInput("--json and --csv exclude each other. Nothing was read. Choose one.")
     text = sql_text(sql, path)
     if plot is not None:
-        from deniable.cli.plots import check_ending
+        from deniable.engines.figures import check_ending, require_plotting
 
         check_ending(plot)
+        require_plotting()
     result = open_reports(reports, dimensions, engine).sql(text, **asked)
     if plot is not None:
         from deniable.cli.plots import draw
@@ -120,7 +121,9 @@ def query(
 def sql_text(sql: str | None, path: str | None = None) -> str:
     """The SQL, wherever it is; a semicolon at its end may stay."""
     if (sql is None) == (path is None):
-        raise BadInput("SQL is wanted once: as an argument, as a file with -f, or as - for stdin. Nothing was read.")
+        raise BadInput(
+            "no SQL is given, or twice. Nothing was read. Give it as an argument, with -f FILE, or - for stdin."
+        )
     if sql is not None and sql.startswith("@"):
         path = sql[1:]
     if path is None:

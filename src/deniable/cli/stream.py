@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import click
 
 from deniable.cli.terminal import show, table
 from deniable.errors import InvalidData, InvalidParameter, QueryRefused
+from deniable.queries.result import number
 
 if TYPE_CHECKING:
     from deniable.engines.stream_files import Batch
@@ -39,6 +41,7 @@ def stream() -> None:
 @click.option("--warmup", type=int, default=1 << 16, show_default=True, help="Values that are never published.")
 @click.option("--horizon", type=int, default=1 << 20, show_default=True, help="Values of a chunk: the longest windows.")
 @click.option("--block", type=int, default=None, help="Values of a block; chosen by predicted error if left out.")
+@click.option("--drift", type=float, default=None, help="How much a block's mean moves, share of θ; else 0.005.")
 @click.option("--theta", type=float, default=None, help="A public threshold, instead of a private choice.")
 @click.option("--method", type=click.Choice(METHODS), default="tops", show_default=True)
 @click.option("--paper", is_flag=True, help="ToPS with the paper's threshold and blocks.")
@@ -96,7 +99,7 @@ class _Run:
             self._finish()
 
     def _publisher(self, record: dict[str, Any] | None) -> Publisher:
-        from deniable.streams import PublicThreshold, restore
+        from deniable.streams import Expectation, PublicThreshold, restore
         from deniable.streams.publishers import BY_KIND
 
         chosen = self.options
@@ -110,6 +113,10 @@ class _Run:
             if chosen["method"] != "tops":
                 raise InvalidParameter("--paper", "is a setting of ToPS", "Leave out --method.")
             settings["paper"] = True
+        if chosen["drift"] is not None:
+            if chosen["method"] != "tops" or chosen["paper"]:
+                raise InvalidParameter("--drift", "is a setting of ToPS", "Leave out --method and --paper.")
+            settings["expectation"] = Expectation(drift=chosen["drift"])
         kind: Any = BY_KIND[chosen["method"]]
         made: Publisher = kind(chosen["epsilon"], _whole(chosen["bound"]), **settings)
         # Sums of blocks tell the whole stream; single values would fill the memory of an endless run.
@@ -244,9 +251,9 @@ def _shown(value: float) -> str:
 def query(path: str, windows: tuple[str, ...], as_mean: bool, confidence: float, as_json: bool) -> None:
     """Sums (or means) over WINDOWS of a released stream: START:STOP by position, START..STOP by time.
 
-    Stop is not part of a window; either end may be left out. The noise's standard error is exact. *smoothing* is an
-    estimate of how far predictions inside blocks are off; the interval counts both. *cut* is what cutting values at θ
-    may have taken away, which the interval does not count.
+    Stop is not part of a window; either end may be left out. *noise* is a standard error, and exact. *smoothing* is an
+    estimate of how far predictions inside blocks are off; the interval counts both. *cut* is at most what cutting
+    values at θ may have taken away, which the interval does not count. k, M, G: thousands, millions, billions.
 
     \b
     Example:
@@ -272,18 +279,22 @@ def query(path: str, windows: tuple[str, ...], as_mean: bool, confidence: float,
     what = "mean" if as_mean else "sum"
     shown = ", ".join(f"{name} = {released.about[name]:g}" for name in ("epsilon", "theta") if name in released.about)
     title = f"{len(released):,} values: {shown}"
-    made = table(title, "window", what, "± noise", "± smooth", f"{confidence:.0%} interval", "cut ≤")
+    made = table(title, "window", what, f"{confidence:.0%} interval", "noise", "smoothing", "cut")
     for text, answer in zip(windows, answers, strict=True):
         low, high = answer.interval
-        numbers = (answer.value, answer.stderr, answer.smoothing)
-        cells = [f"{answer.value:,.6g}", *(f"{number:,.3g}" for number in numbers[1:])]
-        made.add_row(
-            text,
-            *cells,
-            f"{low:,.5g} to {high:,.5g}",
-            "unknown" if answer.truncation is None else f"{answer.truncation:,.3g}",
-        )
+        error = math.hypot(answer.stderr, answer.smoothing)
+        cut = "unknown" if answer.truncation is None else _short(answer.truncation)
+        interval = f"{number(low, error)} to {number(high, error)}"
+        made.add_row(text, number(answer.value, error), interval, _short(answer.stderr), _short(answer.smoothing), cut)
     show(made)
+
+
+def _short(size: float) -> str:
+    """The size of an error in at most six characters, below 10^12."""
+    for unit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if size >= 0.9995 * unit:
+            return f"{size / unit:.3g}{letter}"
+    return f"{size:.3g}"
 
 
 def _window(text: str, released: Any) -> tuple[int, int]:
@@ -319,11 +330,13 @@ def plot(path: str, output: str, window: int | None, truth: str | None, column: 
     Example:
       deniable stream plot private.parquet -o stream.png --window 1440
     """
-    from deniable.engines.stream_plot import draw
+    from deniable.engines.figures import check_ending, require_plotting
+    from deniable.engines.stream_plot import draw, read_truth
     from deniable.streams import Released
 
-    released = Released.load(path)
-    draw(released, output, window, truth, column)
+    check_ending(output)
+    require_plotting()
+    draw(Released.load(path), output, window=window, truth=None if truth is None else read_truth(truth, column))
     click.echo(f"wrote {output}", err=True)
 
 
@@ -354,8 +367,7 @@ def forecast(
     cut = bound if theta is None else theta
     lengths = [length for length in (1, 60, 1440, 65_536, horizon // 2, horizon) if length <= horizon]
     made = table(
-        f"Standard error of window sums: ε = {epsilon:g}, θ = {cut:g}, r = {plan.horizon:,}, blocks of {plan.block:,}, "
-        f"fan-out {plan.fanout}, {plan.tree.height} levels",
+        "Standard error of window sums",
         "window",
         "noise",
         "smoothing",
@@ -365,5 +377,8 @@ def forecast(
     )
     for row in predict(plan, epsilon, cut, sorted(set(lengths)), expected):
         numbers = (row.noise, row.smoothing, row.total, row.total / row.length)
-        made.add_row(f"{row.length:,}", *(f"{number:,.4g}" for number in numbers))
+        made.add_row(f"{row.length:,}", *(f"{one:,.4g}" for one in numbers))
     show(made)
+    click.echo(
+        f"ε = {epsilon:g}, θ = {cut:g}, chunks of {plan.horizon:,}, blocks of {plan.block:,}, fan-out {plan.fanout}."
+    )

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from deniable.engines.rows import PRESENT, UNREADABLE, RowReader, Tally, few_users, starts_of
 from deniable.errors import BadInput, InvalidData, InvalidParameter
+from deniable.notebook import html_table
 from deniable.randomness import Integers, Source, release_source
 from deniable.tables import bulk
 from deniable.tables.collection import Collection
@@ -36,13 +37,31 @@ SECOND_ROW = "a second row of a user"
 Advance = Callable[[int], None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Collected:
-    """What a run has read and sent."""
+    """What a run has read and sent.
+
+    >>> import pathlib, tempfile
+    >>> import deniable as dn
+    >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+    >>> folder = pathlib.Path(tempfile.mkdtemp(), "reports")
+    >>> written = shop.perturb(users={"uid": [1, 2, 3], "age": [31, 40, 52]}, out=folder)
+    >>> dn.connect(written)
+    Database(users: 3 reports)
+    """
 
     collection: Collection
     summaries: Mapping[str, Summary]
     path: Path | str
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{name}: {one.reports:,} reports" for name, one in self.summaries.items())
+        return f"Collected({counts}; in {str(self.path)!r})"
+
+    def _repr_html_(self) -> str:
+        """How many reports there are, for notebooks: not what became of the rows."""
+        rows = ((name, f"{one.reports:,}") for name, one in self.summaries.items())
+        return html_table(("table", "reports"), rows, title=f"Reports in {str(self.path)!r}")
 
 
 def perturb(

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deniable.engines.blocks import Store
-from deniable.engines.collecting import SPECIFICATION_FILE
+from deniable.engines.collecting import SPECIFICATION_FILE, Collected
 from deniable.engines.dimension_tables import DimensionTable
 from deniable.engines.marks import marked
 from deniable.engines.measuring import measure
@@ -21,6 +21,7 @@ from deniable.engines.rows import as_arrow
 from deniable.engines.stores import MemoryStore, parquet_rows, ranked
 from deniable.engines.validating import validated_files
 from deniable.errors import BadInput, InvalidData, InvalidParameter, QueryRefused
+from deniable.notebook import html_table
 from deniable.queries.estimation import Moments, answer
 from deniable.queries.forecast import Explanation, Forecast
 from deniable.queries.model_error import model_spread
@@ -41,7 +42,16 @@ MEMORY = 2**30
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """The validated reports of a collection, and what was refused."""
+    """The validated reports of a collection, and what was refused.
+
+    >>> import deniable as dn
+    >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+    >>> frame = {"uid": range(10_000), "age": [20, 30] * 5_000}
+    >>> db = dn.connect(shop.perturb(users=frame, source=dn.SeededSource(1), simulation=True))
+    >>> print(db.sql("SELECT AVG(age) AS age FROM users"))
+    age (± standard error)
+              25.04 ± 0.90
+    """
 
     collection: Collection
     stores: Mapping[str, Store]
@@ -74,12 +84,22 @@ class Database:
         to what is possible, `nonnegative` only at zero: they look better and are biased. On a grid `unbiased` allows
         only what its cells and points tell without any assumption; other designs need none. There
         `postprocess="consistent"` answers from one possible table of cells instead: less noise, and biased.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> frame = {"uid": range(10_000), "age": [20, 30] * 5_000}
+        >>> db = dn.connect(shop.perturb(users=frame, source=dn.SeededSource(1), simulation=True))
+        >>> answer = db.sql("SELECT COUNT(*) AS young FROM users WHERE age < 25")
+        >>> print(answer.scalar())
+        5,274 ± 204 (95%: 4,875 to 5,674)
         """
         if not 0 < confidence < 1:
             raise InvalidParameter("confidence", "must lie between 0 and 1", "Use 0.95.")
         plan = self.plan(text, weights=weights, sums=sums, unbiased=unbiased)
-        moments = self._moments(plan)
         tables = [self.collection[name] for name in plan.question.tables]
+        for table in tables:
+            self._check_believed(table.name)
+        moments = self._moments(plan)
         result = answer(
             plan.question,
             moments,
@@ -105,12 +125,34 @@ class Database:
         known = [self.stores[name] for name in tables if name in self.stores]
         return min((store.rows // store.slots for store in known), default=0)
 
+    def _check_believed(self, name: str) -> None:
+        """Refuse to answer zero where there are reports, but not one that can be believed."""
+        refused = self.refused.get(name)
+        if name in self.stores and not self.stores[name].rows and refused and refused.total():
+            (reason, _), *_ = refused.most_common(1)
+            raise QueryRefused(
+                f"all reports of table {name!r} were refused: {reason}",
+                "Open them beside the collection.json they were made with.",
+            )
+
     def _moments(self, plan: Plan) -> Moments:
         """What the reports say; another engine does it in its own way."""
         return measure(plan, self.stores, self.dimensions)
 
     def plan(self, text: str, *, weights: str = "optimal", sums: str = DIRECT, unbiased: bool = False) -> Plan:
-        """How a question would be answered: a value that prints."""
+        """How a question would be answered: a value that prints.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> frame = {"uid": range(10_000), "age": [20, 30] * 5_000}
+        >>> db = dn.connect(shop.perturb(users=frame, source=dn.SeededSource(1), simulation=True))
+        >>> print(db.plan("SELECT COUNT(*) FROM users WHERE age < 25"))
+        optimal weights, direct sums
+        m0 = count(*): 1 term
+        count = m0
+        table users: 3 views, 75.0% of the reports, 12.0 cells per report
+          age 1+4+19+25
+        """
         key = (text, weights, sums, unbiased)
         if key not in self._plans:
             question = parse(text, self.collection, self.dimensions, centred=sums == DIRECT)
@@ -122,7 +164,26 @@ class Database:
         return self._plans[key]
 
     def explain(self, text: str, *, weights: str = "optimal", sums: str = DIRECT) -> Explanation:
-        """How a question is answered, how many reports count, and the error to expect, with its causes; it prints."""
+        """How a question is answered, how many reports count, and the error to expect, with its causes; it prints.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> frame = {"uid": range(10_000), "age": [20, 30] * 5_000}
+        >>> db = dn.connect(shop.perturb(users=frame, source=dn.SeededSource(1), simulation=True))
+        >>> print(db.explain("SELECT COUNT(*) FROM users WHERE age < 25"))
+        optimal weights, direct sums
+        m0 = count(*): 1 term
+        count = m0
+        table users: 3 views, 75.0% of the reports, 12.0 cells per report
+          age 1+4+19+25
+        users: 7,500 of 10,000 reports count, 1 per user with ε = 2 each
+        predicted:
+        10,000 users, ε = 2, design hio, optimal weights
+               stderr  of users  truncation  rounding  view sampling  randomiser
+        count   196.1    1.961%          0%        0%            10%         90%
+        Assumed: rows spread evenly over the domains, half as many rows per user as the
+        table allows, all users pass public conditions, public measures of size one.
+        """
         plan = self.plan(text, weights=weights, sums=sums)
         stores = {name: self.stores[name] for name in plan.question.tables if name in self.stores}
         missing = [name for name in plan.question.tables if name not in stores]
@@ -140,16 +201,35 @@ class Database:
         )
         return f"Database({kept})"
 
+    def _repr_html_(self) -> str:
+        """What can be asked, for notebooks."""
+        rows = (
+            (
+                name,
+                f"{store.rows:,}",
+                f"{self.refused[name].total():,}",
+                ", ".join(self.collection[name].private),
+                ", ".join(self.collection[name].public),
+            )
+            for name, store in self.stores.items()
+        )
+        return html_table(
+            ("table", "reports", "refused", "private", "public"),
+            rows,
+            title=f"Reports under ε = {self.collection.epsilon:g} per user",
+            notes=[f"dimensions: {', '.join(self.dimensions)}"] if self.dimensions else [],
+        )
+
 
 def connect(
-    reports: str | Path | Reports | Mapping[str, Any],
+    reports: str | Path | Reports | Collected | Mapping[str, Any],
     *,
     dimensions: Mapping[str, Any] | None = None,
     memory_limit: int = MEMORY,
     engine: Any = None,
     collection: Collection | None = None,
 ) -> Database:
-    """Open a folder that `Collection.perturb` wrote, or the reports it returned.
+    """Open a folder that `Collection.perturb` wrote, or what it returned.
 
     Reports that cannot be right are refused and counted; the others are kept. `dimensions` are public tables (frames,
     or paths of Parquet and CSV files) that questions may join on an attribute. Tables that need more than
@@ -158,7 +238,15 @@ def connect(
     With `engine`, a SparkSession, all work is done there. The path may be any that Spark reads; `reports` may also be
     a mapping from tables to Spark DataFrames or names in its catalog. Frames that do not say which specification they
     were made under need `collection`.
+
+    >>> import deniable as dn
+    >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+    >>> reports = shop.perturb(users={"uid": [1, 2, 3], "age": [31, 40, 52]})
+    >>> dn.connect(reports)
+    Database(users: 3 reports)
     """
+    if isinstance(reports, Collected):
+        reports = reports.path
     if engine is not None:
         from deniable.engines.spark.reading import connect_spark
 
@@ -170,8 +258,10 @@ def connect(
     found: dict[str, pa.Table | tuple[Path, ...]]
     if isinstance(reports, Reports):
         collection, found = reports.collection, dict(reports.tables)
-    else:
+    elif isinstance(reports, (str, Path)):
         collection, found = _read(Path(reports), memory_limit)
+    else:
+        raise InvalidParameter("reports", "are no folder of reports", "Pass its path, or what Collection.perturb gave.")
     stores: dict[str, Store] = {}
     refused: dict[str, Counter[str]] = {}
     kept: dict[str, pa.Table] = {}
@@ -212,6 +302,8 @@ def dimension_tables(collection: Collection, given: Mapping[str, Any]) -> dict[s
 
 
 def _read(folder: Path, memory_limit: int) -> tuple[Collection, dict[str, pa.Table | tuple[Path, ...]]]:
+    if not folder.exists():
+        raise BadInput(f"there is no folder {folder.name!r}. Nothing was read. Pass a folder of reports.")
     if not (folder / SPECIFICATION_FILE).exists():
         raise BadInput(f"{folder.name!r} holds no {SPECIFICATION_FILE}. Nothing was read. Pass a folder of reports.")
     collection = Collection.load(folder / SPECIFICATION_FILE)
@@ -231,13 +323,16 @@ def _dataset(folder: Path, memory_limit: int) -> pa.Table | tuple[Path, ...]:
     """All files of a table; every one must name its specification, for the union keeps the first one's only."""
     paths = tuple(sorted(folder.glob("*.parquet")))
     if not paths:
-        raise InvalidData(f"table {folder.name!r} has no files", "Collect its reports again.")
+        raise InvalidData(
+            f"table {folder.name!r} has no files", "Restore it from a copy: collecting again would spend ε again."
+        )
     for path in paths:
         try:
             marks = {(file_schema(one).metadata or {}).get(SPECIFICATION) for one in (paths[0], path)}
         except (pa.ArrowInvalid, OSError):
             raise InvalidData(
-                f"file {path.name!r} of {folder.name!r} is damaged", "Collect its reports again."
+                f"file {path.name!r} of {folder.name!r} is damaged",
+                "Restore it from a copy: collecting again would spend ε again.",
             ) from None
         if len(marks) > 1:
             raise InvalidData(f"files of table {folder.name!r} are of different specifications", "Keep them apart.")
@@ -247,4 +342,6 @@ def _dataset(folder: Path, memory_limit: int) -> pa.Table | tuple[Path, ...]:
         tables = [pq.read_table(path) for path in paths]
         return pa.concat_tables([one.replace_schema_metadata(marked(one.schema).metadata) for one in tables])
     except (pa.ArrowInvalid, OSError):
-        raise InvalidData(f"a file of {folder.name!r} is damaged", "Collect the reports again.") from None
+        raise InvalidData(
+            f"a file of {folder.name!r} is damaged", "Restore it from a copy: collecting again would spend ε again."
+        ) from None

@@ -26,6 +26,7 @@ from deniable.tables.reports import Summary
 from deniable.tables.schema import Categorical, Private, Table
 
 BATCH_ROWS = 1 << 18
+FRAMES = "Pass a frame, a dictionary of columns, or the path of a Parquet or CSV file."
 MEMORY_LIMIT = "512MB"
 NO_USER, UNKNOWN_USER = "without a user id", "of an unknown user"
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
@@ -128,13 +129,13 @@ class RowReader:
                 relation = _opened(self._connection, frame)
             else:
                 # No view begins like this, whatever tables are called: a clash would mix up their rows.
-                self._connection.register(f"given_{view}", frame)
+                self._connection.register(f"given_{view}", arrow_or_as_it_is(frame))
                 relation = self._connection.table(f"given_{view}")
         except (duckdb.Error, TypeError):
-            raise InvalidData(
-                f"{where} cannot be read", "Pass a frame, or the path of a Parquet or CSV file."
-            ) from None
+            raise InvalidData(_unreadable(frame, where), FRAMES) from None
         lacking = [column for column in needed if column not in relation.columns]
+        if lacking == [self._key]:
+            raise InvalidData(f"{where} lacks the column {self._key!r} of user ids", "Name it with key=, or --key.")
         if lacking:
             raise InvalidData(f"{where} lacks the column {lacking[0]!r}", "Rename it, or change the specification.")
         if isinstance(frame, (str, Path)) and _is_csv(frame):
@@ -251,6 +252,16 @@ def _is_csv(path: str | Path) -> bool:
     return any(suffix.lower() in (".csv", ".tsv") for suffix in Path(path).suffixes)
 
 
+def _unreadable(frame: Any, where: str) -> str:
+    """What is wrong with a table, as far as its path tells; DuckDB's own words may quote data."""
+    if not isinstance(frame, (str, Path)):
+        return f"{where} cannot be read"
+    place = Path(frame)
+    if not place.exists() and not any(sign in str(frame) for sign in "*?[") and "://" not in str(frame):
+        return f"{where} cannot be read: there is no file {place.name!r}"
+    return f"{where} cannot be read: {place.name!r} is no {'CSV' if _is_csv(frame) else 'Parquet'} file"
+
+
 def _opened(connection: Any, path: str | Path) -> Any:
     """A Parquet file as a relation, or a CSV file with all columns as texts."""
     if _is_csv(path):
@@ -285,6 +296,17 @@ def column_types(path: str | Path) -> dict[str, str]:
     return types
 
 
+def arrow_or_as_it_is(frame: Any) -> Any:
+    """A frame as it is; a dictionary of columns as an Arrow table. What Arrow says of a bad one may quote data."""
+    if not isinstance(frame, Mapping):
+        return frame
+    try:
+        ready = (np.ndarray, pa.Array, pa.ChunkedArray, list)
+        return pa.table({name: one if isinstance(one, ready) else list(one) for name, one in frame.items()})
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        raise TypeError from None
+
+
 def as_arrow(frame: Any, where: str) -> pa.Table:
     """A frame, or a Parquet or CSV file, as an Arrow table; types of a CSV file are guessed."""
     if isinstance(frame, (str, Path)):
@@ -292,11 +314,10 @@ def as_arrow(frame: Any, where: str) -> pa.Table:
         return table
     with duckdb.connect() as connection:
         try:
-            connection.register("given", frame)
+            connection.register("given", arrow_or_as_it_is(frame))
             return connection.table("given").to_arrow_table()
         except (duckdb.Error, TypeError):
-            repair = "Pass a frame, or the path of a Parquet or CSV file."
-            raise InvalidData(f"{where} cannot be read", repair) from None
+            raise InvalidData(f"{where} cannot be read", FRAMES) from None
 
 
 def _guessed(connection: Any, path: str | Path) -> Any:
@@ -308,7 +329,7 @@ def _asked(opened: Callable[..., Any], path: str | Path, question: Callable[[Any
         try:
             return question(opened(connection, path))
         except duckdb.Error:
-            raise InvalidData(f"file {Path(path).name!r} cannot be read", "Pass a Parquet or CSV file.") from None
+            raise InvalidData(_unreadable(path, f"file {Path(path).name!r}"), "Pass a Parquet or CSV file.") from None
 
 
 def whole_users(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:

@@ -137,7 +137,8 @@ def read_lines(stream: BinaryIO, *, column: str | None, time_column: str | None)
         if values:
             yield Batch(_column(values), _times(stamps) if stamps else None, number)
         if problem is not None:
-            raise InvalidData(problem, "All lines before it were taken. Repair it and go on from there.")
+            cost = "Nothing of it was taken or published; the lines before it were"
+            raise InvalidData(problem, "Repair it and go on from there.", cost=cost)
         number += len(lines)
         if not data:
             return

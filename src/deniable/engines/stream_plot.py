@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
+from deniable.engines.figures import INK, TRUTH, check_ending, new_figure, save, tidy
 from deniable.engines.stream_files import read_batches
 from deniable.errors import InvalidParameter
 
@@ -30,10 +32,17 @@ class Windowed(Protocol):
         """Means of windows with their errors."""
 
 
-def draw(released: Windowed, output: str, window: int | None, truth: str | None, column: str) -> None:
-    """Write the picture; its format is the file's ending."""
-    if Path(output).suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise InvalidParameter("--output", "must end in .png, .svg or .pdf", "Name it so.")
+def draw(
+    released: Windowed,
+    output: str | Path,
+    *,
+    window: int | None = None,
+    truth: NDArray[Any] | None = None,
+    unit: str = "values",
+    dpi: int = 150,
+) -> None:
+    """Write the picture; its format is the file's ending. `truth` is the whole stream, the warm-up included."""
+    check_ending(output)
     if len(released) == 0:
         raise InvalidParameter("the stream", "is empty", "Publish something first.")
     size = window
@@ -42,29 +51,31 @@ def draw(released: Windowed, output: str, window: int | None, truth: str | None,
         size = min(max(-(-len(released) // (POINTS * block)), 1) * block, len(released))
     if not 1 <= size <= len(released):
         raise InvalidParameter("--window", f"must be 1 to {len(released):,}", "Use a smaller one.")
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
+    figure = new_figure(9, 4)
+    axes = figure.subplots()
     starts = np.arange(0, len(released) - size + 1, size)
     answers = released.means(starts, starts + size)
     reach = 1.96 * np.hypot(answers.stderrs, answers.smoothing)
-    figure, axes = plt.subplots(figsize=(9, 4), layout="constrained")
     middle = starts + size / 2
-    axes.fill_between(middle, answers.values - reach, answers.values + reach, alpha=0.25, label="95 % interval")
-    axes.plot(middle, answers.values, label="private")
+    axes.fill_between(
+        middle, answers.values - reach, answers.values + reach, alpha=0.2, lw=0, color=INK, label="95 % interval"
+    )
+    axes.plot(middle, answers.values, color=INK, label="private")
     if truth is not None:
         skip = int(released.about.get("warmup", 0)) + released.first
-        values = np.concatenate([batch.values for batch in read_batches(truth, column, None)])[skip:]
-        prefix = np.concatenate(([0.0], np.cumsum(values[: len(released)], dtype=np.float64)))
+        prefix = np.concatenate(([0.0], np.cumsum(truth[skip:][: len(released)], dtype=np.float64)))
         shown = starts[starts + size < prefix.size]
-        axes.plot(shown + size / 2, (prefix[shown + size] - prefix[shown]) / size, label="truth", linewidth=1)
-    axes.set_xlabel("position")
-    axes.set_ylabel(f"mean of {size:,} values")
-    axes.set_title(
-        ", ".join(f"{name} = {released.about[name]:g}" for name in ("epsilon", "theta") if name in released.about)
-    )
-    axes.legend()
-    figure.savefig(output, dpi=150)
-    plt.close(figure)
+        axes.plot(shown + size / 2, (prefix[shown + size] - prefix[shown]) / size, color=TRUTH, lw=1, label="truth")
+    tidy(axes)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.6g}")
+    axes.set_xlabel("position in the stream")
+    axes.set_ylabel(f"mean of {size:,} {unit}")
+    names = {"epsilon": "ε", "theta": "θ"}
+    axes.set_title(", ".join(f"{names[name]} = {released.about[name]:g}" for name in names if name in released.about))
+    axes.legend(frameon=False)
+    save(figure, output, dpi=dpi)
+
+
+def read_truth(path: str, column: str) -> NDArray[Any]:
+    """The values of a file, to be drawn beside what was published."""
+    return np.concatenate([batch.values for batch in read_batches(path, column, None)])

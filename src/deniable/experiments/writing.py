@@ -7,6 +7,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from deniable.engines.figures import require_plotting
 from deniable.experiments.harness import Data, Experiment, Rows
 
 _NUMBERS = ("quantity", "mean", "stderr", "median", "low", "high", "repetitions")
@@ -53,6 +54,7 @@ def write_table(rows: Rows, path: Path) -> None:
 
 def draw(experiment: Experiment, rows: Rows, path: Path) -> None:
     """The picture, without a screen."""
+    require_plotting()
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

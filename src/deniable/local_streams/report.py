@@ -25,7 +25,13 @@ SIZE = _LAYOUT.size
 
 @dataclass(frozen=True, slots=True)
 class StreamReport:
-    """What a device sends about one value: already randomised, so it may be shown to anybody."""
+    """What a device sends about one value: already randomised, so it may be shown to anybody.
+
+    >>> from deniable.client import ToPLClient
+    >>> report = ToPLClient(epsilon=1.0, bound=500).report(31)
+    >>> StreamReport.from_bytes(report.to_bytes()) == report
+    True
+    """
 
     phase: int
     y: int

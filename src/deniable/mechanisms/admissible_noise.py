@@ -39,6 +39,10 @@ class LaplaceNoise:
     at most b + a ≤ ε (L ≥ 1, as δ ≤ 1/2). For s' < s it is at most ε/2 + (|k|/s)(e^b − 1), which passes ε only if
     |k|/s > T with T = (ε/2)/(e^b − 1) ≥ (ε/2)(1/b − 1/2) = L − ε/4 + max(0, ε − 1)/2. That has probability at most
     2e^(−T)/(1 + q), q = e^(−1/s) ≥ e^(−ε/2), and e^(L−T) ≤ 1 + e^(−ε/2) for every ε; so it is at most 2e^(−L) = δ.
+
+    >>> noise = LaplaceNoise()
+    >>> noise.tail(10, Fraction(3)) < noise.tail(5, Fraction(3))
+    True
     """
 
     def check_delta(self, delta: float) -> None:
@@ -97,6 +101,10 @@ class GaussianNoise:
     for s ≤ s' it is at most b + a·√(2L) + a²/2 ≤ (0.11 + 0.2 + 0.17)·ε;
     for s' < s it is at most L(e^y − 1) + e^b·a·√(2L) + a²/2, where the first term is at most 0.57ε for ε ≤ 1 and ε/2
     above (there 2L = ε/y − ε − 1, and (e^y − 1)(1 − y) ≤ y), the second 0.23ε and 0.33ε, the third 0.01ε and 0.17ε.
+
+    >>> noise = GaussianNoise()
+    >>> noise.tail(10, Fraction(3)) < noise.tail(5, Fraction(3))
+    True
     """
 
     def check_delta(self, delta: float) -> None:
@@ -170,6 +178,10 @@ class CauchyNoise:
     Proof for integers. A shift by |d| ≤ a·s changes s² + k² by a factor of at most e^(2·asinh(a/2)) ≤ e^a. The law's
     constant is s·tanh(πs)/π and x ↦ tanh(x)/x falls, so a change of scale costs at most a factor e^(2b). Together that
     is a + 2b = ε/2: these constants keep a reserve of a half.
+
+    >>> noise = CauchyNoise()
+    >>> noise.tail(10, Fraction(3)) < noise.tail(5, Fraction(3))
+    True
     """
 
     def check_delta(self, delta: float) -> None:

@@ -28,7 +28,12 @@ LARGEST_G = 2**16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HashedReports:
-    """Reports of local hashing as two columns: the public hash seeds and the randomised buckets."""
+    """Reports of local hashing as two columns: the public hash seeds and the randomised buckets.
+
+    >>> import numpy as np
+    >>> LocalHashing(epsilon=1.0, k=1_000).perturb(np.array([3, 3, 7]))
+    HashedReports(3 reports)
+    """
 
     seeds: NDArray[np.uint32]
     buckets: Integers

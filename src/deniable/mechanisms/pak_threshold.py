@@ -26,6 +26,9 @@ class PAKThreshold(SmoothPercentile):
     inequality. Parameters for which κ is not positive are refused: this includes Cauchy noise with a small β.
 
     Published plots lack the `cap` at the bound, which costs no privacy: cap=False reproduces them.
+
+    >>> 0 <= PAKThreshold(1.0, bound=10).perturb_one([1, 2, 9]) <= 10
+    True
     """
 
     percentile: float = 0.99575

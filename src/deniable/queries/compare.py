@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statistics import geometric_mean
 
 from deniable.errors import InvalidParameter, QueryRefused
+from deniable.notebook import html_table
 from deniable.queries.fit import fit
 from deniable.queries.forecast import checked_users, error_of, planned, with_settings
 from deniable.queries.sql import parse
@@ -44,6 +45,16 @@ class Comparison:
     def best(self) -> Choice:
         """The recommendation: the smallest geometric mean of errors over the questions."""
         return self.choices[0]
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks, best first."""
+        header = ["design", "weights", "sums", *(f"q{number}" for number in range(1, len(self.questions) + 1))]
+        rows = (
+            [one.design, one.weights, one.sums, *("unclear" if math.isinf(x) else f"{x:,.3g}" for x in one.errors)]
+            for one in self.choices
+        )
+        notes = (f"q{number}: {text}" for number, text in enumerate(self.questions, 1))
+        return html_table(header, rows, title=f"Predicted standard errors, {self.users:,} users", notes=notes)
 
 
 def compare(collection: Collection, questions: Sequence[str], users: int) -> Comparison:

@@ -136,13 +136,20 @@ class _Told:
         self._model = np.zeros_like(moments.crosses) if model is None else model
 
     def of(self, formula: Formula) -> tuple[Floats, Floats, Floats]:
-        """Its value, standard error and model error in every row; NaN where they are unclear, or beyond any float."""
+        """Its value, standard error and model error in every row.
+
+        Where they are unclear, or beyond any float, the first two are NaN and there is no model error to show.
+        """
         spread = covariance(self.question, self.moments, self._single_rows, moments_of(formula))
         with np.errstate(all="ignore"):
             found = evaluate(formula, self.moments.sums, spread + self._model)
             errors, biases = np.sqrt(found.variance(spread)), np.sqrt(found.variance(self._model))
             clear = found.clear & np.isfinite(found.value) & np.isfinite(errors) & np.isfinite(biases)
-        return tuple(np.where(clear, one, math.nan) for one in (found.value, errors, biases))  # type: ignore[return-value]
+        return (
+            np.where(clear, found.value, math.nan),
+            np.where(clear, errors, math.nan),
+            np.where(clear, biases, 0.0),
+        )
 
 
 _COMPARED: dict[str, Any] = {

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deniable.errors import InvalidParameter, QueryRefused
+from deniable.notebook import html_table, html_text
 from deniable.queries.dimensions import Dimension
 from deniable.queries.plan import Plan, make_plan
 from deniable.queries.prediction import CAUSES, Prediction, predict
@@ -19,13 +20,22 @@ ASSUMED = (
     "Assumed: rows spread evenly over the domains, half as many rows per user as the\n"
     "table allows, all users pass public conditions, public measures of size one."
 )
+UNCLEAR = "unclear: too few users, or too much noise, to divide by their number"
+MODEL = "model: the error beside, on data that is smooth between the borders of cells"
 FEWEST, MOST = 10.0, 1e12
 LEAST_EPSILON, MOST_EPSILON = 1e-3, 50.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Forecast:
-    """The standard errors to expect, and where they come from."""
+    """The standard errors to expect, and where they come from.
+
+    >>> import deniable as dn
+    >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+    >>> forecast = shop.forecast("SELECT AVG(age) AS age FROM users", users=100_000)
+    >>> f"{forecast.scalar().stderr:.3f}"
+    '0.291'
+    """
 
     plan: Plan
     users: int
@@ -37,12 +47,18 @@ class Forecast:
             raise QueryRefused("the forecast has several numbers", "Read .predictions, or ask for one aggregate.")
         return self.predictions[0]
 
-    def __str__(self) -> str:
+    @property
+    def _title(self) -> str:
         collection = self.plan.collection
-        lines = [
-            f"{self.users:,} users, ε = {collection.epsilon:g}, design {collection.design}, {self.plan.rule} weights"
-        ]
-        assumed = any(one.model for one in self.predictions)
+        return f"{self.users:,} users, ε = {collection.epsilon:g}, design {collection.design}, {self.plan.rule} weights"
+
+    @property
+    def _assumed(self) -> bool:
+        return any(one.model for one in self.predictions)
+
+    def _rows(self) -> list[list[str]]:
+        """A header, and a row per answer."""
+        assumed = self._assumed
         rows = [["", "stderr", *(["model"] if assumed else []), "of users", *CAUSES]]
         for one in self.predictions:
             if math.isnan(one.stderr):
@@ -52,15 +68,25 @@ class Forecast:
             causes = [f"{one.causes[cause]:.0%}" for cause in CAUSES]
             model = [f"{one.model:,.4g}"] if assumed else []
             rows.append([one.name, f"{one.stderr:,.4g}", *model, share, *causes])
+        return rows
+
+    @property
+    def _notes(self) -> list[str]:
+        unclear = [UNCLEAR] if any(math.isnan(one.stderr) for one in self.predictions) else []
+        return [*unclear, MODEL] if self._assumed else unclear
+
+    def __str__(self) -> str:
+        lines, rows = [self._title], self._rows()
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
         for row in rows:
             first, *rest = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
             lines.append("  ".join([row[0].ljust(len(first)), *rest]).rstrip())
-        if any(math.isnan(one.stderr) for one in self.predictions):
-            lines.append("unclear: too few users, or too much noise, to divide by their number")
-        if assumed:
-            lines.append("model: the error beside, on data that is smooth between the borders of cells")
-        return "\n".join(lines)
+        return "\n".join([*lines, *self._notes])
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        header, *rows = self._rows()
+        return html_table(header, rows, title=self._title, notes=self._notes)
 
 
 def forecast(
@@ -173,7 +199,16 @@ def with_settings(collection: Collection, **changes: Any) -> Collection:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Explanation:
-    """How a question is answered from the reports at hand, and what error that should have."""
+    """How a question is answered from the reports at hand, and what error that should have.
+
+    >>> import deniable as dn
+    >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+    >>> frame = {"uid": range(10_000), "age": [20, 30] * 5_000}
+    >>> db = dn.connect(shop.perturb(users=frame, source=dn.SeededSource(1), simulation=True))
+    >>> explanation = db.explain("SELECT AVG(age) FROM users")
+    >>> explanation.forecast.users, dict(explanation.reports)
+    (10000, {'users': 10000})
+    """
 
     forecast: Forecast
     reports: Mapping[str, int]
@@ -190,3 +225,8 @@ class Explanation:
                 f"{per_user} per user with ε = {spent:.4g} each"
             )
         return "\n".join([*lines, "predicted:", *str(self.forecast).splitlines(), ASSUMED])
+
+    def _repr_html_(self) -> str:
+        """The text, and the forecast as a table, for notebooks."""
+        said = str(self).split("\npredicted:\n")[0]
+        return html_text(said) + self.forecast._repr_html_() + html_text(ASSUMED)

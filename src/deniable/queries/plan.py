@@ -15,6 +15,7 @@ from itertools import product
 import numpy as np
 
 from deniable.errors import InvalidParameter, QueryRefused
+from deniable.notebook import html_table
 from deniable.queries.axis_weights import Rule
 from deniable.queries.grid_weights import plan_grids
 from deniable.queries.question import Floats, MomentOf, PrivateGroups, PublicFactor, PublicGroups, Question, Term
@@ -30,7 +31,18 @@ USERS = 1e6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """Everything that an engine has to compute: contributions per table, then products, then sums."""
+    """Everything that an engine has to compute: contributions per table, then products, then sums.
+
+    >>> import deniable as dn
+    >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+    >>> plan = shop.forecast("SELECT COUNT(*) FROM users WHERE age < 25", users=1000).plan
+    >>> print(plan)
+    optimal weights, direct sums
+    m0 = count(*): 1 term
+    count = m0
+    table users: 3 views, 75.0% of the reports, 12.0 cells per report
+      age 1+4+19+25
+    """
 
     question: Question
     collection: Collection
@@ -67,6 +79,17 @@ class Plan:
             tests_shown = [text if wanted else f"not ({text})" for text, wanted in factor.tests]
             lines.append(f"times {table}: {factor.measure or 1}" + "".join(f" where {one}" for one in tests_shown))
         return "\n".join([*lines, *(str(one) for one in self.tables)])
+
+    def _repr_html_(self) -> str:
+        """A row per table for notebooks, and below it the sums that an answer is made of."""
+        first, *lines = str(self).splitlines()
+        tables = [str(one).splitlines() for one in self.tables]
+        rows = [
+            (one.table, lines[0].partition(": ")[2], "; ".join(lines[1:]).strip())
+            for one, lines in zip(self.tables, tables, strict=True)
+        ]
+        above = lines[: len(lines) - sum(map(len, tables))]
+        return html_table(("table", "reports that count", "levels of each axis"), rows, title=first, notes=above)
 
 
 def make_plan(

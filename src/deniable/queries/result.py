@@ -11,13 +11,33 @@ from typing import Any
 import pyarrow as pa
 
 from deniable.errors import QueryRefused
+from deniable.notebook import html_table, html_text
 
 UNCLEAR = "unclear: too few people, or too much noise, to divide by their number"
 
 
+def number(value: float, error: float) -> str:
+    """A number with as many digits as its error leaves meaning to: two of the error's.
+
+    >>> number(291.499, 19.9), number(0.123456, 0.00789), number(7.0, 0.0), number(-0.2, 19.9)
+    ('291', '0.1235', '7', '0')
+    """
+    if not error > 0 or not math.isfinite(error):
+        return f"{value:,.10g}"
+    decimals = min(max(1 - math.floor(math.log10(error)), 0), 9)
+    return f"{value:z,.{decimals}f}"
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A number, its standard error and an interval that contains the truth with the stated confidence."""
+    """A number, its standard error and an interval that contains the truth with the stated confidence.
+
+    >>> estimate = Estimate(25_105.7, 2_120.0)
+    >>> print(estimate)
+    25,106 ± 2,120 (95%: 20,951 to 29,261)
+    >>> estimate.interval[0] < 27_000 < estimate.interval[1]
+    True
+    """
 
     value: float
     stderr: float
@@ -42,13 +62,23 @@ class Estimate:
     def __str__(self) -> str:
         if math.isnan(self.value):
             return "unclear"
-        low, high = self.interval
-        return f"{_shown(self)} ({self.confidence:.0%}: {low:,.6g} to {high:,.6g})"
+        low, high = (number(end, self.error) for end in self.interval)
+        return f"{_shown(self)} ({self.confidence:.0%}: {low} to {high})"
+
+    def _repr_html_(self) -> str:
+        """What it prints as, for notebooks."""
+        return html_text(str(self))
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One row per group: what it is, and an estimate for everything that was asked."""
+    """One row per group: what it is, and an estimate for everything that was asked.
+
+    >>> result = Result({"marital": ["single"]}, {"n": (Estimate(25_105.7, 2_120.0),)})
+    >>> print(result)
+    marital  n (± standard error)
+     single        25,106 ± 2,120
+    """
 
     groups: Mapping[str, Sequence[Any]]
     answers: Mapping[str, tuple[Estimate, ...]]
@@ -59,14 +89,22 @@ class Result:
         return len(next(iter(self.answers.values())))
 
     def scalar(self) -> Estimate:
-        """The only estimate of an answer that has one."""
+        """The only estimate of an answer that has one.
+
+        >>> Result({}, {"n": (Estimate(7.0, 0.5),)}).scalar().stderr
+        0.5
+        """
         (estimates, *others) = self.answers.values()
         if others or len(estimates) != 1:
             raise QueryRefused("the answer has several numbers", "Read .answers, or ask for one aggregate.")
         return estimates[0]
 
     def to_arrow(self) -> pa.Table:
-        """Columns: the groups, and for every answer x also x_stderr, x_low, x_high; on a grid x_model."""
+        """Columns: the groups, and for every answer x also x_stderr, x_low, x_high; on a grid x_model.
+
+        >>> Result({"sex": ["f"]}, {"n": (Estimate(7.0, 0.5),)}).to_arrow().column_names
+        ['sex', 'n', 'n_stderr', 'n_low', 'n_high']
+        """
         columns: dict[str, Any] = {name: list(values) for name, values in self.groups.items()}
         for name, estimates in self.answers.items():
             columns[name] = pa.array([one.value for one in estimates], pa.float64())
@@ -78,11 +116,19 @@ class Result:
         return pa.table(columns)
 
     def to_pandas(self) -> Any:
-        """The same as a pandas frame."""
+        """The same as a pandas frame.
+
+        >>> Result({"sex": ["f"]}, {"n": (Estimate(7.0, 0.5),)}).to_pandas().shape
+        (1, 5)
+        """
         return self.to_arrow().to_pandas()
 
     def to_polars(self) -> Any:
-        """The same as a Polars frame."""
+        """The same as a Polars frame.
+
+        >>> Result({"sex": ["f"]}, {"n": (Estimate(7.0, 0.5),)}).to_polars().shape
+        (1, 5)
+        """
         import polars
 
         return polars.from_arrow(self.to_arrow())
@@ -99,20 +145,19 @@ class Result:
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        from html import escape
-
-        head = "".join(f"<th>{escape(name)}</th>" for name in (*self.groups, *self.answers))
-        body = ""
-        for place in range(len(self)):
-            cells = [escape(str(values[place])) for values in self.groups.values()]
-            cells += [escape(_shown(estimates[place])) for estimates in self.answers.values()]
-            body += "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
-        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+        rows = (
+            [
+                *(values[place] for values in self.groups.values()),
+                *(_shown(one[place]) for one in self.answers.values()),
+            ]
+            for place in range(len(self))
+        )
+        header = [*self.groups, *(f"{name} (± standard error)" for name in self.answers)]
+        return html_table(header, rows, notes=self.notes)
 
 
 def _shown(estimate: Estimate) -> str:
     if math.isnan(estimate.value):
         return "unclear"
-    model = f" ± {estimate.model:,.3g} model" if estimate.model else ""
-    return f"{estimate.value:,.6g} ± {estimate.stderr:,.3g}{model}"
+    model = f" ± {number(estimate.model, estimate.model)} model" if estimate.model else ""
+    return f"{number(estimate.value, estimate.stderr)} ± {number(estimate.stderr, estimate.stderr)}{model}"

@@ -191,7 +191,11 @@ class Scope:
         found = self._named(prefix, name)
         if not found:
             known = ", ".join(one for table in self.tables for one in self._collection[table].attributes)
-            raise self.refusal(node, f"there is no attribute {name!r}", f"The tables in FROM have {known}.")
+            if name.casefold() == "uid":
+                raise self.refusal(node, "users cannot be told apart by their id", "Use it in JOIN … USING (uid) only.")
+            quoted = isinstance(node.this, exp.Identifier) and node.this.quoted
+            hint = f" Texts stand in single quotes: '{name}'." if quoted else ""
+            raise self.refusal(node, f"there is no attribute {name!r}", f"The tables in FROM have {known}.{hint}")
         if len(found) > 1:
             raise self.refusal(node, f"attribute {name!r} is in several tables", f"Write {found[0][0]}.{name}.")
         return found[0][1]

@@ -30,7 +30,12 @@ class Covariance(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class IndependentNoise:
-    """Every released value has noise of its own, of the same variance."""
+    """Every released value has noise of its own, of the same variance.
+
+    >>> import numpy as np
+    >>> IndependentNoise(2.0).variance(np.array([0]), np.array([10]))
+    array([20.])
+    """
 
     per_value: float
 
@@ -50,6 +55,12 @@ class TreeNoise:
     With N the noisy prefix sums at block edges, position k publishes the prefix N(edge) + (weights)·N + (weight)·u_0,
     by the smoother's taps. A window is a difference of two of those, so its variance is a quadratic form in Cov(N, N),
     which `Hierarchy.covariance` gives exactly inside a chunk; chunks are independent, and so is u_0.
+
+    >>> import numpy as np
+    >>> from deniable.streams import Recent
+    >>> noise = TreeNoise(Layout(1024, 1), 16, True, 1.0, 0.0, Recent())
+    >>> bool(noise.variance(np.array([0]), np.array([512]))[0] < 512)
+    True
     """
 
     layout: Layout

@@ -32,6 +32,9 @@ class Expectation:
 
     `drift`: how much the mean of a block differs from that of the block before, apart from chance. `spread`: standard
     deviation of single values. `tail`: by how much a value above θ exceeds it, on average.
+
+    >>> Expectation(drift=0.05).spread
+    0.1
     """
 
     drift: float = 0.005
@@ -49,7 +52,12 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a chunk is cut and which tree stands on it."""
+    """How a chunk is cut and which tree stands on it.
+
+    >>> plan = choose_plan(0.5, 2**18, expectation=Expectation())
+    >>> plan.block, plan.fanout, plan.tree.height
+    (2048, 12, 2)
+    """
 
     horizon: int
     block: int
@@ -109,7 +117,13 @@ class WindowForecast:
 def forecast(
     plan: Plan, epsilon: float, theta: float, lengths: Sequence[int], expectation: Expectation
 ) -> list[WindowForecast]:
-    """Errors of window sums at a given θ, averaged over windows inside a chunk that start after its first block."""
+    """Errors of window sums at a given θ, averaged over windows inside a chunk that start after its first block.
+
+    >>> plan = choose_plan(0.5, 2**18, expectation=Expectation())
+    >>> (day,) = forecast(plan, 0.5, 60.0, [86_400], Expectation())
+    >>> round(day.noise), round(day.smoothing)
+    (987, 611)
+    """
     model = plan.model(theta, epsilon)
     smoothing = Smoothing(plan.layout, (expectation.spread * theta) ** 2, (expectation.drift * theta) ** 2)
     result = []
@@ -138,6 +152,9 @@ def choose_plan(
 
     Every power of two is tried as a block, and for each height the smallest fan-out that reaches. Only public settings
     are read, so the choice is public too. θ cancels.
+
+    >>> choose_plan(0.5, 2**18, expectation=Expectation(drift=0.05)).block
+    256
     """
     smoother = smoother or Recent()
     if block is not None and fanout is not None:

@@ -64,6 +64,9 @@ class Grid:
 
     A value above `high` counts as `high`: the public bound is a promise about the result, not about the data. A value
     below `low` is refused, because a stream whose lower end was guessed wrong would be wrong silently, everywhere.
+
+    >>> Grid(high=50.0, low=-20.0, resolution=0.5).unit(1.5)
+    43
     """
 
     high: float

@@ -48,7 +48,14 @@ def bins_of(window: SlidingWindow) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Belief:
-    """Distributions on `values`, one per row of `shares`, and how much each is believed; the weights add up to 1."""
+    """Distributions on `values`, one per row of `shares`, and how much each is believed; the weights add up to 1.
+
+    >>> import deniable as dn
+    >>> import numpy as np
+    >>> belief = Belief(np.array([1.0, 2.0]), np.array([[0.5, 0.5]]), np.array([1.0]))
+    >>> belief.distribution
+    array([0.5, 0.5])
+    """
 
     values: Floats
     shares: Floats

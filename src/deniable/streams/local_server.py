@@ -338,7 +338,12 @@ class ToPLServer:
 
 
 def report_table(protocol: Protocol, codes: Integers, theta: float | None = None, uid: Any = None) -> pa.Table:
-    """Reports as an Arrow table that `ToPLServer.push_many` takes: what a gateway makes of the bytes of devices."""
+    """Reports as an Arrow table that `ToPLServer.push_many` takes: what a gateway makes of the bytes of devices.
+
+    >>> import numpy as np
+    >>> report_table(Protocol(epsilon=1.0, bound=500), np.array([3, 4]), uid=[1, 2]).column_names
+    ['uid', 'report']
+    """
     wire = np.zeros(codes.size, dtype=_WIRE)
     wire["version"], wire["phase"], wire["tag"] = VERSION, FIRST if theta is None else SECOND, protocol.tag
     wire["y"], wire["theta"] = codes, 0.0 if theta is None else theta

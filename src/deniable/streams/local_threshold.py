@@ -30,7 +30,11 @@ _REGRET_POWER = 3
 
 @dataclass(frozen=True, slots=True)
 class LocalChoice:
-    """A threshold, and what first reports tell about it: all estimates, all public."""
+    """A threshold, and what first reports tell about it: all estimates, all public.
+
+    >>> LocalChoice(theta=40.0, above=0.01, above_stderr=0.001).theta
+    40.0
+    """
 
     theta: float
     above: float = 1.0
@@ -54,7 +58,17 @@ class LocalRule(Interface):
 
 @dataclass(frozen=True, slots=True)
 class SmoothTail:
-    """Least regret over all smooth distributions that explain the reports: the default."""
+    """Least regret over all smooth distributions that explain the reports: the default.
+
+    >>> import numpy as np
+    >>> import deniable as dn
+    >>> rule = SmoothTail()
+    >>> baskets = np.random.default_rng(1).geometric(0.15, 12_000)
+    >>> topl = dn.streams.ToPL(2.0, 1000, first=9_999, rule=rule, source=dn.SeededSource(1), simulation=True)
+    >>> estimates = topl.publish(baskets)
+    >>> topl.theta
+    52.73
+    """
 
     kind: ClassVar[str] = "smooth tail"
 
@@ -66,7 +80,17 @@ class SmoothTail:
 
 @dataclass(frozen=True, slots=True)
 class Reconstructed:
-    """Least predicted error on the EMS estimate as it is: noise in its tail decides. For comparison."""
+    """Least predicted error on the EMS estimate as it is: noise in its tail decides. For comparison.
+
+    >>> import numpy as np
+    >>> import deniable as dn
+    >>> rule = Reconstructed()
+    >>> baskets = np.random.default_rng(1).geometric(0.15, 12_000)
+    >>> topl = dn.streams.ToPL(2.0, 1000, first=9_999, rule=rule, source=dn.SeededSource(1), simulation=True)
+    >>> estimates = topl.publish(baskets)
+    >>> topl.theta
+    72.96
+    """
 
     kind: ClassVar[str] = "reconstructed"
 
@@ -81,6 +105,15 @@ class CutTail:
     """Least predicted error on the EMS estimate without its last few per cent, which may be noise. For comparison.
 
     How few: `deviations` standard errors of a share, which are those of n coins over the signal that ε leaves.
+
+    >>> import numpy as np
+    >>> import deniable as dn
+    >>> rule = CutTail()
+    >>> baskets = np.random.default_rng(1).geometric(0.15, 12_000)
+    >>> topl = dn.streams.ToPL(2.0, 1000, first=9_999, rule=rule, source=dn.SeededSource(1), simulation=True)
+    >>> estimates = topl.publish(baskets)
+    >>> topl.theta
+    18.43
     """
 
     deviations: float = 3.0
@@ -100,7 +133,17 @@ class CutTail:
 
 @dataclass(frozen=True, slots=True)
 class LocalPercentile:
-    """A percentile of the EMS estimate: right for some streams, wrong for others. For comparison."""
+    """A percentile of the EMS estimate: right for some streams, wrong for others. For comparison.
+
+    >>> import numpy as np
+    >>> import deniable as dn
+    >>> rule = LocalPercentile(0.95)
+    >>> baskets = np.random.default_rng(1).geometric(0.15, 12_000)
+    >>> topl = dn.streams.ToPL(2.0, 1000, first=9_999, rule=rule, source=dn.SeededSource(1), simulation=True)
+    >>> estimates = topl.publish(baskets)
+    >>> topl.theta
+    17.26
+    """
 
     percentile: float = 0.995
     kind: ClassVar[str] = "percentile"
@@ -118,7 +161,17 @@ class LocalPercentile:
 
 @dataclass(frozen=True, slots=True)
 class NoThreshold:
-    """θ is the bound: nothing is cut, and noise grows with the bound. For comparison."""
+    """θ is the bound: nothing is cut, and noise grows with the bound. For comparison.
+
+    >>> import numpy as np
+    >>> import deniable as dn
+    >>> rule = NoThreshold()
+    >>> baskets = np.random.default_rng(1).geometric(0.15, 12_000)
+    >>> topl = dn.streams.ToPL(2.0, 1000, first=9_999, rule=rule, source=dn.SeededSource(1), simulation=True)
+    >>> estimates = topl.publish(baskets)
+    >>> topl.theta
+    1000.0
+    """
 
     kind: ClassVar[str] = "none"
 

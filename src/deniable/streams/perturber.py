@@ -35,6 +35,10 @@ class Perturber:
     rounding of a float ever meets a value.
 
     `block` values are added up before they reach a leaf. `fanout` ≥ the number of leaves means one flat level.
+
+    >>> import numpy as np
+    >>> Perturber(epsilon=1.0, theta=10, horizon=64, fanout=4).perturb(np.full(64, 5)).size
+    64
     """
 
     epsilon: float

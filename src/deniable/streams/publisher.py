@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.errors import InvalidParameter, QueryRefused, SimulationOnly
+from deniable.notebook import html_table
 from deniable.randomness import SecureSource, Source, release_source
 from deniable.streams.covariance import TreeNoise
 from deniable.streams.hierarchy import Floats, Integers
@@ -43,6 +44,14 @@ class Publisher:
     The noise is a function of (key, settings, chunk, node): a publisher that is restored from a state publishes exactly
     what the first one would have. Two publishers must never share a key, settings and name for different values; by
     default every publisher draws a key of its own. `keep=False` forgets what was published, for streams without end.
+
+    >>> import deniable as dn
+    >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+    >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+    >>> tops
+    ToPS(epsilon=1; 3,000 published)
+    >>> len(private)
+    3000
     """
 
     kind: ClassVar[str] = "publisher"
@@ -95,6 +104,20 @@ class Publisher:
         where = "warming up" if self.warming_up else f"{self.published:,} published"
         return f"{type(self).__name__}(epsilon={self.settings.epsilon:g}; {where})"
 
+    def _repr_html_(self) -> str:
+        """Public settings, and what is published, for notebooks."""
+        settings, plan = self.settings, self.plan
+        rows: list[tuple[str, object]] = [
+            ("ε", f"{settings.epsilon:g}"),
+            ("values", f"{settings.grid.low:g} to {settings.grid.high:g}, in steps of {settings.grid.resolution:g}"),
+            ("warm-up", f"{settings.warmup:,} values, never published"),
+            ("chunks, blocks, fan-out", f"{plan.horizon:,}, {plan.block:,}, {plan.fanout}"),
+            ("state", "warming up" if self.warming_up else f"{self.published:,} published"),
+        ]
+        if self._learnt is not None:
+            rows.append(("θ", f"{settings.grid.value(self._learnt.theta):g}"))
+        return html_table(("", type(self).__name__), rows)
+
     # What is known -------------------------------------------------------------------------------------------------
 
     @property
@@ -121,13 +144,21 @@ class Publisher:
     def released(self) -> Released:
         """Everything published so far, with its standard errors."""
         if self.warming_up:
-            raise QueryRefused("nothing is published during the warm-up", "Push more values first.")
+            more = self.settings.warmup - self.consumed
+            raise QueryRefused("nothing is published during the warm-up", f"Push {more:,} more values first.")
         if not self._record.keep:
             raise QueryRefused("this publisher forgets what it publishes", "Keep its output, or use keep=True.")
         return self.release_of(self._published_values())
 
     def release_of(self, steps: NDArray[Any], *, first: int = 0, timestamps: NDArray[Any] | None = None) -> Released:
-        """Published values that the caller kept, in steps of the grid, from number `first` on, with their errors."""
+        """Published values that the caller kept, in steps of the grid, from number `first` on, with their errors.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> len(tops.release_of(private))
+        3000
+        """
         if self._learnt is None:
             raise QueryRefused("nothing is published during the warm-up", "Push more values first.")
         truncation = Truncation(
@@ -151,7 +182,13 @@ class Publisher:
     # Publishing ----------------------------------------------------------------------------------------------------
 
     def push(self, value: float) -> float | None:
-        """Take one value; its private stand-in, or None during the warm-up. A refused value changes nothing."""
+        """Take one value; its private stand-in, or None during the warm-up. A refused value changes nothing.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=2, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> [tops.push(value) is None for value in (5, 6, 7)]
+        [True, True, False]
+        """
         if self._ended:
             self._refuse_after_end()
         unit = value if type(value) is int and self._plain and value >= 0 else self._grid.unit(value)
@@ -179,17 +216,38 @@ class Publisher:
         return result if self._plain else self._grid.value(result)
 
     def forget(self) -> None:
-        """From now on keep nothing that is published, so that memory stays bounded for ever."""
+        """From now on keep nothing that is published, so that memory stays bounded for ever.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> tops.forget()
+        >>> tops.push(5) is None
+        False
+        """
         self._record.forget()
 
     def check(self, values: Any) -> None:
-        """Refuse what `push_many` would refuse, and do nothing else."""
+        """Refuse what `push_many` would refuse, and do nothing else.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> tops.check([5, 6])
+        """
         if self._ended:
             self._refuse_after_end()
         self._grid.units(values)
 
     def push_many(self, values: Any) -> NDArray[Any]:
-        """Take many values; private stand-ins for those that came after the warm-up. All are refused if one is."""
+        """Take many values; private stand-ins for those that came after the warm-up. All are refused if one is.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> private.size
+        3000
+        """
         if self._ended:
             self._refuse_after_end()
         units = self._grid.units(values)
@@ -214,6 +272,12 @@ class Publisher:
         """End the stream: close the open block early. What is returned is to be added to the last published value.
 
         `released` has it added already. After this nothing more can be pushed. 0 if no block was open.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> tops.flush()
+        0
         """
         if self._ended:
             return 0
@@ -374,7 +438,14 @@ class Publisher:
     # State ---------------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Everything needed to go on elsewhere, as JSON. As secret as the data: it holds values and the noise's key."""
+        """Everything needed to go on elsewhere, as JSON. As secret as the data: it holds values and the noise's key.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> sorted(tops.state())[:3]
+        ['block', 'ended', 'keep']
+        """
         if self._key is None and not self._source.simulation:
             raise InvalidParameter("source", "was handed in, so its key is not known here", "Use key= instead.")
         waiting = [*self._warm, np.array(self._waiting, dtype=np.int64)]
@@ -399,7 +470,15 @@ class Publisher:
 
     @classmethod
     def restore(cls, state: dict[str, Any], *, source: Source | None = None) -> Self:
-        """The publisher that `state()` described. A simulation's source has to be handed in again."""
+        """The publisher that `state()` described. A simulation's source has to be handed in again.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> again = dn.streams.ToPS.restore(tops.state(), source=dn.SeededSource(1))
+        >>> again.published == tops.published
+        True
+        """
         if state.get("version") != STATE_VERSION:
             raise InvalidParameter("state", "was written by another version", "Use the version that wrote it.")
         if state["key"] is None and source is None:

@@ -121,6 +121,10 @@ class PAK(_Baseline):
     """PAK's raised percentile and a binary tree without consistency: (ε, δ)-DP  [PAK19].
 
     The threshold is capped at the bound, which costs nothing; PAKPercentile(cap=False) is what published plots show.
+
+    >>> publisher = PAK(epsilon=1.0, bound=100, warmup=1000, horizon=1000)
+    >>> publisher.push_many([5, 6, 7, 8] * 1000).size
+    3000
     """
 
     kind: ClassVar[str] = "pak"
@@ -129,7 +133,12 @@ class PAK(_Baseline):
 
 
 class NME(_Baseline):
-    """Noisy-max threshold by Eq. (6) and a binary tree without consistency: ε-DP  [WCZ21, NM-E]."""
+    """Noisy-max threshold by Eq. (6) and a binary tree without consistency: ε-DP  [WCZ21, NM-E].
+
+    >>> publisher = NME(epsilon=1.0, bound=100, warmup=1000, horizon=1000)
+    >>> publisher.push_many([5, 6, 7, 8] * 1000).size
+    3000
+    """
 
     kind: ClassVar[str] = "nme"
     _parts: ClassVar[dict[str, Any]] = {"block": 1, "fanout": 2, "consistent": False}
@@ -137,7 +146,12 @@ class NME(_Baseline):
 
 
 class Hc16(_Baseline):
-    """Smooth-sensitivity threshold, consistent tree of fan-out 16, blocks by Eq. (7): (ε, δ)-DP  [WCZ21, Ĥc16]."""
+    """Smooth-sensitivity threshold, consistent tree of fan-out 16, blocks by Eq. (7): (ε, δ)-DP  [WCZ21, Ĥc16].
+
+    >>> publisher = Hc16(epsilon=1.0, bound=100, warmup=1000, horizon=1000)
+    >>> publisher.push_many([5, 6, 7, 8] * 1000).size
+    3000
+    """
 
     kind: ClassVar[str] = "hc16"
     _parts: ClassVar[dict[str, Any]] = {"block": "paper", "fanout": 16, "consistent": True}
@@ -145,7 +159,12 @@ class Hc16(_Baseline):
 
 
 class Flat(_Baseline):
-    """Noise on every value and no tree: ε-DP. Best for windows of a few values, worst for long ones."""
+    """Noise on every value and no tree: ε-DP. Best for windows of a few values, worst for long ones.
+
+    >>> publisher = Flat(epsilon=1.0, bound=100, warmup=1000, horizon=1000)
+    >>> publisher.push_many([5, 6, 7, 8] * 1000).size
+    3000
+    """
 
     kind: ClassVar[str] = "flat"
     _parts: ClassVar[dict[str, Any]] = {"block": 1, "fanout": None, "consistent": True}
@@ -156,7 +175,15 @@ BY_KIND: dict[str, type[Publisher]] = {made.kind: made for made in (ToPS, PAK, N
 
 
 def restore(state: dict[str, Any], *, source: Source | None = None) -> Publisher:
-    """The publisher of any kind that a state describes."""
+    """The publisher of any kind that a state describes.
+
+    >>> import deniable as dn
+    >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+    >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+    >>> again = restore(tops.state(), source=dn.SeededSource(1))
+    >>> bool((again.push_many([5, 6]) == tops.push_many([5, 6])).all())
+    True
+    """
     kind = BY_KIND.get(str(state.get("kind")))
     if kind is None:
         raise InvalidParameter("state", "is of a kind this version does not know", "Use the version that wrote it.")

@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from os import PathLike
 from statistics import NormalDist
 from typing import Any
@@ -19,13 +20,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from deniable.errors import InvalidData, QueryRefused
-from deniable.queries.result import Estimate
+from deniable.notebook import html_table
+from deniable.queries.result import Estimate, number
 from deniable.streams.covariance import Covariance, covariance_of
 from deniable.streams.hierarchy import BATCH, Floats, Integers
 from deniable.streams.layout import Grid, Layout
 
 METADATA_KEY = b"deniable.stream"
 METADATA_VERSION = 1
+SHOWN_WINDOWS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,10 @@ class WindowEstimate(Estimate):
     `smoothing`: how far predictions inside blocks may be off, a standard error that is estimated. The interval counts
     both. `truncation`: what cutting values at θ may have taken away, None if nothing is known; the interval
     does not count it.
+
+    >>> answer = WindowEstimate(100.0, 3.0, smoothing=4.0)
+    >>> answer.interval[1] - answer.value > 1.95 * 5
+    True
     """
 
     smoothing: float = 0.0
@@ -113,6 +120,12 @@ class Released:
     `values` are steps of the `grid`: integers, or floats where predictions or noise are real. Positions count from the
     first value here, which is number `first` of its stream. Windows are half-open, as Python's are: `sum(1000, 5000)`
     adds 4,000 values.
+
+    >>> import deniable as dn
+    >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+    >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+    >>> tops.released
+    Released(3,000 values; method=tops, epsilon=1.0, theta=8.0, warmup=1000, r=1000, b=4, s=256, chunk=3)
     """
 
     values: NDArray[Any]
@@ -140,31 +153,81 @@ class Released:
         )
         return f"Released({len(self):,} values; {facts})"
 
+    def _repr_html_(self) -> str:
+        """Public facts, and the means of a few windows with their errors, for notebooks."""
+        facts = ", ".join(f"{name} = {value}" for name, value in self.about.items() if isinstance(value, (int, float)))
+        ends = (
+            np.linspace(0, len(self), min(len(self), SHOWN_WINDOWS) + 1).astype(int) if len(self) else np.zeros(1, int)
+        )
+        rows = []
+        for start, stop in pairwise(ends.tolist()):
+            one = self.mean(start, stop)
+            value, low, high = (number(end, one.stderr) for end in (one.value, *one.interval))
+            rows.append((f"{start:,} to {stop:,}", value, f"{low} to {high}"))
+        title = f"Released stream of {len(self):,} values"
+        return html_table(("window", "mean", "95 % interval"), rows, title=title, notes=[facts])
+
     @cached_property
     def _prefix(self) -> NDArray[Any]:
         kind = np.int64 if self.values.dtype.kind in "iu" else np.float64
         return np.concatenate((np.zeros(1, dtype=kind), np.cumsum(self.values, dtype=kind)))
 
     def with_timestamps(self, timestamps: Any) -> Released:
-        """The same stream with a timestamp for every value, none before the one ahead of it."""
+        """The same stream with a timestamp for every value, none before the one ahead of it.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> tops.released.with_timestamps(range(3000)).between(10, 20)
+        (10, 20)
+        """
         return replace(self, timestamps=np.asarray(timestamps))
 
     def array(self) -> NDArray[Any]:
-        """The published values in the stream's own unit."""
+        """The published values in the stream's own unit.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> tops.released.array().size
+        3000
+        """
         return self.grid.values(self.values)
 
     # Windows -------------------------------------------------------------------------------------------------------
 
     def sum(self, start: int, stop: int, *, confidence: float = 0.95) -> WindowEstimate:
-        """The sum of the values at positions start … stop − 1."""
+        """The sum of the values at positions start … stop − 1.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> print(tops.released.sum(0, 2000))
+        12,964 ± 32 (95%: 12,901 to 13,027)
+        """
         return self._one(self.sums(np.array([start]), np.array([stop])), confidence)
 
     def mean(self, start: int, stop: int, *, confidence: float = 0.95) -> WindowEstimate:
-        """The mean of the values at positions start … stop − 1."""
+        """The mean of the values at positions start … stop − 1.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> print(tops.released.mean(0, 2000, confidence=0.99))
+        6.482 ± 0.016 (99%: 6.441 to 6.523)
+        """
         return self._one(self.means(np.array([start]), np.array([stop])), confidence)
 
     def sums(self, starts: Any, stops: Any) -> Windows:
-        """The sums over many windows; a million of them take about a second."""
+        """The sums over many windows; a million of them take about a second.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> import numpy as np
+        >>> tops.released.sums(np.array([0, 1000]), np.array([1000, 3000])).values.round()
+        array([ 6503., 12955.])
+        """
         starts, stops = self._checked(starts, stops)
         count = (stops - starts).astype(np.float64)
         step = float(self.grid.resolution)
@@ -183,7 +246,14 @@ class Released:
         )
 
     def means(self, starts: Any, stops: Any) -> Windows:
-        """The means over many windows, none of them empty."""
+        """The means over many windows, none of them empty.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> tops.released.means([0, 1000], [1000, 3000]).values.round(2)
+        array([6.5 , 6.48])
+        """
         starts, stops = self._checked(starts, stops)
         count = stops - starts
         if count.size and count.min() == 0:
@@ -192,7 +262,17 @@ class Released:
         return Windows(*(getattr(sums, name) / count for name in ("values", "stderrs", "smoothing", "truncation")))
 
     def between(self, start: Any, stop: Any) -> tuple[int, int]:
-        """The window of positions whose timestamps are at least `start` and before `stop`."""
+        """The window of positions whose timestamps are at least `start` and before `stop`.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> import numpy as np
+        >>> days = np.datetime64("2024-01-01") + np.arange(3000)
+        >>> stream = tops.released.with_timestamps(days)
+        >>> stream.between("2024-02-01", "2024-03-01")
+        (31, 60)
+        """
         if self.timestamps is None:
             raise QueryRefused("this stream has no timestamps", "Ask by positions, or publish it with timestamps.")
         ends = [np.asarray(end).astype(self.timestamps.dtype) for end in (start, stop)]
@@ -202,7 +282,7 @@ class Released:
     def _checked(self, starts: Any, stops: Any) -> tuple[Integers, Integers]:
         first, last = np.atleast_1d(np.asarray(starts)), np.atleast_1d(np.asarray(stops))
         if first.dtype.kind not in "iu" or last.dtype.kind not in "iu" or first.shape != last.shape or first.ndim != 1:
-            raise QueryRefused("windows must be pairs of whole positions", "Give as many starts as stops.")
+            raise QueryRefused("windows must be pairs of whole positions", "Use integers, as many starts as stops.")
         first, last = first.astype(np.int64), last.astype(np.int64)
         if first.size and (first.min() < 0 or last.max() > len(self) or (first > last).any()):
             raise QueryRefused(
@@ -220,7 +300,14 @@ class Released:
     # Files ---------------------------------------------------------------------------------------------------------
 
     def metadata(self) -> dict[bytes, bytes]:
-        """What stands in a file beside the values: every public fact that answers need, as JSON."""
+        """What stands in a file beside the values: every public fact that answers need, as JSON.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> list(tops.released.metadata())
+        [b'deniable.stream']
+        """
         facts: dict[str, Any] = {"version": METADATA_VERSION, "about": dict(self.about), "grid": asdict(self.grid)}
         facts["first"] = self.first
         facts["covariance"] = self.covariance.describe()
@@ -229,13 +316,28 @@ class Released:
         return {METADATA_KEY: json.dumps(facts).encode()}
 
     def to_arrow(self) -> pa.Table:
-        """A column `value`, in the stream's own unit, and `timestamp` where there is one, with the metadata."""
+        """A column `value`, in the stream's own unit, and `timestamp` where there is one, with the metadata.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> tops.released.to_arrow().column_names
+        ['value']
+        """
         columns: dict[str, Any] = {} if self.timestamps is None else {"timestamp": self.timestamps}
         return pa.table({**columns, "value": self.array()}).replace_schema_metadata(self.metadata())
 
     @classmethod
     def from_arrow(cls, table: pa.Table) -> Released:
-        """The stream that `to_arrow` wrote."""
+        """The stream that `to_arrow` wrote.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> same = dn.streams.Released.from_arrow(tops.released.to_arrow())
+        >>> same.sum(0, 2000) == tops.released.sum(0, 2000)
+        True
+        """
         text = (table.schema.metadata or {}).get(METADATA_KEY)
         if text is None:
             raise InvalidData(
@@ -259,14 +361,34 @@ class Released:
         return cls(values, covariance, grid, facts["about"], truncation, smoothing, stamps, facts["first"])
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write a Parquet file that DuckDB, pandas and `deniable stream query` read."""
+        """Write a Parquet file that DuckDB, pandas and `deniable stream query` read.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp(), "private.parquet")
+        >>> tops.released.save(path)
+        >>> path.exists()
+        True
+        """
         from deniable.engines.stream_files import write_parquet
 
         write_parquet(self.to_arrow(), path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Released:
-        """Read a file that `save` or `deniable stream publish` wrote."""
+        """Read a file that `save` or `deniable stream publish` wrote.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp(), "private.parquet")
+        >>> tops.released.save(path)
+        >>> len(dn.streams.Released.load(path))
+        3000
+        """
         from deniable.engines.stream_files import read_parquet
 
         return cls.from_arrow(read_parquet(path))

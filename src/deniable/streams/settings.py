@@ -29,6 +29,9 @@ class Settings:
     `measure_start`: spend parts of the warm-up's ε on the mean (1/50 to 1/5, more for larger blocks), the mean square
     (1/20) and the share of values above θ (1/40); without it the first block is filled with θ/2 and intervals know
     less.
+
+    >>> Settings("tops", 0.5, Grid(1000)).plan.block
+    2048
     """
 
     method: str

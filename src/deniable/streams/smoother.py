@@ -30,7 +30,11 @@ _FORGOTTEN = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Recent:
-    """The mean of the block before."""
+    """The mean of the block before.
+
+    >>> smoother_of("recent")
+    Recent()
+    """
 
     name: ClassVar[str] = "recent"
     linear: ClassVar[bool] = True
@@ -50,7 +54,11 @@ class Recent:
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """The mean of everything before, the initial rate counted as one block."""
+    """The mean of everything before, the initial rate counted as one block.
+
+    >>> smoother_of("mean")
+    Mean()
+    """
 
     name: ClassVar[str] = "mean"
     linear: ClassVar[bool] = True
@@ -72,7 +80,11 @@ class Mean:
 
 @dataclass(frozen=True, slots=True)
 class MovingAverage:
-    """The mean of the last `window` blocks; the initial rate counts as a block until it drops out."""
+    """The mean of the last `window` blocks; the initial rate counts as a block until it drops out.
+
+    >>> MovingAverage(window=4)
+    MovingAverage(window=4)
+    """
 
     window: int = 4
     name: ClassVar[str] = "moving"
@@ -102,7 +114,11 @@ class MovingAverage:
 
 @dataclass(frozen=True, slots=True)
 class Exponential:
-    """A share `alpha` of the newest block, the rest of the prediction before."""
+    """A share `alpha` of the newest block, the rest of the prediction before.
+
+    >>> Exponential(alpha=0.5)
+    Exponential(alpha=0.5)
+    """
 
     alpha: float = 0.6
     name: ClassVar[str] = "exponential"
@@ -143,6 +159,9 @@ class Median:
     """The median of the means of all blocks before; the initial rate until there is one.
 
     Not linear: standard errors inside blocks are those of `Recent`, which is an upper bound for steady streams only.
+
+    >>> smoother_of("median")
+    Median()
     """
 
     name: ClassVar[str] = "median"

@@ -58,6 +58,12 @@ class PredictedError:
 
     Candidates are `per_octave` to each doubling of θ, so θ is found to within a factor 2^(1/per_octave); few candidates
     also mean few chances for noise to win.
+
+    >>> import deniable as dn
+    >>> rule = PredictedError()
+    >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, threshold=rule, source=dn.SeededSource(1), simulation=True)
+    >>> tops.push_many([5, 6, 7, 8] * 250).size, tops.learnt.theta
+    (0, 23)
     """
 
     mechanism: str = "noisy-max"
@@ -105,6 +111,12 @@ class PaperScore:
 
     As printed, with #{v_i ≤ θ}, θ = 1 always wins. ε-DP by the argument of `PredictedError`. Candidates are 1 … bound;
     where these are more than 65,536, every ⌈bound/65536⌉-th of them and the bound itself.
+
+    >>> import deniable as dn
+    >>> rule = PaperScore()
+    >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, threshold=rule, source=dn.SeededSource(1), simulation=True)
+    >>> tops.push_many([5, 6, 7, 8] * 250).size, tops.learnt.theta
+    (0, 38)
     """
 
     c: float = 60.0
@@ -141,7 +153,14 @@ class PaperScore:
 
 @dataclass(frozen=True, slots=True)
 class SmoothThreshold:
-    """A percentile with noise of its smooth sensitivity: (ε, δ)-DP  [NRS07]. `cap` keeps it at most the bound."""
+    """A percentile with noise of its smooth sensitivity: (ε, δ)-DP  [NRS07]. `cap` keeps it at most the bound.
+
+    >>> import deniable as dn
+    >>> rule = SmoothThreshold()
+    >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, threshold=rule, source=dn.SeededSource(1), simulation=True)
+    >>> tops.push_many([5, 6, 7, 8] * 250).size, tops.learnt.theta
+    (0, 1)
+    """
 
     percentile: float = 0.995
     delta: float = DEFAULT_DELTA
@@ -157,7 +176,14 @@ class SmoothThreshold:
 
 @dataclass(frozen=True, slots=True)
 class PAKPercentile:
-    """PAK's raised percentile: (ε, δ)-DP  [PAK19]. `cap` keeps it at most the bound, which published plots do not."""
+    """PAK's raised percentile: (ε, δ)-DP  [PAK19]. `cap` keeps it at most the bound, which published plots do not.
+
+    >>> import deniable as dn
+    >>> rule = PAKPercentile()
+    >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, threshold=rule, source=dn.SeededSource(1), simulation=True)
+    >>> tops.push_many([5, 6, 7, 8] * 250).size, tops.learnt.theta
+    (0, 100)
+    """
 
     percentile: float = 0.99575
     delta: float = DEFAULT_DELTA
@@ -173,7 +199,14 @@ class PAKPercentile:
 
 @dataclass(frozen=True, slots=True)
 class FixedPercentile:
-    """A percentile as it is: not private. For experiments, and refused without simulation=True."""
+    """A percentile as it is: not private. For experiments, and refused without simulation=True.
+
+    >>> import deniable as dn
+    >>> rule = FixedPercentile(0.9)
+    >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, threshold=rule, source=dn.SeededSource(1), simulation=True)
+    >>> tops.push_many([5, 6, 7, 8] * 250).size, tops.learnt.theta
+    (0, 8)
+    """
 
     percentile: float
     kind: ClassVar[str] = "percentile"
@@ -186,7 +219,14 @@ class FixedPercentile:
 
 @dataclass(frozen=True, slots=True)
 class PublicThreshold:
-    """A θ that somebody knows without looking at the data, in the stream's own unit. Costs nothing."""
+    """A θ that somebody knows without looking at the data, in the stream's own unit. Costs nothing.
+
+    >>> import deniable as dn
+    >>> rule = PublicThreshold(40)
+    >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, threshold=rule, source=dn.SeededSource(1), simulation=True)
+    >>> tops.push_many([5, 6, 7, 8] * 250).size, tops.learnt.theta
+    (0, 40)
+    """
 
     theta: float
     kind: ClassVar[str] = "public"

@@ -17,7 +17,14 @@ from deniable.streams.threshold import PredictedError, PublicThreshold, Situatio
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
-    """What the warm-up told, privately; in steps of the grid. The mean and the rest are None where nobody asked."""
+    """What the warm-up told, privately; in steps of the grid. The mean and the rest are None where nobody asked.
+
+    >>> import deniable as dn
+    >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+    >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+    >>> tops.learnt.theta
+    8
+    """
 
     theta: int
     mean: float | None = None

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from deniable.errors import InvalidParameter
 from deniable.exact import check_epsilon
+from deniable.notebook import html_table
 from deniable.tables import grids as grid_views
 from deniable.tables.designs import DESIGNS, GRID
 from deniable.tables.designs.grid import grid
@@ -23,8 +24,11 @@ from deniable.tables.views import Design
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from deniable.engines.collecting import Collected
+    from deniable.queries.forecast import Forecast
     from deniable.randomness import Source
     from deniable.tables.device import Client, Memory
+    from deniable.tables.reports import Reports
 
 FORMAT = 1
 ORACLES = ("auto", "olh")
@@ -44,6 +48,12 @@ class Collection:
     `design` is one of "hio", "ahio", "ehio", "sr-hio", "sc", "mg", "amg", "grid". `oracle="olh"` hashes in every view,
     as the paper does; "auto" takes randomized response where that is better. `shares` divides ε unevenly among tables.
     `grids` lists the views of each table in the design "grid" (`dn.fit` chooses them).
+
+    >>> import deniable as dn
+    >>> users = dn.Table("users", age=dn.Ordinal(1, 95), city=dn.Public())
+    >>> orders = dn.Table("orders", many=10, amount=dn.Ordinal(0, 500))
+    >>> dn.Collection(users, orders, epsilon=2.0)
+    Collection(users (1 per user), orders (1 per user); epsilon=2, design='hio', 90f25183)
     """
 
     tables: tuple[Table, ...]
@@ -119,6 +129,26 @@ class Collection:
         tables = ", ".join(f"{one.name} ({self.reports_per_user(one.name)} per user)" for one in self.tables)
         return f"Collection({tables}; epsilon={self.epsilon:g}, design={self.design!r}, {self.sha256[:8]})"
 
+    def _repr_html_(self) -> str:
+        """What each user sends, for notebooks."""
+        rows = (
+            (
+                one.name,
+                "1" if one.many is None else f"0 to {one.many}",
+                ", ".join(one.private),
+                ", ".join(one.public),
+                self.reports_per_user(one.name),
+                f"{self.epsilon_per_report(one.name):.4g}",
+            )
+            for one in self.tables
+        )
+        return html_table(
+            ("table", "rows per user", "private", "public", "reports per user", "ε per report"),
+            rows,
+            title=f"Collection, ε = {self.epsilon:g} per user, design {self.design}",
+            notes=[f"specification {self.sha256[:16]}…"],
+        )
+
     def __getitem__(self, name: str) -> Table:
         for table in self.tables:
             if table.name == name:
@@ -127,7 +157,13 @@ class Collection:
         raise InvalidParameter(f"table {name!r}", "is not in this collection", f"It has {known}.")
 
     def views(self, name: str) -> int:
-        """How many views a table's design has."""
+        """How many views a table's design has.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> shop.views("users")
+        4
+        """
         return Design(self._parts(name), 1.0).views
 
     def _parts(self, name: str) -> Any:
@@ -136,11 +172,23 @@ class Collection:
         return DESIGNS[self.design](self[name], self.fanout)
 
     def reports_per_user(self, name: str) -> int:
-        """How many reports every user sends for a table."""
+        """How many reports every user sends for a table.
+
+        >>> import deniable as dn
+        >>> orders = dn.Table("orders", many=10, tau=2, amount=dn.Ordinal(0, 500))
+        >>> dn.Collection(orders, epsilon=2.0).reports_per_user("orders")
+        2
+        """
         return self[name].tau * len(self._parts(name))
 
     def epsilon_per_report(self, name: str) -> float:
-        """What one report of a table spends: its share of ε, rounded down so that the sum never exceeds ε."""
+        """What one report of a table spends: its share of ε, rounded down so that the sum never exceeds ε.
+
+        >>> import deniable as dn
+        >>> orders = dn.Table("orders", many=10, tau=2, amount=dn.Ordinal(0, 500))
+        >>> dn.Collection(orders, epsilon=2.0).epsilon_per_report("orders")
+        1.0
+        """
         if math.isinf(self.epsilon):
             return math.inf
         if self.shares is None:
@@ -153,13 +201,25 @@ class Collection:
         return rounded if Fraction(rounded) <= exact else math.nextafter(rounded, 0.0)
 
     def design_of(self, name: str) -> Design:
-        """The views of a table."""
+        """The views of a table.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> shop.design_of("users").view(1).cells
+        4
+        """
         return _design(self, name)
 
     # Identity -----------------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """The canonical form: everything a client or a server needs to know, and nothing else."""
+        """The canonical form: everything a client or a server needs to know, and nothing else.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> shop.to_dict()["tables"][0]["attributes"]
+        [{'name': 'age', 'kind': 'ordinal', 'low': 1, 'high': 95, 'step': 1}]
+        """
         grids = {} if self.grids is None else {"grids": _listed(self.grids)}
         return {
             "deniable": FORMAT,
@@ -173,16 +233,34 @@ class Collection:
         }
 
     def to_json(self) -> str:
-        """The canonical form as text."""
+        """The canonical form as text.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> shop.to_json()[:40]
+        '{"deniable":1,"design":"hio","epsilon":2'
+        """
         return json.dumps(self.to_dict(), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
     def tag(self, name: str) -> int:
-        """One byte that a report of this specification and table carries."""
+        """One byte that a report of this specification and table carries.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> shop.tag("users")
+        169
+        """
         return hashlib.sha256(f"{self.sha256}:{name}".encode()).digest()[0]
 
     @classmethod
     def from_dict(cls, entries: Any) -> Collection:
-        """A collection from its canonical form or from a parsed file."""
+        """A collection from its canonical form or from a parsed file.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> dn.Collection.from_dict(shop.to_dict()) == shop
+        True
+        """
         rest = as_mapping("the specification", entries)
         if rest.pop("deniable", FORMAT) != FORMAT:
             raise InvalidParameter("deniable", f"must be {FORMAT}, the version of the format", "Upgrade deniable.")
@@ -201,13 +279,31 @@ class Collection:
 
     @classmethod
     def load(cls, path: str | Path) -> Collection:
-        """A collection from a TOML or JSON file."""
+        """A collection from a TOML or JSON file.
+
+        >>> import pathlib, tempfile
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> path = pathlib.Path(tempfile.mkdtemp(), "shop.toml")
+        >>> shop.save(path)
+        >>> dn.Collection.load(path) == shop
+        True
+        """
         from deniable.tables.specification_files import load
 
         return load(path)
 
     def save(self, path: str | Path) -> None:
-        """Write the specification as TOML or JSON, by the file's ending."""
+        """Write the specification as TOML or JSON, by the file's ending.
+
+        >>> import pathlib, tempfile
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> path = pathlib.Path(tempfile.mkdtemp(), "shop.toml")
+        >>> shop.save(path)
+        >>> print(path.read_text().splitlines()[0])
+        deniable = 1
+        """
         from deniable.tables.specification_files import save
 
         save(self, path)
@@ -215,10 +311,42 @@ class Collection:
     # Use ----------------------------------------------------------------------------------------------------------
 
     def client(self, memory: Memory | str | Path | None = None) -> Client:
-        """What runs on one device; `memory` (a file or a mapping) keeps it from answering twice in different words."""
+        """What runs on one device; `memory` (a file or a mapping) keeps it from answering twice in different words.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> len(shop.client().report("users", {"age": 31}).to_bytes())
+        16
+        """
         from deniable.tables.device import Client
 
         return Client(self, memory)
+
+    @overload
+    def perturb(
+        self,
+        *,
+        key: str = "uid",
+        out: None = None,
+        everyone: Any = None,
+        source: Source | None = None,
+        simulation: bool = False,
+        engine: Any = None,
+        **tables: Any,
+    ) -> Reports: ...
+
+    @overload
+    def perturb(
+        self,
+        *,
+        key: str = "uid",
+        out: str | Path,
+        everyone: Any = None,
+        source: Source | None = None,
+        simulation: bool = False,
+        engine: Any = None,
+        **tables: Any,
+    ) -> Collected: ...
 
     def perturb(
         self,
@@ -230,7 +358,7 @@ class Collection:
         simulation: bool = False,
         engine: Any = None,
         **tables: Any,
-    ) -> Any:
+    ) -> Reports | Collected:
         """The reports of many users at once: a simulation, or a batch at somebody the users trust.
 
         Tables are frames (Arrow, pandas, Polars) or paths of Parquet and CSV files, given by name; one is enough.
@@ -243,6 +371,11 @@ class Collection:
 
         With `engine`, a SparkSession, tables are its DataFrames or names in its catalog, and the reports are written to
         `out` on any path that Spark can write.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> shop.perturb(users={"uid": [1, 2, 3], "age": [31, 40, 52]})
+        Reports(users: 3 reports)
         """
         if engine is not None:
             from deniable.engines.spark.collecting import perturb_spark
@@ -254,17 +387,31 @@ class Collection:
 
         return perturb(self, tables, key=key, out=out, everyone=everyone, source=source, simulation=simulation)
 
-    def forecast(self, sql: str, users: int, *, weights: str = "optimal", sums: str = "direct") -> Any:
+    def forecast(self, sql: str, users: int, *, weights: str = "optimal", sums: str = "direct") -> Forecast:
         """The standard errors of a question's answers if so many users report, before anything is collected.
 
         Prints with the causes of each error; `.scalar().stderr` is the number.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> print(shop.forecast("SELECT COUNT(*) AS n FROM users WHERE age < 30", users=1_000_000))
+        1,000,000 users, ε = 2, design hio, optimal weights
+           stderr  of users  truncation  rounding  view sampling  randomiser
+        n   2,269    0.227%          0%        0%             8%         92%
         """
         from deniable.queries.forecast import forecast
 
         return forecast(self, sql, users, weights=weights, sums=sums)
 
-    def gather(self, lines: Iterable[str]) -> Any:
-        """The reports that devices sent, from lines of JSON (`Report.to_json`); `dn.connect` takes the result."""
+    def gather(self, lines: Iterable[str]) -> Reports:
+        """The reports that devices sent, from lines of JSON (`Report.to_json`); `dn.connect` takes the result.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> line = shop.client().report("users", {"age": 31}).to_json(uid=7, table="users")
+        >>> shop.gather([line])
+        Reports(users: 1 reports)
+        """
         from deniable.engines.gathering import gather
 
         return gather(self, lines)

@@ -35,6 +35,12 @@ class Client:
 
     `memory` remembers what was sent: a path, or any mutable mapping from texts to texts. Without it the client
     remembers as long as it lives.
+
+    >>> import deniable as dn
+    >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+    >>> client = shop.client()
+    >>> client.report("users", {"age": 31}) == client.report("users", {"age": 90})
+    True
     """
 
     def __init__(
@@ -57,7 +63,13 @@ class Client:
         return f"Client(collection {self._collection.sha256[:8]})"
 
     def report(self, table: str, row: Row) -> Report:
-        """The report of the one row of a table that takes one report per user."""
+        """The report of the one row of a table that takes one report per user.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> shop.client().report("users", {"age": 31}).slot
+        0
+        """
         if self._collection.reports_per_user(table) != 1:
             raise InvalidParameter(f"table {table!r}", "takes several reports per user", "Use client.reports.")
         return self.reports(table, [row])[0]
@@ -67,6 +79,12 @@ class Client:
 
         Rows that the specification has no place for do not count (in a table with one row a random one takes their
         place): a missing report would tell that something was odd. `rejected` counts them, on the device only.
+
+        >>> import deniable as dn
+        >>> orders = dn.Table("orders", many=10, tau=2, amount=dn.Ordinal(0, 500))
+        >>> client = dn.Collection(orders, epsilon=2.0).client()
+        >>> len(client.reports("orders", []))
+        2
         """
         known = self._collection[table]
         if known.many is None and len(rows) != 1:
@@ -85,12 +103,18 @@ class Client:
 
     def _encoded(self, table: Table, row: Row) -> tuple[int, ...] | None:
         """The row as places in the domains of the private attributes; None if it has none."""
-        if not isinstance(row, Mapping) or set(table.private) - set(row):
+        if not isinstance(row, Mapping):
             raise InvalidData(
-                f"a row of table {table.name!r} lacks a private attribute", f"Give {', '.join(table.private)}."
+                f"a row of table {table.name!r} is no mapping", f"Give {', '.join(table.private)} by name."
+            )
+        if lacking := [name for name in table.private if name not in row]:
+            raise InvalidData(
+                f"a row of table {table.name!r} lacks {lacking[0]!r}", f"Give {', '.join(table.private)} by name."
             )
         if set(row) - set(table.attributes):
-            raise InvalidData(f"a row of table {table.name!r} has an unknown attribute", "Remove or rename it.")
+            raise InvalidData(
+                f"a row of table {table.name!r} has an unknown attribute", f"It has {', '.join(table.attributes)}."
+            )
         codes = []
         for name, domain in zip(table.private, table.domains, strict=True):
             try:

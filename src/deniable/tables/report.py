@@ -27,7 +27,12 @@ SIZE = _LAYOUT.size
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a device sends about one row: already randomised, so it may be shown to anybody."""
+    """What a device sends about one row: already randomised, so it may be shown to anybody.
+
+    >>> report = Report(slot=0, view=3, seed=0, y=1, tag=200)
+    >>> Report.from_bytes(report.to_bytes()) == report
+    True
+    """
 
     slot: int
     view: int

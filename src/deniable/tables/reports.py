@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from deniable.errors import InvalidData
+from deniable.notebook import html_table
 from deniable.randomness import Integers
 from deniable.tables.collection import Collection
 
@@ -41,7 +42,14 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Reports:
-    """The reports of one or more tables, in memory: one Arrow table per service."""
+    """The reports of one or more tables, in memory: one Arrow table per service.
+
+    >>> import deniable as dn
+    >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+    >>> reports = shop.perturb(users={"uid": [1, 2, 3], "age": [31, 40, 52]})
+    >>> reports["users"].column_names
+    ['uid', 'slot', 'view', 'seed', 'y']
+    """
 
     collection: Collection
     tables: Mapping[str, pa.Table]
@@ -53,6 +61,11 @@ class Reports:
     def __repr__(self) -> str:
         counts = ", ".join(f"{name}: {table.num_rows:,} reports" for name, table in self.tables.items())
         return f"Reports({counts})"
+
+    def _repr_html_(self) -> str:
+        """How many reports there are, for notebooks: not what became of the rows."""
+        rows = ((name, f"{table.num_rows:,}") for name, table in self.tables.items())
+        return html_table(("table", "reports"), rows, title=f"Reports of {self.collection.sha256[:8]}")
 
 
 def report_schema(collection: Collection, name: str, uid: pa.DataType, public: Mapping[str, pa.DataType]) -> pa.Schema:

@@ -18,6 +18,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from deniable.errors import InvalidData, InvalidParameter
+from deniable.notebook import html_table
 
 LARGEST_DOMAIN = 2**31
 LARGEST_TAU = 2**15
@@ -77,7 +78,9 @@ class Ordinal:
         for name, value in (("low", low), ("high", high), ("step", step)):
             object.__setattr__(self, name, value)
         if self.kind == "number" and (Fraction(high) - Fraction(low)) % Fraction(step):
-            raise InvalidParameter("high", "is not a whole number of steps above low", "Change high or step.")
+            raise InvalidParameter(
+                "high", "is not a whole number of steps above low", "Give the step of the values, such as 0.01."
+            )
         if self.kind == "number" and max(abs(self.low), abs(self.high)) * self.denominator > LARGEST_NUMBER:
             raise InvalidParameter("low", "or high is too large for exact arithmetic", "Use a coarser unit.")
         if not 2 <= self.size <= LARGEST_DOMAIN:
@@ -218,6 +221,9 @@ class Public:
 
     In a table with many rows per user it belongs to the user, not to the row: a value that came with the rows would
     tell dummy rows from real ones.
+
+    >>> Table("users", age=Ordinal(1, 95), city=Public()).public
+    ('city',)
     """
 
     def to_dict(self) -> dict[str, Any]:
@@ -294,6 +300,12 @@ class Table:
         """The domains of the private attributes."""
         return tuple(meaning for meaning in self.attributes.values() if isinstance(meaning, Private))
 
+    def _repr_html_(self) -> str:
+        """Attributes and their public domains, for notebooks."""
+        rows = ((name, *_domain_shown(meaning)) for name, meaning in self.attributes.items())
+        users = "one row per user" if self.many is None else f"up to {self.many} rows per user, tau = {self.tau}"
+        return html_table(("attribute", "kind", "domain"), rows, title=f"{self.name}: {users}")
+
     def to_dict(self) -> dict[str, Any]:
         """The canonical form; attributes keep their order, because reports number cells by it."""
         return {
@@ -304,6 +316,16 @@ class Table:
         }
 
 
+def _domain_shown(meaning: Attribute) -> tuple[str, str]:
+    """The kind of an attribute, and its domain in a few words."""
+    if isinstance(meaning, Public):
+        return "public", "sent in clear"
+    if isinstance(meaning, Ordinal):
+        return "ordinal", f"{_plain(meaning.low)} to {_plain(meaning.high)}, step {_plain(meaning.step)}"
+    first = ", ".join(map(str, meaning.values[:5]))
+    return "categorical", first if meaning.size <= 5 else f"{first}, … ({meaning.size:,} values)"
+
+
 def attribute_from_dict(where: str, entry: Any) -> Attribute:
     """An attribute from its canonical form or from a file."""
     rest = as_mapping(where, entry)
@@ -312,7 +334,8 @@ def attribute_from_dict(where: str, entry: Any) -> Attribute:
     if not isinstance(kind, str) or kind not in allowed:
         raise InvalidParameter(f"{where}: kind", "is unknown", 'Use "ordinal", "categorical" or "public".')
     if unknown := sorted(set(rest) - allowed[kind]):
-        raise InvalidParameter(f"{where}: {unknown[0]}", f"is no field of {kind} attributes", "Remove or rename it.")
+        known = ", ".join(sorted(allowed[kind])) or "none"
+        raise InvalidParameter(f"{where}: {unknown[0]}", f"is no field of {kind} attributes", f"Its fields: {known}.")
     try:
         if kind == "ordinal":
             return Ordinal(**{field: _parsed(value) for field, value in rest.items()})
@@ -350,7 +373,7 @@ def _is_text(value: str) -> bool:
 
 def _check_name(what: str, name: str) -> None:
     if not isinstance(name, str) or not _NAME.match(name):
-        raise InvalidParameter(f"{what} name", "must be letters, digits and _", "Rename it.")
+        raise InvalidParameter(f"{what} name {name!r}", "must be letters, digits and _", "Rename it.")
 
 
 def _kind(value: Any) -> str:
@@ -368,13 +391,13 @@ def _scalar(name: str, value: Any) -> Any:
     if isinstance(value, date):
         return value
     if isinstance(value, bool) or not isinstance(value, (Real, str, Decimal)):
-        raise InvalidParameter(name, "must be a number, a date or a time", "Use one of these.")
+        raise InvalidParameter(name, "must be a number, a date or a time", "For texts use Categorical.")
     if isinstance(value, Integral):
         return int(value)
     try:
         number = Decimal(value) if isinstance(value, (str, Decimal)) else Decimal(float.__repr__(float(value)))
     except InvalidOperation:
-        raise InvalidParameter(name, "must be a number, a date or a time", "Use one of these.") from None
+        raise InvalidParameter(name, "must be a number, a date or a time", "For texts use Categorical.") from None
     if not number.is_finite():
         raise InvalidParameter(name, "must be finite", "Use a number.")
     # In a context of its own: the identity of a specification must not depend on the caller's.

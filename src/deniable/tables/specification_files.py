@@ -17,7 +17,8 @@ def load(path: str | Path) -> Collection:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise InvalidParameter(f"file {path.name!r}", "cannot be read", error.strerror or "Check the path.") from None
+        reason = f"cannot be read ({(error.strerror or type(error).__name__).lower()})"
+        raise InvalidParameter(f"file {path.name!r}", reason, "Check the path.") from None
     except UnicodeDecodeError:
         raise InvalidParameter(f"file {path.name!r}", "is not UTF-8 text", "Save it as UTF-8.") from None
     try:

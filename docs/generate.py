@@ -1,0 +1,179 @@
+"""Everything in the docs that is made and not written: pictures, and the reference of names and commands.
+
+`make pages` runs it. A test compares the texts with the code; the pictures come from made-up data and a seed.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import click
+
+import deniable
+from deniable import client, errors, mechanisms, spark, streams
+from deniable.cli.main import cli
+
+DOCS = Path(__file__).parent
+MADE = "<!-- Made by docs/generate.py: run `make pages` after a change. -->\n\n"
+
+
+# Command line ---------------------------------------------------------------------------------------------------------
+
+
+def commands(group: click.Group = cli, path: tuple[str, ...] = ("deniable",)) -> Iterator[tuple[str, click.Command]]:
+    """Every command with its full name, groups first."""
+    yield " ".join(path), group
+    for name, command in sorted(group.commands.items()):
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+        else:
+            yield " ".join((*path, name)), command
+
+
+def command_line() -> str:
+    """`--help` of every command."""
+    parts = [
+        MADE
+        + "# Command line\n\nWhat `--help` says. Rows go to stdout, words to stderr; `-` reads stdin. Exit codes: 0 "
+        "success, 1 failure, 2 bad input.\n"
+    ]
+    for name, command in commands():
+        settings = {"max_content_width": 80, "terminal_width": 80, **cli.context_settings}
+        context = click.Context(command, info_name=name, **settings)
+        parts.append(f"## {name}\n\n```text\n{command.get_help(context).rstrip()}\n```\n")
+    return "\n".join(parts)
+
+
+# Names ----------------------------------------------------------------------------------------------------------------
+
+
+def shown(docstring: str) -> str:
+    """A docstring as Markdown: examples and formulas become blocks of code."""
+    lines, out, block = docstring.splitlines(), [], False
+    for line in lines:
+        example = line.lstrip().startswith((">>>", "..."))
+        if example and not block:
+            out += ["", "```python"]
+            block = True
+        if block and not line.strip():
+            out += ["```", ""]
+            block = False
+            continue
+        out.append(line)
+    return "\n".join([*out, "```"] if block else out)
+
+
+def signature(name: str, value: Callable[..., Any]) -> str:
+    """How it is called, one argument per line where there are many."""
+    try:
+        found = inspect.signature(value)
+    except ValueError:
+        return name
+    if len(name + _plain(found)) <= 100:
+        return name + _plain(found)
+    arguments = ",\n    ".join(_plain(one) for one in found.parameters.values())
+    end = "" if found.return_annotation in (inspect.Signature.empty, "None") else f" -> {found.return_annotation}"
+    return f"{name}(\n    {arguments},\n){end}"
+
+
+def _plain(part: inspect.Signature | inspect.Parameter) -> str:
+    """Types without quotes, and defaults that cannot be written as an ellipsis."""
+    text = re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(part)).removesuffix(" -> None")
+    return re.sub(r"<[^>]*>", "…", text)
+
+
+def described(name: str, value: Any, level: int = 3) -> Iterator[str]:
+    """A class or function: how it is called, what it says of itself, its methods."""
+    yield f"{'#' * level} {name}\n\n```python\n{signature(name, value)}\n```\n\n{shown(inspect.getdoc(value) or '')}\n"
+    if not inspect.isclass(value) or issubclass(value, Exception):
+        return
+    own = name.rsplit(".", 1)[-1]
+    for one, member in vars(value).items():
+        function = getattr(member, "__func__", member)
+        if one.startswith("_") or not (inspect.isfunction(function) or isinstance(member, property)):
+            continue
+        text = shown(inspect.getdoc(function) or "")
+        if isinstance(member, property):
+            yield f"`{own}.{one}`: {text}\n"
+            continue
+        call = re.sub(r"\((self|cls)(, )?", "(", signature(f"{own}.{one}", function))
+        call = re.sub(r"\(\n    (self|cls),\n", "(\n", call)
+        yield f"```python\n{call}\n```\n\n{text}\n"
+
+
+PAGES: dict[str, tuple[str, str, ModuleType, str]] = {
+    "tables": ("Tables and questions", "`import deniable as dn`", deniable, "dn."),
+    "client": ("On a device", "`from deniable.client import …`: the standard library is enough.", client, ""),
+    "streams": ("Streams", "`dn.streams.…`", streams, "dn.streams."),
+    "mechanisms": ("Mechanisms", "`dn.mechanisms.…`", mechanisms, "dn.mechanisms."),
+    "spark": ("Spark", "`dn.spark.…`, with the extra `spark`", spark, "dn.spark."),
+    "errors": ("Errors", "`dn.errors.…`", errors, "dn.errors."),
+}
+
+
+def names(page: str) -> str:
+    """The public names of a module."""
+    title, how, module, prefix = PAGES[page]
+    public = getattr(module, "__all__", None) or [name for name, one in vars(module).items() if inspect.isclass(one)]
+    parts = [f"{MADE}# {title}\n\n{how}\n"]
+    if page == "errors":
+        parts.append(f"```text\n{inspect.getdoc(module)}\n```\n")
+    for name in public:
+        value = getattr(module, name)
+        if inspect.isclass(value) or inspect.isfunction(value):
+            parts += described(prefix + name, value)
+    return "\n".join(parts)
+
+
+def texts() -> dict[str, str]:
+    """Every generated text by its place below docs/."""
+    made = {"reference/command-line.md": command_line()}
+    return made | {f"reference/api/{page}.md": names(page) for page in PAGES}
+
+
+# Pictures -------------------------------------------------------------------------------------------------------------
+
+
+def answer_and_stream() -> None:
+    """The two pictures of the README: an answer with error bars, and a private stream."""
+    from deniable.cli.demo import meters, shop
+    from deniable.cli.plots import draw
+    from deniable.engines.reading import connect
+    from deniable.engines.stream_plot import draw as draw_stream
+    from deniable.randomness import SeededSource
+
+    people = shop.made_up(200_000)
+    with tempfile.TemporaryDirectory() as folder:
+        reports = Path(folder) / "reports"
+        shop.specification().perturb(
+            users=people.users, orders=people.orders, out=reports, source=SeededSource(1), simulation=True
+        )
+        answered = shop.ask(connect(reports), people)[-1]
+    draw(answered.result, DOCS / "images" / "answer.png", truth=answered.truth, dpi=90)
+    watts = meters.made_up()
+    published = meters.publish(watts, SeededSource(1), simulation=True)
+    draw_stream(published.released, DOCS / "images" / "stream.png", truth=watts, unit="readings, watts", dpi=80)
+
+
+def main() -> None:
+    """Write everything."""
+    for place, text in texts().items():
+        path = DOCS / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    answer_and_stream()
+    sys.path.insert(0, str(DOCS))
+    from drawings import draw_all
+
+    draw_all(DOCS / "images")
+
+
+if __name__ == "__main__":
+    main()

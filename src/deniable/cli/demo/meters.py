@@ -1,0 +1,54 @@
+"""A stream that nobody may publish: made-up meter readings with nights and days, and windows of the private one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from deniable.queries.result import Estimate
+from deniable.randomness import Integers, Source
+from deniable.streams import Expectation, Released, ToPS
+
+EPSILON, BOUND, READINGS, WARMUP = 0.2, 20_000, 500_000, 2**16
+DAY = 86_400
+WINDOWS = (
+    ("all", 0, READINGS - WARMUP),
+    ("a day", 0, DAY),
+    ("six hours", 180_000, 201_600),
+    ("one hour", 300_000, 303_600),
+)
+
+
+def made_up() -> Integers:
+    """Watts, one reading per second: a mean that swings from day to night, and much chance around it."""
+    random, time = np.random.default_rng(2), np.arange(READINGS) / DAY
+    level = 600 + 450 * np.sin(2 * np.pi * (time - 0.3)) + 150 * np.sin(4 * np.pi * time)
+    watts: Integers = np.clip(random.gamma(2.0, np.maximum(level, 80) / 2), 0, BOUND).round().astype(np.int64)
+    return watts
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What was published, and the mean of some windows beside the truth."""
+
+    released: Released
+    theta: float
+    rows: tuple[tuple[str, float, Estimate], ...]
+
+
+def publish(watts: Integers, source: Source, *, simulation: bool) -> Published:
+    """All readings through ToPS; drift is public knowledge: everybody knows that there are nights."""
+    tops = ToPS(
+        EPSILON,
+        BOUND,
+        warmup=WARMUP,
+        horizon=2**19,
+        expectation=Expectation(drift=0.02),
+        source=source,
+        simulation=simulation,
+    )
+    tops.push_many(watts)
+    released, truth = tops.released, watts[WARMUP:]
+    rows = tuple((name, float(truth[start:stop].mean()), released.mean(start, stop)) for name, start, stop in WINDOWS)
+    return Published(released, float(tops.learnt.theta) if tops.learnt else float(BOUND), rows)

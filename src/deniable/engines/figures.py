@@ -1,0 +1,50 @@
+"""An empty figure: the one place where matplotlib is asked for. It is an extra, `deniable[plot]`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from deniable.errors import BadInput, MissingExtra
+
+ENDINGS = (".png", ".svg", ".pdf")
+INK, SOFT, TRUTH = "#1f4e79", "#8a8a8a", "#d1495b"
+
+
+def check_ending(path: str | Path) -> None:
+    """Refuse a file of another kind before anything is computed."""
+    if Path(path).suffix.lower() not in ENDINGS:
+        raise BadInput(f"a plot ends in {', '.join(ENDINGS)}. Nothing was drawn. Name it out.png, for example.")
+
+
+def require_plotting() -> None:
+    """Say how to get matplotlib before anything is computed, if it is not there."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise MissingExtra("matplotlib", "plot") from None
+
+
+def new_figure(width: float, height: float) -> Any:
+    """A figure of so many inches that needs no display."""
+    require_plotting()
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def tidy(axis: Any) -> None:
+    """Two spines, a light grid, numbers with commas."""
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.grid(axis="y", color="#e6e6e6", lw=0.8)
+    axis.set_axisbelow(True)
+    axis.yaxis.set_major_formatter(lambda value, _: f"{value:,.6g}")
+
+
+def save(figure: Any, path: str | Path, *, dpi: int = 150) -> None:
+    """Write a picture in the format of the file's ending, whole or not at all."""
+    check_ending(path)
+    try:
+        figure.savefig(path, dpi=dpi)
+    except OSError:
+        raise BadInput(f"{Path(path).name!r} cannot be written. Nothing was drawn. Name another file.") from None

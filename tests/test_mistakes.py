@@ -1,0 +1,483 @@
+"""Mistakes of a first afternoon: each message says what happened, what it cost (nothing) and what to do, and shows no data."""
+# ruff: noqa: E501 - a mistake and its message read best on one line
+
+import math
+import os
+import re
+import shutil
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import deniable as dn
+from deniable.cli.main import run
+from deniable.client import ToPLClient
+from deniable.engines.spark import session
+from deniable.mechanisms import RandomizedResponse
+
+SECRET = 73_313
+USERS = dn.Table("users", age=dn.Ordinal(1, 95), marital=dn.Categorical("married", "single"), city=dn.Public())
+ORDERS = dn.Table("orders", many=10, amount=dn.Ordinal(0, 500))
+SHOP = dn.Collection(USERS, ORDERS, epsilon=2.0)
+U = {"uid": [1, 2, 3], "age": [31, 40, 52], "marital": ["single"] * 3, "city": ["Rome"] * 3}
+O = {"uid": [1, 1, 3], "amount": [5, 6, 7]}  # noqa: E741 - beside U
+NOTHING = (
+    r"[Nn]othing (of it )?was (drawn|spent|released|computed|read|written|predicted|done|taken)|No randomness was drawn"
+)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with everything that can go wrong in files."""
+    folder = tmp_path_factory.mktemp("mistakes")
+    SHOP.perturb(users=U, orders=O, out=folder / "reports")
+    SHOP.save(folder / "shop.toml")
+    one = 'epsilon = 1.0\n[tables.users]\nattributes.age = {{ kind = "{kind}", {low} = 1, high = 95 }}\n'
+    (folder / "malformed.toml").write_text("epsilon = 2.0\n[tables.users\n")
+    (folder / "kind.toml").write_text(one.format(kind="integer", low="low"))
+    (folder / "field.toml").write_text(one.format(kind="ordinal", low="min"))
+    (folder / "without.toml").write_text(one.format(kind="ordinal", low="low").partition("\n")[2])
+    (folder / "undecided.toml").write_text(one.format(kind="ordinal", low="low").replace("1.0", '"DECIDE"', 1))
+    (folder / "broken.parquet").write_bytes(b"PAR1 and no more")
+    pq.write_table(pa.table({"uid": [1], "years": [31]}), folder / "other.parquet")
+    (folder / "stream.txt").write_text(f"1\n2\n{SECRET}x\n")
+    (folder / "empty").mkdir()
+    shutil.copytree(folder / "reports", folder / "mixed")
+    dn.Collection(USERS, ORDERS, epsilon=1.0).save(folder / "mixed" / "collection.json")
+    shutil.copytree(folder / "reports", folder / "torn")
+    next((folder / "torn" / "users").glob("*.parquet")).write_bytes(b"PAR1 and no more")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def db():
+    return dn.connect(SHOP.perturb(users=U, orders=O))
+
+
+def tops(values=(), **settings):
+    made = dn.streams.ToPS(**{"epsilon": 1.0, "bound": 100, "warmup": 2, "horizon": 64, **settings})
+    for value in values:
+        made.push(value)
+    return made
+
+
+def check(mistake, happened, repair):
+    """The three parts of a message, in their order."""
+    with pytest.raises(dn.DeniableError, match=happened) as stopped:
+        mistake()
+    text = str(stopped.value)
+    places = [re.search(part, text) for part in (happened, NOTHING, repair)]
+    assert all(places), text
+    assert places[0].start() <= places[1].start() < places[2].start(), text
+    assert str(SECRET) not in text
+    assert f"{SECRET:,}" not in text
+
+
+SPECIFICATIONS = [
+    (lambda: dn.Collection(USERS, epsilon=0), "epsilon must be a positive number", r"Use 0\.1 to 10"),
+    (lambda: dn.Collection(USERS, epsilon="2"), "epsilon must be a positive number", r"Use 0\.1 to 10"),
+    (lambda: dn.Collection(USERS, epsilon=1000.0), "epsilon above 700 protects nobody", r"Use math\.inf for no noise"),
+    (lambda: dn.Collection(epsilon=1.0), "tables must be one Table or more", r"Pass dn\.Table"),
+    (
+        lambda: dn.Collection({"age": dn.Ordinal(1, 95)}, epsilon=1.0),
+        "tables must be one Table or more",
+        r"Pass dn\.Table",
+    ),
+    (lambda: dn.Collection(USERS, USERS, epsilon=1.0), "table 'users' is named twice", "Rename one of the two"),
+    (lambda: dn.Collection(USERS, epsilon=1.0, design="best"), "design is unknown", "Use one of .*hio"),
+    (lambda: dn.Ordinal(95, 1), "low is above high", "Swap them"),
+    (lambda: dn.Ordinal("young", "old"), "low must be a number, a date or a time", "For texts use Categorical"),
+    (lambda: dn.Ordinal(0, 9.99), "high is not a whole number of steps above low", r"Give the step .* 0\.01"),
+    (lambda: dn.Categorical("yes"), "values must be at least two", "leave it out"),
+    (lambda: dn.Categorical("yes", 1), "values must be all texts, all integers or all truth values", "Use one type"),
+    (lambda: dn.Categorical("a", "a"), "values list something twice", "Name every value once"),
+    (lambda: dn.Table("users", age=int), "attribute 'age' is no attribute", "Use Ordinal, Categorical or Public"),
+    (
+        lambda: dn.Table("users", city=dn.Public()),
+        "table 'users' collects nothing private",
+        "Add an Ordinal or Categorical",
+    ),
+    (lambda: dn.Table("users", uid=dn.Ordinal(1, 9)), "attribute 'uid' is a column of reports", "Rename it"),
+    (lambda: dn.Table("my users", age=dn.Ordinal(1, 9)), "name 'my users' must be letters, digits and _", "Rename it"),
+    (
+        lambda: dn.Table("orders", many="10", amount=dn.Ordinal(0, 5)),
+        "many must be 1 to 32768",
+        "Name the most rows of a user",
+    ),
+    (lambda: dn.Table("orders", many=2, tau=3, amount=dn.Ordinal(0, 5)), "tau must be 1 to many", "Lower tau"),
+    (
+        lambda: SHOP.forecast("SELECT COUNT(*) FROM users", users=0),
+        "users must be a whole number",
+        "Say how many people",
+    ),
+]
+
+
+@pytest.mark.parametrize(("mistake", "happened", "repair"), SPECIFICATIONS)
+def test_mistakes_in_a_specification(mistake, happened, repair):
+    check(mistake, happened, repair)
+
+
+@pytest.mark.parametrize(
+    ("name", "happened", "repair"),
+    [
+        ("nowhere.toml", r"file 'nowhere\.toml' cannot be read \(no such file", "Check the path"),
+        ("malformed.toml", r"is not well-formed: .*line 2", "Mend that place"),
+        ("without.toml", "epsilon is missing", "Say how much all of a user's reports may spend"),
+        ("undecided.toml", "epsilon must be a positive number", r"Use 0\.1 to 10"),
+        ("kind.toml", "attribute 'age': kind is unknown", 'Use "ordinal", "categorical" or "public"'),
+        ("field.toml", "attribute 'age': min is no field of ordinal attributes", "Its fields: high, low, step"),
+    ],
+)
+def test_mistakes_in_a_specification_file(place, name, happened, repair):
+    check(lambda: dn.Collection.load(place / name), happened, repair)
+
+
+DATA = [
+    (
+        lambda _: SHOP.client().report("user", {"age": 31}),
+        "table 'user' is not in this collection",
+        "It has users, orders",
+    ),
+    (
+        lambda _: SHOP.client().report("users", {"age": SECRET}),
+        "a row of table 'users' lacks 'marital'",
+        "Give age, marital by name",
+    ),
+    (
+        lambda _: SHOP.client().report("users", {"age": 31, "marital": "single", "hair": SECRET}),
+        "has an unknown attribute",
+        "It has age, marital, city",
+    ),
+    (lambda _: SHOP.client().reports("users", []), "table 'users' takes exactly one row per user", "Pass that row"),
+    (lambda _: SHOP.perturb(), "tables are missing", "Pass the rows of one table at least"),
+    (lambda _: SHOP.perturb(user=U), "table 'user' is not in this collection", "It has users, orders"),
+    (
+        lambda _: SHOP.perturb(users={"years": [SECRET], **{name: U[name][:1] for name in ("uid", "marital", "city")}}),
+        "table 'users' lacks the column 'age'",
+        "Rename it, or change the specification",
+    ),
+    (lambda _: SHOP.perturb(users=U, key="id"), "lacks the column 'id' of user ids", r"Name it with key="),
+    (
+        lambda _: SHOP.perturb(users={**U, "age": [str(SECRET), "x", "y"]}),
+        "column 'age' of table 'users' is of type string",
+        "Convert the column",
+    ),
+    (lambda _: SHOP.perturb(users={**U, "uid": [1.5, 2.5, 3.5]}), "user ids must be integers or texts", "Convert them"),
+    (
+        lambda _: SHOP.perturb(users=U, orders={"uid": ["a"], "amount": [SECRET]}),
+        "integers in one table and texts in another",
+        "Use one type for all",
+    ),
+    (
+        lambda _: SHOP.perturb(users=[SECRET]),
+        "table 'users' cannot be read",
+        "Pass a frame, a dictionary of columns, or the path",
+    ),
+    (
+        lambda place: SHOP.perturb(users=place / "no.csv"),
+        r"there is no file 'no\.csv'",
+        "Pass a frame, a dictionary of columns, or the path",
+    ),
+    (
+        lambda place: SHOP.perturb(users=place / "broken.parquet"),
+        r"'broken\.parquet' is no Parquet file",
+        "Pass a frame, a dictionary of columns, or the path",
+    ),
+    (
+        lambda _: SHOP.perturb(orders=O),
+        "everyone is missing: users without rows must send reports too",
+        "Pass the ids of all users",
+    ),
+    (
+        lambda place: SHOP.perturb(users=U, orders=O, out=place / "reports"),
+        "holds reports of table 'users' already; new ones would spend ε again",
+        "choose another folder",
+    ),
+    (
+        lambda _: SHOP.perturb(users=U, source=dn.SeededSource(1)),
+        "a SeededSource can be repeated",
+        "Leave `source` out for a release",
+    ),
+    (lambda _: SHOP.perturb(users=U, source=1), "source must be a source of this package", "Leave it out"),
+    (
+        lambda _: RandomizedResponse(1.0, 4).perturb_one(SECRET),
+        r"the value must lie in the public domain 0\.\.3",
+        "Clip or re-code it",
+    ),
+    (
+        lambda _: RandomizedResponse(1.0, 4).perturb(np.array([0.5, SECRET])),
+        "values must have an integer type",
+        "Convert them",
+    ),
+    (
+        lambda _: ToPLClient(epsilon=1.0, bound=500).report(SECRET, theta=0),
+        "theta must lie above 0",
+        "Announce another",
+    ),
+]
+
+
+@pytest.mark.parametrize(("mistake", "happened", "repair"), DATA)
+def test_mistakes_with_data(place, mistake, happened, repair):
+    check(lambda: mistake(place), happened, repair)
+
+
+def test_a_value_outside_its_domain_is_counted_and_not_shown():
+    reports = SHOP.perturb(users={**U, "age": [31, SECRET, 52]})
+    assert dict(reports.summaries["users"].rejected) == {"outside the domain": 1}
+    client = SHOP.client()
+    client.report("users", {"age": SECRET, "marital": "single"})
+    assert dict(client.rejected) == {"outside the domain": 1}
+
+
+REPORTS = [
+    ("nowhere", "there is no folder 'nowhere'", "Pass a folder of reports"),
+    ("empty", r"'empty' holds no collection\.json", "Pass a folder of reports"),
+    (
+        "torn",
+        r"file 'part-0\.parquet' of 'users' is damaged",
+        "Restore it from a copy: collecting again would spend ε again",
+    ),
+    (
+        "mixed",
+        "all reports of table 'users' were refused: made under another specification",
+        r"Open them beside the collection\.json",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "happened", "repair"), REPORTS)
+def test_mistakes_with_reports(place, name, happened, repair):
+    check(lambda: dn.connect(place / name).sql("SELECT COUNT(*) FROM users WHERE age < 30"), happened, repair)
+
+
+def test_something_else_than_reports():
+    check(lambda: dn.connect(pa.table(U)), "reports are no folder of reports", r"what Collection\.perturb gave")
+    check(lambda: dn.connect({"users": U}), "reports by table are for Spark", "or a folder of reports")
+
+
+SQL = [
+    (
+        "SELECT COUNT(*) FROM users WHERE agee < 30",
+        "there is no attribute 'agee' .at character 34",
+        "tables in FROM have age, marital, city",
+    ),
+    ("SELECT COUNT(*) FROM user", "there is no table 'user'", "There are users, orders"),
+    ("SELECT * FROM users", "rows cannot be seen, only aggregates", r"Ask for COUNT\(\*\)"),
+    ("SELECT age FROM users", "neither an aggregate nor in GROUP BY", "Add it to GROUP BY, or sum it"),
+    ("SELECT MAX(age) FROM users", "extremes and quantiles cannot be read off", "Ask for COUNT"),
+    ("SELECT COUNT(DISTINCT marital) FROM users", r"only COUNT\(\*\) can be counted", r"Write COUNT\(\*\)"),
+    (
+        "SELECT COUNT(*) FROM (SELECT * FROM users)",
+        "only the collection's own tables can be asked",
+        "without a subquery",
+    ),
+    (
+        "SELECT COUNT(*) FROM users LEFT JOIN orders USING (uid)",
+        "only inner joins are possible",
+        r"Write JOIN … USING \(uid\)",
+    ),
+    (
+        "SELECT COUNT(*) FROM users JOIN orders ON age = amount",
+        "joined on the user id only",
+        r"Write JOIN … USING \(uid\)",
+    ),
+    (
+        "SELECT COUNT(*) FROM users WHERE uid = 7",
+        "users cannot be told apart by their id",
+        r"JOIN … USING \(uid\) only",
+    ),
+    ("SELECT COUNT(*) FROM users WHERE age > 200", "outside the attribute's domain", "Use 1 to 95"),
+    (
+        "SELECT COUNT(*) FROM users WHERE marital = 'divorced'",
+        "not in the attribute's public list",
+        "It has married, single",
+    ),
+    ("SELECT COUNT(*) FROM users WHERE age < 'thirty'", "of another type than the attribute", "Compare like with like"),
+    (
+        'SELECT COUNT(*) FROM users WHERE marital = "single"',
+        "there is no attribute 'single'",
+        "Texts stand in single quotes: 'single'",
+    ),
+    ("SELECT SUM(marital) FROM users", "'marital' is not a number", "Sum attributes of numbers"),
+    ("SELECT COUNT(*) FROM users WHERE marital LIKE 's%'", "this condition is not supported", "Use =, <>"),
+    ("SELEC COUNT(*) FROM users", "the text is no SQL .at character 1", "Mend the text there"),
+    ("INSERT INTO users VALUES (1)", "one SELECT is expected", r"Write SELECT COUNT\(\*\)"),
+    ("SELECT COUNT(*) FROM users; SELECT COUNT(*) FROM orders", "one SELECT is expected", r"Write SELECT COUNT\(\*\)"),
+    ("SELECT marital, COUNT(*) FROM users", "neither an aggregate nor in GROUP BY", "Add it to GROUP BY"),
+    ("SELECT COUNT(*) OVER () FROM users", "windows are not supported", "Use GROUP BY"),
+    ("", "there is no text", "Write SELECT"),
+]
+
+
+@pytest.mark.parametrize(("sql", "happened", "repair"), SQL)
+def test_mistakes_in_sql(db, sql, happened, repair):
+    check(lambda: db.sql(sql), happened, repair)
+
+
+def test_mistakes_beside_sql(db):
+    check(
+        lambda: db.sql("SELECT COUNT(*) FROM users", confidence=95), "confidence must lie between 0 and 1", r"Use 0\.95"
+    )
+    check(lambda: db.sql("SELECT COUNT(*) FROM users", weights="best"), "weights are unknown", "Use greedy, optimal")
+    check(
+        lambda: db.sql("SELECT marital, COUNT(*) FROM users GROUP BY marital").scalar(),
+        "several numbers",
+        r"Read \.answers",
+    )
+
+
+def test_too_few_users_for_an_average_are_told_so():
+    frame = {"uid": range(100), "age": [31] * 100, "marital": ["single"] * 100, "city": ["Rome"] * 100}
+    reports = SHOP.perturb(users=frame, orders=O, source=dn.SeededSource(1), simulation=True)
+    result = dn.connect(reports).sql("SELECT AVG(amount) AS a FROM orders JOIN users USING (uid) WHERE age < 20")
+    assert "unclear" in str(result)
+    assert result.notes == ("unclear: too few people, or too much noise, to divide by their number",)
+    assert math.isnan(result.scalar().value)
+
+
+STREAMS = [
+    (lambda _: tops(epsilon=0), "epsilon must be a positive number", r"Use 0\.1 to 10"),
+    (lambda _: tops(bound=0), "bound must be above low", "Give the public range"),
+    (lambda _: tops(warmup=0), "warmup is 0, so there is nothing to learn from", "Give PublicThreshold"),
+    (lambda _: tops(source=dn.SeededSource(1)), "a SeededSource can be repeated", "Leave `source` out"),
+    (lambda _: tops([str(SECRET)]), "the value must be a number", "Convert or leave it out"),
+    (lambda _: tops().push_many([1.0, math.nan]), "values contain NaN or infinity", "Replace or remove"),
+    (lambda _: tops([-SECRET]), "values must not be below the public lower bound 0", "Give a lower `low`"),
+    (lambda _: tops([1]).released, "nothing is published during the warm-up", "Push 1 more values first"),
+    (
+        lambda _: tops([1] * 10).released.sum(0, 500),
+        "a window does not lie within the 8 published values",
+        "Use 0 ≤ start ≤ stop",
+    ),
+    (
+        lambda _: tops([1] * 10).released.mean(3, 3),
+        "a window is empty, so it has no mean",
+        "Ask for at least one value",
+    ),
+    (lambda _: tops([1] * 10).released.sum(0.5, 3), "windows must be pairs of whole positions", "Use integers"),
+    (
+        lambda _: tops([1] * 10).released.between("2024-01-01", "2024-02-01"),
+        "this stream has no timestamps",
+        "publish it with timestamps",
+    ),
+    (
+        lambda place: dn.streams.Released.load(place / "no.parquet"),
+        "there is no file",
+        "Give the path of a released stream",
+    ),
+    (
+        lambda place: dn.streams.Released.load(place / "other.parquet"),
+        "not a released stream: its metadata are missing",
+        "Use a file of stream publish",
+    ),
+    (
+        lambda place: dn.streams.Released.load(place / "broken.parquet"),
+        "is not a Parquet file",
+        "Give a file of `deniable stream publish`",
+    ),
+]
+
+
+@pytest.mark.parametrize(("mistake", "happened", "repair"), STREAMS)
+def test_mistakes_with_streams(place, mistake, happened, repair):
+    check(lambda: mistake(place), happened, repair)
+
+
+COMMANDS = [
+    ("query nowhere SELECT", "there is no folder 'nowhere'", "Pass a folder of reports"),
+    ("query reports", "no SQL is given, or twice", "Give it as an argument"),
+    ("query reports SELECT --plot out.gif", r"a plot ends in \.png", r"Name it out\.png"),
+    ("query reports SELECT --engine hadoop", "there are two engines", "Write --engine duckdb"),
+    ("query reports SELECT --json --csv", "--json and --csv exclude each other", "Choose one"),
+    ("perturb shop.toml users.csv -o out", r"'users\.csv' is not TABLE=FILE", r"Write users=users\.csv"),
+    ("perturb shop.toml users=no.csv -o out", r"there is no file 'no\.csv'", "Pass a Parquet or CSV file"),
+    ("perturb no.toml users=no.csv -o out", r"file 'no\.toml' cannot be read", "Check the path"),
+    ("check undecided.toml", "epsilon must be a positive number", r"Use 0\.1 to 10"),
+    ("init --from no.csv", r"there is no file 'no\.csv'", "Pass a Parquet or CSV file"),
+    ("forecast shop.toml SELECT", "neither --users nor --error is given", "Say how many will report"),
+    (
+        "stream publish --epsilon 1 --bound 10 --warmup 1 stream.txt -o out.parquet",
+        "line 3 cannot be read",
+        "Repair it and go on from there",
+    ),
+    (
+        "stream publish --epsilon 1 --bound 10 no.csv -o out.parquet",
+        r"there is no file 'no\.csv'",
+        "Give a Parquet, CSV or JSON-lines file",
+    ),
+    (
+        "stream publish --epsilon 1 --bound 10 other.parquet -o out.parquet",
+        "column value is not in the file",
+        "Name it with --column",
+    ),
+    (
+        "stream publish --epsilon 1 --bound 10 --drift 2 stream.txt -o out.parquet",
+        "drift must be a share of θ, from 0 to 1",
+        r"Use 0\.05 for a stream that drifts",
+    ),
+    (
+        "stream publish --epsilon 1 --bound 10 --drift 0.1 --method pak stream.txt -o out.parquet",
+        "--drift is a setting of ToPS",
+        "Leave out --method",
+    ),
+    ("stream query other.parquet 0:5", "not a released stream", "Use a file of stream publish"),
+]
+
+
+@pytest.mark.parametrize(("command", "happened", "repair"), COMMANDS)
+def test_mistakes_on_the_command_line(place, command, happened, repair, monkeypatch, capsys):
+    monkeypatch.chdir(place)
+    with pytest.raises(SystemExit) as stopped:
+        run(command.split())
+    assert stopped.value.code == 2
+    said = capsys.readouterr().err
+    check(lambda: (_ for _ in ()).throw(dn.DeniableError(said.partition("Error: ")[2])), happened, repair)
+    assert "Traceback" not in said
+
+
+def test_a_command_that_does_not_exist_is_guessed_at(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        run(["querry"])
+    assert stopped.value.code == 2
+    assert "No such command 'querry'" in capsys.readouterr().err
+
+
+def test_java_is_missing(monkeypatch, tmp_path):
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(session, "_HOMES", ())
+    check(session.require_java, "Java was not found; Spark 4 needs Java 17 or newer", "Run: apt-get install openjdk-17")
+    assert "JAVA_HOME" not in os.environ
+
+
+@pytest.mark.parametrize(
+    ("package", "extra", "mistake"),
+    [
+        ("pyspark", "spark", session.require_pyspark),
+        ("matplotlib", "plot", lambda: run_plot("reports")),
+    ],
+)
+def test_an_extra_is_missing(monkeypatch, package, extra, mistake):
+    for name in [one for one in sys.modules if one.partition(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    check(
+        mistake,
+        f"this needs the package '{package}', which is not installed",
+        rf"Run: pip install 'deniable\[{extra}\]'",
+    )
+
+
+def run_plot(path):
+    from deniable.cli.main import cli
+
+    cli.main(["query", path, "SELECT COUNT(*) FROM users", "--plot", "out.png"], standalone_mode=False)
+
+
+def test_there_are_fifty():
+    assert sum(map(len, (SPECIFICATIONS, DATA, REPORTS, SQL, STREAMS, COMMANDS))) >= 50

@@ -71,13 +71,17 @@ class System:
 
     def weights(self, users: float, chances: Sequence[float]) -> Floats:
         """patterns × columns: the weights of least error."""
+        return self.fitted(users, chances, self.crossed)
+
+    def fitted(self, users: float, chances: Sequence[float], crossed: Floats) -> Floats:
+        """The weights of least error for anything of which the covariances with all patterns are given."""
         if not self.views:
-            return self.crossed
+            return crossed
         matrix = self.prior.copy()
         for one, span, chance in zip(self.views, self.spans, chances, strict=True):
             matrix[span, span] += one.noise / (users * chance)
         matrix[np.diag_indices_from(matrix)] += RIDGE * np.trace(matrix) / matrix.shape[0]
-        return np.asarray(cho_solve(cho_factor(matrix, overwrite_a=True, check_finite=False), self.crossed))
+        return np.asarray(cho_solve(cho_factor(matrix, overwrite_a=True, check_finite=False), crossed))
 
     def spending(self, weights: Floats) -> list[Floats]:
         """For each view what its weights add to the variance of every column, times the view's probability."""

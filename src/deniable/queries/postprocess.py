@@ -1,9 +1,10 @@
 """Answers from frequencies of cells that are possible: `postprocess="consistent"`.
 
-The frequencies of a view's cells, as reports tell them, are noisy and impossible: some are negative. The nearest
-possible ones (`consistency.norm_sub`) are closer to the truth where noise is large, and the question's weights are
-applied to them instead. A question about more than two attributes of one table, which no view tells, is answered from
-the table over all of them that assumes least. In a join the frequencies are those of pairs of cells of two tables.
+The frequencies of a view's cells, as reports tell them, are noisy and impossible: some are negative, and views differ
+on what they both tell. Least squares under the prior makes views agree, the nearest possible frequencies
+(`consistency.norm_sub`) follow, and the question's weights are applied to these instead. A question about more than
+two attributes of one table, which no view tells, is answered from the table over all of them that assumes least. In a
+join the frequencies are those of pairs of cells of two tables.
 
 All this adds a bias that nobody knows; so answers are marked. Their standard errors come from a parametric bootstrap:
 frequencies drawn around those that were found, with the noise that reports have, and treated alike.
@@ -22,6 +23,7 @@ from deniable.errors import QueryRefused
 from deniable.queries.consistency import Known, maximum_entropy, norm_sub
 from deniable.queries.estimation import Moments
 from deniable.queries.formula import evaluate
+from deniable.queries.grid_cells import Asked, CellView
 from deniable.queries.grid_weights import Bias, solve_grid, weights_of_view
 from deniable.queries.plan import Plan
 from deniable.queries.question import Floats, MomentOf, Output, PrivateGroups, PublicGroups, Question, Term
@@ -96,6 +98,8 @@ class Counting:
     constants: Floats
     reports: int
     """Per user, over all tables."""
+    agreed: Callable[[Floats], Floats]
+    """How the frequencies of all views are made to agree."""
     whole: Callable[[Floats], Floats] | None = None
     """How a question about many attributes follows, where it is not by values."""
 
@@ -147,14 +151,16 @@ class Counting:
             values,
             constants,
             int(np.prod([plan.collection[name].tau for name in plan.question.tables])),
+            _agreed(known[0]) if single else lambda raw: raw,
             _maximum_entropy(plan, known[0]) if single else None,
         )
 
     def possible(self, raw: Floats) -> Floats:
         """The nearest possible frequencies; what cells leave to one is a further cell."""
         found = np.empty_like(raw)
+        agreed = self.agreed(raw)
         for span in self.spans:
-            mine = raw[:, span]
+            mine = agreed[:, span]
             rest = 1 - mine.sum(axis=1, keepdims=True)
             found[:, span] = norm_sub(np.concatenate((mine, rest), axis=1), 1.0)[:, :-1]
         return found
@@ -165,6 +171,14 @@ class Counting:
             return self.whole(frequencies)
         groups, moments = len(self.asked.private_groups), len(self.asked.question.moments)
         return np.asarray(self.constants + frequencies @ self.values).reshape(-1, groups, moments)
+
+
+def _agreed(bias: Bias) -> Callable[[Floats], Floats]:
+    """The frequencies that all views together tell of each view's cells: least squares under the prior."""
+    views, prior = bias.system.views, bias.system.prior
+    means = np.concatenate([one.means for one in views])
+    gain = bias.system.fitted(bias.users, [float(one.view.probability) for one in views], prior)
+    return lambda raw: np.asarray(means + (raw - means) @ gain)
 
 
 def _alone(plan: Plan, number: int, bias: Bias) -> Bias:
@@ -241,27 +255,24 @@ def _maximum_entropy(plan: Plan, bias: Bias) -> Callable[[Floats], Floats] | Non
     spoken = sorted(asked.spoken_of)
     if len(spoken) <= 2 or any(set(spoken) <= set(one.functions) for one in bias.system.views):
         return None
-    used = [
+    able = [
         (one, span)
         for one, span in zip(bias.system.views, bias.system.spans, strict=True)
         if set(one.functions) <= set(spoken)
         and all(axis.kind in (CELLS, WEIGHT) for axis in one.view.group.axes)
         and all((pattern == np.arange(pattern.size)).all() for pattern in one.patterns)
     ]
-    if not used:
+    # Single attributes are cut finely: where that makes too many pieces, pairs have to do.
+    for used in (able, [(one, span) for one, span in able if len(one.functions) > 1]):
+        if {ground for one, _ in used for ground in one.functions} != set(spoken):
+            return None
+        starts = [_pieces(asked, ground, [one for one, _ in used], len(spoken)) for ground in spoken]
+        if math.prod(one.size for one in starts) <= MOST_CELLS:
+            break
+    else:
         return None
-    starts: list[Any] = []
-    for ground in spoken:
-        inside = [np.argmax(one.functions[ground] > 0, axis=0) for one, _ in used if ground in one.functions]
-        told = [*inside, *asked.functions[ground]]
-        changes = np.any([np.diff(each, prepend=each[0] - 1) != 0 for each in told], axis=0)
-        if changes.sum() > MOST_PIECES ** (1 / len(spoken)):
-            changes = np.any([np.diff(each, prepend=each[0] - 1) != 0 for each in inside], axis=0)
-        starts.append(np.flatnonzero(changes))
     shares = [asked.grounds[ground].shares for ground in spoken]
     sizes = [np.add.reduceat(share, start) for share, start in zip(shares, starts, strict=True)]
-    if np.prod([float(one.size) for one in sizes]) > MOST_CELLS:
-        return None
     averaged = [
         np.add.reduceat(asked.functions[ground] * share, start, axis=1) / size
         for ground, share, start, size in zip(spoken, shares, starts, sizes, strict=True)
@@ -302,6 +313,16 @@ def _maximum_entropy(plan: Plan, bias: Bias) -> Callable[[Floats], Floats] | Non
         return found.reshape(-1, len(plan.private_groups), len(plan.question.moments))
 
     return whole
+
+
+def _pieces(asked: Asked, ground: int, views: Sequence[CellView], attributes: int) -> Any:
+    """Where the pieces of an attribute start: at the borders of cells, and where what is asked changes, if seldom."""
+    inside = [np.argmax(one.functions[ground] > 0, axis=0) for one in views if ground in one.functions]
+    for told in ([*inside, *asked.functions[ground]], inside):
+        changes = np.any([np.diff(each, prepend=each[0] - 1) != 0 for each in told], axis=0)
+        if changes.sum() <= MOST_PIECES ** (1 / attributes):
+            break
+    return np.flatnonzero(changes)
 
 
 def _told(output: Output, value: Floats, covariance: Floats) -> list[tuple[float, float]]:

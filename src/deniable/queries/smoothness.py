@@ -8,7 +8,7 @@ random with mean zero and, for rows s and t, the covariance
 
 The terms of this product are the attributes' own shapes, interactions of two, of three, and so on. For an ordinal
 attribute k is a Matérn kernel of smoothness 3/2: neighbouring values are about equally frequent, values further apart
-than a quarter of the domain hardly depend on each other, and densities twice or half the average are common. A small
+than a quarter of the domain hardly depend on each other, and densities of several times the average are common. A small
 part of it is rough: single values may differ from their neighbours by a third or so. Categories have no neighbours:
 their frequencies are independent, and a few of them may hold most rows. Kernels are centred, so that no attribute's
 own shape changes the number of rows.
@@ -28,7 +28,7 @@ from deniable.queries.tree_weights import Floats
 from deniable.randomness import Integers
 from deniable.tables.schema import Categorical, Private
 
-AMPLITUDE = 2.0
+AMPLITUDE = 2.5
 """How far the density of an ordinal attribute strays from evenness, relative to it: one standard deviation."""
 LENGTH = 0.25
 """How far apart values may be, as a part of the domain, and still be about equally frequent."""

@@ -55,7 +55,7 @@ def partitions_for(frames: list[Any]) -> int:
     return max(1, min(most, max(spark.sparkContext.defaultParallelism, max(sizes) // PARTITION_BYTES)))
 
 
-def by_user(frame: Any, partitions: int) -> Any:
+def by_user(frame: Any, slots: int, partitions: int) -> Any:
     """The reports of each user together, in the order of her slots."""
-    order = [column for column in ("uid", "slot") if column in frame.columns]
+    order = ["uid"] if slots == 1 else ["uid", "slot"]  # a single number is sorted fastest
     return frame.repartition(partitions, "uid").sortWithinPartitions(*order)

@@ -7,6 +7,8 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +66,7 @@ def require_java() -> None:
 
 
 def open_session(master: str = "local[*]") -> Any:
-    """A session for the command line: quiet, and with larger Arrow batches than Spark's own default."""
+    """A session for the command line: quiet, and with workers that start fast."""
     require_pyspark()
     require_java()
     from pyspark.sql import SparkSession
@@ -75,7 +77,6 @@ def open_session(master: str = "local[*]") -> Any:
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.log.level", "ERROR")
-        .config("spark.sql.execution.arrow.maxRecordsPerBatch", "65536")
         .config("spark.python.daemon.module", "deniable.engines.spark.daemon")
     )
     try:
@@ -101,6 +102,29 @@ def checked_session(engine: Any) -> Any:
     if context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
         context.pythonExec = sys.executable  # on this machine it is this Python that has the package
     return engine
+
+
+_SWIFT = {
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    # Spark measures a batch after every row that it adds, unless there is no limit; 65,536 rows are one anyway.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+}
+
+
+@contextmanager
+def large_batches(spark: Any) -> Iterator[None]:
+    """Reports go to Python workers in large batches meanwhile, whatever the session is set to."""
+    former = {name: spark.conf.get(name, None) for name in _SWIFT}
+    for name, value in _SWIFT.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, setting in former.items():
+            if setting is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, setting)
 
 
 def as_frame(spark: Any, table: pa.Table) -> Any:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from deniable.engines.rows import starts_of, whole_users
 from deniable.engines.spark.faults import told
 from deniable.engines.spark.keeping import Kept, by_user
+from deniable.engines.spark.session import large_batches
 from deniable.errors import InvalidData
 from deniable.queries.plan import MOST_GROUPS
 from deniable.tables.collection import Collection
@@ -69,15 +70,15 @@ def validated(
     """
     slots = collection.reports_per_user(name)
     frame = typed(collection, name, frame)
-    kept = Kept(by_user(frame, partitions)) if joined or slots > 1 else None
+    kept = Kept(by_user(frame, slots, partitions)) if joined or slots > 1 else None
     try:
-        with told(f"checking the reports of table {name!r}"):
+        with told(f"checking the reports of table {name!r}"), large_batches(frame.sparkSession):
             found = kept.frame if kept else frame
             views = _views(collection, name, found)
             if views is not None and not _faulty_users(found, slots, partitions, together=kept is not None):
                 return SparkStore(found, slots, sum(views.values()), views, kept), Counter()
             clean, refused = _cleaned(collection, name, frame)
-            faulty, kept = kept, Kept(by_user(clean, partitions))
+            faulty, kept = kept, Kept(by_user(clean, slots, partitions))
             views = _views(collection, name, kept.frame) or {}
             if faulty:
                 faulty.close()
@@ -145,7 +146,7 @@ def _views(collection: Collection, name: str, frame: Any) -> dict[int, int] | No
 def _faulty_users(frame: Any, slots: int, partitions: int, *, together: bool) -> bool:
     """Whether a user has a slot twice, or lacks one."""
     wanted = frame.select("uid", "slot") if slots > 1 else frame.select("uid")
-    walked = wanted if together else by_user(wanted, partitions)
+    walked = wanted if together else by_user(wanted, slots, partitions)
     found = walked.mapInArrow(_walking(slots), "faulty boolean").where("faulty").limit(1)
     return found.toArrow().num_rows > 0
 

@@ -52,7 +52,8 @@ def partitions_for(frames: list[Any]) -> int:
     spark = frames[0].sparkSession
     sizes = [int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())) for frame in frames]
     most = int(spark.conf.get("spark.sql.shuffle.partitions"))
-    return max(1, min(most, max(spark.sparkContext.defaultParallelism, max(sizes) // PARTITION_BYTES)))
+    cores = int(spark.sparkContext.defaultParallelism)
+    return max(1, min(most, max(cores, max(sizes) // PARTITION_BYTES)))
 
 
 def by_user(frame: Any, slots: int, partitions: int) -> Any:

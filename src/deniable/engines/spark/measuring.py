@@ -36,11 +36,13 @@ _SUMS = pa.schema([("start", pa.int64()), ("values", pa.list_(pa.float64()))])
 _SUMS_SQL = "start bigint, values array<double>"
 
 
-def measure(plan: Plan, stores: Mapping[str, SparkStore], dimensions: Mapping[str, DimensionTable]) -> Moments:
+def measure(
+    plan: Plan, stores: Mapping[str, SparkStore], dimensions: Mapping[str, DimensionTable], *, counted: bool = True
+) -> Moments:
     """What a plan's moments are, for every combination of groups. See `engines.measuring.measure`."""
     chosen = asked_stores(plan, stores)
     listed, public_count = listed_groups(plan, chosen, dimensions)
-    summing = Summing.of(plan, chosen, public_count, counted=True)
+    summing = Summing.of(plan, chosen, public_count, counted=counted)
     spark = next(iter(chosen.values())).frame.sparkSession
     with told("the question"), large_batches(spark):
         users = _joined([_users(plan, one, chosen[one.name], dimensions) for one in summing.tables])

@@ -148,7 +148,7 @@ def _faulty_users(frame: Any, slots: int, partitions: int, *, together: bool) ->
     wanted = frame.select("uid", "slot") if slots > 1 else frame.select("uid")
     walked = wanted if together else by_user(wanted, slots, partitions)
     found = walked.mapInArrow(_walking(slots), "faulty boolean").where("faulty").limit(1)
-    return found.toArrow().num_rows > 0
+    return bool(found.toArrow().num_rows)
 
 
 def _walking(slots: int) -> Callable[[Batches], Batches]:

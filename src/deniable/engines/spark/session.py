@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -111,20 +112,30 @@ _SWIFT = {
 }
 
 
+_lock = threading.Lock()
+_waiting: dict[int, tuple[int, dict[str, str]]] = {}
+"""For each session, how many questions run at the moment, and what its settings were before the first."""
+
+
 @contextmanager
 def large_batches(spark: Any) -> Iterator[None]:
     """Reports go to Python workers in large batches meanwhile, whatever the session is set to."""
-    former = {name: spark.conf.get(name, None) for name in _SWIFT}
-    for name, value in _SWIFT.items():
-        spark.conf.set(name, value)
+    session = id(spark)
+    with _lock:
+        count, former = _waiting.get(session) or (0, {name: spark.conf.get(name) for name in _SWIFT})
+        _waiting[session] = count + 1, former
+        for name, value in _SWIFT.items():
+            spark.conf.set(name, value)
     try:
         yield
     finally:
-        for name, setting in former.items():
-            if setting is None:
-                spark.conf.unset(name)
+        with _lock:
+            count, former = _waiting.pop(session)
+            if count > 1:
+                _waiting[session] = count - 1, former
             else:
-                spark.conf.set(name, setting)
+                for name, value in former.items():
+                    spark.conf.set(name, value)
 
 
 def as_frame(spark: Any, table: pa.Table) -> Any:

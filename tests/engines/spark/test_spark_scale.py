@@ -1,5 +1,8 @@
 """What does not grow with users: the driver's share. And the paper's way, which is compared in time, answers alike."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,6 +29,19 @@ def test_the_papers_way_gives_the_same_answer(spark, tmp_path):
         # With views counted it is another estimate of the same number.
         answer = duckdb.sql(text, weights="greedy").scalar()
         assert abs(answer.value - expected) < answer.stderr
+
+
+def test_the_benchmark_tells_what_it_missed_and_whose_memory_it_measured(spark):
+    fine = spark_speed.SparkTiming("COUNT", spark_speed.CHECKED, 2, 5.9, 1.0, 118.1, 1.0, 1.0, 1.0)
+    assert fine.missed == []
+    assert len(replace(fine, spark=6.1, udf=None).missed) == 1
+    assert len(replace(fine, spark=6.1, udf=None, reports=10**6).missed) == 0
+    assert "19.9 times" in replace(fine, udf=117.5).missed[0]
+    driver, jvm, worker = spark_speed._peaks(spark)
+    if Path("/proc/self/status").exists():
+        assert driver > 20
+        assert jvm > 100
+        assert worker >= 0  # there may be none yet
 
 
 SHOP = dn.Collection(

@@ -22,11 +22,17 @@ lint: .venv/.installed-test
 
 # Spark's tests need Java 17 or newer: it is looked for, and installed where that is possible without asking.
 HAVE_JAVA := $(BIN)/python -c 'from deniable.engines.spark.session import require_java; require_java()' 2>/dev/null
-INSTALL_JAVA := apt-get install -qq -y --no-install-recommends
+APT := DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120
 
 java: .venv/.installed-test
-	@$(HAVE_JAVA) || { test "$$(id -u)" = 0 -a -f /etc/debian_version && apt-get update -qq && \
-	  for version in 17 21 25; do $(INSTALL_JAVA) openjdk-$$version-jre-headless >/dev/null 2>&1 && break; done; }; \
+	@$(HAVE_JAVA) && exit; \
+	if [ "$$(id -u)" = 0 ] && [ -f /etc/debian_version ]; then \
+	  echo "Installing Java for Spark's tests"; \
+	  $(APT) update >/dev/null 2>&1; \
+	  for version in 17 21 25; do \
+	    $(APT) install -y --no-install-recommends openjdk-$$version-jre-headless >/dev/null 2>&1 && break; \
+	  done; \
+	fi; \
 	$(HAVE_JAVA) || echo "Spark's tests are skipped: they need Java 17 or newer." \
 	  "Run: apt-get install openjdk-17-jre-headless (Debian), or brew install openjdk@17 (macOS)"
 

@@ -24,7 +24,8 @@ def spark(tmp_path_factory):
         .config("spark.python.daemon.module", "deniable.engines.spark.daemon")
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .config("spark.local.dir", str(folder / "local"))
-        # Questions here are small: compiling each one would take longer than answering it.
+        # Questions here are small: compiling each one, by Spark or by Java, would take longer than answering it.
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .config("spark.sql.codegen.wholeStage", "false")
         .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         .getOrCreate()

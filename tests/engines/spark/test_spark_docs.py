@@ -16,11 +16,26 @@ PAGE = Path(__file__).parents[3] / "docs" / "spark.md"
 
 
 def test_the_page_shows_its_real_output(spark, tmp_path):
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.S)
+    blocks = re.findall(r"```python\n(>>>.*?)```", PAGE.read_text(), flags=re.S)
     names = {"spark": spark, "folder": str(tmp_path / "reports")}
     parsed = doctest.DocTestParser().get_doctest("\n".join(blocks), names, "spark.md", "spark.md", 0)
     assert len(parsed.examples) > 15
     assert doctest.DocTestRunner(verbose=False).run(parsed).failed == 0
+
+
+def test_the_program_for_a_cluster_runs(spark, tmp_path, monkeypatch, capsys):
+    (program,) = re.findall(r"```python\n(import .*?)```", PAGE.read_text(), flags=re.S)
+    spark.sql("CREATE DATABASE IF NOT EXISTS warehouse")
+    people = "CAST(1 + id % 95 AS INT) AS age, IF(id % 2 = 0, 'married', 'single') AS marital"
+    spark.sql(f"CREATE TABLE warehouse.users USING parquet AS SELECT id AS uid, {people} FROM range(300)")
+    spark.sql("CREATE TABLE warehouse.orders USING parquet AS SELECT id AS uid, id % 501 AS amount FROM range(200)")
+    users = dn.Table("users", age=dn.Ordinal(1, 95), marital=dn.Categorical("married", "single"))
+    shop = dn.Collection(users, dn.Table("orders", many=10, amount=dn.Ordinal(0, 500)), epsilon=4.0)
+    shop.save(tmp_path / "shop.toml")
+    monkeypatch.chdir(tmp_path)
+    here = program.replace("hdfs:///data", str(tmp_path))
+    exec(compile(here, "questions.py", "exec"), {})  # noqa: S102 - the page's own program
+    assert "married" in capsys.readouterr().out
 
 
 def test_the_command_line_asks_spark(spark, tmp_path):

@@ -110,3 +110,13 @@ def test_java_is_recognised(monkeypatch, tmp_path):
     for version, number in (("17.0.2", 17), ("21", 21), ("23-ea", 23)):
         monkeypatch.setenv("JAVA_HOME", fake_java(tmp_path / version, version))
         assert session.java_version() == number
+
+
+def test_java_off_the_path_is_found(monkeypatch, tmp_path):
+    fake_java(tmp_path / "java-11", "11.0.2")
+    fake_java(tmp_path / "java-21", "21.0.1")
+    monkeypatch.setenv("JAVA_HOME", "")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(session, "_HOMES", (f"{tmp_path.relative_to('/')}/*",))
+    session.require_java()
+    assert os.environ["JAVA_HOME"] == str(tmp_path / "java-21")

@@ -23,7 +23,7 @@ from deniable.engines.kernel import Totals
 from deniable.engines.measuring import asked_stores, listed_groups, moments_of
 from deniable.engines.public_columns import codes, factor_sql, tests_sql
 from deniable.engines.spark.faults import told
-from deniable.engines.spark.session import as_frame
+from deniable.engines.spark.session import as_frame, large_batches
 from deniable.engines.spark.validating import SparkStore
 from deniable.engines.summing import Columns, Summing, TableSumming
 from deniable.queries.estimation import Moments
@@ -36,12 +36,15 @@ _SUMS = pa.schema([("start", pa.int64()), ("values", pa.list_(pa.float64()))])
 _SUMS_SQL = "start bigint, values array<double>"
 
 
-def measure(plan: Plan, stores: Mapping[str, SparkStore], dimensions: Mapping[str, DimensionTable]) -> Moments:
+def measure(
+    plan: Plan, stores: Mapping[str, SparkStore], dimensions: Mapping[str, DimensionTable], *, counted: bool = True
+) -> Moments:
     """What a plan's moments are, for every combination of groups. See `engines.measuring.measure`."""
     chosen = asked_stores(plan, stores)
     listed, public_count = listed_groups(plan, chosen, dimensions)
-    summing = Summing.of(plan, chosen, public_count, counted=True)
-    with told("the question"):
+    summing = Summing.of(plan, chosen, public_count, counted=counted)
+    spark = next(iter(chosen.values())).frame.sparkSession
+    with told("the question"), large_batches(spark):
         users = _joined([_users(plan, one, chosen[one.name], dimensions) for one in summing.tables])
         parts = users.mapInArrow(_adding(summing, listed, packings(plan)), _SUMS_SQL)
         found = parts.repartition(1).mapInArrow(_merging(_length(summing)), _SUMS_SQL).toArrow()

@@ -13,6 +13,7 @@ from deniable.engines.collecting import SPECIFICATION_FILE
 from deniable.engines.reading import Database, dimension_tables
 from deniable.engines.spark.faults import told
 from deniable.engines.spark.files import Folder
+from deniable.engines.spark.keeping import partitions_for
 from deniable.engines.spark.measuring import measure
 from deniable.engines.spark.session import as_frame, checked_session
 from deniable.engines.spark.validating import SparkStore, validated
@@ -32,6 +33,11 @@ class SparkDatabase(Database):
 
     def _moments(self, plan: Plan) -> Moments:
         return measure(plan, cast("Mapping[str, SparkStore]", self.stores), self.dimensions)
+
+    def close(self) -> None:
+        """Give back what Spark keeps of the reports, in memory and on disks. Dropping the database does it, too."""
+        for store in self.stores.values():
+            cast("SparkStore", store).close()
 
     def __repr__(self) -> str:
         return Database.__repr__(self)
@@ -60,12 +66,15 @@ def connect_spark(
     else:
         with told("opening the reports"):
             collection, frames, marks = _folder(Folder(spark, str(reports)))
+    for name in frames:
+        collection[name]
     stores: dict[str, SparkStore] = {}
     refused: dict[str, Counter[str]] = {}
+    partitions = partitions_for(list(frames.values())) if frames else 1
     for name, frame in frames.items():
-        collection[name]
         other = marks[name] != (collection.sha256, name)
-        stores[name], refused[name] = validated(collection, name, frame.limit(0) if other else frame)
+        mine = frame.limit(0) if other else frame
+        stores[name], refused[name] = validated(collection, name, mine, partitions, joined=len(frames) > 1)
         if other:
             refused[name][OTHER_SPECIFICATION] = frame.count()
     ordered = {table.name: stores[table.name] for table in collection.tables if table.name in stores}

@@ -7,6 +7,9 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +67,7 @@ def require_java() -> None:
 
 
 def open_session(master: str = "local[*]") -> Any:
-    """A session for the command line: quiet, and with larger Arrow batches than Spark's own default."""
+    """A session for the command line: quiet, and with workers that start fast."""
     require_pyspark()
     require_java()
     from pyspark.sql import SparkSession
@@ -75,7 +78,6 @@ def open_session(master: str = "local[*]") -> Any:
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.log.level", "ERROR")
-        .config("spark.sql.execution.arrow.maxRecordsPerBatch", "65536")
         .config("spark.python.daemon.module", "deniable.engines.spark.daemon")
     )
     try:
@@ -101,6 +103,39 @@ def checked_session(engine: Any) -> Any:
     if context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
         context.pythonExec = sys.executable  # on this machine it is this Python that has the package
     return engine
+
+
+_SWIFT = {
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    # Spark measures a batch after every row that it adds, unless there is no limit; 65,536 rows are one anyway.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+}
+
+
+_lock = threading.Lock()
+_waiting: dict[int, tuple[int, dict[str, str]]] = {}
+"""For each session, how many questions run at the moment, and what its settings were before the first."""
+
+
+@contextmanager
+def large_batches(spark: Any) -> Iterator[None]:
+    """Reports go to Python workers in large batches meanwhile, whatever the session is set to."""
+    session = id(spark)
+    with _lock:
+        count, former = _waiting.get(session) or (0, {name: spark.conf.get(name) for name in _SWIFT})
+        _waiting[session] = count + 1, former
+        for name, value in _SWIFT.items():
+            spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        with _lock:
+            count, former = _waiting.pop(session)
+            if count > 1:
+                _waiting[session] = count - 1, former
+            else:
+                for name, value in former.items():
+                    spark.conf.set(name, value)
 
 
 def as_frame(spark: Any, table: pa.Table) -> Any:

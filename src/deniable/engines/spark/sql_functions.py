@@ -11,8 +11,7 @@ import secrets
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from multiprocessing.connection import Client, Connection, Listener
+from multiprocessing.connection import Connection, Listener
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +20,10 @@ import pyarrow as pa
 from pyspark.sql import types as T  # noqa: N812 - as everybody calls it
 from pyspark.sql.functions import arrow_udf, udtf
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult
 
 from deniable.engines.collecting import reports_of
 from deniable.engines.rows import PRESENT, Tally
+from deniable.engines.spark.asking import asking
 from deniable.engines.spark.collecting import batch_key
 from deniable.engines.spark.reading import SparkDatabase, connect_spark
 from deniable.engines.spark.session import checked_session
@@ -61,7 +60,7 @@ def register(
     if former is not None:
         former.close()
     _listeners[spark.sparkContext.applicationId] = listener
-    spark.udtf.register(QUESTION, udtf(_asking(listener.address, password)))
+    spark.udtf.register(QUESTION, udtf(asking(listener.address, password)))
 
 
 # Rows → reports -------------------------------------------------------------------------------------------------------
@@ -160,34 +159,3 @@ def _reply(connection: Connection, answers: _Answers) -> None:
             connection.send((False, str(error), []))
         except Exception as error:
             connection.send((False, f"{type(error).__name__}, which was not foreseen", []))
-
-
-@dataclass
-class Answer(AnalyzeResult):  # type: ignore[misc] # its types are not looked at
-    """An answer on its way to the executor that shows it."""
-
-    rows: tuple[tuple[Any, ...], ...] = ()
-
-
-def _asking(address: Any, password: bytes) -> type:
-    """The table function: its schema is that of the answer."""
-
-    class Question:
-        def __init__(self, analyze_result: Any) -> None:
-            self._rows = analyze_result.rows
-
-        @staticmethod
-        def analyze(text: AnalyzeArgument) -> AnalyzeResult:
-            if not isinstance(text.value, str):
-                raise ValueError("the question must be a constant text")
-            with Client(address, authkey=password) as connection:
-                connection.send(text.value)
-                fine, schema, rows = connection.recv()
-            if not fine:
-                raise ValueError(schema)
-            return Answer(schema=schema, rows=tuple(rows))
-
-        def eval(self, text: str) -> Any:  # noqa: ARG002 - Spark passes it
-            yield from self._rows
-
-    return Question

@@ -1,7 +1,7 @@
 """Reports in Spark → reports that can be believed: the same checks and counts as `tables.reports.validate`.
 
-One job looks at every report on its own and counts the reports of each view; another one counts the slots of each
-user. Reports without fault are used where they are; others are cleaned into a copy that Spark keeps.
+One job counts the reports of every view and slot, with the extremes of their numbers; where an extreme is possible,
+all are. Another one walks along the users. Only if one of them meets a fault is every report looked at on its own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from deniable.engines.rows import starts_of, whole_users
 from deniable.engines.spark.faults import told
+from deniable.engines.spark.keeping import Kept, by_user
+from deniable.engines.spark.session import large_batches
 from deniable.errors import InvalidData
 from deniable.queries.plan import MOST_GROUPS
 from deniable.tables.collection import Collection
@@ -24,8 +27,6 @@ from deniable.tables.reports import INCOMPLETE, MISSING_ENTRY, REPEATED, ROW_FAU
 Batches = Iterator[pa.RecordBatch]
 NUMBERS = ("slot", "view", "seed", "y")
 _REASONS = (MISSING_ENTRY, *ROW_FAULTS)
-_FAULT, _VIEW = 0, 1
-_COUNTS = pa.schema([("kind", pa.int32()), ("number", pa.int64()), ("count", pa.int64())])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,8 +36,9 @@ class SparkStore:
     frame: Any
     slots: int
     rows: int
-    _views: pa.Table
-    """How many reports there are of each view that occurs: `number` and `count`."""
+    _views: dict[int, int]
+    """How many reports there are of each view that occurs."""
+    _kept: Kept | None = None
     _distinct: dict[str, pa.Array] = field(default_factory=dict)
 
     def distinct(self, column: str) -> pa.Array:
@@ -50,44 +52,46 @@ class SparkStore:
     def view_counts(self, views: int) -> NDArray[np.int64]:
         """How many reports there are of each view."""
         counts = np.zeros(views, dtype=np.int64)
-        counts[np.asarray(self._views["number"])] = np.asarray(self._views["count"])
+        counts[list(self._views)] = list(self._views.values())
         return counts
 
+    def close(self) -> None:
+        """Give back what Spark keeps for this table."""
+        if self._kept is not None:
+            self._kept.close()
 
-def validated(collection: Collection, name: str, frame: Any) -> tuple[SparkStore, Counter[str]]:
-    """The reports of a table that can be believed, and how many were refused, by reason."""
-    from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
+def validated(
+    collection: Collection, name: str, frame: Any, partitions: int, *, joined: bool
+) -> tuple[SparkStore, Counter[str]]:
+    """The reports of a table that can be believed, and how many were refused, by reason.
+
+    If they may be `joined`, or users send several, the reports of each user are brought together and kept so.
+    """
     slots = collection.reports_per_user(name)
-    frame = _typed(collection, name, frame)
-    with told(f"checking the reports of table {name!r}"):
-        counts = _counts(collection, name, frame)
-        refused = Counter({_REASONS[number - 1]: count for number, count in counts[_FAULT].items() if number})
-        if refused:
-            frame = frame.mapInArrow(_keeping(collection, name), frame.schema)
-        slot = F.count_distinct("slot") if slots > 1 else F.lit(1)
-        users = frame.groupBy("uid").agg(F.count(F.lit(1)).alias("reports"), slot.alias("different"))
-        repeated = F.col("reports") > F.col("different")
-        lacking = ~repeated & (F.col("reports") != slots)
-        found = users.agg(
-            *(F.coalesce(F.sum(F.when(fault, F.col("reports"))), F.lit(0)) for fault in (repeated, lacking))
-        ).first()
-        refused += Counter({REPEATED: found[0], INCOMPLETE: found[1]})
-        if found[0] or found[1]:
-            frame = frame.join(users.where(repeated | lacking).select("uid"), "uid", "left_anti")
-        if +refused:
-            frame = frame.persist()
-            counts = _counts(collection, name, frame)
-    views = pa.table({"number": list(counts[_VIEW]), "count": list(counts[_VIEW].values())}, schema=_VIEWS)
-    return SparkStore(frame, slots, sum(counts[_VIEW].values()), views), +refused
+    frame = typed(collection, name, frame)
+    kept = Kept(by_user(frame, slots, partitions)) if joined or slots > 1 else None
+    try:
+        with told(f"checking the reports of table {name!r}"), large_batches(frame.sparkSession):
+            found = kept.frame if kept else frame
+            views = _views(collection, name, found)
+            if views is not None and not _faulty_users(found, slots, partitions, together=kept is not None):
+                return SparkStore(found, slots, sum(views.values()), views, kept), Counter()
+            clean, refused = _cleaned(collection, name, frame)
+            faulty, kept = kept, Kept(by_user(clean, slots, partitions))
+            views = _views(collection, name, kept.frame) or {}
+            if faulty:
+                faulty.close()
+            return SparkStore(kept.frame, slots, sum(views.values()), views, kept), refused
+    except BaseException:
+        if kept:
+            kept.close()
+        raise
 
 
-_VIEWS = pa.schema([("number", pa.int64()), ("count", pa.int64())])
-
-
-def _typed(collection: Collection, name: str, frame: Any) -> Any:
+def typed(collection: Collection, name: str, frame: Any) -> Any:
     """The columns of reports, numbers as longs; other types are no reports at all."""
-    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
     from pyspark.sql import types as T  # noqa: N812
 
     public = collection[name].public
@@ -106,17 +110,104 @@ def _typed(collection: Collection, name: str, frame: Any) -> Any:
     return frame.select("uid", *numbers, *(f"`{column}`" for column in public))
 
 
-def _counts(collection: Collection, name: str, frame: Any) -> tuple[dict[int, int], dict[int, int]]:
-    """How many reports have each fault (0: none), and how many of those without there are of each view."""
+# All reports at once --------------------------------------------------------------------------------------------------
+
+
+def _views(collection: Collection, name: str, frame: Any) -> dict[int, int] | None:
+    """How many reports there are of each view; None if any of them is impossible.
+
+    What reaches the driver are as many rows as there are views and slots: unknown ones are one row together.
+    """
     from pyspark.sql import functions as F  # noqa: N812
 
+    views, slots = collection.design_of(name).views, collection.reports_per_user(name)
+    possible = F.col("view").between(0, views - 1) & F.col("slot").between(0, slots - 1)
+    for column in ("uid", "seed", "y"):
+        possible = possible & F.col(column).isNotNull()
+    places = [F.when(possible, F.col(column)).otherwise(F.lit(-1)).alias(column) for column in ("slot", "view")]
+    extremes = [
+        function(column).alias(f"{column}{number}")
+        for column in ("seed", "y")
+        for number, function in enumerate((F.min, F.max))
+    ]
+    counted = frame.select("seed", "y", *places).groupBy("slot", "view")
+    found = counted.agg(F.count(F.lit(1)).alias("reports"), *extremes).toArrow()
+    columns = {column: np.asarray(found[column]) for column in ("slot", "view", "reports")}
+    for number in (0, 1):
+        ends = {column: np.asarray(found[f"{column}{number}"]) for column in ("seed", "y")}
+        if (columns["view"] < 0).any() or row_faults(collection, name, columns | ends).any():
+            return None
+    totals: Counter[int] = Counter()
+    for view, reports in zip(columns["view"].tolist(), columns["reports"].tolist(), strict=True):
+        totals[view] += reports
+    return dict(totals)
+
+
+def _faulty_users(frame: Any, slots: int, partitions: int, *, together: bool) -> bool:
+    """Whether a user has a slot twice, or lacks one."""
+    wanted = frame.select("uid", "slot") if slots > 1 else frame.select("uid")
+    walked = wanted if together else by_user(wanted, slots, partitions)
+    found = walked.mapInArrow(_walking(slots), "faulty boolean").where("faulty").limit(1)
+    return bool(found.toArrow().num_rows)
+
+
+def _walking(slots: int) -> Callable[[Batches], Batches]:
+    """For a task: whether the sorted users of its partition have slots 0, 1, … each."""
+
+    def walk(batches: Batches) -> Batches:
+        first = next(batches, None)
+        if first is None:
+            return
+        faulty = False
+        last: Any = None
+        reader = pa.RecordBatchReader.from_batches(first.schema, _again(first, batches))
+        for users in whole_users(reader) if slots > 1 else reader:
+            uid = users["uid"]
+            uid = uid.combine_chunks() if isinstance(uid, pa.ChunkedArray) else uid
+            if not len(uid):
+                continue
+            if slots == 1:
+                faulty |= last == uid[0] or starts_of(uid).size < len(uid)
+                last = uid[-1]
+            else:
+                expected = np.arange(len(uid)) % slots
+                starts = starts_of(uid)
+                faulty |= not np.array_equal(starts, np.arange(0, len(uid), slots))
+                faulty |= not np.array_equal(np.asarray(users["slot"]), expected)
+        yield pa.RecordBatch.from_pydict({"faulty": [bool(faulty)]})
+
+    return walk
+
+
+def _again(first: pa.RecordBatch, others: Batches) -> Batches:
+    yield first
+    yield from others
+
+
+# Report by report -----------------------------------------------------------------------------------------------------
+
+
+def _cleaned(collection: Collection, name: str, frame: Any) -> tuple[Any, Counter[str]]:
+    """Reports without those that are refused, and how many are, by reason."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    slots = collection.reports_per_user(name)
     slim = frame.select(F.col("uid").isNotNull().alias("known"), *NUMBERS)
-    counted = slim.mapInArrow(_counting(collection, name), "kind int, number bigint, count bigint")
-    found = counted.groupBy("kind", "number").agg(F.sum("count").alias("count")).toArrow().to_pylist()
-    by_kind: tuple[dict[int, int], dict[int, int]] = ({}, {})
-    for row in found:
-        by_kind[row["kind"]][row["number"]] = row["count"]
-    return by_kind
+    faults = slim.mapInArrow(_counting(collection, name), "fault int, reports bigint")
+    found = faults.groupBy("fault").agg(F.sum("reports").alias("reports")).toArrow().to_pylist()
+    refused = Counter({_REASONS[row["fault"] - 1]: row["reports"] for row in found if row["fault"]})
+    good = frame.mapInArrow(_keeping(collection, name), frame.schema)
+    slot = F.count_distinct("slot") if slots > 1 else F.lit(1)
+    users = good.groupBy("uid").agg(F.count(F.lit(1)).alias("reports"), slot.alias("different"))
+    repeated = F.col("reports") > F.col("different")
+    lacking = ~repeated & (F.col("reports") != slots)
+    totals = users.agg(
+        *(F.coalesce(F.sum(F.when(fault, F.col("reports"))), F.lit(0)) for fault in (repeated, lacking))
+    ).first()
+    refused += Counter({REPEATED: totals[0], INCOMPLETE: totals[1]})
+    if totals[0] or totals[1]:
+        good = good.join(users.where(repeated | lacking).select("uid"), "uid", "left_anti")
+    return good, +refused
 
 
 def _faults(collection: Collection, name: str, batch: pa.RecordBatch, known: Any) -> NDArray[np.int64]:
@@ -133,23 +224,12 @@ def _faults(collection: Collection, name: str, batch: pa.RecordBatch, known: Any
 
 def _counting(collection: Collection, name: str) -> Callable[[Batches], Batches]:
     def count(batches: Batches) -> Batches:
-        faults: Counter[int] = Counter()
-        views: Counter[int] = Counter()
+        totals = np.zeros(len(_REASONS) + 1, dtype=np.int64)
         for batch in batches:
-            found = _faults(collection, name, batch, batch.column("known"))
-            faults.update(dict(zip(*_tallied(found), strict=True)))
-            good = np.asarray(batch.column("view").fill_null(0))[found == 0]
-            views.update(dict(zip(*_tallied(good), strict=True)))
-        kinds = [_FAULT] * len(faults) + [_VIEW] * len(views)
-        columns = [kinds, [*faults, *views], [*faults.values(), *views.values()]]
-        yield pa.RecordBatch.from_pydict(dict(zip(_COUNTS.names, columns, strict=True)), schema=_COUNTS)
+            totals += np.bincount(_faults(collection, name, batch, batch.column("known")), minlength=totals.size)
+        yield pa.RecordBatch.from_pydict({"fault": np.arange(totals.size, dtype=np.int32), "reports": totals})
 
     return count
-
-
-def _tallied(values: NDArray[np.int64]) -> tuple[list[int], list[int]]:
-    numbers, counts = np.unique(values, return_counts=True)
-    return numbers.tolist(), counts.tolist()
 
 
 def _keeping(collection: Collection, name: str) -> Callable[[Batches], Batches]:

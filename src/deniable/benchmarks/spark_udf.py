@@ -1,0 +1,96 @@
+"""The paper's way to answer a COUNT on Spark [XDW20, Section 7], for comparison only.
+
+Released tables are first joined on the user id by Spark SQL. A function in Python then looks at every joined row: for
+each combination of nodes of the decompositions that its reports can tell of, it finds which of the 2^K states of the K
+reports it is in, and adds what that state contributes, an entry of the inverse of the 2^K × 2^K matrix of transition
+probabilities. Spark adds up what rows contribute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import reduce
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from deniable.engines.spark.measuring import measure
+from deniable.engines.spark.reading import SparkDatabase
+from deniable.mechanisms.hashing import bucket
+from deniable.queries.plan import Plan
+from deniable.queries.table_plan import PartPlan
+
+Node = tuple[int, float]
+"""A cell and its weight."""
+
+
+def paper_plan(database: SparkDatabase, text: str) -> Plan:
+    """The question with the decompositions of the paper: the fewest nodes."""
+    return database.plan(text, weights="greedy")
+
+
+def our_way(database: SparkDatabase, text: str) -> float:
+    """The same estimate by our engine: the same nodes, views divided by how many reports were to be expected."""
+    plan = paper_plan(database, text)
+    return float(measure(plan, database.stores, {}, counted=False).sums[0, 0])  # type: ignore[arg-type]
+
+
+def paper_way(spark: Any, database: SparkDatabase, path: Path, text: str) -> float:
+    """The answer to a COUNT by the states of every combination of nodes, row by row."""
+    from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+    plan = paper_plan(database, text)
+    frames = []
+    for number, table in enumerate(plan.tables):
+        columns = [F.col(name).alias(f"{name}{number}") for name in ("view", "seed", "y")]
+        frames.append(spark.read.parquet(str(path / table.table)).select("uid", *columns))
+    joined = reduce(lambda left, right: left.join(right, "uid"), frames)
+    oracle = F.udf(joint_oracle([table.parts[0] for table in plan.tables]), "double", useArrow=False)
+    arguments = [f"{name}{number}" for number in range(len(frames)) for name in ("view", "seed", "y")]
+    return float(joined.agg(F.sum(oracle(*arguments))).first()[0])
+
+
+def joint_oracle(parts: list[PartPlan]) -> Callable[..., float]:
+    """What a joined row contributes: view, seed and y of its reports in each table → a number."""
+    tables = [{one.view: (one.buckets, list(_nodes(one))) for one in part.views} for part in parts]
+    inverses = {
+        tuple(one.view for one in views): _inverse([(one.p, one.q) for one in views])
+        for views in product(*(part.views for part in parts))
+    }
+
+    def contribution(*report: int) -> float:
+        views = report[::3]
+        states = []
+        for table, view, seed, y in zip(tables, views, report[1::3], report[2::3], strict=True):
+            if view not in table:
+                return 0.0  # it tells nothing of any node
+            buckets, nodes = table[view]
+            states.append(
+                [(int((bucket(seed, cell, buckets) if buckets else cell) == y), weight) for cell, weight in nodes]
+            )
+        entries, total = inverses[views], 0.0
+        for combination in product(*states):
+            place, weight = 0, 1.0
+            for state, mine in combination:
+                place, weight = 2 * place + state, weight * mine
+            total += weight * entries[place]
+        return total
+
+    return contribution
+
+
+def _nodes(view: Any) -> Iterator[Node]:
+    cells, _, rows = view.by_cell()
+    for place, cell in enumerate(cells.tolist()):
+        yield cell, float(rows.values[rows.starts[place] : rows.starts[place + 1]].sum())
+
+
+def _inverse(oracles: list[tuple[float, float]]) -> list[float]:
+    """What each observed state says of the state in which all reports support their nodes."""
+    matrix = np.ones((1, 1))
+    for p, q in oracles:
+        matrix = np.kron(matrix, np.array([[1 - q, 1 - p], [q, p]]))
+    found: list[float] = np.linalg.inv(matrix)[-1].tolist()
+    return found

@@ -1,0 +1,62 @@
+"""Reports of a user brought together once, and kept by Spark as long as somebody asks.
+
+Joins, and tables whose users send several reports, need all reports of a user in one place. Spark would bring them
+together anew for every question; a DataFrame that it keeps remembers how it is partitioned and sorted.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+import weakref
+from contextlib import suppress
+from typing import Any
+
+PARTITION_BYTES = 4 * 2**20
+"""Of compressed reports, at about eight bytes each: a partition that is worth a task."""
+
+
+class Kept:
+    """A DataFrame that Spark keeps, in memory and then on disks, until this is closed or nobody refers to it."""
+
+    def __init__(self, frame: Any) -> None:
+        # Spark takes two readers of one path for the same data, even if the files are others by now. A condition of its
+        # own, which costs nothing, tells this copy from any other.
+        mark = uuid.uuid4().hex
+        self.frame = frame.where(f"'{mark}' = '{mark}'").persist()
+        self._forget = weakref.finalize(self, _forget_aside, self.frame)
+        self._forget.atexit = False
+
+    def close(self) -> None:
+        """Give the memory back; questions are still answered, slowly."""
+        if self._forget.detach() is not None:
+            _forget(self.frame)
+
+
+def _forget(frame: Any) -> None:
+    with suppress(Exception):  # the session may have ended
+        frame.unpersist()
+
+
+def _forget_aside(frame: Any) -> None:
+    """In a thread of its own: whoever drops the last reference may be talking to Spark."""
+    with suppress(RuntimeError):  # the interpreter is ending
+        threading.Thread(target=_forget, args=(frame,), daemon=True).start()
+
+
+def partitions_for(frames: list[Any]) -> int:
+    """Into how many partitions users are put: the same number for all tables, so that they can be joined as they lie.
+
+    At most `spark.sql.shuffle.partitions`, fewer where there are not so many reports.
+    """
+    spark = frames[0].sparkSession
+    sizes = [int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())) for frame in frames]
+    most = int(spark.conf.get("spark.sql.shuffle.partitions"))
+    cores = int(spark.sparkContext.defaultParallelism)
+    return max(1, min(most, max(cores, max(sizes) // PARTITION_BYTES)))
+
+
+def by_user(frame: Any, slots: int, partitions: int) -> Any:
+    """The reports of each user together, in the order of her slots."""
+    order = ["uid"] if slots == 1 else ["uid", "slot"]  # a single number is sorted fastest
+    return frame.repartition(partitions, "uid").sortWithinPartitions(*order)

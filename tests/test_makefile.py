@@ -1,0 +1,71 @@
+"""`make java`: what it does where there is Java, where it can be installed, and where it cannot."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+pytestmark = pytest.mark.skipif(
+    shutil.which("make") is None or not (ROOT / "Makefile").exists(), reason="needs make and a checkout"
+)
+debian = pytest.mark.skipif(not Path("/etc/debian_version").exists(), reason="installs on Debian only")
+
+
+def made(folder, *, there=False, root=False, offered=()):
+    """What `make java` says, and which packages it has asked for, with commands that only pretend."""
+    bin_, venv, state = (folder / name for name in ("bin", "venv", "state"))
+    for path in (bin_, venv, state):
+        path.mkdir()
+    if there:
+        (state / "java").touch()
+    programs = {
+        venv / "python": f"test -e {state}/java",
+        bin_ / "id": f"echo {0 if root else 1000}",
+        bin_ / "apt-get": f"""echo "$@" >> {state}/asked
+            for last; do :; done
+            case " update {" ".join(offered)} " in *" $last "*) ;; *) exit 100;; esac
+            if [ "$last" != update ]; then touch {state}/java; fi""",
+    }
+    for path, text in programs.items():
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+    command = ["make", "--no-print-directory", "-o", ".venv/.installed-test", f"BIN={venv}", "java"]
+    settings = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    settings["PATH"] = f"{bin_}:{settings['PATH']}"
+    ended = subprocess.run(command, cwd=ROOT, env=settings, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr  # without Java the other tests still run
+    asked = (state / "asked").read_text().split("\n") if (state / "asked").exists() else []
+    return ended.stdout.splitlines(), [line.split()[-1] for line in asked if line]
+
+
+def test_java_that_is_there_is_used(tmp_path):
+    assert made(tmp_path, there=True, root=True) == ([], [])
+
+
+@debian
+@pytest.mark.parametrize("version", ["17", "21", "25"])
+def test_root_on_debian_gets_the_version_that_there_is(tmp_path, version):
+    package = f"openjdk-{version}-jre-headless"
+    said, asked = made(tmp_path, root=True, offered=[package])
+    assert said == ["Installing Java for Spark's tests"]
+    assert asked[0] == "update"
+    assert asked[-1] == package
+
+
+@debian
+def test_an_installation_that_fails_is_told(tmp_path):
+    said, asked = made(tmp_path, root=True)
+    assert len(asked) == 4
+    assert len(said) == 2
+    assert "apt-get install openjdk-17-jre-headless" in said[-1]
+
+
+def test_others_are_told_what_to_install_in_one_line(tmp_path):
+    said, asked = made(tmp_path)
+    assert asked == []
+    assert len(said) == 1
+    assert "apt-get install openjdk-17-jre-headless" in said[0]
+    assert "brew install openjdk@17" in said[0]

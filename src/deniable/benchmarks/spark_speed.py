@@ -30,7 +30,6 @@ from deniable.engines.spark.session import checked_session, require_java, requir
 from deniable.errors import Failure
 from deniable.randomness import SeededSource
 from deniable.tables import Categorical, Collection, Ordinal, Table
-from deniable.tables.reports import Reports
 
 T = TypeVar("T")
 PEOPLE = Table("people", age=Ordinal(1, 99), kind=Categorical("a", "b", "c", "d", "e"))
@@ -106,7 +105,7 @@ def write(path: Path, size: int) -> None:
     people = {"uid": uid, "age": random.integers(1, 100, uid.size), "kind": np.array(list("abcde"))[uid % 5]}
     jobs = {"uid": uid, "salary": random.integers(0, 125, uid.size)}
     made = COLLECTION.perturb(people=pa.table(people), jobs=pa.table(jobs), source=SeededSource(1), simulation=True)
-    for name, table in cast("Reports", made).tables.items():
+    for name, table in made.tables.items():
         (path / name).mkdir(parents=True)
         for number in range(max(1, size // PIECE)):
             shifted = pa.array(np.asarray(table["uid"]) + number * PIECE)

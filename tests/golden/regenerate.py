@@ -48,6 +48,9 @@ COLLECTIONS = {
     "sc": dn.Collection(USERS, ORDERS, epsilon=4.0, design="sc"),
     "mg": dn.Collection(USERS, JOBS, epsilon=4.0, design="mg", fanout=8),
     "amg": dn.Collection(USERS, epsilon=1.0, design="amg"),
+    "grid": dn.Collection(USERS, ORDERS, epsilon=4.0, design="grid", grids={"users": [
+        dn.GridView({"age": 8, "marital": 3}, weight=2), dn.GridView({"age": dn.Points([0, 30, 94])}), dn.GridView({"age": 20}),
+    ]}),
     "hashing": dn.Collection(USERS, JOBS, epsilon=1.0, fanout=4, oracle="olh", shares={"users": 2, "jobs": 1}),
 }  # fmt: skip
 
@@ -57,6 +60,13 @@ CASES = [
     # (collection, weights, sums, query)
     *(("hio", weights, "direct", RANGE) for weights in ("greedy", "rdc(1)", "rdc(4)", "rdc(16)", "optimal")),
     *((design, "optimal", "direct", RANGE) for design in ("ahio", "ehio", "sr-hio", "sc", "mg", "amg", "hashing")),
+    *(("grid", "optimal", "direct", query) for query in (
+        RANGE,
+        SUM,
+        "SELECT marital, COUNT(*), AVG(age) FROM users WHERE city = 'Rome' GROUP BY marital",
+        "SELECT SUM(score) FROM users WHERE age < 30 OR marital = 'single'",
+        "SELECT COUNT(*), AVG(amount) FROM orders JOIN users USING (uid) WHERE age < 50 AND category = 'books'",
+    )),
     *((design, "greedy", "designed", SUM) for design in ("ahio", "ehio", "sr-hio", "sc", "mg", "amg")),
     *((design, "optimal", "direct", SUM) for design in ("hio", "ahio", "ehio", "sr-hio")),
     ("ahio", "rdc(4)", "designed", "SELECT AVG(age) FROM users WHERE age > 30"),

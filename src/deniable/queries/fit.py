@@ -55,7 +55,7 @@ class Fit:
             total = sum(view.weight for view in views)
             lines.append(f"table {name}: {len(views)} view{'s' * (len(views) != 1)}")
             for view in sorted(views, key=lambda one: -one.weight)[:12]:
-                cuts = ", ".join(f"{attribute} {_cut(cut)}" for attribute, cut in view.axes.items())
+                cuts = ", ".join(f"{attribute} {cut}" for attribute, cut in view.axes.items())
                 lines.append(f"  {view.weight / total:6.1%}  {cuts}")
             if len(views) > 12:
                 lines.append(f"  … and {len(views) - 12} more")
@@ -64,13 +64,6 @@ class Fit:
 
 def _shown(error: float) -> str:
     return "unclear" if math.isinf(error) else f"{error:.3g}"
-
-
-def _cut(cut: Any) -> str:
-    ((kind, given),) = ((one, getattr(cut, one)) for one in ("starts", "at") if hasattr(cut, one))
-    count = given if isinstance(given, int) else len(given)
-    uneven = "" if isinstance(given, int) else " uneven"
-    return f"{count}{uneven} {'cells' if kind == 'starts' else 'points'}"
 
 
 def fit(

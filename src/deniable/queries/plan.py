@@ -184,7 +184,11 @@ def _with_measures(question: Question) -> tuple[Question, tuple[int, ...]]:
         if not any(factor.measure for term in one.terms for factor in term.public.values()):
             measured.append(-1)
             continue
-        terms = tuple(Term(abs(term.coefficient), {}, {}, term.public) for term in one.terms)
+        most: dict[tuple[tuple[str, PublicFactor], ...], float] = {}
+        for term in one.terms:  # disjoint conditions on the same measure count it once
+            key = tuple(sorted(term.public.items(), key=lambda item: item[0]))
+            most[key] = max(most.get(key, 0.0), abs(term.coefficient))
+        terms = tuple(Term(coefficient, {}, {}, dict(key)) for key, coefficient in most.items())
         measured.append(len(moments))
         moments.append(MomentOf(f"measure of {one.name}", terms, indicator=False, region=-1))
     return replace(question, moments=tuple(moments)), tuple(measured)

@@ -36,6 +36,9 @@ class Cells:
             return tuple(number * size // self.starts for number in range(self.starts))
         return tuple(self.starts)
 
+    def __str__(self) -> str:
+        return _counted(self.starts, "cell")
+
 
 @dataclass(frozen=True, slots=True)
 class Points:
@@ -56,6 +59,15 @@ class Points:
             steps = self.at - 1
             return tuple((2 * number * (size - 1) + steps) // (2 * steps) for number in range(self.at))
         return tuple(self.at)
+
+    def __str__(self) -> str:
+        return _counted(self.at, "point")
+
+
+def _counted(given: int | Sequence[int], what: str) -> str:
+    """How many there are: 8 cells, or 3 uneven cells."""
+    count, uneven = (given, "") if isinstance(given, int) else (len(given), " uneven")
+    return f"{count}{uneven} {what}{'s' * (count != 1)}"
 
 
 Cut = Cells | Points

@@ -319,6 +319,10 @@ class TestConsistency:
         assert abs(one.value - true) < 4 * one.error
         assert 0 <= one.value <= 20_000
 
+    def test_what_needs_no_report_stays_as_it_is(self):
+        db = dn.connect(people().perturb(people=smooth_rows(2_000, 0), source=dn.SeededSource(0), simulation=True))
+        assert db.sql("SELECT COUNT(*) FROM people", postprocess="consistent").scalar().value == 2_000
+
     def test_what_does_not_go_together_is_refused(self):
         db = dn.connect(people().perturb(people=smooth_rows(2_000, 0), source=dn.SeededSource(0), simulation=True))
         with pytest.raises(InvalidParameter, match="postprocess"):

@@ -118,6 +118,8 @@ class Database:
             raise InvalidParameter("postprocess", "is unknown", f'Use "{CONSISTENT}", or leave it out.')
         if self.collection.grids is None or unbiased:
             raise QueryRefused("postprocess is for grids and biased", "Leave it out, or unbiased.")
+        if not any(part.views for one in plan.tables for part in one.parts):
+            return result  # what is known without any report is consistent as it is
         return answered(plan, self._moments, result.answers, confidence)
 
     def _users(self, tables: tuple[str, ...]) -> int:

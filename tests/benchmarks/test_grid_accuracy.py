@@ -19,12 +19,7 @@ def test_shapes(shape):
 
 
 def test_a_small_run_of_joins():
-    rows = list(islice(measure(20_000, 1, 2, 0, None, lambda _: None, ("joins",)), 3))
-    assert [(row.question, row.epsilon) for row in rows] == [
-        ("join COUNT", 1.0),
-        ("join COUNT", 2.0),
-        ("join COUNT", 5.0),
-    ]
-    assert all(row.wanted is not None for row in rows)
-    # At 20,000 users hierarchies have little to say about a join.
-    assert all(row.errors[GRID] < row.errors[HIO] / 3 for row in rows)
+    (row,) = islice(measure(50_000, 1, 3, 0, None, lambda _: None, ("joins",)), 1)
+    assert (row.question, row.epsilon) == ("join COUNT", 1.0)
+    assert row.wanted is not None
+    assert row.errors[GRID] < row.errors[HIO] / 5  # hierarchies have little to say about a join at this ε

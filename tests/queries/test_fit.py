@@ -79,11 +79,27 @@ def test_a_collection_can_be_refitted_and_saved(tmp_path):
     assert dn.Collection.load(tmp_path / "fitted.toml") == found
 
 
+def test_questions_without_conditions_and_names_that_are_keywords():
+    found = dn.fit(
+        PEOPLE, epsilon=1.0, users=1_000, workload=["SELECT COUNT(*) FROM people", *WORKLOAD[:1]], compared=False
+    )
+    assert found.errors["grid"][0] == 0.0
+    dn.fit(PEOPLE, epsilon=1.0, users=1_000, workload=["SELECT COUNT(*) FROM people"], compared=False)
+    nobody = "SELECT COUNT(*) FROM people WHERE age < 3 AND age > 5"
+    dn.fit(PEOPLE, epsilon=1.0, users=1_000, workload=[nobody, *WORKLOAD[:1]], compared=False)
+    join = "SELECT COUNT(*) FROM orders JOIN people USING (uid) WHERE sex = 'f'"
+    dn.fit([PEOPLE, ORDERS], epsilon=1.0, users=1_000, workload=[join], compared=False)
+    order = dn.Table("order", group=dn.Ordinal(0, 9), ok=dn.Categorical(True, False))
+    assert all(np.isfinite(dn.fit(order, epsilon=1.0, users=10_000, compared=False).errors["grid"]))
+
+
 def test_what_is_missing_or_wrong_is_named():
     with pytest.raises(InvalidParameter, match="epsilon is missing"):
         dn.fit(PEOPLE, users=10)
     with pytest.raises(InvalidParameter, match="workload"):
         dn.fit(PEOPLE, epsilon=1.0, users=10, workload=[])
+    with pytest.raises(InvalidParameter, match="workload is one text"):
+        dn.fit(PEOPLE, epsilon=1.0, users=10, workload=WORKLOAD[0])
     with pytest.raises(InvalidParameter, match="users"):
         dn.fit(PEOPLE, epsilon=1.0, users=0)
     with pytest.raises(QueryRefused):

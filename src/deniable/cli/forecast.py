@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 
 import click
 
@@ -153,6 +154,8 @@ def fit(specification: str, queries: str | None, users: int, out: str | None) ->
     """
     from deniable.queries.fit import fit as fitted
 
+    if out is not None and not Path(out).parent.is_dir():
+        raise BadInput(f"the folder of {Path(out).name!r} does not exist. Nothing was fitted. Make it first.")
     collection = Collection.load(specification)
     with progress("fitting", 1) as advance:
         found = fitted(collection, users=users, workload=None if queries is None else _questions(queries))

@@ -106,6 +106,7 @@ def answer(
             if one.adds_up:  # of nobody it is zero
                 low, high = min(low, 0.0), max(high, 0.0)
             scale = moments.users * rows_per_user if one.adds_up else np.ones_like(moments.users)
+            biases = np.minimum(biases, (high - low) * scale / 2)  # nothing assumed can be further off
             if clip:
                 values = np.clip(values, low * scale, high * scale)
             if nonnegative and low >= 0:
@@ -115,7 +116,7 @@ def answer(
             Estimate(float(values[row]), float(errors[row]), confidence, together, float(biases[row])) for row in order
         )
     notes = [UNCLEAR] if unclear else []
-    notes += [ASSUMED] if model is not None else []
+    notes += [ASSUMED] if any(one.model for each in answers.values() for one in each) else []
     notes += [BIASED] if clip or nonnegative else []
     if together > 1:
         notes.append(f"the intervals of all {together:,} rows hold at once with {confidence:.0%}")

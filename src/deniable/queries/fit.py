@@ -89,6 +89,8 @@ def fit(
     """
     count = checked_users(users)
     start = _started(tables, epsilon, settings)
+    if isinstance(workload, str):
+        raise InvalidParameter("workload", "is one text", "Give a list of questions.")
     texts = tuple(workload) if workload is not None else all_ranges(start)
     if not texts or not all(isinstance(text, str) for text in texts):
         raise InvalidParameter("workload", "must be a list of questions", "Give at least one SELECT, or None.")
@@ -101,6 +103,8 @@ def fit(
             reached = in_joins(collection, columns, count)
             joins |= len(columns) > 1
             for name, mine in columns.items():
+                if not mine:  # no value can meet the conditions
+                    continue
                 chosen = np.unique(np.linspace(0, len(mine) - 1, MOST_COLUMNS).astype(np.int64)).tolist()
                 for place in chosen:
                     items[name].append(Item(mine[place], importance_of(mine[place]) / len(chosen), reached[name]))
@@ -124,6 +128,7 @@ def fit(
 
 def _some(texts: tuple[str, ...]) -> tuple[str, ...]:
     """A few of many questions, evenly spaced."""
+    texts = tuple(dict.fromkeys(texts))
     return tuple(texts[place] for place in np.unique(np.linspace(0, len(texts) - 1, SHOWN).astype(int)).tolist())
 
 
@@ -160,17 +165,17 @@ def all_ranges(collection: Collection) -> tuple[str, ...]:
                         _range(name, domains[name], number + place * (RANGES // 2 + 1))
                         for place, name in enumerate(names)
                     ]
-                    texts.append(f"SELECT COUNT(*) FROM {table.name} WHERE {' AND '.join(tests)}")  # noqa: S608 - parsed, never run
+                    texts.append(f'SELECT COUNT(*) FROM "{table.name}" WHERE {" AND ".join(tests)}')  # noqa: S608 - parsed, never run
     return tuple(texts)
 
 
 def _range(name: str, domain: Private, number: int) -> str:
     """The `number`-th of some ranges spread over a domain; of categories a single one."""
     if isinstance(domain, Categorical):
-        return f"{name} = {_literal(domain.values[number % domain.size])}"
+        return f'"{name}" = {_literal(domain.values[number % domain.size])}'
     length = min(max(round(LENGTHS[number % RANGES] * domain.size), 1), domain.size - 1)
     low = math.floor((number + 1) * GOLDEN % 1 * (domain.size - length + 1))
-    return f"{name} BETWEEN {_literal(domain.decode(low))} AND {_literal(domain.decode(low + length - 1))}"
+    return f'"{name}" BETWEEN {_literal(domain.decode(low))} AND {_literal(domain.decode(low + length - 1))}'
 
 
 def _literal(value: Any) -> str:

@@ -29,6 +29,8 @@ class Asked:
     """Of every private attribute, and of the weight of a table with many rows."""
     functions: tuple[Floats, ...]
     """For each ground the distinct functions of its atoms."""
+    given: tuple[Floats, ...]
+    """The same of values."""
     means: tuple[Floats, ...]
     """Their means over evenly spread rows."""
     places: Integers
@@ -42,7 +44,7 @@ class Asked:
     def of(cls, table: Table, design: Design, columns: Sequence[Column]) -> Asked:
         """Prepare columns for a table's grid."""
         products = [(number, one) for number, column in enumerate(columns) for one in column]
-        grounds, averaged, means, places = [], [], [], []
+        grounds, given, averaged, means, places = [], [], [], [], []
         for attribute, (name, domain) in enumerate(zip(table.private, table.domains, strict=True)):
             distinct: dict[bytes, int] = {}
             ones = np.ones(domain.size)
@@ -54,17 +56,20 @@ class Asked:
             batch = np.array([np.frombuffer(one) for one in distinct]).reshape(len(distinct), domain.size)
             cuts = [axis.places for part in design.parts for group in part for axis in group.axes]
             mine = [cut for cut, one in zip(cuts, _attributes(design), strict=True) if one == attribute]
+            given.append(batch)
             grounds.append(ground(domain, mine, batch))
             averaged.append(grounds[-1].averaged(batch))
             means.append(grounds[-1].means(averaged[-1]))
         if table.many is not None:
             grounds.append(weight_ground())
-            averaged.append(np.array([[0.0, table.many / table.tau]]))
+            given.append(np.array([[0.0, table.many / table.tau]]))
+            averaged.append(given[-1])
             means.append(grounds[-1].means(averaged[-1]))
             places.append([0] * len(products))
         return cls(
             tuple(grounds),
             tuple(averaged),
+            tuple(given),
             tuple(means),
             np.array(places, dtype=np.int64).reshape(len(grounds), len(products)).T,
             np.array([number for number, _ in products], dtype=np.int64),
@@ -140,7 +145,7 @@ class CellView:
     counts: Floats
     """How many cells each pattern has."""
     noise: Floats
-    """What weights on patterns add to the variance of one report of this view: a matrix."""
+    """The mean square of what one report of this view contributes, as a matrix over weights of patterns."""
 
     @classmethod
     def of(cls, table: Table, design: Design, view: View, asked: Asked) -> CellView:
@@ -214,7 +219,10 @@ def _alike(cells: Floats, functions: Floats) -> Integers:
 
 
 def _noise(design: Design, view: View, means: Floats, counts: Floats) -> Floats:
-    """Weights α on patterns add αᵀ·noise·α to the variance of a report, rows being spread evenly; from the law."""
+    """A report of the view with weights α on patterns has the mean square αᵀ·noise·α, rows being spread evenly.
+
+    A square, and not a variance: reports of other views contribute nothing of it, so that its mean varies, too.
+    """
     if view.oracle is None:
         return np.zeros((1, 1))
     p, q = float(view.oracle.p), float(view.oracle.q)
@@ -224,4 +232,4 @@ def _noise(design: Design, view: View, means: Floats, counts: Floats) -> Floats:
         crossed = np.outer(means, counts)
         second = np.diag(q * counts + (p - q) * means) - q * q * np.outer(counts, counts)
         second = (second - q * (p - q) * (crossed + crossed.T)) / (p - q) ** 2
-    return np.asarray(second - np.outer(means, means))
+    return np.asarray(second)

@@ -121,7 +121,7 @@ def _finest(
         if system is None:
             continue
         error = _error(system, mine, [chance])
-        if best is None or error < best[0] * (1 - 1e-9):
+        if best is None or error < best[0] - 1e-9 * abs(best[0]):
             best = (error, view)
     if best is None:
         coarse = {name: Cells(min(table.domains[table.private.index(name)].size, 2)) for name in names}
@@ -165,7 +165,7 @@ def _candidates(table: Table, names: tuple[str, ...], items: Sequence[Item], exa
         domain = table.domains[table.private.index(name)]
         functions = np.array([_function(one, name, domain) for item in items for one in item.column])
         changes = [0, *(np.flatnonzero(np.any(np.diff(functions, axis=1) != 0, axis=0)) + 1).tolist()]
-        borders: list[Cut] = [Cells(tuple(changes))] if len(changes) <= MOST_BORDERS and not examples else []
+        borders: list[Cut] = [Cells(tuple(changes))] if 1 < len(changes) <= MOST_BORDERS and not examples else []
         if isinstance(domain, Categorical):
             options.append(([Cells(domain.size) for _ in LADDER], borders, []))
             continue

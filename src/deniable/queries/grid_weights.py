@@ -31,7 +31,7 @@ from deniable.queries.table_plan import Column, PartPlan, TablePlan, ViewWeights
 from deniable.queries.tree_weights import Floats
 from deniable.randomness import Integers
 from deniable.tables.schema import Table
-from deniable.tables.views import Design
+from deniable.tables.views import POINTS, WEIGHT, Axis, Design
 
 MOST_PATTERNS = 4_000
 MOST_WEIGHTS = 50_000_000
@@ -75,8 +75,8 @@ class System:
 
     def fitted(self, users: float, chances: Sequence[float], crossed: Floats) -> Floats:
         """The weights of least error for anything of which the covariances with all patterns are given."""
-        if not self.views:
-            return crossed
+        if not self.views or not self.prior.any():
+            return np.zeros_like(crossed)
         matrix = self.prior.copy()
         for one, span, chance in zip(self.views, self.spans, chances, strict=True):
             matrix[span, span] += one.noise / (users * chance)
@@ -167,7 +167,11 @@ def solve_grid(
     only: int | None = None,
 ) -> Solved:
     """Weights for columns, if so many users report; from one view only, if it is named."""
+    if not columns:
+        empty = TablePlan(table.name, (PartPlan(np.zeros(0), (), ()),), ())
+        return Solved(empty, 1.0, 1.0)
     asked = Asked.of(table, design, columns)
+    _check_collected(table, design, asked)
     views_used = (
         _relevant(table, design, asked, users)
         if only is None
@@ -178,10 +182,10 @@ def solve_grid(
     if system.crossed.size > MOST_WEIGHTS:
         raise QueryRefused("the question has too many groups for a grid", "Group by bins: FLOOR(x / 10).")
     weights = _exact_weights(table, asked, views, spans) if unbiased else system.weights(users, chances)
-    constants = asked.column_means()
-    second = np.square(constants)
-    for one, span in zip(views, spans, strict=True):
-        constants = constants - one.means @ weights[span]
+    known = asked.column_means()
+    told = sum((one.means @ weights[span] for one, span in zip(views, spans, strict=True)), np.zeros(len(columns)))
+    constants = known - told
+    second = np.square(constants) + 2 * constants * told
     for spent, chance in zip(system.spending(weights), chances, strict=True):
         second = second + spent / chance
     part = PartPlan(
@@ -193,6 +197,17 @@ def solve_grid(
     bias = None if unbiased else Bias(system, weights, system.prior @ weights, users, table.tau)
     plan = TablePlan(table.name, (part,), tuple(columns), bias)
     return Solved(plan, float(second.mean()), float(asked.second_moments(every, every).mean()))
+
+
+def _check_collected(table: Table, design: Design, asked: Asked) -> None:
+    """Every attribute that is asked about must be in some view: else the assumption alone would answer."""
+    collected = {axis.attribute for view in design for axis in view.group.axes}
+    for number in sorted(asked.spoken_of - collected):
+        if number < len(table.domains):
+            raise QueryRefused(
+                f"no view of table {table.name!r} tells anything about {table.private[number]!r}",
+                "Ask about attributes that the grid collects, or fit the next collection to this question, too.",
+            )
 
 
 def _relevant(table: Table, design: Design, asked: Asked, users: float) -> list[CellView]:
@@ -236,7 +251,7 @@ def _exact_weights(table: Table, asked: Asked, views: Sequence[CellView], spans:
         for one, span in zip(views, spans, strict=True):
             weights = _reproduced(asked, one, place)
             if weights is not None:
-                centred = weights - one.means @ weights
+                centred = weights - one.means @ weights  # the rest is known without any report
                 variance = float(centred @ one.noise @ centred) / float(one.view.probability)
                 found.append((span, centred))
                 precisions.append(1 / max(variance, 1e-300))
@@ -252,21 +267,37 @@ def _exact_weights(table: Table, asked: Asked, views: Sequence[CellView], spans:
 
 
 def _reproduced(asked: Asked, one: CellView, product: int) -> Floats | None:
-    """The weights on a view's patterns that add up to a product of functions, if there are any."""
+    """The weights on a view's patterns that add up to a product of functions of values, if there are any."""
     weights: Floats = np.ones(1)
-    for number, batch in enumerate(asked.functions):
+    axes = {len(asked.given) - 1 if axis.attribute < 0 else axis.attribute: axis for axis in one.view.group.axes}
+    patterns = dict(zip(axes, one.patterns, strict=True))
+    for number, batch in enumerate(asked.given):
         function = batch[asked.places[product, number]]
-        mine = one.functions.get(number)
-        if mine is None:
+        if number not in axes:
             if np.ptp(function) > EXACT * np.abs(function).max(initial=0.0):
                 return None
             weights = weights * function[0]
             continue
-        found = np.linalg.lstsq(mine.T, function, rcond=None)[0]
-        if np.abs(found @ mine - function).max() > EXACT * max(float(np.abs(function).max()), 1e-300):
+        cells = _on_cells(axes[number], function)
+        if cells is None:
             return None
-        weights = kron(weights, found)
+        mine = patterns[number]
+        weights = kron(weights, cells[[int(np.argmax(mine == pattern)) for pattern in range(int(mine.max()) + 1)]])
     return weights
+
+
+def _on_cells(axis: Axis, function: Floats) -> Floats | None:
+    """The value of a function on each cell, or at each point, if these determine it."""
+    slack = EXACT * float(np.abs(function).max(initial=1e-300))
+    if axis.kind == WEIGHT:
+        return function
+    places = np.array(axis.places)
+    if axis.kind == POINTS:
+        found = function[places]
+        line = np.interp(np.arange(function.size), places, found)
+        return found if np.abs(line - function).max() <= slack else None
+    low, high = np.minimum.reduceat(function, places), np.maximum.reduceat(function, places)
+    return np.asarray(low) if (high - low).max() <= slack else None
 
 
 def weights_of_view(design: Design, one: CellView, weights: Floats) -> ViewWeights:

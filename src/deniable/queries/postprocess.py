@@ -46,7 +46,7 @@ Measuring = Callable[[Plan], Moments]
 
 
 def answered(plan: Plan, measuring: Measuring, plain: Mapping[str, tuple[Estimate, ...]], confidence: float) -> Result:
-    """The answer to a planned question; `plain` are the plain answers, whose model errors still hold."""
+    """The answer to a planned question; `plain` are the plain answers, whose model errors are taken over."""
     question = plan.question
     if question.having is not None or question.order or question.limit is not None:
         raise QueryRefused("HAVING, ORDER BY and LIMIT do not go with postprocess", "Leave out one of them.")
@@ -214,9 +214,7 @@ def _squares(bias: Bias) -> Floats:
     """E[x²] of one report's word on the frequency of each cell."""
     if not bias.system.views:
         return np.ones(1)
-    return np.concatenate(
-        [(np.diag(one.noise) + np.square(one.means)) / float(one.view.probability) for one in bias.system.views]
-    )
+    return np.concatenate([np.diag(one.noise) / float(one.view.probability) for one in bias.system.views])
 
 
 def _worth(table: TablePlan, bias: Bias) -> tuple[Floats, Floats]:

@@ -56,7 +56,7 @@ class Points:
     def places(self, size: int) -> tuple[int, ...]:
         """The points in a domain of so many values; the first and the last value are points."""
         if isinstance(self.at, int):
-            steps = self.at - 1
+            steps = max(self.at - 1, 1)
             return tuple((2 * number * (size - 1) + steps) // (2 * steps) for number in range(self.at))
         return tuple(self.at)
 
@@ -87,6 +87,8 @@ class GridView:
     weight: int = 1
 
     def __post_init__(self) -> None:
+        if not isinstance(self.axes, Mapping):
+            raise InvalidParameter("axes", "must name attributes and their cuts", 'Use {"age": 8}.')
         given: dict[str, Any] = dict(self.axes)
         cuts = {name: Cells(cut) if isinstance(cut, int) else cut for name, cut in given.items()}
         object.__setattr__(self, "axes", cuts)

@@ -125,7 +125,8 @@ By the errors that the answers state (lines in the picture; marks are measured).
   With many attributes there is little left to gain over it.
 
 {about_grid(rows)} Every d_q has a
-grid of its own. With all four attributes in the predicate and one of them summed, the measured NMSE is {off("COUNT"):.2g} (COUNT) and {off("SUM"):.2g} times (SUM) the stated one. All attributes here are
+grid of its own. With all four attributes in the predicate and one of them summed, the measured NMSE is
+{off("COUNT"):.2g} (COUNT) and {off("SUM"):.2g} times (SUM) the stated one. All attributes here are
 one normal variable with a little noise, so that rows lie along a diagonal.
 
 Here k counts decompositions of each attribute, and all their products are weighed: k^d_q of the whole predicate,

@@ -15,9 +15,10 @@ from deniable.engines.measuring import measure
 from deniable.engines.reading import Database, connect
 from deniable.experiments.table_data import Frames
 from deniable.experiments.tables._lines import Line
-from deniable.queries.estimation import covariance
+from deniable.queries.estimation import Moments, covariance
 from deniable.queries.formula import evaluate, moments_of
-from deniable.queries.plan import Plan, make_plan
+from deniable.queries.model_error import model_spread
+from deniable.queries.plan import USERS, Plan, make_plan
 from deniable.queries.sql import parse
 from deniable.randomness import SeededSource
 from deniable.tables.collection import Collection
@@ -26,6 +27,8 @@ from deniable.tables.schema import Attribute, Ordinal, Public, Table
 Floats = npt.NDArray[np.float64]
 COUNT, SUM, AVG = "COUNT", "SUM", "AVG"
 AGGREGATES = (COUNT, SUM, AVG)
+NOTHING = "nothing"
+"""What results call it to answer 0 to every question."""
 Found = list[tuple[dict[str, Any], dict[str, float]]]
 
 
@@ -67,11 +70,11 @@ class Study:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was found for every group: values, and the standard errors stated for them."""
+    """What was found for every group: values, and the errors stated for them, of noise and assumptions together."""
 
     keys: tuple[tuple[Any, ...], ...]
     values: Mapping[str, Floats]
-    stderrs: Mapping[str, Floats]
+    errors: Mapping[str, Floats]
 
 
 @dataclass(slots=True)
@@ -98,7 +101,7 @@ class Release:
         return self._made[asked]
 
     def answer(self, line: Line, ask: Ask, among: Sequence[Ask] = ()) -> dict[str, tuple[float, float]]:
-        """Value and stated standard error of COUNT, SUM and AVG, for one of several questions.
+        """Value and stated error of COUNT, SUM and AVG, for one of several questions.
 
         AVG is never called unclear here.
         """
@@ -117,28 +120,45 @@ class Release:
         return found
 
 
-def plan_of(line: Line, collection: Collection, text: str) -> Plan:
-    """How a line answers a question."""
+def plan_of(line: Line, collection: Collection, text: str, users: float = USERS) -> Plan:
+    """How a line answers a question; only a grid's weights depend on the number of users."""
     question = parse(text, collection, None, centred=not line.paper)
-    return make_plan(question, collection, line.weights, line.sums)
+    return make_plan(question, collection, line.weights, line.sums, users=users)
+
+
+def moments_told(line: Line, database: Database, text: str) -> tuple[Plan, Moments]:
+    """What the reports say about a question, asked as the line asks."""
+    plan = plan_of(line, database.collection, text, users_of(database))
+    return plan, measure(plan, database.stores, {}, counted=not line.paper)
+
+
+def users_of(database: Database) -> int:
+    """How many users have sent their reports."""
+    return min(store.rows // store.slots for store in database.stores.values())
+
+
+def stated_spread(plan: Plan, moments: Moments, used: set[int] | None = None) -> Floats:
+    """Expected products of the errors of an answer's moments: their covariance and, of a grid, what it assumes."""
+    biased = any(one.bias is not None for one in plan.tables)
+    single = not biased and all(plan.collection[name].many is None for name in plan.question.tables)
+    spread, model = covariance(plan.question, moments, single, used), model_spread(plan, moments)
+    return spread if model is None else spread + model
 
 
 def told(line: Line, database: Database, text: str) -> Answer:
     """The answer to a question, asked as the line asks."""
-    plan = plan_of(line, database.collection, text)
-    moments = measure(plan, database.stores, {}, counted=not line.paper)
-    single = all(database.collection[name].many is None for name in plan.question.tables)
-    values, stderrs = {}, {}
+    plan, moments = moments_told(line, database, text)
+    values, stated = {}, {}
     exact = np.zeros_like(moments.crosses)
     for output in plan.question.outputs:
-        spread = covariance(plan.question, moments, single, moments_of(output.formula))
+        spread = stated_spread(plan, moments, moments_of(output.formula))
         found = evaluate(output.formula, moments.sums, exact)
-        values[output.name], stderrs[output.name] = found.value, np.sqrt(found.variance(spread))
-    return Answer(moments.keys, values, stderrs)
+        values[output.name], stated[output.name] = found.value, np.sqrt(found.variance(spread))
+    return Answer(moments.keys, values, stated)
 
 
 def _only(answer: Answer) -> dict[str, tuple[float, float]]:
-    return {name: (float(found[0]), float(answer.stderrs[name][0])) for name, found in answer.values.items()}
+    return {name: (float(found[0]), float(answer.errors[name][0])) for name, found in answer.values.items()}
 
 
 def _prepared(study: Study, line: Line, measured: str, seed: int) -> Study:
@@ -207,7 +227,7 @@ def errors(release: Release, lines: Iterable[Line], asks: Sequence[Ask]) -> Foun
 
     NMSE: the mean square of (answer − truth)/Σ, Σ being the answer to the question without conditions; MRE: the mean
     of |answer − truth|/|truth| [XDW20, Section 7], and `RE` the median of these: quotients with an unclear denominator
-    have no mean. `stated` is the NMSE that the standard errors promise.
+    have no mean. `stated` is the NMSE that the answers' own errors promise.
     """
     truth = truths(release.study, asks)
     whole = truths(release.study, [Ask(asks[0].measure, {})])[0]
@@ -226,6 +246,15 @@ def errors(release: Release, lines: Iterable[Line], asks: Sequence[Ask]) -> Foun
                 numbers = {"NMSE": float(np.mean((off / whole[place]) ** 2)), "stated": promised}
             found.append(({"method": line.name, "aggregate": aggregate}, numbers))
     return found
+
+
+def of_nothing(study: Study, asks: Sequence[Ask]) -> Found:
+    """The NMSE of saying 0: whoever is above it tells less than nothing."""
+    shares = truths(study, asks) / truths(study, [Ask(asks[0].measure, {})])
+    return [
+        ({"method": NOTHING, "aggregate": aggregate}, {"NMSE": float(np.mean(shares[:, place] ** 2))})
+        for place, aggregate in enumerate((COUNT, SUM))
+    ]
 
 
 def ranges(volume: float, size: int, count: int, seed: int) -> list[tuple[int, int]]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from deniable.experiments.harness import Rows
-from deniable.experiments.tables._errors import AVG
+from deniable.experiments.tables._errors import AVG, NOTHING
 from deniable.experiments.tables._lines import Line
 
 LABELS = {"COUNT": "NMSE of COUNT", "SUM": "NMSE of SUM", "AVG": "relative error of AVG"}
@@ -33,6 +33,11 @@ def draw_errors(
             axes.plot(at, stated.means[order], color=line.colour, linewidth=1.0, alpha=0.7, linestyle=dash)
         joined = {"linestyle": dash if aggregate == AVG else "none"}
         axes.errorbar(at, means, errors, elinewidth=0.8, label=line.name, **style, **joined)
+    nothing = part.where(method=NOTHING)
+    if len(nothing):
+        at = np.array([value if places is None else places[value] for value in nothing.column(column)])
+        order = np.argsort(at)
+        axes.plot(at[order], nothing.means[order], color="0.6", linewidth=2.5, linestyle=dash, label="0 for all")
     axes.set_yscale("log")
     axes.set_ylabel(LABELS[aggregate])
 

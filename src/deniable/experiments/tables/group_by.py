@@ -8,7 +8,8 @@ import numpy as np
 
 from deniable.experiments.harness import Data, Experiment, Found, Rows, Setting
 from deniable.experiments.table_data import CALIFORNIA, FILING
-from deniable.experiments.tables._errors import COUNT, SUM, Ask, Release, plain, told, truths
+from deniable.experiments.tables._errors import COUNT, NOTHING, SUM, Ask, Release, plain, told, truths
+from deniable.experiments.tables._grids import about_grid
 from deniable.experiments.tables._households import ASSUMED, METHODS, REGION, ROWS, name_of, study
 from deniable.experiments.tables._lines import LINES
 from deniable.experiments.tables._pictures import add_legend
@@ -33,12 +34,16 @@ def measure(setting: Setting, seed: int, data: Data) -> Found:
     release = Release(made, float(setting["epsilon"]), seed)
     truth = {row[0]: dict(zip(AGGREGATES, row[1:], strict=True)) for row in plain(made, QUESTION)}
     whole = dict(zip(AGGREGATES, truths(made, [Ask("income", {})])[0], strict=False))
-    found = []
+    found: list[tuple[Setting, dict[str, float]]] = [
+        ({"group": group, "method": NOTHING, "aggregate": one}, {"NMSE": (float(right[one]) / float(whole[one])) ** 2})
+        for group, right in truth.items()
+        for one in AGGREGATES
+    ]
     for line in (LINES[name] for name in METHODS):
         answer = told(line, release.reports(line, "income", (QUESTION,))[1], QUESTION)
         for place, (group,) in enumerate(answer.keys):
             for aggregate in AGGREGATES:
-                value, stated = float(answer.values[aggregate][place]), float(answer.stderrs[aggregate][place])
+                value, stated = float(answer.values[aggregate][place]), float(answer.errors[aggregate][place])
                 right, scale = float(truth[group][aggregate]), float(whole[aggregate])
                 numbers = {"answer": value, "truth": right}
                 numbers |= {"NMSE": ((value - right) / scale) ** 2, "stated": (stated / scale) ** 2}
@@ -55,7 +60,7 @@ def plot(rows: Rows, figure: Any) -> None:
         above.bar(range(len(FILING)), truth, color="0.85", width=0.8, label="truth")
         for number, method in enumerate(METHODS):
             line, found = LINES[method], part.of("answer").where(method=method)
-            at = np.arange(len(FILING)) + 0.25 * (number - 1)
+            at = np.arange(len(FILING)) + 0.2 * (number - 1.5)
             spread = found.stderrs * np.sqrt([row.repetitions for row in found])
             style = {"color": line.colour, "marker": line.marker, "fillstyle": "none" if line.paper else "full"}
             above.errorbar(at, found.means, spread, linestyle="none", elinewidth=0.8, label=method, **style)
@@ -100,6 +105,9 @@ stated NMSE is {min(spread):.2g} to {max(spread):.2g} times the smallest, for gr
 {rdc[0]:.2g} times better than HIO-JOIN for COUNT and {rdc[1]:.2g} times for SUM: a category is also everything minus
 the others. **Ours** has an NMSE {gains[0]:.2g} times smaller than HIO-JOIN-RDC for COUNT and {gains[1]:.2g} times for
 SUM.
+
+{about_grid(rows, over=("group",))} Squares are
+averaged over groups.
 
 {ASSUMED}"""
 

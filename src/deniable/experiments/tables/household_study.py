@@ -8,7 +8,8 @@ import numpy as np
 
 from deniable.experiments.harness import Data, Experiment, Found, Rows, Setting
 from deniable.experiments.table_data import CALIFORNIA
-from deniable.experiments.tables._errors import AGGREGATES, AVG, Ask, Release, truths
+from deniable.experiments.tables._errors import AGGREGATES, AVG, NOTHING, Ask, Release, truths
+from deniable.experiments.tables._grids import about_grid
 from deniable.experiments.tables._households import ASSUMED, COUNTRY, METHODS, REGION, ROWS, name_of, study
 from deniable.experiments.tables._lines import LINES
 from deniable.experiments.tables._pictures import add_legend
@@ -34,7 +35,12 @@ def measure(setting: Setting, seed: int, data: Data) -> Found:
     place = {"state": f"state = {CALIFORNIA}"}
     asks = [Ask("age", {**place, "age": f"age BETWEEN {low} AND {high}"}) for low, high in GROUPS]
     truth, whole = truths(made, asks), truths(made, [Ask("age", {})])[0]
-    found = []
+    found: list[tuple[Setting, dict[str, float]]] = [
+        ({"ages": f"{group[0]}-{group[1]}", "method": NOTHING, "aggregate": aggregate}, {"NMSE": share**2})
+        for group, shares in zip(GROUPS, (truth / whole).tolist(), strict=True)
+        for aggregate, share in zip(AGGREGATES, shares, strict=True)
+        if aggregate != AVG
+    ]
     for line in (LINES[name] for name in METHODS):
         for group, ask, right in zip(GROUPS, asks, truth, strict=True):
             for number, (aggregate, (value, stated)) in enumerate(release.answer(line, ask, asks).items()):
@@ -59,7 +65,7 @@ def plot(rows: Rows, figure: Any) -> None:
             axes.bar(range(len(names)), truth, color="0.85", width=0.8, label="truth")
             for number, method in enumerate(METHODS):
                 line, found = LINES[method], part.of("answer").where(method=method)
-                at = np.arange(len(names)) + 0.25 * (number - 1)
+                at = np.arange(len(names)) + 0.2 * (number - 1.5)
                 low, high = np.array([[row.low, row.high] for row in found]).T
                 spread = np.maximum(np.array([found.medians - low, high - found.medians]), 0)
                 fill = "none" if line.paper else "full"
@@ -82,12 +88,12 @@ def describe(rows: Rows) -> str:
     lines = []
     for sample in (COUNTRY, REGION):
         for epsilon in EPSILONS:
-            for method in METHODS:
+            for method in (*METHODS, NOTHING):
                 cells = []
                 for aggregate in ("COUNT", "SUM"):
                     where = {"sample": sample, "epsilon": epsilon, "method": method, "aggregate": aggregate}
-                    promised, seen = (np.sqrt(one.where(**where).means.mean()) for one in (stated, measured))
-                    cells += [f"{seen:.2%}", f"{promised:.2%}"]
+                    found = [one.where(**where).means for one in (measured, stated)]
+                    cells += [f"{np.sqrt(one.mean()):.2%}" if one.size else "" for one in found]
                 lines.append([f"{sample}, ε = {epsilon:g}, {method}", *cells])
     head = ["error as a share of all", "COUNT, measured", "stated", "SUM, measured", "stated"]
 
@@ -118,8 +124,12 @@ country and in the west. The paper prints no numbers here. By these errors HIO-J
 error of {whole("HIO-JOIN", COUNTRY):.0%} of all people at the paper's size in the country and
 {whole("HIO-JOIN", REGION):.0%} in the west ({whole("ours", COUNTRY):.1%} and {whole("ours", REGION):.1%} ours), while
 the largest group asked about is {largest(COUNTRY):.0%} and {largest(REGION):.0%} of them: at ε = 2 the study is lost
-in noise with every method here. Marks in the picture are medians of the releases, with 5 % to 95 % of them; averages
-of groups whose count is lost in noise can be anywhere, and those of the oldest group, which is empty, have no truth.
+in noise with every method that assumes nothing. Marks in the picture are medians of the releases, with 5 % to 95 %
+of them; averages of groups whose count is lost in noise can be anywhere, and those of the oldest group, which is
+empty, have no truth.
+
+{about_grid(rows, over=("ages",))} Squares are
+averaged over age groups; *nothing* is the error of saying 0.
 
 {ASSUMED}"""
 

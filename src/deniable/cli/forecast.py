@@ -153,6 +153,7 @@ def fit(specification: str, queries: str | None, users: int, out: str | None) ->
       deniable fit shop.toml queries.sql --users 1000000 -o fitted.toml
     """
     from deniable.queries.fit import fit as fitted
+    from deniable.queries.fit import shown_error
 
     if out is not None and not Path(out).parent.is_dir():
         raise BadInput(f"the folder of {Path(out).name!r} does not exist. Nothing was fitted. Make it first.")
@@ -163,7 +164,7 @@ def fit(specification: str, queries: str | None, users: int, out: str | None) ->
     made = table(f"Predicted errors, {found.users:,} users, ε = {collection.epsilon:g}", "", *found.errors)
     for place in range(len(found.questions)):
         errors = [each[place] for each in found.errors.values()]
-        made.add_row(f"q{place + 1}", *("unclear" if math.isinf(one) else f"{one:,.3g}" for one in errors))
+        made.add_row(f"q{place + 1}", *(shown_error(one) for one in errors))
     show(made)
     for place, question in enumerate(found.questions):
         click.echo(f"q{place + 1}: {' '.join(question.split())}")

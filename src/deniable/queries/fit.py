@@ -25,6 +25,8 @@ GOLDEN = (math.sqrt(5) - 1) / 2
 LENGTHS = (0.5, 0.25, 0.6, 0.12, 0.4, 0.75)
 """Of the ranges that stand for all, as parts of the domain."""
 SHOWN = 8
+MOST_VIEWS = 2_000
+"""Of a design that is forecast beside."""
 BESIDE = ("hio", "ahio", "ehio")
 
 
@@ -36,16 +38,19 @@ class Fit:
     users: int
     questions: tuple[str, ...]
     errors: Mapping[str, tuple[float, ...]]
-    """By design: standard and model error together, per user for what adds up; infinite where nothing can be said."""
+    """By design: standard and model error together, per user for what adds up; infinite where nothing can be said, NaN
+    where a design has so many views that a forecast would take minutes."""
 
     def __str__(self) -> str:
         names = list(self.errors)
         lines = [f"{self.users:,} users, ε = {self.collection.epsilon:g}; errors of COUNT and SUM per user"]
         lines.append("  ".join(name.rjust(8) for name in names) + "  question")
         for place, text in enumerate(self.questions):
-            row = "  ".join(_shown(self.errors[name][place]).rjust(8) for name in names)
+            row = "  ".join(shown_error(self.errors[name][place]).rjust(8) for name in names)
             shown = " ".join(text.split())
             lines.append(f"{row}  {shown if len(shown) <= 120 else shown[:119] + '…'}")
+        if any(math.isnan(error) for each in self.errors.values() for error in each):
+            lines.append(f"-: over {MOST_VIEWS:,} views; deniable forecast tells, in minutes")
         return "\n".join([*lines, self.views()])
 
     def views(self) -> str:
@@ -62,7 +67,10 @@ class Fit:
         return "\n".join(lines)
 
 
-def _shown(error: float) -> str:
+def shown_error(error: float) -> str:
+    """An error, or why there is none."""
+    if math.isnan(error):
+        return "-"
     return "unclear" if math.isinf(error) else f"{error:.3g}"
 
 
@@ -144,6 +152,8 @@ def _started(tables: Any, epsilon: float | None, settings: Mapping[str, Any]) ->
 
 def _least_error(collection: Collection, text: str, users: int) -> float:
     """The error of a question by the better of the ways to take its sums."""
+    if collection.grids is None and max(collection.views(table.name) for table in collection.tables) > MOST_VIEWS:
+        return math.nan
     found = [math.inf]
     for sums in (DIRECT,) if collection.grids is not None or collection.design == "hio" else (DIRECT, DESIGNED):
         try:

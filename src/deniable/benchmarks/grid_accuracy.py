@@ -102,8 +102,8 @@ def measure(
     advance: Callable[[int], None],
     parts: tuple[str, ...] = (),
 ) -> Iterator[Row]:
-    """All rows; parts: ranges, many, shapes, joins, households."""
-    chosen = parts or ("ranges", "many", "shapes", "joins", "households")
+    """All rows; parts: ranges, many, shapes, joins, skewed, households."""
+    chosen = parts or ("ranges", "many", "shapes", "joins", "skewed", "households")
     if "ranges" in chosen:
         for epsilon in (0.2, 0.5, 1.0, 2.0):
             yield _ranges("normal", 4, 2, epsilon, users, seeds, questions, first_seed, (GRID, CONSISTENT, HIO))
@@ -121,6 +121,10 @@ def measure(
     if "joins" in chosen:
         for kind, epsilon in (("COUNT", 1.0), ("COUNT", 2.0), ("COUNT", 5.0), ("SUM", 2.0), ("AVG", 2.0)):
             yield _joins(kind, epsilon, users, seeds, questions, first_seed)
+            advance(1)
+    if "skewed" in chosen:
+        for median in (36, 100):
+            yield _skewed(median, users, seeds, first_seed)
             advance(1)
     if "households" in chosen and data is not None:
         for epsilon in (1.0, 2.0, 5.0):
@@ -222,6 +226,22 @@ def _joins(kind: str, epsilon: float, users: int, seeds: int, questions: int, fi
                 database = databases[HIO if method == HIO else GRID]
                 tally.add(method, database, text(low, other), truth, scale)
     return tally.row(f"join {kind}", "normal", epsilon)
+
+
+def _skewed(median: int, users: int, seeds: int, first_seed: int) -> Row:
+    """A lognormal attribute on a domain that is much wider than its values: data that a grid does not expect."""
+    table = Table("t", x=Ordinal(0, 999), s=Categorical("f", "m"))
+    grid = fit(table, epsilon=1.0, users=users, compared=False).collection
+    tally = _Tally()
+    for seed in range(first_seed, first_seed + seeds):
+        random = np.random.default_rng(seed)
+        x = np.minimum(random.lognormal(math.log(median), 0.8, users), 999).astype(np.int64)
+        sex = pa.array(["f", "m"]).take(pa.array(random.integers(0, 2, users)))
+        database = _asked(grid, seed, t=pa.table({"uid": np.arange(users), "x": x, "s": sex}))
+        for low, high in ((0, 29), (0, 99), (30, 99), (50, 149), (100, 299), (0, 499), (200, 499), (300, 999)):
+            text = f"SELECT COUNT(*) FROM t WHERE x BETWEEN {low} AND {high}"  # noqa: S608 - parsed, never run
+            tally.add(GRID, database, text, float(((x >= low) & (x <= high)).sum()), float(users))
+    return tally.row("1-D COUNT", f"skew {median}", 1.0)
 
 
 def _households(data: str, epsilon: float, seeds: int, first_seed: int) -> Row:

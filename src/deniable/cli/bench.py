@@ -148,7 +148,7 @@ def queries(large: bool) -> None:
 @click.option("--users", type=int, default=1_000_000, show_default=True, help="Of --grids.")
 @click.option("--questions", type=int, default=30, show_default=True, help="Of --grids, per seed.")
 @click.option("--seed", type=int, default=0, show_default=True, help="The first seed of --grids.")
-@click.option("--part", "parts", multiple=True, help="Of --grids: ranges, many, shapes, joins, households.")
+@click.option("--part", "parts", multiple=True, help="Of --grids: ranges, many, shapes, joins, skewed, households.")
 def accuracy(
     data: str | None,
     rows: int,
@@ -200,7 +200,7 @@ def _grid_accuracy(
         "Mean absolute errors", "question", "data", "ε", GRID, "covered", "consistent", HIO, "wanted", numbers_from=2
     )
     missed = []
-    with progress("measuring", 26) as advance:
+    with progress("measuring", 28) as advance:
         for row in measure(users, seeds, questions, first_seed, data, advance, parts):
             cells = [f"{row.errors[name]:.4f}" if name in row.errors else "" for name in (GRID, CONSISTENT, HIO)]
             cells.insert(1, f"{row.covered[GRID]:.0%}")

@@ -1,7 +1,8 @@
 """The client in bulk: what `device.py` does for one user, for arrays of users. The law is the same.
 
 The draws that decide a report are made for all rows alike, whatever they hold. Only the choice among more than `many`
-rows of a user draws words of its own.
+rows of a user draws words of its own; and a number below a bound that depends on the row (between which two points a
+value is rounded) is drawn anew with a chance below bound · 2^-64.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import pytest
 import deniable as dn
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.queries.compare import compare
-from deniable.queries.forecast import error_of, planned
+from deniable.queries.forecast import error_of, planned, users_needed
 
 PEOPLE = dn.Table("people", age=dn.Ordinal(0, 63), income=dn.Ordinal(0, 63), sex=dn.Categorical("f", "m", "x"))
 ORDERS = dn.Table("orders", many=5, amount=dn.Ordinal(0, 99))
@@ -91,6 +91,16 @@ def test_questions_without_conditions_and_names_that_are_keywords():
     dn.fit([PEOPLE, ORDERS], epsilon=1.0, users=1_000, workload=[join], compared=False)
     order = dn.Table("order", group=dn.Ordinal(0, 9), ok=dn.Categorical(True, False))
     assert all(np.isfinite(dn.fit(order, epsilon=1.0, users=10_000, compared=False).errors["grid"]))
+
+
+def test_what_the_readme_says_a_fit_saves():
+    users = dn.Table("users", age=dn.Ordinal(1, 95), marital=dn.Categorical("married", "single", "widowed"))
+    orders = dn.Table("orders", many=10, amount=dn.Ordinal(0, 500), category=dn.Categorical("sports", "books", "food"))
+    asked = "SELECT AVG(amount) FROM orders JOIN users USING (uid) WHERE category = 'sports' AND age BETWEEN 20 AND 40"
+    shop = dn.Collection(users, orders, epsilon=4.0)
+    fitted = dn.fit(shop, users=200_000, workload=[asked], compared=False).collection
+    assert 14e6 < users_needed(shop, asked, 25.0) < 16e6
+    assert 77_000 < users_needed(fitted, asked, 25.0) < 79_000
 
 
 def test_what_is_missing_or_wrong_is_named():

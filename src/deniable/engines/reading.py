@@ -23,6 +23,7 @@ from deniable.engines.validating import validated_files
 from deniable.errors import BadInput, InvalidData, InvalidParameter, QueryRefused
 from deniable.notebook import html_table
 from deniable.queries.estimation import Moments, answer
+from deniable.queries.evidence import Beliefs, Evidence, revised
 from deniable.queries.forecast import Explanation, Forecast
 from deniable.queries.model_error import model_spread
 from deniable.queries.plan import Plan, make_plan
@@ -59,6 +60,7 @@ class Database:
     """For each table, how many reports were refused, by reason."""
     dimensions: Mapping[str, DimensionTable]
     _plans: dict[tuple[str, str, str, bool], Plan] = field(default_factory=dict, repr=False)
+    _beliefs: dict[str, Beliefs] = field(default_factory=dict, repr=False)
 
     def sql(
         self,
@@ -110,7 +112,7 @@ class Database:
             clip=clip,
             nonnegative=nonnegative,
             rows_per_user=float(np.prod([table.many or 1 for table in tables])),
-            model=model_spread(plan, moments),
+            model=model_spread(self.revised(plan), moments),
         )
         if postprocess is None:
             return result
@@ -136,6 +138,26 @@ class Database:
                 f"all reports of table {name!r} were refused: {reason}",
                 "Open them beside the collection.json they were made with.",
             )
+
+    def revised(self, plan: Plan) -> Plan:
+        """A plan in the light of what the reports tell of how smooth the data is: weights stay, model errors may grow.
+
+        Of designs other than grids, which assume nothing, the plan stays as it is. Reports are asked once per table.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0, design="grid")
+        >>> frame = {"uid": range(10_000), "age": [20, 30] * 5_000}
+        >>> db = dn.connect(shop.perturb(users=frame, source=dn.SeededSource(1), simulation=True))
+        >>> plan = db.plan("SELECT COUNT(*) FROM users WHERE age < 25")
+        >>> str(db.revised(plan)) == str(plan)
+        True
+        """
+        known = self._beliefs
+        for one in plan.tables:
+            if one.bias is not None and one.bias.system.views and one.table not in known:
+                evidence = Evidence.of(self.collection, one.table)
+                known[one.table] = evidence.beliefs(self._moments(evidence.plan))
+        return revised(plan, known)
 
     def _moments(self, plan: Plan) -> Moments:
         """What the reports say; another engine does it in its own way."""

@@ -308,7 +308,8 @@ def weights_of_view(design: Design, one: CellView, weights: Floats) -> ViewWeigh
     hashing = isinstance(view.oracle, LocalHashing) and design.epsilon < np.inf
     patterns, columns = weights.shape
     shares = (one.means / one.counts)[pattern]
-    if hashing and columns < patterns:  # one row per column, of all cells
+    dense = 2 * np.count_nonzero(weights) > weights.size
+    if hashing and columns < patterns and dense:  # one row per column, of all cells
         rows, each = columns, cells.size
         listed, values = np.tile(cells, rows), weights[pattern].T.ravel()
         row_starts = np.arange(rows + 1) * each

@@ -14,21 +14,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from deniable.errors import QueryRefused
+from deniable.queries.cell_frequencies import counted, counting
 from deniable.queries.consistency import Known, maximum_entropy, norm_sub
 from deniable.queries.estimation import Moments
 from deniable.queries.formula import evaluate
 from deniable.queries.grid_cells import Asked, CellView
-from deniable.queries.grid_weights import Bias, solve_grid, weights_of_view
+from deniable.queries.grid_weights import Bias, solve_grid
 from deniable.queries.plan import Plan
-from deniable.queries.question import Floats, MomentOf, Output, PrivateGroups, PublicGroups, Question, Term
+from deniable.queries.question import Floats, Output, PrivateGroups, PublicGroups, Question
 from deniable.queries.result import Estimate, Result
-from deniable.queries.table_plan import PartPlan, Product, TablePlan
+from deniable.queries.table_plan import TablePlan
 from deniable.queries.term_pairs import column_of
 from deniable.tables.views import CELLS, WEIGHT
 
@@ -111,34 +112,11 @@ class Counting:
         single = len(known) == 1
         if not single:
             known = [_alone(plan, number, bias) for number, bias in enumerate(known)]
-        counted = [_counted(plan, number, bias) for number, bias in enumerate(known)]
-        sizes = [one.columns for one in counted]
-        outcomes = int(np.prod(sizes))
+        tables = [_counted(plan, number, bias) for number, bias in enumerate(known)]
+        outcomes = math.prod(one.columns for one in tables)
         if outcomes > MOST_OUTCOMES:
             raise QueryRefused(f"{outcomes:,} cells are too many to make consistent", "Leave out postprocess.")
-        places = np.stack(np.unravel_index(np.arange(outcomes), sizes), axis=1)
-        offsets = np.concatenate(([0], np.cumsum(sizes)))[:-1] + 1
-        width = max(plan.factors.shape[1], len(sizes))
-        factors = np.zeros((outcomes, width), dtype=np.int64)
-        factors[:, : len(sizes)] = places + offsets
-        public = tuple(group for group in plan.question.groups if isinstance(group, PublicGroups))
-        cells = PrivateGroups("#", (plan.question.tables[0], ""), tuple(range(outcomes)), np.zeros(0, dtype=np.int64))
-        question = replace(
-            plan.question,
-            moments=(MomentOf("frequency", (Term(1.0, {}, {}, {}),), indicator=True),),
-            outputs=(),
-            groups=(*public, cells),
-        )
-        measured = replace(
-            plan,
-            question=question,
-            tables=tuple(counted),
-            private_groups=tuple((number,) for number in range(outcomes)),
-            starts=np.arange(outcomes + 1),
-            coefficients=np.ones(outcomes),
-            factors=factors,
-            measured=(),
-        )
+        measured, places = counting(plan, tables)
         squares = [_squares(bias) for bias in known]
         variances = squares[0] if single else np.prod([one[places[:, k]] for k, one in enumerate(squares)], axis=0)
         worth = [_worth(plan.tables[number], bias) for number, bias in enumerate(known)]
@@ -197,17 +175,9 @@ def _alone(plan: Plan, number: int, bias: Bias) -> Bias:
 
 def _counted(plan: Plan, number: int, bias: Bias) -> TablePlan:
     """Contributions whose means are the frequencies of a table's cells; one if none is looked at."""
-    table, design = plan.tables[number], plan.collection.design_of(plan.tables[number].table)
-    columns = bias.weights.shape[0]
-    one = (Product(1.0, {}, {}),)
-    if not columns:
-        return TablePlan(table.table, (PartPlan(np.ones(1), (), ()),), (one,), None)
-    views = []
-    for view, span in zip(bias.system.views, bias.system.spans, strict=True):
-        block = np.zeros((view.means.size, columns))
-        block[:, span] = np.eye(view.means.size)
-        views.append(weights_of_view(design, view, block))
-    return TablePlan(table.table, (PartPlan(np.zeros(columns), tuple(views), ()),), (one,) * columns, None)
+    name, columns, views = plan.tables[number].table, bias.weights.shape[0], bias.system.views
+    blocks = [np.eye(columns)[span] for span in bias.system.spans]
+    return counted(name, plan.collection.design_of(name), views, blocks)
 
 
 def _squares(bias: Bias) -> Floats:

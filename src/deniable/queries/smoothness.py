@@ -28,12 +28,10 @@ from deniable.queries.tree_weights import Floats
 from deniable.randomness import Integers
 from deniable.tables.schema import Categorical, Private
 
-AMPLITUDE = 2.5
-"""How far the density of an ordinal attribute strays from evenness, relative to it: one standard deviation."""
-LENGTH = 0.25
-"""How far apart values may be, as a part of the domain, and still be about equally frequent."""
-ROUGHNESS = 0.3
-"""How far single values stray from their neighbours."""
+CATEGORIES = 2.5
+"""How far the frequency of a category strays from the average, relative to it: one standard deviation."""
+STEEP_LENGTH = 0.08
+"""Over which part of the domain a density that is far above the average may rise and fall."""
 FEW_CATEGORIES = 8.0
 """How many of many categories may hold most rows."""
 HEAVY = 1 / 3
@@ -41,6 +39,21 @@ HEAVY = 1 / 3
 MOST_ATOMS = 512
 SEPARATE = 64
 """So many categories are told apart in any case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Smoothness:
+    """How smooth the density of an ordinal attribute is taken to be."""
+
+    variances: tuple[tuple[float, float], ...]
+    """(length, variance): how far apart values may be, as a part of the domain, and still be about equally frequent,
+    and how far the density strays from evenness, relative to it."""
+    rough: float
+    """How far single values stray from their neighbours: a variance, too."""
+
+
+ASSUMED = Smoothness(((0.25, 2.5**2),), 0.3**2)
+"""Before there are any reports."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,13 +99,36 @@ def ground(domain: Private, cuts: Iterable[Sequence[int]], functions: Floats) ->
             found.append(changes)
         starts = np.unique(np.concatenate(found))
     ends = np.append(starts[1:], size)
-    middles = (starts + ends - 1) / 2 / size
-    distances = np.abs(middles[:, None] - middles[None, :]) * (np.sqrt(3) / LENGTH)
-    smooth = AMPLITUDE**2 * (1 + distances) * np.exp(-distances)
-    # Rough values average out within an atom.
-    rough = np.diag(ROUGHNESS**2 * min(1.0, MOST_ATOMS / size) / (ends - starts))
     atom_of = np.repeat(np.arange(starts.size), ends - starts)
-    return _centred(atom_of, (ends - starts) / size, smooth + rough)
+    return believed(Ground(atom_of, (ends - starts) / size, np.zeros((0, 0))), ASSUMED)
+
+
+def believed(known: Ground, smoothness: Smoothness, steep: Floats | None = None) -> Ground:
+    """The same atoms of an ordinal attribute, of which something else is believed.
+
+    `steep` says for every value by how much, relative to evenness, the density may besides rise or fall nearby.
+    """
+    kernel = smoothness.rough * rough_kernel(known)
+    for length, variance in smoothness.variances:
+        kernel = kernel + variance * smooth_kernel(known, length)
+    if steep is not None and steep.any():
+        (heights,) = known.averaged(steep[None, :])
+        kernel = kernel + heights[:, None] * smooth_kernel(known, STEEP_LENGTH) * heights[None, :]
+    return _centred(known.atom_of, known.shares, kernel)
+
+
+def smooth_kernel(known: Ground, length: float) -> Floats:
+    """Covariances of the relative densities of atoms that are smooth over a length: Matérn's of smoothness 3/2."""
+    counts = np.bincount(known.atom_of)
+    middles = (np.cumsum(counts) - (counts + 1) / 2) / known.atom_of.size
+    distances = np.abs(middles[:, None] - middles[None, :]) * (np.sqrt(3) / length)
+    return np.asarray((1 + distances) * np.exp(-distances))
+
+
+def rough_kernel(known: Ground) -> Floats:
+    """Covariances where every value differs from its neighbours: they average out within an atom."""
+    counts = np.bincount(known.atom_of)
+    return np.diag(min(1.0, MOST_ATOMS / known.atom_of.size) / counts)
 
 
 def _categories(size: int, functions: Floats) -> Ground:
@@ -100,7 +136,7 @@ def _categories(size: int, functions: Floats) -> Ground:
     told = np.arange(size)[None, :] if size <= SEPARATE else functions
     atom_of = np.unique(told, axis=1, return_inverse=True)[1].reshape(-1)
     counts = np.bincount(atom_of)
-    spread = AMPLITUDE**2 + size / FEW_CATEGORIES
+    spread = CATEGORIES**2 + size / FEW_CATEGORIES
     return _centred(atom_of, counts / size, np.diag(spread / counts))
 
 

@@ -129,7 +129,7 @@ def plan_of(line: Line, collection: Collection, text: str, users: float = USERS)
 def moments_told(line: Line, database: Database, text: str) -> tuple[Plan, Moments]:
     """What the reports say about a question, asked as the line asks."""
     plan = plan_of(line, database.collection, text, users_of(database))
-    return plan, measure(plan, database.stores, {}, counted=not line.paper)
+    return database.revised(plan), measure(plan, database.stores, {}, counted=not line.paper)
 
 
 def users_of(database: Database) -> int:

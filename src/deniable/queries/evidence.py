@@ -1,0 +1,191 @@
+"""What reports tell of how smooth the data is.
+
+Before there are reports, a prior has to be taken for granted (`smoothness.ASSUMED`). Afterwards the frequencies of
+cells tell whether it was right: cells that differ from their neighbours more than it expects speak for a rougher one.
+For each ordinal attribute a few kinds of smoothness are compared, the one that was taken for granted and rougher ones,
+by how likely they make the frequencies of all cells along this attribute,
+
+    log L(h) = −½ log|C_h + N| − ½ yᵀ(C_h + N)⁻¹y ,
+
+y being frequencies less those of evenly spread rows, C_h their covariance under the kind h, N the noise of reports.
+Expected squares of biases are linear in each attribute's kernel, so that its average over the kinds is all that the
+errors of answers need.
+
+Cells cannot tell how steep the density is inside them, and where most rows share a few cells much depends on it. So
+where the density is far above the average it is taken to rise and fall by as much as it exceeds that.
+
+Weights on cells stay as they were planned: only the errors that are stated change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from deniable.queries.cell_frequencies import counted, counting
+from deniable.queries.estimation import Moments
+from deniable.queries.grid_cells import Asked, CellView
+from deniable.queries.grid_weights import MOST_PATTERNS, RIDGE, Bias, System
+from deniable.queries.plan import Plan, make_plan
+from deniable.queries.question import Floats, MomentOf, Question, Term
+from deniable.queries.smoothness import Ground, Smoothness, believed, rough_kernel, smooth_kernel
+from deniable.queries.table_plan import Product
+from deniable.tables.collection import Collection
+from deniable.tables.schema import Categorical
+
+LENGTHS = (0.25, 0.08, 0.025)
+AMPLITUDES = (2.5, 5.0, 10.0)
+ROUGHNESSES = (0.3, 1.0, 3.0)
+"""Of the kinds that are compared; the first of each is what was taken for granted. Before any report the chance of a
+kind is as the root of its length, and inverse to its amplitude and to the root of its roughness."""
+FAR_ABOVE = 2.5
+"""So many times the average is ordinary;"""
+STEEPNESS = 1.5
+"""and of what is more so many times may be gained or lost nearby."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Belief:
+    """What is believed of an attribute."""
+
+    smoothness: Smoothness
+    steep: Floats
+    """For every value of the domain how much the density may rise or fall nearby, relative to evenness."""
+
+
+Beliefs = Mapping[int, Belief]
+"""What is believed of some attributes of a table, by their numbers."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Along:
+    """The frequencies of cells along one attribute, of all views that have it."""
+
+    known: Ground
+    cells: Floats
+    """cells × atoms: what part of an atom each counts."""
+    noise: Floats
+    """The covariances of their frequencies as one report tells them."""
+    columns: slice
+    """Where they stand among all that is measured."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """How to measure the frequencies of cells along each ordinal attribute of a table."""
+
+    plan: Plan
+    along: Mapping[int, Along]
+    reports: int
+    """Per user."""
+
+    @classmethod
+    def of(cls, collection: Collection, name: str) -> Evidence:
+        """For a table with a grid."""
+        table, design = collection[name], collection.design_of(name)
+        everything = (Product(1.0, {}, {}),)
+        asked = Asked.of(table, design, [everything])
+        seen = [CellView.of(table, design, view, asked) for view in design if view.oracle is not None]
+        views = [one for one in seen if one.means.size <= MOST_PATTERNS]
+        along: dict[int, Along] = {}
+        measured: list[list[Floats]] = [[np.zeros((one.means.size, 0))] for one in views]
+        start = 0
+        for attribute, domain in enumerate(table.domains):
+            mine = [one.functions[attribute] for one in views if attribute in one.functions]
+            if isinstance(domain, Categorical) or not mine:
+                continue
+            stop = start + sum(one.shape[0] for one in mine)
+            noise, place = np.zeros((stop - start, stop - start)), 0
+            for one, blocks in zip(views, measured, strict=True):
+                block = np.zeros((one.means.size, stop - start))
+                if attribute in one.functions:
+                    added = _added(one, attribute)
+                    inside = slice(place, place + added.shape[1])
+                    block[:, inside] = added
+                    noise[inside, inside] = added.T @ one.noise @ added / float(one.view.probability)
+                    place = inside.stop
+                blocks.append(block)
+            along[attribute] = Along(asked.grounds[attribute], np.concatenate(mine), noise, slice(start, stop))
+            start = stop
+        whole = MomentOf("count(*)", (Term(1.0, {}, {}, {}),), indicator=True)
+        plan = make_plan(Question("", (name,), (whole,), ()), collection)
+        weights = [np.concatenate(blocks, axis=1) for blocks in measured] if along else []
+        made, _ = counting(plan, [counted(name, design, views if along else (), weights)])
+        return cls(made, along, collection.reports_per_user(name))
+
+    def beliefs(self, moments: Moments) -> Beliefs:
+        """What to believe of each attribute, after the plan was measured."""
+        total = float(moments.users[0]) * self.reports if moments.users.size else 0.0
+        if not total:
+            return {}
+        frequencies = moments.sums[:, 0] / total
+        return {attribute: _believed(one, frequencies[one.columns], total) for attribute, one in self.along.items()}
+
+
+def _added(one: CellView, attribute: int) -> Floats:
+    """patterns × cells along an attribute: which patterns of a view add up to each."""
+    total: Floats = np.ones((1, 1))
+    for other, functions in one.functions.items():
+        size = functions.shape[0]
+        total = np.asarray(np.kron(total, np.eye(size) if other == attribute else np.ones((size, 1))))
+    return total
+
+
+def _believed(along: Along, frequencies: Floats, reports: float) -> Belief:
+    """What the frequencies of cells along an attribute, told by so many reports, say of it."""
+    known, cells = along.known, along.cells
+    rest, noise = frequencies - known.means(cells), along.noise / reports
+    smoothness = _compared(known, cells, rest, noise)
+    kernel = believed(known, smoothness).kernel
+    gained = kernel @ cells.T @ np.linalg.solve(cells @ kernel @ cells.T + noise, rest)
+    density = 1 + gained / known.shares
+    return Belief(smoothness, (STEEPNESS * np.maximum(density - FAR_ABOVE, 0.0))[known.atom_of])
+
+
+def _compared(known: Ground, cells: Floats, rest: Floats, noise: Floats) -> Smoothness:
+    """The average over kinds of smoothness, by how likely they make what was seen."""
+    shared = cells * known.shares
+    centred = shared - np.outer(shared.sum(axis=1), known.shares)  # no shape changes the number of rows
+    smooth = {length: centred @ smooth_kernel(known, length) @ centred.T for length in LENGTHS}
+    rough = centred @ rough_kernel(known) @ centred.T
+    kinds = list(product(LENGTHS, AMPLITUDES, ROUGHNESSES))
+    likelihoods = [
+        np.log(np.sqrt(length / roughness) / amplitude)
+        + _log_density(rest, amplitude**2 * smooth[length] + roughness**2 * rough + noise)
+        for length, amplitude, roughness in kinds
+    ]
+    chances = np.exp(np.array(likelihoods) - max(likelihoods))
+    chances /= chances.sum()
+    variances = dict.fromkeys(LENGTHS, 0.0)
+    for chance, (length, amplitude, _) in zip(chances.tolist(), kinds, strict=True):
+        variances[length] += chance * amplitude**2
+    squares = np.array([roughness**2 for _, _, roughness in kinds])
+    return Smoothness(tuple(variances.items()), float(chances @ squares))
+
+
+def _log_density(values: Floats, covariance: Floats) -> float:
+    """Of a normal distribution, up to a constant."""
+    spread = covariance + RIDGE * np.trace(covariance) / values.size * np.eye(values.size)
+    factor = cho_factor(spread, lower=True)
+    return float(-np.log(np.diag(factor[0])).sum() - values @ cho_solve(factor, values) / 2)
+
+
+def revised(plan: Plan, beliefs: Mapping[str, Beliefs]) -> Plan:
+    """The same weights, and what they leave to an assumption in the light of what is believed of each table."""
+    tables = [
+        one if one.bias is None else replace(one, bias=_revised(one.bias, beliefs.get(one.table, {})))
+        for one in plan.tables
+    ]
+    return replace(plan, tables=tuple(tables))
+
+
+def _revised(bias: Bias, beliefs: Beliefs) -> Bias:
+    grounds = list(bias.asked.grounds)
+    for attribute, belief in beliefs.items():
+        grounds[attribute] = believed(grounds[attribute], belief.smoothness, belief.steep)
+    system = System.of(replace(bias.asked, grounds=tuple(grounds)), bias.system.views)
+    return replace(bias, system=system, spread=system.prior @ bias.weights)

@@ -1,0 +1,145 @@
+"""What reports tell of how smooth the data is, and what errors make of it."""
+
+import math
+
+import numpy as np
+import pytest
+
+import deniable as dn
+from deniable.queries.evidence import AMPLITUDES, LENGTHS, ROUGHNESSES, Evidence
+from deniable.queries.smoothness import ASSUMED
+
+SIZE = 60
+TABLE = dn.Table("t", x=dn.Ordinal(0, SIZE - 1), z=dn.Ordinal(0, SIZE - 1), c=dn.Categorical("a", "b", "c"))
+VIEWS = [
+    dn.GridView({"x": dn.Cells(12)}),
+    dn.GridView({"x": dn.Cells(4), "z": dn.Points(4)}),
+    dn.GridView({"z": dn.Cells(10), "c": 3}),
+]
+
+
+def grid(epsilon):
+    return dn.Collection(TABLE, epsilon=epsilon, design="grid", grids={"t": VIEWS})
+
+
+def opened(x, epsilon=4.0, seed=1):
+    random = np.random.default_rng(seed)
+    frame = {
+        "uid": range(len(x)),
+        "x": x,
+        "z": random.integers(0, SIZE, len(x)),
+        "c": random.choice(list("abc"), len(x)),
+    }
+    return dn.connect(grid(epsilon).perturb(t=frame, source=dn.SeededSource(seed), simulation=True))
+
+
+def smooth(users=40_000):
+    return np.clip(np.random.default_rng(5).normal(25, 14, users), 0, SIZE - 1).astype(int)
+
+
+def skewed(users=40_000, seed=6):
+    return np.minimum(np.random.default_rng(seed).lognormal(math.log(3), 0.8, users), SIZE - 1).astype(int)
+
+
+def beliefs(database):
+    evidence = Evidence.of(database.collection, "t")
+    return evidence.beliefs(database._moments(evidence.plan))
+
+
+def test_frequencies_along_attributes_are_those_of_the_rows_where_nothing_is_randomised():
+    x = smooth()
+    database = opened(x, epsilon=math.inf)
+    evidence = Evidence.of(database.collection, "t")
+    assert set(evidence.along) == {0, 1}
+    found = database._moments(evidence.plan).sums[evidence.along[0].columns, 0] / x.size
+    cells = np.bincount(x // 5, minlength=12) / x.size
+    coarse = np.bincount(x // 15, minlength=4) / x.size
+    # Each third of the users reports one of the views.
+    assert np.allclose(found, np.concatenate((cells, coarse)), atol=4 * math.sqrt(3 / x.size / 4))
+    assert found[:12].sum() == pytest.approx(1.0)
+
+
+def test_noise_of_frequencies_is_as_stated():
+    x = np.random.default_rng(3).integers(0, SIZE, 4_000)
+    evidence = Evidence.of(grid(1.0), "t")
+    along = evidence.along[0]
+    found = np.array(
+        [opened(x, 1.0, seed)._moments(evidence.plan).sums[along.columns, 0] / x.size for seed in range(150)]
+    )
+    # A mean square is stated: it has the square of the mean in it, which a count of reports per view takes out again.
+    measured, stated = found.var(axis=0), np.diag(along.noise) / x.size
+    assert np.all(measured < 1.4 * stated)
+    assert np.all(measured > 0.6 * stated)
+
+
+def test_smooth_data_is_believed_to_be_as_assumed():
+    found = beliefs(opened(smooth()))[0].smoothness
+    assert dict(found.variances)[LENGTHS[0]] == pytest.approx(AMPLITUDES[0] ** 2, rel=0.3)
+    assert sum(variance for _, variance in found.variances) < 1.5 * ASSUMED.variances[0][1]
+    assert found.rough < ROUGHNESSES[1] ** 2
+
+
+def test_spikes_and_skews_are_believed_to_be_rougher():
+    spikes = np.random.default_rng(7).choice([0, 1, 23, 24, 40], 40_000, p=[0.3, 0.1, 0.05, 0.05, 0.5])
+    for data in (spikes, skewed()):
+        found = beliefs(opened(data))[0].smoothness
+        wider = sum(variance * (LENGTHS[0] / length) for length, variance in found.variances)
+        assert wider > 2.5 * ASSUMED.variances[0][1] or found.rough > 1.0
+
+
+def test_where_most_rows_share_a_few_cells_the_density_may_be_steep():
+    steep = beliefs(opened(skewed()))[0].steep
+    assert steep.shape == (SIZE,)
+    assert steep[:5].min() > 3
+    assert not steep[15:].any()
+    assert not beliefs(opened(smooth()))[0].steep.any()
+
+
+def test_nobody_is_believed_without_reports():
+    evidence = Evidence.of(grid(1.0), "t")
+    database = opened(smooth(10))
+    moments = database._moments(evidence.plan)
+    none = type(moments)(**{**{name: getattr(moments, name) for name in moments.__slots__}, "users": moments.users * 0})
+    assert evidence.beliefs(none) == {}
+
+
+def test_only_model_errors_change_and_reports_are_asked_once(monkeypatch):
+    database = opened(skewed())
+    plans = []
+    measured = type(database)._moments
+    monkeypatch.setattr(type(database), "_moments", lambda self, plan: plans.append(plan) or measured(self, plan))
+    text = "SELECT COUNT(*) FROM t WHERE x < 3"
+    found = database.sql(text).scalar()
+    assert len(plans) == 2  # what the data is like, and the question
+    database._beliefs["t"] = {}
+    taken_for_granted = database.sql(text).scalar()
+    assert len(plans) == 3
+    assert (found.value, found.stderr) == (taken_for_granted.value, taken_for_granted.stderr)
+    assert found.model > 1.5 * taken_for_granted.model
+
+
+def test_what_needs_no_assumption_has_no_model_error_whatever_is_believed():
+    database = opened(skewed())
+    found = database.sql("SELECT COUNT(*) FROM t WHERE x < 3", postprocess=None)
+    exact = database.sql("SELECT COUNT(*) FROM t WHERE x < 30", unbiased=True).scalar()
+    assert found.scalar().model > 0
+    assert not exact.model
+
+
+def test_intervals_cover_on_skewed_data():
+    covered, before = [], []
+    for seed in range(6):
+        x = skewed(20_000, seed)
+        database = opened(x, 2.0, seed)
+        for low, high in ((0, 0), (0, 1), (0, 2), (1, 3), (2, 6), (3, 9), (7, 59)):
+            truth = int(((x >= low) & (x <= high)).sum())
+            text = f"SELECT COUNT(*) FROM t WHERE x BETWEEN {low} AND {high}"
+            for kept, list_ in ((False, covered), (True, before)):
+                if kept:
+                    learnt, database._beliefs["t"] = database._beliefs["t"], {}
+                bottom, top = database.sql(text).scalar().interval
+                list_.append(bottom <= truth <= top)
+                if kept:
+                    database._beliefs["t"] = learnt
+    assert np.mean(covered) > 0.85
+    assert np.mean(before) < np.mean(covered) - 0.2  # what was taken for granted alone would not do

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.arrays import Floats, Integers
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.mechanisms import LocalHashing
 from deniable.queries.row_products import Rows
-from deniable.queries.tree_weights import Floats, Weights, greedy, optimal, weighted_decompositions
-from deniable.randomness import Integers
+from deniable.queries.tree_weights import Weights, greedy, optimal, weighted_decompositions
 from deniable.tables.views import Design, Group
 from deniable.trees import Tree
 

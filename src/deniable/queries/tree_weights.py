@@ -19,9 +19,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.arrays import Floats
 from deniable.trees import Tree
 
-Floats = NDArray[np.float64]
 Weights = tuple[Floats, ...]
 """For every level, from the root on, a weight for each of its nodes."""
 

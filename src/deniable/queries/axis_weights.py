@@ -151,7 +151,7 @@ def _weigh_family(design: Design, group: Group, functions: list[Floats], rule: R
     found = [optimal(*one) for one in zip(trees, functions, unpriced, depths, strict=True)]
     if prices is None:
         return found
-    for _ in range(ROUNDS):
+    for _ in range(ROUNDS if len(trees) > 1 else 1):  # a single axis depends on no other
         for axis, (tree, choices) in enumerate(zip(trees, group.levels, strict=True)):
             costs = prices
             for other in range(len(trees) - 1, -1, -1):

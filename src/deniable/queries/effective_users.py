@@ -40,7 +40,10 @@ def effective_users(plan: Plan, moments: Moments) -> Floats | None:
 
 
 def effective_shares(plan: Plan, users: float) -> Floats | None:
-    """private groups × moments: the share of users who carry the variance; None if `users` are enough in any case."""
+    """private groups × moments: the share of users who carry the variance, infinite where there is none.
+
+    None if so many `users` are enough in any case.
+    """
     rarest = [min((view.probability for view in part.views), default=1.0) for one in plan.tables for part in one.parts]
     if users * math.prod(rarest) >= FEW:  # even the rarest combination of views is drawn often enough
         return None
@@ -58,7 +61,7 @@ def effective_shares(plan: Plan, users: float) -> Floats | None:
     share = np.where(known, 1.0, mean**2 / np.where(square > 0, square, 1.0))
     # Terms of a moment have their views, and so their users, in common: a mean over them, by what each spends.
     totals, inverse = _by_moment(plan, spent), _by_moment(plan, spent / share)
-    found: Floats = np.where(inverse > 0, totals / np.where(inverse > 0, inverse, 1.0), 1.0)
+    found: Floats = np.where(inverse > 0, totals / np.where(inverse > 0, inverse, 1.0), math.inf)
     return found.reshape(len(plan.private_groups), len(plan.question.moments))
 
 

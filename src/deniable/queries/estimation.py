@@ -122,9 +122,8 @@ def answer(
             if nonnegative and low >= 0:
                 values = np.maximum(values, 0.0)
         unclear |= bool(np.isnan(values[order]).any())
-        uncertain = [row for row in order if errors[row] > 0]
-        if effective is not None and uncertain:
-            fewest = min(fewest, float(effective[np.ix_(uncertain, sorted(moments_of(one.formula)))].min()))
+        if effective is not None:
+            fewest = min(fewest, _fewest(moments, effective, order, errors, sorted(moments_of(one.formula))))
         answers[one.name] = tuple(
             Estimate(float(values[row]), float(errors[row]), confidence, together, float(biases[row])) for row in order
         )
@@ -141,6 +140,13 @@ def answer(
         if group.label == label
     }
     return Result(groups, answers, tuple(notes), question.text)
+
+
+def _fewest(moments: Moments, effective: Floats, rows: list[int], errors: Floats, used: list[int]) -> float:
+    """The fewest users who carry a moment that a formula uses, in rows that are not known exactly."""
+    silent = np.einsum("gii->gi", moments.crosses)[:, used] == 0.0  # nobody has drawn a view with weight
+    uncertain = [row for row in rows if errors[row] > 0 or silent[row].any()]
+    return float(effective[np.ix_(uncertain, used)].min(initial=math.inf))
 
 
 class _Told:

@@ -33,11 +33,6 @@ class MemoryStore:
         """How many reports there are."""
         return int(self.reports.num_rows)
 
-    @property
-    def schema(self) -> pa.Schema:
-        """Their columns."""
-        return self.reports.schema
-
     def read(self, columns: Sequence[str]) -> Iterator[TableBlock]:
         """All reports, block by block."""
         chosen = self.reports.select(list(columns))

@@ -88,6 +88,17 @@ SPECIFICATIONS = [
     ),
     (lambda: dn.Collection(USERS, USERS, epsilon=1.0), "table 'users' is named twice", "Rename one of the two"),
     (lambda: dn.Collection(USERS, epsilon=1.0, design="best"), "design is unknown", "Use one of .*hio"),
+    (
+        lambda: dn.fit(USERS, epsilon=1.0, users=10, design="hio"),
+        "design is no setting of fit",
+        "Use fanout, oracle, shares; the design is always a grid",
+    ),
+    (lambda: dn.fit(5, epsilon=1.0, users=10), "tables must be one Table or more", "Pass dn.Table"),
+    (
+        lambda: dn.Collection.from_dict({"epsilon": 1.0, "tables": {"users": {"attributes": [{"kind": "public"}]}}}),
+        "attribute has no name",
+        "Give it one",
+    ),
     (lambda: dn.Ordinal(95, 1), "low is above high", "Swap them"),
     (lambda: dn.Ordinal("young", "old"), "low must be a number, a date or a time", "For texts use Categorical"),
     (lambda: dn.Ordinal(0, 9.99), "high is not a whole number of steps above low", r"Give the step .* 0\.01"),

@@ -128,9 +128,9 @@ def test_nothing_that_is_looked_at_shows_data(shop, reports, tmp_path):
 
 def test_what_was_written_can_be_opened_as_it_is(shop, tmp_path):
     written = shop.perturb(users={"uid": [1], "age": [3], "marital": ["single"], "city": ["Rome"]}, out=tmp_path / "r")
-    assert repr(written).startswith("Collected(users: 1 reports; in ")
+    assert repr(written).startswith("Collected(users: 1 report; in ")
     assert shown(written).cells == ["table", "reports", "users", "1"]
-    assert repr(dn.connect(written)) == "Database(users: 1 reports)"
+    assert repr(dn.connect(written)) == "Database(users: 1 report)"
     assert shown(dn.connect(written)).cells[5:8] == ["users", "1", "0"]
 
 

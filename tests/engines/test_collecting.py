@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import deniable as dn
-from deniable.engines import collecting
+from deniable.engines import collecting, user_batches
 from deniable.engines import rows as row_reading
 from deniable.errors import BadInput, Failure, InvalidData, InvalidParameter, SimulationOnly
 from deniable.randomness import SeededSource
@@ -258,7 +258,8 @@ def test_a_public_column_of_a_table_with_many_rows_belongs_to_the_user():
 
 
 def test_batches_hold_whole_users(monkeypatch):
-    monkeypatch.setattr(row_reading, "BATCH_ROWS", 7)
+    for module in (row_reading, user_batches):
+        monkeypatch.setattr(module, "BATCH_ROWS", 7)
     expected = Counter(np.repeat(np.arange(200), 2).tolist())
     reports = SHOP.perturb(users=user_rows(), orders=order_rows())
     assert Counter(reports["orders"]["uid"].to_pylist()) == expected
@@ -267,10 +268,10 @@ def test_batches_hold_whole_users(monkeypatch):
 
 def test_rows_out_of_order_end_the_run():
     with pytest.raises(Failure, match="out of the order"):
-        row_reading._checked_order(pa.array([1, 3, 2]), None)
+        user_batches._checked_order(pa.array([1, 3, 2]), None)
     with pytest.raises(Failure, match="out of the order"):
-        row_reading._checked_order(pa.array([1, 3]), pa.scalar(2))
-    assert row_reading._checked_order(pa.array(["a", "b"]), pa.scalar("a")).as_py() == "b"
+        user_batches._checked_order(pa.array([1, 3]), pa.scalar(2))
+    assert user_batches._checked_order(pa.array(["a", "b"]), pa.scalar("a")).as_py() == "b"
 
 
 def layout(reports):
@@ -278,7 +279,8 @@ def layout(reports):
 
 
 def test_the_layout_of_reports_tells_nothing_about_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr(row_reading, "BATCH_ROWS", 50)
+    for module in (row_reading, user_batches):
+        monkeypatch.setattr(module, "BATCH_ROWS", 50)
     monkeypatch.setattr(collecting, "BATCH_REPORTS", 40)
     monkeypatch.setattr(collecting, "GROUP_REPORTS", 64)
     everyone = pa.table({"uid": np.arange(200)})

@@ -15,7 +15,9 @@ import pytest
 
 import deniable as dn
 from deniable.engines import blocks, stores
+from deniable.engines.duckdb_session import open_duckdb
 from deniable.engines.stores import FileStore, MemoryStore
+from deniable.errors import InvalidData
 from deniable.randomness import SeededSource
 
 USERS = dn.Table(
@@ -140,6 +142,15 @@ def test_a_table_in_files_joins_one_in_memory(tmp_path, text_ids):
     same(dn.connect(folder), mixed)
 
 
+def test_a_number_and_a_text_that_looks_like_it_are_one_user(tmp_path):
+    folder = collected(tmp_path / "reports")
+    numbers = dn.connect(folder)
+    rewrite(folder / "users", lambda table: table.set_column(0, "uid", table["uid"].cast(pa.string())))
+    same(numbers, dn.connect(folder))
+    with pytest.raises(InvalidData, match="integers in one table and texts in another"):
+        dn.connect(folder, memory_limit=64 * PEOPLE)
+
+
 def test_designs_of_several_parts(tmp_path):
     folder = collected(tmp_path / "reports", design="sc")
     rewrite(folder / "orders", shuffled)
@@ -175,11 +186,19 @@ def test_temporary_files_are_removed(tmp_path, monkeypatch):
     assert list(temporary.iterdir()) == []
 
 
-def test_duckdb_does_not_print(tmp_path):
-    # Its progress bar goes to stdout, also into a pipe, where answers are.
-    with stores.connection(2**26) as made:
+def test_duckdb_does_not_print():
+    # Its progress bar goes to stdout, also into a pipe, where answers are: so nothing in the package opens another.
+    with open_duckdb(memory_limit=2**26) as made:
         made.execute("SELECT current_setting('enable_progress_bar')")
         assert made.fetchone() == (False,)
+    package = Path(dn.__file__).parent
+    opening = {
+        path.relative_to(package).as_posix()
+        for room in ("tables", "queries", "engines")
+        for path in (package / room).rglob("*.py")
+        if "duckdb.connect(" in path.read_text(encoding="utf-8")
+    }
+    assert opening == {"engines/duckdb_session.py", "queries/grammar.py"}  # the latter runs no statement
 
 
 MEASURED = """

@@ -27,6 +27,13 @@ def test_the_same_facts_give_the_same_fit_and_it_beats_the_default_grid():
         assert error < error_of(planned(plain, text, "optimal", "direct", 100_000), 100_000)
 
 
+@pytest.mark.parametrize(("setting", "value"), [("design", "hio"), ("grids", {}), ("fan_out", 5)])
+def test_settings_that_fit_does_not_take(setting, value):
+    for tables, epsilon in ((PEOPLE, 1.0), (dn.Collection(PEOPLE, epsilon=1.0), None)):
+        with pytest.raises(InvalidParameter, match=f"{setting} is no setting of fit.*fanout, oracle, shares"):
+            dn.fit(tables, epsilon=epsilon, users=1000, **{setting: value})
+
+
 def test_borders_follow_the_questions():
     found = dn.fit(
         PEOPLE, epsilon=1.0, users=10**6, workload=["SELECT COUNT(*) FROM people WHERE age BETWEEN 20 AND 40"]

@@ -8,7 +8,7 @@ import pytest
 import deniable as dn
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.queries.compare import compare
-from deniable.queries.forecast import epsilon_needed, error_of, forecast, users_needed
+from deniable.queries.forecast import epsilon_needed, error_of, forecast, left_open, users_needed
 from deniable.queries.plan import make_plan
 from deniable.queries.prediction import CAUSES
 from deniable.queries.sql import parse
@@ -60,6 +60,26 @@ def test_the_inverse_reaches_the_error_and_no_more():
         users_needed(dn.Collection(USERS, epsilon=1e-6), YOUNG, 1e-9)
     with pytest.raises(InvalidParameter, match="cannot be reached with ε = 50"):
         epsilon_needed(SHOP, YOUNG, 1e-9, 10)
+
+
+@pytest.mark.parametrize("aggregate", ["COUNT(*)", "AVG(age)"])
+def test_on_a_grid_no_epsilon_lowers_what_cells_leave_open(aggregate):
+    coarse = dn.Collection(
+        USERS, epsilon=1.0, design="grid", grids={"users": [dn.GridView({"age": 4}), dn.GridView({"marital": 3})]}
+    )
+    text = f"SELECT {aggregate} FROM users WHERE age < 40"
+    least = left_open(coarse, text)
+    assert least > 0
+    for needed in (users_needed(coarse, text, least * 1.1), epsilon_needed(coarse, text, least * 1.1, 10**9)):
+        assert needed > 0
+    for search in (users_needed, lambda *asked: epsilon_needed(*asked, 10**6)):
+        with pytest.raises(InvalidParameter, match=r"its cells leave .* open.*cut the grid finer"):
+            search(coarse, text, least * 0.9)
+    along = "SELECT COUNT(*) FROM users WHERE age < 48"  # a border of its cells
+    assert left_open(coarse, along) < 1e-4
+    with pytest.raises(InvalidParameter, match="cannot be reached with ε = 50"):
+        epsilon_needed(coarse, along, 0.01, 10)
+    assert left_open(SHOP, text) == 0
 
 
 def test_an_average_of_too_few_is_unclear():

@@ -373,3 +373,14 @@ class TestConsistency:
             db.sql("SELECT sex, COUNT(*) FROM people GROUP BY sex ORDER BY sex", postprocess="consistent")
         with pytest.raises(QueryRefused, match="postprocess"):
             db.sql("SELECT COUNT(*) FROM people WHERE age < 16", postprocess="consistent", unbiased=True)
+
+
+def test_a_view_of_cells_and_points_says_which_is_which():
+    people = dn.Table("people", age=dn.Ordinal(0, 63), income=dn.Ordinal(0, 63))
+    view = dn.GridView({"age": 8, "income": dn.Points(5)})
+    collection = dn.Collection(people, epsilon=1.0, design="grid", grids={"people": [view]})
+    plan = collection.forecast("SELECT SUM(income) FROM people WHERE age < 8", users=10**6).plan
+    assert str(plan).splitlines()[-2:] == [
+        "table people: 1 view, 100.0% of the reports, 40.0 cells per report",
+        "  age 8 cells × income 5 points, 100.0% of the reports",
+    ]

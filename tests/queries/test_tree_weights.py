@@ -7,8 +7,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.queries.tree_weights import cost, decompositions, greedy, optimal, rdc, reproduced
+from deniable.queries.tree_weights import decompositions, greedy, optimal, rdc
 from deniable.trees import Tree
+
+
+def reproduced(tree, weights):
+    """The function that a weighting stands for: at each value, the sum of the weights of its nodes."""
+    values = np.arange(tree.size)
+    total = np.zeros(tree.size)
+    for number, level in enumerate(weights):
+        total += level[values // tree.width(number)]
+    return total
+
+
+def cost(weights, costs):
+    """Σ_l cost_l · ‖α_l‖²."""
+    return float(sum(price * np.square(level).sum() for price, level in zip(costs, weights, strict=True)))
 
 
 def indicator(size, low, high):

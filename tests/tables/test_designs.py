@@ -94,7 +94,7 @@ def test_the_oracle_is_the_better_of_the_two():
 
 def test_a_design_prints():
     shown = str(design_of(ONE, "hio"))
-    assert shown.splitlines()[:2] == ["32 views, ε = 1 per report", "view 0: 1 cells, probability 1/32, no oracle"]
+    assert shown.splitlines()[:2] == ["32 views, ε = 1 per report", "view 0: 1 cell, probability 1/32, no oracle"]
     assert "view 31: 105 cells, probability 1/32, LocalHashing" in shown
     assert str(design_of(ONE, "sr-hio")).endswith("… and 78 more")
 

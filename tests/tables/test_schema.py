@@ -155,8 +155,8 @@ def test_times_with_a_zone_are_of_the_wrong_type():
     ("make", "message"),
     [
         (lambda: dn.Ordinal(5, 1), "low is above high"),
-        (lambda: dn.Ordinal(1, 1), "gives 1 values"),
-        (lambda: dn.Ordinal(0, 2**40), "gives 1099511627777 values"),
+        (lambda: dn.Ordinal(1, 1), "gives 1 value instead"),
+        (lambda: dn.Ordinal(0, 2**40), "gives 1,099,511,627,777 values"),
         (lambda: dn.Ordinal(0, 10, 3), "high is not a whole number of steps"),
         (lambda: dn.Ordinal(0, 10, 0), "step must be a positive number"),
         (lambda: dn.Ordinal(0, math.inf), "high must be finite"),

@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from scipy.special import ndtr, ndtri
 
+from deniable.arrays import Floats, Integers
 from deniable.engines.reading import Database, connect
 from deniable.queries.fit import fit
-from deniable.queries.tree_weights import Floats
-from deniable.randomness import Integers, SeededSource
+from deniable.randomness import SeededSource
 from deniable.tables import Categorical, Collection, Ordinal, Table
 
 VALUES, CORRELATION = 64, 0.8

@@ -89,7 +89,7 @@ def perturb(specification: str, tables: tuple[str, ...], out: str, key: str, eve
       deniable perturb shop.toml users=users.csv orders=orders.parquet -o reports/
     """
     from deniable.engines.collecting import perturb as collect
-    from deniable.engines.rows import count_rows
+    from deniable.engines.frames import count_rows
 
     collection = Collection.load(specification)
     frames = dict(_named_file(entry) for entry in tables)
@@ -133,7 +133,7 @@ def init(source: str, key: str, name: str | None) -> None:
     Example:
       deniable init --from users.csv > shop.toml
     """
-    from deniable.engines.rows import column_types
+    from deniable.engines.frames import column_types
 
     click.echo(skeleton(name or Path(source).stem, column_types(source), key))
 

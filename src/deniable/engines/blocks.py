@@ -49,10 +49,6 @@ class Known(Protocol):
 class Store(Known, Protocol):
     """The reports of one table, which can be read in the order of users."""
 
-    @property
-    def schema(self) -> pa.Schema:
-        """Their columns."""
-
     def read(self, columns: Sequence[str]) -> Iterator[TableBlock]:
         """All reports with the named columns, block by block."""
 

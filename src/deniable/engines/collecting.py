@@ -19,16 +19,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from deniable.engines.rows import PRESENT, UNREADABLE, RowReader, Tally, few_users, starts_of
+from deniable.arrays import Integers
+from deniable.engines.rows import PRESENT, UNREADABLE, RowReader, Tally
+from deniable.engines.user_batches import few_users, starts_of
 from deniable.errors import BadInput, InvalidData, InvalidParameter
 from deniable.notebook import html_table
-from deniable.randomness import Integers, Source, release_source
+from deniable.randomness import Source, release_source
 from deniable.tables import bulk
 from deniable.tables.collection import Collection
 from deniable.tables.encoding import REASONS, encode
 from deniable.tables.reports import Reports, Summary, report_schema
 from deniable.tables.schema import WRONG_TYPE, Table
 from deniable.tables.views import Design
+from deniable.wording import counted
 
 BATCH_REPORTS = 1 << 18
 GROUP_REPORTS = 1 << 18
@@ -55,7 +58,7 @@ class Collected:
     path: Path | str
 
     def __repr__(self) -> str:
-        counts = ", ".join(f"{name}: {one.reports:,} reports" for name, one in self.summaries.items())
+        counts = ", ".join(f"{name}: {counted(one.reports, 'report')}" for name, one in self.summaries.items())
         return f"Collected({counts}; in {str(self.path)!r})"
 
     def _repr_html_(self) -> str:

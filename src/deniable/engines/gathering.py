@@ -12,10 +12,10 @@ import pyarrow as pa
 from deniable.errors import InvalidData
 from deniable.tables.collection import Collection
 from deniable.tables.report import Report, public_of
-from deniable.tables.reports import Reports, Summary, report_schema
+from deniable.tables.reports import OTHER_SPECIFICATION, Reports, Summary, report_schema
 
 _WIRE = np.dtype([("version", ">u1"), ("tag", ">u1"), ("slot", ">u2"), ("view", ">u4"), ("seed", ">u4"), ("y", ">u4")])
-MALFORMED, UNKNOWN_TABLE, OTHER_SPECIFICATION = "malformed", "of an unknown table", "made under another specification"
+MALFORMED, UNKNOWN_TABLE = "malformed", "of an unknown table"
 
 
 def gather(collection: Collection, lines: Iterable[str]) -> Reports:

@@ -15,12 +15,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.arrays import Floats
 from deniable.mechanisms._compiled import compiled, compiled_sum
 from deniable.mechanisms._support import hash_mix
 from deniable.mechanisms.hashing import mixed_cells
 from deniable.queries.table_plan import PartPlan
 
-Floats = NDArray[np.float64]
 T = TypeVar("T")
 MOST_LISTED = 2**16
 MOST_LISTED_VIEWS = 2**22

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from deniable.arrays import Floats
 from deniable.engines.blocks import Known, Store, joined
 from deniable.engines.dimension_tables import DimensionTable
 from deniable.engines.kernel import Totals, shared_out
@@ -17,10 +18,9 @@ from deniable.engines.public_columns import codes, evaluate, factor_sql, tests_s
 from deniable.engines.summing import Columns, Summing, TableSumming
 from deniable.errors import QueryRefused
 from deniable.queries.estimation import Moments
-from deniable.queries.plan import MOST_GROUPS, Plan, public_groups
-from deniable.queries.question import PrivateGroups, PublicGroups
+from deniable.queries.plan import Plan, public_groups
+from deniable.queries.question import MOST_GROUPS, PrivateGroups, PublicGroups
 
-Floats = NDArray[np.float64]
 S = TypeVar("S", bound=Known)
 
 
@@ -72,7 +72,7 @@ def listed_groups(
     listed = {group.label: _values(group, plan, stores, dimensions) for group in public_groups(plan.question)}
     count = int(np.prod([len(values) for values in listed.values()], dtype=np.float64)) if listed else 1
     if count * len(plan.private_groups) > MOST_GROUPS:
-        raise QueryRefused("there are over 10,000 groups", "Group by fewer attributes, or bins.")
+        raise QueryRefused(f"there are over {MOST_GROUPS:,} groups", "Group by fewer attributes, or bins.")
     return listed, count
 
 

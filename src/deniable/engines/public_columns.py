@@ -8,10 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from deniable.engines.duckdb_session import open_duckdb
 from deniable.errors import QueryRefused
 from deniable.queries.question import PublicFactor
-
-Floats = NDArray[np.float64]
 
 
 def evaluate(columns: pa.Table, expressions: list[str]) -> list[NDArray[np.generic]]:
@@ -20,9 +19,8 @@ def evaluate(columns: pa.Table, expressions: list[str]) -> list[NDArray[np.gener
         return []
     # Expressions never come from a user's text as it is: every node of it was recognised and printed anew.
     listed = ", ".join(f"{text} AS c{number}" for number, text in enumerate(expressions))
-    with duckdb.connect() as connection:
+    with open_duckdb() as connection:
         connection.execute("SET threads TO 1")  # rows stay in their order
-        connection.execute("SET enable_progress_bar = false")  # it would print to stdout
         connection.register("rows", columns)
         try:
             found = connection.sql(f"SELECT {listed} FROM rows").to_arrow_table()  # noqa: S608

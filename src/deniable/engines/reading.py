@@ -10,32 +10,32 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from deniable.engines.blocks import Store
-from deniable.engines.collecting import SPECIFICATION_FILE, Collected
+from deniable.engines.collecting import Collected
 from deniable.engines.dimension_tables import DimensionTable
-from deniable.engines.marks import marked
+from deniable.engines.frames import as_arrow
 from deniable.engines.measuring import measure
-from deniable.engines.rows import as_arrow
-from deniable.engines.stores import MemoryStore, parquet_rows, ranked
+from deniable.engines.report_folders import read_folder
+from deniable.engines.stores import FileStore, memory_stores
 from deniable.engines.validating import validated_files
-from deniable.errors import BadInput, InvalidData, InvalidParameter, QueryRefused
+from deniable.errors import InvalidParameter, QueryRefused
 from deniable.notebook import html_table
+from deniable.queries.effective_users import effective_users
 from deniable.queries.estimation import Moments, answer
 from deniable.queries.evidence import Beliefs, Evidence, revised
 from deniable.queries.forecast import Explanation, Forecast
 from deniable.queries.model_error import model_spread
 from deniable.queries.plan import Plan, make_plan
-from deniable.queries.postprocess import CONSISTENT, answered
+from deniable.queries.postprocess import CONSISTENT, consistent_answer
 from deniable.queries.prediction import predict
 from deniable.queries.result import Result
 from deniable.queries.sql import parse
 from deniable.queries.table_plan import DIRECT
 from deniable.tables.collection import Collection
-from deniable.tables.reports import SPECIFICATION, Reports, validate
+from deniable.tables.reports import Reports, validate
+from deniable.wording import counted
 
-BYTES_PER_REPORT = 64
 PLANS_KEPT = 64
 MEMORY = 2**30
 """Reports that need less are kept in memory; more are read from their files for every question."""
@@ -113,6 +113,7 @@ class Database:
             nonnegative=nonnegative,
             rows_per_user=float(np.prod([table.many or 1 for table in tables])),
             model=model_spread(self.revised(plan), moments),
+            effective=effective_users(plan, moments),
         )
         if postprocess is None:
             return result
@@ -122,7 +123,7 @@ class Database:
             raise QueryRefused("postprocess is for grids and biased", "Leave it out, or unbiased.")
         if not any(part.views for one in plan.tables for part in one.parts):
             return result  # what is known without any report is consistent as it is
-        return answered(plan, self._moments, result.answers, confidence)
+        return consistent_answer(plan, self._moments, result.answers, confidence)
 
     def _users(self, tables: tuple[str, ...]) -> int:
         """How many users can be in all of some tables."""
@@ -219,7 +220,7 @@ class Database:
 
     def __repr__(self) -> str:
         kept = ", ".join(
-            f"{name}: {store.rows:,} reports"
+            f"{name}: {counted(store.rows, 'report')}"
             + (f" ({total:,} refused)" if (total := self.refused[name].total()) else "")
             for name, store in self.stores.items()
         )
@@ -283,33 +284,19 @@ def connect(
     if isinstance(reports, Reports):
         collection, found = reports.collection, dict(reports.tables)
     elif isinstance(reports, (str, Path)):
-        collection, found = _read(Path(reports), memory_limit)
+        collection, found = read_folder(Path(reports), memory_limit)
     else:
         raise InvalidParameter("reports", "are no folder of reports", "Pass its path, or what Collection.perturb gave.")
-    stores: dict[str, Store] = {}
     refused: dict[str, Counter[str]] = {}
     kept: dict[str, pa.Table] = {}
+    filed: dict[str, FileStore] = {}
     for name, table in found.items():
         if isinstance(table, pa.Table):
             kept[name], refused[name] = validate(collection, name, table)
-            # Slots of a user stand together, in their order.
-            kept[name] = kept[name].sort_by([("uid", "ascending"), ("slot", "ascending")]).combine_chunks()
         else:
-            schema = file_schema(table[0])
-            stores[name], refused[name] = validated_files(collection, name, table, schema, memory_limit)
-    slots = {name: collection.reports_per_user(name) for name in found}
-    firsts = {
-        name: table["uid"].combine_chunks().take(pa.array(np.arange(0, table.num_rows, slots[name])))
-        for name, table in kept.items()
-    }
-    # Ids of tables that stay in files compare as they are.
-    ids = (
-        ranked(firsts)
-        if not stores
-        else {name: np.asarray(one.to_numpy(zero_copy_only=False)) for name, one in firsts.items()}
-    )
-    for name, table in kept.items():
-        stores[name] = MemoryStore(table.drop_columns(["uid"]), slots[name], ids[name])
+            filed[name], refused[name] = validated_files(collection, name, table, memory_limit)
+    slots = {name: collection.reports_per_user(name) for name in kept}
+    stores: dict[str, Store] = {**filed, **memory_stores(kept, slots, tuple(filed.values()))}
     ordered = {table.name: stores[table.name] for table in collection.tables if table.name in stores}
     return Database(collection, ordered, refused, dimension_tables(collection, dimensions or {}))
 
@@ -323,49 +310,3 @@ def dimension_tables(collection: Collection, given: Mapping[str, Any]) -> dict[s
             raise InvalidParameter(f"dimension {name!r}", "is named like a table of the collection", "Rename it.")
         made[name] = DimensionTable(name, as_arrow(frame, f"dimension {name!r}"))
     return made
-
-
-def _read(folder: Path, memory_limit: int) -> tuple[Collection, dict[str, pa.Table | tuple[Path, ...]]]:
-    if not folder.exists():
-        raise BadInput(f"there is no folder {folder.name!r}. Nothing was read. Pass a folder of reports.")
-    if not (folder / SPECIFICATION_FILE).exists():
-        raise BadInput(f"{folder.name!r} holds no {SPECIFICATION_FILE}. Nothing was read. Pass a folder of reports.")
-    collection = Collection.load(folder / SPECIFICATION_FILE)
-    found: dict[str, pa.Table | tuple[Path, ...]] = {}
-    for table in collection.tables:
-        if (folder / table.name).is_dir():
-            found[table.name] = _dataset(folder / table.name, memory_limit)
-    return collection, found
-
-
-def file_schema(path: Path) -> pa.Schema:
-    """The columns of a file of reports, and the specification it names."""
-    return marked(pq.read_schema(path))
-
-
-def _dataset(folder: Path, memory_limit: int) -> pa.Table | tuple[Path, ...]:
-    """All files of a table; every one must name its specification, for the union keeps the first one's only."""
-    paths = tuple(sorted(folder.glob("*.parquet")))
-    if not paths:
-        raise InvalidData(
-            f"table {folder.name!r} has no files", "Restore it from a copy: collecting again would spend ε again."
-        )
-    for path in paths:
-        try:
-            marks = {(file_schema(one).metadata or {}).get(SPECIFICATION) for one in (paths[0], path)}
-        except (pa.ArrowInvalid, OSError):
-            raise InvalidData(
-                f"file {path.name!r} of {folder.name!r} is damaged",
-                "Restore it from a copy: collecting again would spend ε again.",
-            ) from None
-        if len(marks) > 1:
-            raise InvalidData(f"files of table {folder.name!r} are of different specifications", "Keep them apart.")
-    try:
-        if parquet_rows(paths) * BYTES_PER_REPORT > memory_limit:
-            return paths
-        tables = [pq.read_table(path) for path in paths]
-        return pa.concat_tables([one.replace_schema_metadata(marked(one.schema).metadata) for one in tables])
-    except (pa.ArrowInvalid, OSError):
-        raise InvalidData(
-            f"a file of {folder.name!r} is damaged", "Restore it from a copy: collecting again would spend ε again."
-        ) from None

@@ -8,26 +8,23 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from itertools import pairwise
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from deniable.errors import Failure, InvalidData, InvalidParameter
-from deniable.randomness import Integers
+from deniable.engines.duckdb_session import open_duckdb
+from deniable.engines.frames import FRAMES, arrow_or_as_it_is, csv_type, is_csv, opened_as_text, why_unreadable
+from deniable.engines.user_batches import BATCH_ROWS, whole_users
+from deniable.errors import InvalidData, InvalidParameter
 from deniable.tables.collection import Collection
 from deniable.tables.encoding import readable
 from deniable.tables.reports import Summary
-from deniable.tables.schema import Categorical, Private, Table
+from deniable.tables.schema import Table
 
-BATCH_ROWS = 1 << 18
-FRAMES = "Pass a frame, a dictionary of columns, or the path of a Parquet or CSV file."
-MEMORY_LIMIT = "512MB"
+MEMORY_LIMIT = 512_000_000
 NO_USER, UNKNOWN_USER = "without a user id", "of an unknown user"
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 UNREADABLE = " is unreadable"
@@ -50,14 +47,6 @@ class Tally:
         """The counts, once all rows were read."""
         spent = collection.epsilon_per_report(name)
         return Summary(self.rows, self.users, self.reports, spent, dict(+self.rejected))
-
-
-def starts_of(uid: pa.Array) -> Integers:
-    """Where each user's rows begin, in a column sorted by user."""
-    if len(uid) == 1:
-        return np.zeros(1, dtype=np.int64)
-    changes = np.asarray(pc.not_equal(uid.slice(1), uid.slice(0, len(uid) - 1)))
-    return np.concatenate(([0], np.flatnonzero(changes) + 1))
 
 
 def everyone_missing() -> InvalidParameter:
@@ -104,8 +93,7 @@ class RowReader:
 
     def __enter__(self) -> RowReader:
         self._folder = tempfile.TemporaryDirectory(prefix="deniable-")
-        self._connection = duckdb.connect(config={"memory_limit": MEMORY_LIMIT, "temp_directory": self._folder.name})
-        self._connection.execute("SET enable_progress_bar = false")  # it would print to stdout
+        self._connection = open_duckdb(memory_limit=MEMORY_LIMIT, folder=Path(self._folder.name))
         try:
             for name in self.names:
                 self._attach(f"rows_{name}", self._frames[name], self._collection[name], f"table {name!r}")
@@ -126,19 +114,19 @@ class RowReader:
         needed = [self._key] if table is None else [self._key, *(table.private if table.many else table.attributes)]
         try:
             if isinstance(frame, (str, Path)):
-                relation = _opened(self._connection, frame)
+                relation = opened_as_text(self._connection, frame)
             else:
                 # No view begins like this, whatever tables are called: a clash would mix up their rows.
                 self._connection.register(f"given_{view}", arrow_or_as_it_is(frame))
                 relation = self._connection.table(f"given_{view}")
         except (duckdb.Error, TypeError):
-            raise InvalidData(_unreadable(frame, where), FRAMES) from None
+            raise InvalidData(why_unreadable(frame, where), FRAMES) from None
         lacking = [column for column in needed if column not in relation.columns]
         if lacking == [self._key]:
             raise InvalidData(f"{where} lacks the column {self._key!r} of user ids", "Name it with key=, or --key.")
         if lacking:
             raise InvalidData(f"{where} lacks the column {lacking[0]!r}", "Rename it, or change the specification.")
-        if isinstance(frame, (str, Path)) and _is_csv(frame):
+        if isinstance(frame, (str, Path)) and is_csv(frame):
             relation = relation.project(self._typed(relation, table))
         relation.create_view(view)
         kind = str(relation.types[relation.columns.index(self._key)])
@@ -157,7 +145,7 @@ class RowReader:
         odd = relation.filter(f"NOT regexp_full_match({key}, '-?[0-9]{{1,18}}')").count("*").fetchall()[0][0]
         columns = [key if odd else f"CAST({key} AS BIGINT) AS {key}"]
         for name, domain in zip(table.private, table.domains, strict=True) if table else ():
-            column, kind = _quoted(name), _csv_type(domain)
+            column, kind = _quoted(name), csv_type(domain)
             columns.append(f"{kind.format(column)} AS {column}")
             unreadable = f"{column} IS NOT NULL AND {kind.format(column)} IS NULL"
             columns.append(f"({unreadable}) AS {_quoted(name + UNREADABLE)}")
@@ -246,126 +234,6 @@ class RowReader:
 
     def _count(self, query: str) -> int:
         return int(self._connection.execute(query).fetchall()[0][0])
-
-
-def _is_csv(path: str | Path) -> bool:
-    return any(suffix.lower() in (".csv", ".tsv") for suffix in Path(path).suffixes)
-
-
-def _unreadable(frame: Any, where: str) -> str:
-    """What is wrong with a table, as far as its path tells; DuckDB's own words may quote data."""
-    if not isinstance(frame, (str, Path)):
-        return f"{where} cannot be read"
-    place = Path(frame)
-    if not place.exists() and not any(sign in str(frame) for sign in "*?[") and "://" not in str(frame):
-        return f"{where} cannot be read: there is no file {place.name!r}"
-    return f"{where} cannot be read: {place.name!r} is no {'CSV' if _is_csv(frame) else 'Parquet'} file"
-
-
-def _opened(connection: Any, path: str | Path) -> Any:
-    """A Parquet file as a relation, or a CSV file with all columns as texts."""
-    if _is_csv(path):
-        return connection.read_csv(str(path), header=True, all_varchar=True)
-    return connection.read_parquet(str(path))
-
-
-def _csv_type(domain: Private) -> str:
-    """How a text of a CSV file is read as a value of a domain; what cannot be read becomes NULL."""
-    if isinstance(domain, Categorical):
-        kind = type(domain.values[0])
-        if kind is int:
-            return "CASE WHEN regexp_full_match({0}, '[+-]?[0-9]{{1,19}}') THEN TRY_CAST({0} AS BIGINT) END"
-        if kind is bool:
-            return "TRY_CAST({0} AS BOOLEAN)"
-        return "coalesce({0}, '')" if "" in domain.values else "{0}"
-    return {"number": "TRY_CAST({0} AS DOUBLE)", "date": "TRY_CAST({0} AS DATE)", "time": "TRY_CAST({0} AS TIMESTAMP)"}[
-        domain.kind
-    ]
-
-
-def count_rows(paths: Mapping[str, str | Path]) -> int:
-    """How many rows files hold, for a progress bar."""
-    return sum(_asked(_opened, path, lambda rows: rows.count("*").fetchall()[0][0]) for path in paths.values())
-
-
-def column_types(path: str | Path) -> dict[str, str]:
-    """Names and types of a file's columns; of a CSV file the types are guessed."""
-    types: dict[str, str] = _asked(
-        _guessed, path, lambda rows: dict(zip(rows.columns, map(str, rows.types), strict=True))
-    )
-    return types
-
-
-def arrow_or_as_it_is(frame: Any) -> Any:
-    """A frame as it is; a dictionary of columns as an Arrow table. What Arrow says of a bad one may quote data."""
-    if not isinstance(frame, Mapping):
-        return frame
-    try:
-        ready = (np.ndarray, pa.Array, pa.ChunkedArray, list)
-        return pa.table({name: one if isinstance(one, ready) else list(one) for name, one in frame.items()})
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        raise TypeError from None
-
-
-def as_arrow(frame: Any, where: str) -> pa.Table:
-    """A frame, or a Parquet or CSV file, as an Arrow table; types of a CSV file are guessed."""
-    if isinstance(frame, (str, Path)):
-        table: pa.Table = _asked(_guessed, frame, lambda rows: rows.to_arrow_table())
-        return table
-    with duckdb.connect() as connection:
-        try:
-            connection.register("given", arrow_or_as_it_is(frame))
-            return connection.table("given").to_arrow_table()
-        except (duckdb.Error, TypeError):
-            raise InvalidData(f"{where} cannot be read", FRAMES) from None
-
-
-def _guessed(connection: Any, path: str | Path) -> Any:
-    return connection.read_csv(str(path)) if _is_csv(path) else connection.read_parquet(str(path))
-
-
-def _asked(opened: Callable[..., Any], path: str | Path, question: Callable[[Any], Any]) -> Any:
-    with duckdb.connect() as connection:
-        try:
-            return question(opened(connection, path))
-        except duckdb.Error:
-            raise InvalidData(_unreadable(path, f"file {Path(path).name!r}"), "Pass a Parquet or CSV file.") from None
-
-
-def whole_users(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
-    """The rows of a sorted stream in batches; the last user of a batch waits until it is known that she is complete."""
-    held = reader.schema.empty_table()
-    last_seen = None
-    for batch in reader:
-        if not batch.num_rows:
-            continue
-        last_seen = _checked_order(batch["uid"], last_seen)
-        held = pa.concat_tables([held, pa.Table.from_batches([batch])])
-        if held.num_rows < BATCH_ROWS:
-            continue
-        last = int(starts_of(held["uid"].combine_chunks())[-1])
-        if last:
-            yield held.slice(0, last)
-            held = held.slice(last).combine_chunks()
-    if held.num_rows:
-        yield held
-
-
-def few_users(stream: Iterator[pa.Table], users: int) -> Iterator[pa.Table]:
-    """Batches of at most so many users: a user may send more reports than she has rows."""
-    for rows in stream:
-        starts = starts_of(rows["uid"].combine_chunks())
-        cuts = [*starts[::users].tolist(), rows.num_rows]
-        for first, last in pairwise(cuts):
-            yield rows.slice(first, last - first)
-
-
-def _checked_order(uid: pa.Array, last_seen: Any) -> Any:
-    """The last id of a batch. Ids out of order would make a user send two sets of reports, so that ends the run."""
-    ordered = pc.all(pc.less_equal(uid.slice(0, len(uid) - 1), uid.slice(1))).as_py() is not False
-    if not ordered or (last_seen is not None and pc.less(uid[0], last_seen).as_py()):
-        raise Failure("rows came out of the order of user ids. Nothing was written. Please report this.")
-    return uid[-1]
 
 
 def _quoted(name: str) -> str:

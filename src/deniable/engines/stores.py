@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from deniable.engines.blocks import BLOCK, TableBlock
+from deniable.engines.duckdb_session import open_duckdb
+from deniable.errors import InvalidData
 from deniable.tables.reports import narrowed
 
 
@@ -32,11 +32,6 @@ class MemoryStore:
     def rows(self) -> int:
         """How many reports there are."""
         return int(self.reports.num_rows)
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Their columns."""
-        return self.reports.schema
 
     def read(self, columns: Sequence[str]) -> Iterator[TableBlock]:
         """All reports, block by block."""
@@ -104,36 +99,47 @@ def _numpy_ids(ids: pa.Array) -> NDArray[Any]:
     return np.asarray(ids.to_numpy(zero_copy_only=False))
 
 
-def connection(memory_limit: int, folder: Path | None = None) -> duckdb.DuckDBPyConnection:
-    """A DuckDB that keeps to a memory limit, and spills into a folder."""
-    made = duckdb.connect()
-    made.execute("SET enable_progress_bar = false")  # it would print to stdout
-    made.execute(f"SET memory_limit = '{max(memory_limit // 2**20, 64)}MiB'")
-    if folder is not None:
-        made.execute("SET temp_directory = $folder", {"folder": str(folder)})
-    return made
-
-
 def batches(paths: Sequence[Path], columns: Sequence[str], memory_limit: int) -> Iterator[pa.Table]:
     """Columns of Parquet files, in the order they are stored."""
-    with connection(memory_limit) as made:
+    with open_duckdb(memory_limit=memory_limit) as made:
         listed = made.read_parquet([str(path) for path in paths]).project(", ".join(f'"{name}"' for name in columns))
         for batch in listed.to_arrow_reader(BLOCK):
             yield pa.Table.from_batches([batch])
 
 
-def ranked(ids: dict[str, pa.Array]) -> dict[str, NDArray[Any]]:
+def memory_stores(
+    reports: Mapping[str, pa.Table], slots: Mapping[str, int], beside: Sequence[FileStore]
+) -> dict[str, MemoryStore]:
+    """Believable reports of some tables, in memory; other tables may stay in files beside them."""
+    kinds = [table["uid"].type for table in reports.values()] + [store.schema.field("uid").type for store in beside]
+    if len({pa.types.is_integer(kind) for kind in kinds}) > 1:
+        if beside:
+            problem = "user ids are integers in one table and texts in another, and these are too large for memory"
+            raise InvalidData(problem, "Use one type for all, or a larger memory_limit.")
+        # A number and a text that looks like it are the same user.
+        reports = {name: _with_text_ids(table) for name, table in reports.items()}
+    ordered = {
+        # Slots of a user stand together, in their order.
+        name: table.sort_by([("uid", "ascending"), ("slot", "ascending")]).combine_chunks()
+        for name, table in reports.items()
+    }
+    ids = {
+        name: table["uid"].combine_chunks().take(pa.array(np.arange(0, table.num_rows, slots[name])))
+        for name, table in ordered.items()
+    }
+    # Ids of tables that stay in files compare as they are.
+    compared = {name: _numpy_ids(one) for name, one in ids.items()} if beside else _ranked(ids)
+    return {name: MemoryStore(one.drop_columns(["uid"]), slots[name], compared[name]) for name, one in ordered.items()}
+
+
+def _with_text_ids(reports: pa.Table) -> pa.Table:
+    return reports.set_column(reports.schema.get_field_index("uid"), "uid", reports["uid"].cast(pa.string()))
+
+
+def _ranked(ids: dict[str, pa.Array]) -> dict[str, NDArray[Any]]:
     """User ids of several tables as numbers that compare alike: integers themselves, texts by their rank among all."""
     if all(pa.types.is_integer(one.type) for one in ids.values()):
         return {name: _numpy_ids(one) for name, one in ids.items()}
-    kinds = {pa.types.is_integer(one.type) for one in ids.values()}
-    if len(kinds) > 1:  # a number and a text are never the same user
-        return {name: _numpy_ids(one.cast(pa.string())) for name, one in ids.items()}
     texts = {name: one.cast(pa.large_string()) for name, one in ids.items()}
     everyone = pa.concat_arrays(list(texts.values())).unique().sort()
     return {name: np.asarray(pc.index_in(one, everyone)).astype(np.int64) for name, one in texts.items()}
-
-
-def parquet_rows(paths: Sequence[Path]) -> int:
-    """How many rows files hold, from their footers."""
-    return sum(pq.ParquetFile(path).metadata.num_rows for path in paths)

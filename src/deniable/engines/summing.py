@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.arrays import Floats, Integers
 from deniable.engines.blocks import Known
 from deniable.engines.kernel import Program, Terms, Totals
 from deniable.queries.plan import Plan
-from deniable.randomness import Integers
 
-Floats = NDArray[np.float64]
 Columns = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 """view, seed and y: all slots of the first user, then of the second."""
 

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 from sqlglot import exp
 
+from deniable.arrays import Floats
 from deniable.queries.conditions import Conjunction, Disjoint, Place, TooManyTerms, both, private, public
-from deniable.queries.domain_functions import number, numbers
+from deniable.queries.constants import number
+from deniable.queries.domain_functions import numbers
 from deniable.queries.expressions import Monomial, Polynomial, Variable
 from deniable.queries.formula import Binary, Formula, Moment, Number, Root
-from deniable.queries.question import Floats, MomentOf, PublicFactor, Term
+from deniable.queries.question import MomentOf, PublicFactor, Term
 from deniable.queries.scope import Node, PrivateColumn, PublicColumn, Scope
 from deniable.tables.schema import Ordinal
 

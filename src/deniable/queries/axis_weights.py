@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.arrays import Floats, Integers
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.mechanisms import LocalHashing
 from deniable.queries.row_products import Rows
-from deniable.queries.tree_weights import Floats, Weights, greedy, optimal, weighted_decompositions
-from deniable.randomness import Integers
+from deniable.queries.tree_weights import Weights, greedy, optimal, weighted_decompositions
 from deniable.tables.views import Design, Group
 from deniable.trees import Tree
 
@@ -151,7 +151,7 @@ def _weigh_family(design: Design, group: Group, functions: list[Floats], rule: R
     found = [optimal(*one) for one in zip(trees, functions, unpriced, depths, strict=True)]
     if prices is None:
         return found
-    for _ in range(ROUNDS):
+    for _ in range(ROUNDS if len(trees) > 1 else 1):  # a single axis depends on no other
         for axis, (tree, choices) in enumerate(zip(trees, group.levels, strict=True)):
             costs = prices
             for other in range(len(trees) - 1, -1, -1):

@@ -7,18 +7,18 @@ from dataclasses import replace
 
 import numpy as np
 
+from deniable.arrays import Floats, Integers
 from deniable.queries.grid_cells import CellView
 from deniable.queries.grid_weights import weights_of_view
 from deniable.queries.plan import Plan
-from deniable.queries.question import Floats, MomentOf, PrivateGroups, PublicGroups, Term
+from deniable.queries.question import MomentOf, PrivateGroups, PublicGroups, Term
 from deniable.queries.table_plan import PartPlan, Product, TablePlan
-from deniable.randomness import Integers
 from deniable.tables.views import Design
 
 _ALL = (Product(1.0, {}, {}),)
 
 
-def counted(table: str, design: Design, views: Sequence[CellView], blocks: Sequence[Floats]) -> TablePlan:
+def counting_table(table: str, design: Design, views: Sequence[CellView], blocks: Sequence[Floats]) -> TablePlan:
     """Contributions whose means are frequencies: for each view patterns × columns, what its cells count for."""
     columns = blocks[0].shape[1] if blocks else 1
     constants = np.zeros(columns) if blocks else np.ones(1)  # of nothing there is one combination
@@ -26,7 +26,7 @@ def counted(table: str, design: Design, views: Sequence[CellView], blocks: Seque
     return TablePlan(table, (PartPlan(constants, weighed, ()),), (_ALL,) * columns, None)
 
 
-def counting(plan: Plan, tables: Sequence[TablePlan]) -> tuple[Plan, Integers]:
+def counting_plan(plan: Plan, tables: Sequence[TablePlan]) -> tuple[Plan, Integers]:
     """A plan for the frequencies of all combinations of the tables' columns, within the public groups of another.
 
     Its one moment has them as private groups. With it comes which column of each table every combination has.

@@ -15,6 +15,7 @@ from deniable.queries.sql import parse
 from deniable.queries.table_plan import DESIGNED, DIRECT
 from deniable.tables.collection import Collection
 from deniable.tables.designs import DESIGNS, GRID
+from deniable.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Comparison:
             for one in self.choices
         )
         notes = (f"q{number}: {text}" for number, text in enumerate(self.questions, 1))
-        return html_table(header, rows, title=f"Predicted standard errors, {self.users:,} users", notes=notes)
+        return html_table(header, rows, title=f"Predicted standard errors, {counted(self.users, 'user')}", notes=notes)
 
 
 def compare(collection: Collection, questions: Sequence[str], users: int) -> Comparison:

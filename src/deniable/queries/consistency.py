@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deniable.queries.tree_weights import Floats
-from deniable.randomness import Integers
+from deniable.arrays import Floats, Integers
 
 SWEEPS = 25
 CLOSE = 1e-4

@@ -16,11 +16,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.arrays import Floats
 from deniable.queries.formula import CLEAR, Formula, evaluate, moments_of
-from deniable.queries.question import Comparison, Floats, Having, Ordering, Question
+from deniable.queries.question import Comparison, Having, Ordering, Question
 from deniable.queries.result import UNCLEAR, Estimate, Result
+from deniable.wording import counted
 
 ASSUMED = "model: what cells leave open, if the data is smooth between their borders"
+FEW = 30
+"""Fewer users are not enough to tell a variance by."""
+FEW_CARRY = "few: about {} carry the variance of an answer here, so its error may be far larger than stated"
 BIASED = "clipped to what is possible: biased, and intervals may not cover"
 
 
@@ -87,8 +92,13 @@ def answer(
     nonnegative: bool = False,
     rows_per_user: float = 1.0,
     model: Floats | None = None,
+    effective: Floats | None = None,
 ) -> Result:
-    """The rows of an answer; `model` are expected products of biases, rows × moments × moments."""
+    """The rows of an answer.
+
+    `model` are expected products of biases, rows × moments × moments; `effective` says how many users carry the
+    variance of every moment, rows × moments, where they may be few.
+    """
     told = _Told(question, moments, single_rows, model)
     together = max(len(moments.keys), 1) if simultaneous else 1
     kept = np.ones(len(moments.keys), dtype=bool) if question.having is None else _truth(question.having, told)[0]
@@ -96,7 +106,7 @@ def answer(
     end = None if question.limit is None else question.offset + question.limit
     order = order[question.offset : end]
     answers: dict[str, tuple[Estimate, ...]] = {}
-    unclear = False
+    unclear, fewest = False, math.inf
     for one in question.outputs:
         if not one.shown:
             continue
@@ -112,10 +122,13 @@ def answer(
             if nonnegative and low >= 0:
                 values = np.maximum(values, 0.0)
         unclear |= bool(np.isnan(values[order]).any())
+        if effective is not None:
+            fewest = min(fewest, _fewest(moments, effective, order, errors, sorted(moments_of(one.formula))))
         answers[one.name] = tuple(
             Estimate(float(values[row]), float(errors[row]), confidence, together, float(biases[row])) for row in order
         )
     notes = [UNCLEAR] if unclear else []
+    notes += [FEW_CARRY.format(counted(math.ceil(fewest), "user"))] if fewest < FEW else []
     notes += [ASSUMED] if any(one.model for each in answers.values() for one in each) else []
     notes += [BIASED] if clip or nonnegative else []
     if together > 1:
@@ -127,6 +140,13 @@ def answer(
         if group.label == label
     }
     return Result(groups, answers, tuple(notes), question.text)
+
+
+def _fewest(moments: Moments, effective: Floats, rows: list[int], errors: Floats, used: list[int]) -> float:
+    """The fewest users who carry a moment that a formula uses, in rows that are not known exactly."""
+    silent = np.einsum("gii->gi", moments.crosses)[:, used] == 0.0  # nobody has drawn a view with weight
+    uncertain = [row for row in rows if errors[row] > 0 or silent[row].any()]
+    return float(effective[np.ix_(uncertain, used)].min(initial=math.inf))
 
 
 class _Told:

@@ -26,12 +26,13 @@ from itertools import product
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from deniable.queries.cell_frequencies import counted, counting
+from deniable.arrays import Floats
+from deniable.queries.cell_frequencies import counting_plan, counting_table
 from deniable.queries.estimation import Moments
 from deniable.queries.grid_cells import Asked, CellView
 from deniable.queries.grid_weights import MOST_PATTERNS, RIDGE, Bias, System
 from deniable.queries.plan import Plan, make_plan
-from deniable.queries.question import Floats, MomentOf, Question, Term
+from deniable.queries.question import MomentOf, Question, Term
 from deniable.queries.smoothness import Ground, Smoothness, believed, rough_kernel, smooth_kernel
 from deniable.queries.table_plan import Product
 from deniable.tables.collection import Collection
@@ -114,7 +115,7 @@ class Evidence:
         whole = MomentOf("count(*)", (Term(1.0, {}, {}, {}),), indicator=True)
         plan = make_plan(Question("", (name,), (whole,), ()), collection)
         weights = [np.concatenate(blocks, axis=1) for blocks in measured] if along else []
-        made, _ = counting(plan, [counted(name, design, views if along else (), weights)])
+        made, _ = counting_plan(plan, [counting_table(name, design, views if along else (), weights)])
         return cls(made, along, collection.reports_per_user(name))
 
     def beliefs(self, moments: Moments) -> Beliefs:

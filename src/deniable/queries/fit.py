@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import combinations
@@ -19,6 +19,7 @@ from deniable.queries.sql import parse
 from deniable.queries.table_plan import DESIGNED, DIRECT
 from deniable.tables.collection import Collection
 from deniable.tables.schema import Categorical, Private, Table
+from deniable.wording import counted
 
 RANGES = 6
 GOLDEN = (math.sqrt(5) - 1) / 2
@@ -27,6 +28,8 @@ LENGTHS = (0.5, 0.25, 0.6, 0.12, 0.4, 0.75)
 SHOWN = 8
 MOST_VIEWS = 2_000
 """Of a design that is forecast beside."""
+SETTINGS = frozenset({"fanout", "oracle", "shares"})
+"""Of a collection, beside those that fit chooses or takes itself."""
 BESIDE = ("hio", "ahio", "ehio")
 
 
@@ -43,7 +46,7 @@ class Fit:
 
     def __str__(self) -> str:
         names = list(self.errors)
-        lines = [f"{self.users:,} users, ε = {self.collection.epsilon:g}; errors of COUNT and SUM per user"]
+        lines = [f"{counted(self.users, 'user')}, ε = {self.collection.epsilon:g}; errors of COUNT and SUM per user"]
         lines.append("  ".join(name.rjust(8) for name in names) + "  question")
         for place, text in enumerate(self.questions):
             row = "  ".join(shown_error(self.errors[name][place]).rjust(8) for name in names)
@@ -58,7 +61,7 @@ class Fit:
         lines = []
         for name, views in (self.collection.grids or {}).items():
             total = sum(view.weight for view in views)
-            lines.append(f"table {name}: {len(views)} view{'s' * (len(views) != 1)}")
+            lines.append(f"table {name}: {counted(len(views), 'view')}")
             for view in sorted(views, key=lambda one: -one.weight)[:12]:
                 cuts = ", ".join(f"{attribute} {cut}" for attribute, cut in view.axes.items())
                 lines.append(f"  {view.weight / total:6.1%}  {cuts}")
@@ -87,7 +90,8 @@ def fit(
 
     `tables` are dn.Table values with their ε, or a collection whose design is to be replaced. Without a workload, all
     ranges of one and of two attributes count alike. Nothing but these public facts is looked at, and the same facts
-    give the same fit. Without `compared`, other designs are not forecast beside.
+    give the same fit. Without `compared`, other designs are not forecast beside. Further settings are the
+    collection's `fanout`, `oracle` and `shares`.
 
     >>> import deniable as dn
     >>> people = dn.Table("people", age=dn.Ordinal(0, 99), sex=dn.Categorical("f", "m"))
@@ -141,12 +145,16 @@ def _some(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _started(tables: Any, epsilon: float | None, settings: Mapping[str, Any]) -> Collection:
+    """The collection whose grid is to be chosen."""
+    if unknown := sorted(set(settings) - SETTINGS):
+        known = ", ".join(sorted(SETTINGS))
+        raise InvalidParameter(unknown[0], "is no setting of fit", f"Use {known}; the design is always a grid.")
     if isinstance(tables, Collection):
         changes = dict(settings) if epsilon is None else {"epsilon": epsilon, **settings}
         return with_settings(tables, design="grid", **changes)
     if epsilon is None:
         raise InvalidParameter("epsilon", "is missing", "Say how much all of a user's reports may spend.")
-    listed = (tables,) if isinstance(tables, Table) else tuple(tables)
+    listed = tuple(tables) if isinstance(tables, Iterable) else (tables,)
     return Collection(*listed, epsilon=epsilon, design="grid", **settings)
 
 

@@ -15,6 +15,7 @@ from deniable.queries.prediction import CAUSES, Prediction, predict
 from deniable.queries.sql import parse
 from deniable.queries.table_plan import DIRECT
 from deniable.tables.collection import Collection
+from deniable.wording import counted
 
 ASSUMED = (
     "Assumed: rows spread evenly over the domains, half as many rows per user as the\n"
@@ -50,7 +51,8 @@ class Forecast:
     @property
     def _title(self) -> str:
         collection = self.plan.collection
-        return f"{self.users:,} users, ε = {collection.epsilon:g}, design {collection.design}, {self.plan.rule} weights"
+        users = counted(self.users, "user")
+        return f"{users}, ε = {collection.epsilon:g}, design {collection.design}, {self.plan.rule} weights"
 
     @property
     def _assumed(self) -> bool:
@@ -131,6 +133,15 @@ def error_of(plan: Plan, users: float) -> float:
     return max((math.inf if math.isnan(one) else one for one in found), default=0.0)
 
 
+def left_open(collection: Collection, text: str) -> float:
+    """The part of that error that neither more users nor a larger ε lowers: what a grid's cells cannot tell."""
+    if collection.grids is None:
+        return 0.0
+    most = with_settings(collection, epsilon=MOST_EPSILON)
+    found = predict(planned(most, text, "optimal", DIRECT, MOST), MOST)
+    return max((one.model / MOST if one.per_user else one.model for one in found), default=0.0)
+
+
 def users_needed(
     collection: Collection, text: str, error: float, *, weights: str = "optimal", sums: str = DIRECT
 ) -> int:
@@ -144,6 +155,7 @@ def users_needed(
 
     found = _smallest(reached, _error(error), FEWEST, MOST)
     if found is None:
+        _check_not_left_open(collection, text, error)
         raise InvalidParameter("error", "cannot be reached with 10^12 users", "Allow a larger one, or raise epsilon.")
     return math.ceil(found)
 
@@ -160,8 +172,20 @@ def epsilon_needed(
 
     found = _smallest(reached, _error(error), LEAST_EPSILON, MOST_EPSILON)
     if found is None:
+        _check_not_left_open(collection, text, error)
         raise InvalidParameter("error", f"cannot be reached with ε = {MOST_EPSILON:g}", "Allow a larger one.")
     return found
+
+
+def _check_not_left_open(collection: Collection, text: str, error: float) -> None:
+    """Say so where it is the grid that stands in the way: more users or a larger ε would be spent in vain."""
+    least = left_open(collection, text)
+    if least > error:
+        raise InvalidParameter(
+            "error",
+            f"cannot be reached on this grid: its cells leave {least:.3g} open, whatever ε and the number of users",
+            "Allow a larger one, cut the grid finer (deniable fit does), or ask along its borders with unbiased.",
+        )
 
 
 def _error(error: Any) -> float:

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from deniable.arrays import Floats, Integers
 from deniable.mechanisms import LocalHashing
 from deniable.queries.smoothness import SEPARATE, Ground, ground, weight_ground
 from deniable.queries.table_plan import Column
-from deniable.queries.tree_weights import Floats
-from deniable.randomness import Integers
 from deniable.tables.schema import Categorical, Table
 from deniable.tables.views import POINTS, WEIGHT, Axis, Design, Group, View
 

@@ -19,11 +19,11 @@ from itertools import combinations
 
 import numpy as np
 
+from deniable.arrays import Floats
 from deniable.queries.grid_cells import Asked, CellView
 from deniable.queries.grid_weights import System, solve_grid
 from deniable.queries.smoothness import SEPARATE
 from deniable.queries.table_plan import Column, Product
-from deniable.queries.tree_weights import Floats
 from deniable.tables.collection import Collection
 from deniable.tables.designs.grid import grid
 from deniable.tables.grids import Cells, Cut, GridView, Points

@@ -10,8 +10,7 @@ answer per user is Σ_v α_v·N_v·α_v/(n·π_v), N_v being the noise of a view
 C_cells the covariances between cells of all views. That is generalised least squares over all views that tell
 something about f, those with other attributes besides included. As n grows it fits what cells can tell exactly.
 
-With `unbiased`, f must be constant on the cells of some view (linear between points), and then no prior is needed:
-each such view answers exactly on average, and the answers are averaged by their variances.
+With `unbiased` no prior is needed, and weights are those of `grid_exact_weights.py`.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ from itertools import pairwise
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from deniable.arrays import Floats, Integers
 from deniable.errors import QueryRefused
 from deniable.mechanisms import LocalHashing
-from deniable.queries.grid_cells import Asked, CellView, kron
+from deniable.queries.grid_cells import Asked, CellView
+from deniable.queries.grid_exact_weights import exact_weights
 from deniable.queries.row_products import Rows
 from deniable.queries.table_plan import Column, PartPlan, TablePlan, ViewWeights
-from deniable.queries.tree_weights import Floats
-from deniable.randomness import Integers
 from deniable.tables.schema import Table
-from deniable.tables.views import POINTS, WEIGHT, Axis, Design
+from deniable.tables.views import WEIGHT, Design
 
 MOST_PATTERNS = 4_000
 MOST_WEIGHTS = 50_000_000
@@ -40,7 +39,6 @@ WORTH = 0.02
 FEW_CELLS = 100
 """and of one with more cells to look at more is expected."""
 RIDGE = 1e-10
-EXACT = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -181,7 +179,7 @@ def solve_grid(
     views, spans, chances = system.views, system.spans, [float(one.view.probability) for one in system.views]
     if system.crossed.size > MOST_WEIGHTS:
         raise QueryRefused("the question has too many groups for a grid", "Group by bins: FLOOR(x / 10).")
-    weights = _exact_weights(table, asked, views, spans) if unbiased else system.weights(users, chances)
+    weights = exact_weights(table, asked, views, spans) if unbiased else system.weights(users, chances)
     known = asked.column_means()
     told = sum((one.means @ weights[span] for one, span in zip(views, spans, strict=True)), np.zeros(len(columns)))
     constants = known - told
@@ -243,63 +241,6 @@ def _relevant(table: Table, design: Design, asked: Asked, users: float) -> list[
     return [ranked[place][1] for place in sorted(chosen)]
 
 
-def _exact_weights(table: Table, asked: Asked, views: Sequence[CellView], spans: Sequence[slice]) -> Floats:
-    """For every column weights that reproduce it, from all views that can."""
-    total = np.zeros((sum(one.means.size for one in views), asked.columns))
-    for place, column in enumerate(asked.owners.tolist()):
-        found, precisions = [], []
-        for one, span in zip(views, spans, strict=True):
-            weights = _reproduced(asked, one, place)
-            if weights is not None:
-                centred = weights - one.means @ weights  # the rest is known without any report
-                variance = float(centred @ one.noise @ centred) / float(one.view.probability)
-                found.append((span, centred))
-                precisions.append(1 / max(variance, 1e-300))
-        constant = all(np.ptp(batch[asked.places[place, number]]) == 0 for number, batch in enumerate(asked.functions))
-        if not found and not constant:
-            raise QueryRefused(
-                f"no view of table {table.name!r} can answer this without assuming anything",
-                "Ask for ranges along its cells' borders, for sums of rounded attributes; or leave out unbiased.",
-            )
-        for (span, weights), precision in zip(found, precisions, strict=True):
-            total[span, column] += asked.coefficients[place] * precision / sum(precisions) * weights
-    return total
-
-
-def _reproduced(asked: Asked, one: CellView, product: int) -> Floats | None:
-    """The weights on a view's patterns that add up to a product of functions of values, if there are any."""
-    weights: Floats = np.ones(1)
-    axes = {len(asked.given) - 1 if axis.attribute < 0 else axis.attribute: axis for axis in one.view.group.axes}
-    patterns = dict(zip(axes, one.patterns, strict=True))
-    for number, batch in enumerate(asked.given):
-        function = batch[asked.places[product, number]]
-        if number not in axes:
-            if np.ptp(function) > EXACT * np.abs(function).max(initial=0.0):
-                return None
-            weights = weights * function[0]
-            continue
-        cells = _on_cells(axes[number], function)
-        if cells is None:
-            return None
-        mine = patterns[number]
-        weights = kron(weights, cells[[int(np.argmax(mine == pattern)) for pattern in range(int(mine.max()) + 1)]])
-    return weights
-
-
-def _on_cells(axis: Axis, function: Floats) -> Floats | None:
-    """The value of a function on each cell, or at each point, if these determine it."""
-    slack = EXACT * float(np.abs(function).max(initial=1e-300))
-    if axis.kind == WEIGHT:
-        return function
-    places = np.array(axis.places)
-    if axis.kind == POINTS:
-        found = function[places]
-        line = np.interp(np.arange(function.size), places, found)
-        return found if np.abs(line - function).max() <= slack else None
-    low, high = np.minimum.reduceat(function, places), np.maximum.reduceat(function, places)
-    return np.asarray(low) if (high - low).max() <= slack else None
-
-
 def weights_of_view(design: Design, one: CellView, weights: Floats) -> ViewWeights:
     """A view's weights as an engine takes them."""
     view = one.view
@@ -340,8 +281,14 @@ def weights_of_view(design: Design, one: CellView, weights: Floats) -> ViewWeigh
 
 
 def _described(table: Table, one: CellView) -> str:
-    names = [
-        f"{table.private[axis.attribute] if axis.attribute >= 0 else axis.kind} {axis.tree.size}"
-        for axis in one.view.group.axes
+    """How each axis is cut: `age 8 × sex 2 cells`, or `age 8 cells × income 5 points`; and how often it is drawn."""
+    axes = one.view.group.axes
+    names = [table.private[axis.attribute] if axis.attribute >= 0 else axis.kind for axis in axes]
+    kinds = {axis.kind for axis in axes if axis.kind != WEIGHT}
+    mixed = len(kinds) > 1
+    cuts = [
+        f"{name} {axis.tree.size}" + (f" {axis.kind}" if mixed and axis.kind != WEIGHT else "")
+        for name, axis in zip(names, axes, strict=True)
     ]
-    return f"{' × '.join(names)} {one.view.group.axes[0].kind}, {float(one.view.probability):.1%} of the reports"
+    shown = " × ".join(cuts) + ("" if mixed else f" {axes[0].kind}")
+    return f"{shown}, {float(one.view.probability):.1%} of the reports"

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from deniable.arrays import Floats, Integers
 from deniable.queries.estimation import Moments
 from deniable.queries.plan import Plan
-from deniable.queries.question import Floats, PublicGroups
+from deniable.queries.question import PublicGroups
 from deniable.queries.term_pairs import TermPairs, column_of
-from deniable.randomness import Integers
 
 
 def model_spread(plan: Plan, moments: Moments) -> Floats | None:

@@ -8,22 +8,32 @@ table's own unbiased contribution instead of a matrix over all combinations.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
 
+from deniable.arrays import Floats, Integers
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.notebook import html_table
 from deniable.queries.axis_weights import Rule
 from deniable.queries.grid_weights import plan_grids
-from deniable.queries.question import Floats, MomentOf, PrivateGroups, PublicFactor, PublicGroups, Question, Term
-from deniable.queries.table_plan import DIRECT, SUMS, Column, Product, TablePlan, plan_table
-from deniable.randomness import Integers
+from deniable.queries.product_weights import plan_table
+from deniable.queries.question import (
+    MOST_GROUPS,
+    MomentOf,
+    PrivateGroups,
+    PublicFactor,
+    PublicGroups,
+    Question,
+    Term,
+)
+from deniable.queries.table_plan import DIRECT, SUMS, Column, Product, TablePlan
 from deniable.tables.collection import Collection
+from deniable.wording import counted
 
-MOST_GROUPS = 10_000
 MOST_COLUMNS = 50_000
 USERS = 1e6
 """How many users a grid is planned for where nobody says."""
@@ -68,10 +78,10 @@ class Plan:
     def __str__(self) -> str:
         lines = [f"{self.rule} weights, {self.sums} sums"]
         for number, moment in enumerate(self.question.moments):
-            lines.append(f"m{number} = {moment.name}: {len(moment.terms)} term{'s' * (len(moment.terms) != 1)}")
+            lines.append(f"m{number} = {moment.name}: {counted(len(moment.terms), 'term')}")
         lines += [f"{one.name} = {one.formula}" for one in self.question.outputs]
         for group in self.question.groups:
-            count = f"{len(group.values):,} values" if isinstance(group, PrivateGroups) else "as they occur"
+            count = counted(len(group.values), "value") if isinstance(group, PrivateGroups) else "as they occur"
             lines.append(f"group {group.label}: {count}")
         for table, tests in self.question.filters.items():
             lines += [f"where {table}: {text}" for text, _ in tests]
@@ -153,11 +163,10 @@ class Layout:
 def lay_out(question: Question, collection: Collection) -> Layout:
     """Which columns each table has to answer for a question, and how they are multiplied and added."""
     private = [group for group in question.groups if isinstance(group, PrivateGroups)]
+    count = math.prod(len(group.values) for group in private)
+    if count > MOST_GROUPS:
+        raise QueryRefused(f"there are {count:,} groups, over {MOST_GROUPS:,}", "Group by fewer attributes, or bins.")
     combinations = tuple(product(*(range(len(group.values)) for group in private)))
-    if len(combinations) > MOST_GROUPS:
-        raise QueryRefused(
-            f"there are {len(combinations):,} groups, over 10,000", "Group by fewer attributes, or bins."
-        )
     book = _Book(question, collection)
     starts, coefficients, factors = [0], [], []
     for combination in combinations:

@@ -3,8 +3,8 @@
 The frequencies of a view's cells, as reports tell them, are noisy and impossible: some are negative, and views differ
 on what they both tell. Least squares under the prior makes views agree, the nearest possible frequencies
 (`consistency.norm_sub`) follow, and the question's weights are applied to these instead. A question about more than
-two attributes of one table, which no view tells, is answered from the table over all of them that assumes least. In a
-join the frequencies are those of pairs of cells of two tables.
+two attributes of one table, which no view tells, is answered from the table over all of them that assumes least
+(`many_attributes.py`). In a join the frequencies are those of pairs of cells of two tables.
 
 All this adds a bias that nobody knows; so answers are marked. Their standard errors come from a parametric bootstrap:
 frequencies drawn around those that were found, with the noise that reports have, and treated alike.
@@ -19,25 +19,23 @@ from typing import Any
 
 import numpy as np
 
+from deniable.arrays import Floats
 from deniable.errors import QueryRefused
-from deniable.queries.cell_frequencies import counted, counting
-from deniable.queries.consistency import Known, maximum_entropy, norm_sub
+from deniable.queries.cell_frequencies import counting_plan, counting_table
+from deniable.queries.consistency import norm_sub
 from deniable.queries.estimation import Moments
 from deniable.queries.formula import evaluate
-from deniable.queries.grid_cells import Asked, CellView
 from deniable.queries.grid_weights import Bias, solve_grid
+from deniable.queries.many_attributes import by_maximum_entropy
 from deniable.queries.plan import Plan
-from deniable.queries.question import Floats, Output, PrivateGroups, PublicGroups, Question
+from deniable.queries.question import Output, PrivateGroups, PublicGroups, Question
 from deniable.queries.result import Estimate, Result
 from deniable.queries.table_plan import TablePlan
 from deniable.queries.term_pairs import column_of
-from deniable.tables.views import CELLS, WEIGHT
 
 CONSISTENT = "consistent"
 NOTE = "made consistent: biased where cells are nearly empty; standard errors by bootstrap"
 MOST_OUTCOMES = 5_000
-MOST_PIECES = 10_000
-MOST_CELLS = 200_000
 DRAWS = 100
 SEED = 1
 """Of the bootstrap's draws: the same reports give the same errors. Nothing private depends on it."""
@@ -46,7 +44,9 @@ SEED = 1
 Measuring = Callable[[Plan], Moments]
 
 
-def answered(plan: Plan, measuring: Measuring, plain: Mapping[str, tuple[Estimate, ...]], confidence: float) -> Result:
+def consistent_answer(
+    plan: Plan, measuring: Measuring, plain: Mapping[str, tuple[Estimate, ...]], confidence: float
+) -> Result:
     """The answer to a planned question; `plain` are the plain answers, whose model errors are taken over."""
     question = plan.question
     if question.having is not None or question.order or question.limit is not None:
@@ -116,7 +116,7 @@ class Counting:
         outcomes = math.prod(one.columns for one in tables)
         if outcomes > MOST_OUTCOMES:
             raise QueryRefused(f"{outcomes:,} cells are too many to make consistent", "Leave out postprocess.")
-        measured, places = counting(plan, tables)
+        measured, places = counting_plan(plan, tables)
         squares = [_squares(bias) for bias in known]
         variances = squares[0] if single else np.prod([one[places[:, k]] for k, one in enumerate(squares)], axis=0)
         worth = [_worth(plan.tables[number], bias) for number, bias in enumerate(known)]
@@ -130,7 +130,7 @@ class Counting:
             constants,
             int(np.prod([plan.collection[name].tau for name in plan.question.tables])),
             _agreed(known[0]) if single else lambda raw: raw,
-            _maximum_entropy(plan, known[0]) if single else None,
+            by_maximum_entropy(plan, known[0]) if single else None,
         )
 
     def possible(self, raw: Floats) -> Floats:
@@ -177,7 +177,7 @@ def _counted(plan: Plan, number: int, bias: Bias) -> TablePlan:
     """Contributions whose means are the frequencies of a table's cells; one if none is looked at."""
     name, columns, views = plan.tables[number].table, bias.weights.shape[0], bias.system.views
     blocks = [np.eye(columns)[span] for span in bias.system.spans]
-    return counted(name, plan.collection.design_of(name), views, blocks)
+    return counting_table(name, plan.collection.design_of(name), views, blocks)
 
 
 def _squares(bias: Bias) -> Floats:
@@ -215,82 +215,6 @@ def _combined(plan: Plan, worth: Sequence[tuple[Floats, Floats]], single: bool, 
             values[:, outcome] += both - rest  # what no cell tells of is worth the constants
             constants[outcome] += rest
     return values, constants
-
-
-def _maximum_entropy(plan: Plan, bias: Bias) -> Callable[[Floats], Floats] | None:
-    """How a question about more than two attributes follows from the frequencies of cells of one and two of them."""
-    asked = bias.asked
-    spoken = sorted(asked.spoken_of)
-    if len(spoken) <= 2 or any(set(spoken) <= set(one.functions) for one in bias.system.views):
-        return None
-    able = [
-        (one, span)
-        for one, span in zip(bias.system.views, bias.system.spans, strict=True)
-        if set(one.functions) <= set(spoken)
-        and all(axis.kind in (CELLS, WEIGHT) for axis in one.view.group.axes)
-        and all((pattern == np.arange(pattern.size)).all() for pattern in one.patterns)
-    ]
-    # Single attributes are cut finely: where that makes too many pieces, pairs have to do.
-    for used in (able, [(one, span) for one, span in able if len(one.functions) > 1]):
-        if {ground for one, _ in used for ground in one.functions} != set(spoken):
-            return None
-        starts = [_pieces(asked, ground, [one for one, _ in used], len(spoken)) for ground in spoken]
-        if math.prod(one.size for one in starts) <= MOST_CELLS:
-            break
-    else:
-        return None
-    shares = [asked.grounds[ground].shares for ground in spoken]
-    sizes = [np.add.reduceat(share, start) for share, start in zip(shares, starts, strict=True)]
-    averaged = [
-        np.add.reduceat(asked.functions[ground] * share, start, axis=1) / size
-        for ground, share, start, size in zip(spoken, shares, starts, sizes, strict=True)
-    ]
-
-    def whole(frequencies: Floats) -> Floats:
-        outcomes = plan.starts.size - 1
-        found = np.zeros((frequencies.shape[0], outcomes))
-        start: Floats | None = None
-        for draw, mine in enumerate(frequencies):
-            known = []
-            for one, span in used:
-                axes = tuple(spoken.index(ground) for ground in one.functions)
-                cells = tuple(
-                    np.argmax(one.functions[ground] > 0, axis=0)[starts[axis]]
-                    for ground, axis in zip(one.functions, axes, strict=True)
-                )
-                shape = [functions.shape[0] for functions in one.functions.values()]
-                known.append(Known(axes, cells, mine[span].reshape(shape)))
-            table = maximum_entropy(sizes, known, start)
-            start = np.maximum(table, 1e-12) if start is None else start
-            products = np.ones(asked.owners.size) * asked.coefficients
-            for product in range(asked.owners.size):
-                value: Any = table
-                for axis, ground in enumerate(spoken):
-                    value = np.tensordot(averaged[axis][asked.places[product, ground]], value, axes=(0, 0))
-                rest = [
-                    asked.means[ground][asked.places[product, ground]]
-                    for ground in range(len(asked.grounds))
-                    if ground not in spoken
-                ]
-                products[product] *= float(value) * float(np.prod(rest))
-            columns = np.bincount(asked.owners, products, minlength=asked.columns)
-            for outcome in range(outcomes):
-                for term in range(int(plan.starts[outcome]), int(plan.starts[outcome + 1])):
-                    column = column_of(plan, 0, plan.factors[term][None, :])[0]
-                    found[draw, outcome] += plan.coefficients[term] * columns[column]
-        return found.reshape(-1, len(plan.private_groups), len(plan.question.moments))
-
-    return whole
-
-
-def _pieces(asked: Asked, ground: int, views: Sequence[CellView], attributes: int) -> Any:
-    """Where the pieces of an attribute start: at the borders of cells, and where what is asked changes, if seldom."""
-    inside = [np.argmax(one.functions[ground] > 0, axis=0) for one in views if ground in one.functions]
-    for told in ([*inside, *asked.functions[ground]], inside):
-        changes = np.any([np.diff(each, prepend=each[0] - 1) != 0 for each in told], axis=0)
-        if changes.sum() <= MOST_PIECES ** (1 / attributes):
-            break
-    return np.flatnonzero(changes)
 
 
 def _told(output: Output, value: Floats, covariance: Floats) -> list[tuple[float, float]]:

@@ -17,14 +17,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from deniable.arrays import Floats, Integers
 from deniable.queries.formula import Valued, evaluate
 from deniable.queries.model_error import model_covariance
 from deniable.queries.plan import Plan
-from deniable.queries.question import Floats
+from deniable.queries.product_weights import rounded_attribute
 from deniable.queries.row_products import Rows
-from deniable.queries.table_plan import Column, PartPlan, TablePlan, ViewWeights, rounded_attribute
+from deniable.queries.table_plan import Column, PartPlan, TablePlan, ViewWeights
 from deniable.queries.term_pairs import TermPairs, column_of
-from deniable.randomness import Integers
 from deniable.tables.schema import Table
 
 CAUSES = ("truncation", "rounding", "view sampling", "randomiser")
@@ -245,22 +245,6 @@ def _mean_weights(entries: Rows, shares: Floats, columns: int) -> Floats:
     return np.asarray(np.bincount(entries.columns, entries.values * shares[cells], minlength=columns), dtype=np.float64)
 
 
-def column_second_moments(table: TablePlan, tau: int) -> Floats:
-    """E[W·Wᵀ] of a user over all columns of a table whose design has one part; rows of a user count as independent."""
-    (part,) = table.parts
-    total = np.outer(part.constants, part.constants)
-    for view in part.views:
-        _, shares, entries = view.by_cell()
-        means = _mean_weights(entries, shares, part.constants.size) * view.probability
-        total += np.outer(part.constants, means) + np.outer(means, part.constants)
-        dense = _dense(entries, shares.size, part.constants.size)
-        own = dense.T @ (shares[:, None] * dense)
-        total += view.probability * _oracle_second_moments(
-            view, own, dense.T @ dense, dense.sum(axis=0), shares @ dense, np.multiply.outer
-        )
-    return np.asarray(tau * total)
-
-
 def _dense(entries: Rows, cells: int, columns: int) -> Floats:
     dense = np.zeros((cells, columns))
     dense[np.repeat(np.arange(cells), entries.counts), entries.columns] = entries.values
@@ -276,12 +260,12 @@ def _view_second_moments(
     if not noise:
         return np.asarray(own)
     every = np.einsum("cp,cp->p", dense[:, one], dense[:, two])
-    return _oracle_second_moments(
+    return oracle_second_moments(
         view, own, every, dense.sum(axis=0), shares @ dense, lambda left, right: left[one] * right[two]
     )
 
 
-def _oracle_second_moments(
+def oracle_second_moments(
     view: ViewWeights,
     own: Floats,
     every: Floats,

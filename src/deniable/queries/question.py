@@ -6,15 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from deniable.arrays import Floats, Integers
 from deniable.queries.conditions import Place
 from deniable.queries.formula import Formula
 from deniable.queries.scope import Lookup
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
+MOST_GROUPS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +52,7 @@ class PrivateGroups:
     label: str
     place: Place
     values: tuple[Any, ...]
-    codes: Codes
+    codes: Integers
     """For every place of the domain the number of its group; −1 if it is in none."""
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deniable.queries.tree_weights import Floats
-from deniable.randomness import Integers
+from deniable.arrays import Floats, Integers
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -24,8 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deniable.queries.tree_weights import Floats
-from deniable.randomness import Integers
+from deniable.arrays import Floats, Integers
 from deniable.tables.schema import Categorical, Private
 
 CATEGORIES = 2.5

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from deniable.queries.dimensions import Dimension
 from deniable.queries.domain_functions import COMPARISONS, evaluate, single_attribute
 from deniable.queries.grammar import read_select
 from deniable.queries.question import (
+    MOST_GROUPS,
     Comparison,
     Having,
     Logic,
@@ -164,10 +166,12 @@ class _Reader:
         if not isinstance(node, exp.Column):
             column = single_attribute(self._scope, node)
             assert isinstance(column.domain, Ordinal)  # noqa: S101 - single_attribute sees to it
-            found = evaluate(self._scope, node, column.domain)
-            values, codes = np.unique(np.array(found, dtype=object), return_inverse=True)
-            plain = tuple(int(one) if one.denominator == 1 else float(one) for one in values)
-            return PrivateGroups(label, column.place, plain, codes.astype(np.int64))
+            found, which = evaluate(self._scope, node, column.domain).distinct()
+            self._check_count(node, len(found))
+            values = [Fraction(*one) for one in found]
+            order = sorted(range(len(values)), key=values.__getitem__)
+            plain = tuple(int(values[one]) if values[one].denominator == 1 else float(values[one]) for one in order)
+            return PrivateGroups(label, column.place, plain, np.argsort(order)[which])
         column_found = self._scope.find(node)
         if isinstance(column_found, PublicColumn):
             return PublicGroups(label, column_found.table, column_found.column)
@@ -175,8 +179,14 @@ class _Reader:
             values_found, places = column_found.dimension.groups(column_found.column)
             return PrivateGroups(label, column_found.place, values_found, places)
         domain = column_found.domain
+        self._check_count(node, domain.size)
         everything = tuple(domain.decode(code) for code in range(domain.size))
         return PrivateGroups(label, column_found.place, everything, np.arange(domain.size))
+
+    def _check_count(self, node: Node, groups: int) -> None:
+        if groups > MOST_GROUPS:
+            repair = "Group by fewer attributes, or bins: FLOOR(x / 10)."
+            raise self._scope.refusal(node, f"there are {groups:,} groups, over {MOST_GROUPS:,}", repair)
 
     # What is asked --------------------------------------------------------------------------------------------------
 

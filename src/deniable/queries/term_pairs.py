@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from deniable.arrays import Floats, Integers
 from deniable.queries.plan import Plan
-from deniable.queries.question import Floats
-from deniable.randomness import Integers
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,30 +14,15 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.arrays import Floats
 from deniable.trees import Tree
 
-Floats = NDArray[np.float64]
 Weights = tuple[Floats, ...]
 """For every level, from the root on, a weight for each of its nodes."""
-
-
-def reproduced(tree: Tree, weights: Weights) -> Floats:
-    """The function that a weighting stands for: at each value, the sum of the weights of its nodes."""
-    values = np.arange(tree.size)
-    total = np.zeros(tree.size)
-    for number, level in enumerate(weights):
-        total += level[values // tree.width(number)]
-    return total
-
-
-def cost(weights: Weights, costs: Sequence[float]) -> float:
-    """Σ_l cost_l · ‖α_l‖²."""
-    return float(sum(price * np.square(level).sum() for price, level in zip(costs, weights, strict=True)))
 
 
 def greedy(tree: Tree, function: Floats) -> Weights:
@@ -125,14 +110,14 @@ def _constant(tree: Tree, batch: Floats, level: int) -> NDArray[np.bool_]:
     return same
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Decomposition:
     """A signed set of nodes whose indicators add up to that of a range."""
 
     nodes: tuple[tuple[int, int, int], ...]
     """(level, node, +1 or −1)."""
 
-    @cached_property
+    @property
     def size(self) -> int:
         """How many nodes there are."""
         return len(self.nodes)

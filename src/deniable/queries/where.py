@@ -6,15 +6,8 @@ import numpy as np
 from sqlglot import exp
 
 from deniable.queries.conditions import Disjoint, Mask, TooManyTerms, both, either, private, public
-from deniable.queries.domain_functions import (
-    CAST_TO,
-    COMPARISONS,
-    FLIPPED,
-    compare,
-    evaluate,
-    position,
-    single_attribute,
-)
+from deniable.queries.constants import CAST_TO, position
+from deniable.queries.domain_functions import COMPARISONS, FLIPPED, compare, evaluate, single_attribute
 from deniable.queries.scope import Node, PrivateColumn, PublicColumn, Scope
 from deniable.tables.schema import Categorical, Ordinal
 
@@ -137,8 +130,8 @@ def _compared(scope: Scope, node: Node) -> tuple[PrivateColumn, Mask]:
         raise scope.refusal(node, problem, "Compare an attribute with a constant.")
     column = single_attribute(scope, node)
     assert isinstance(column.domain, Ordinal)  # noqa: S101 - single_attribute sees to it
-    pairs = zip(evaluate(scope, left, column.domain), evaluate(scope, right, column.domain), strict=True)
-    return column, np.array([COMPARISONS[kind](a, b) for a, b in pairs])
+    one, other = evaluate(scope, left, column.domain), evaluate(scope, right, column.domain)
+    return column, one.compared(COMPARISONS[kind], other)
 
 
 def _bare(node: Node) -> Node:

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.arrays import Integers
 from deniable.mechanisms import LocalHashing, RandomizedResponse
 from deniable.mechanisms.hashing import CELL_OFFSET, bucket_array, mix_array
-from deniable.randomness import Integers, Source
+from deniable.randomness import Source
 from deniable.tables.schema import Table
 from deniable.tables.views import FEW_CELLS, POINTS, Axis, Design, Group, chances
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, overload
 from deniable.errors import InvalidParameter
 from deniable.exact import check_epsilon
 from deniable.notebook import html_table
-from deniable.tables import grids as grid_views
 from deniable.tables.designs import DESIGNS, GRID
 from deniable.tables.designs.grid import grid
-from deniable.tables.grids import GridView
-from deniable.tables.schema import Table, as_mapping, attribute_from_dict
+from deniable.tables.entries import FORMAT, read_specification
+from deniable.tables.grids import GridView, checked_grids, listed_grids
+from deniable.tables.schema import Table
 from deniable.tables.views import Design
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from deniable.tables.device import Client, Memory
     from deniable.tables.reports import Reports
 
-FORMAT = 1
 ORACLES = ("auto", "olh")
 MOST_VIEWS = 2**32
 MOST_REPORTS = 2**16
@@ -93,6 +92,8 @@ class Collection:
             raise InvalidParameter("oracle", "is unknown", f"Use one of {', '.join(ORACLES)}.")
         if shares is not None:
             _check_shares(shares, names)
+        if grids is not None and design != GRID:
+            raise InvalidParameter("grids", "are for the design grid", 'Use design="grid", or leave them out.')
         for field, value in (
             ("tables", tables),
             ("epsilon", float(epsilon)),
@@ -100,7 +101,7 @@ class Collection:
             ("fanout", fanout),
             ("oracle", oracle),
             ("shares", None if shares is None else {name: float(shares[name]) for name in names}),
-            ("grids", _grids(tables, design, grids)),
+            ("grids", checked_grids(tables, grids) if design == GRID else None),
         ):
             object.__setattr__(self, field, value)
         for table in tables:
@@ -220,7 +221,7 @@ class Collection:
         >>> shop.to_dict()["tables"][0]["attributes"]
         [{'name': 'age', 'kind': 'ordinal', 'low': 1, 'high': 95, 'step': 1}]
         """
-        grids = {} if self.grids is None else {"grids": _listed(self.grids)}
+        grids = {} if self.grids is None else {"grids": listed_grids(self.grids)}
         return {
             "deniable": FORMAT,
             "epsilon": "inf" if math.isinf(self.epsilon) else self.epsilon,
@@ -261,21 +262,8 @@ class Collection:
         >>> dn.Collection.from_dict(shop.to_dict()) == shop
         True
         """
-        rest = as_mapping("the specification", entries)
-        if rest.pop("deniable", FORMAT) != FORMAT:
-            raise InvalidParameter("deniable", f"must be {FORMAT}, the version of the format", "Upgrade deniable.")
-        tables = rest.pop("tables", None)
-        if not isinstance(tables, (list, Mapping)):
-            raise InvalidParameter("tables", "are missing", "Add a table.")
-        listed = tables if isinstance(tables, list) else list(_named(tables, "table"))
-        if rest.get("epsilon") == "inf":
-            rest["epsilon"] = math.inf
-        allowed = {"epsilon", "design", "fanout", "oracle", "shares", "grids"}
-        if unknown := sorted(set(rest) - allowed):
-            raise InvalidParameter(unknown[0], "is no field of a collection", f"Use {', '.join(sorted(allowed))}.")
-        if "epsilon" not in rest:
-            raise InvalidParameter("epsilon", "is missing", "Say how much all of a user's reports may spend.")
-        return cls(*(_table_from_dict(entry) for entry in listed), **rest)
+        tables, settings = read_specification(entries)
+        return cls(*tables, **settings)
 
     @classmethod
     def load(cls, path: str | Path) -> Collection:
@@ -410,7 +398,7 @@ class Collection:
         >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> line = shop.client().report("users", {"age": 31}).to_json(uid=7, table="users")
         >>> shop.gather([line])
-        Reports(users: 1 reports)
+        Reports(users: 1 report)
         """
         from deniable.engines.gathering import gather
 
@@ -421,58 +409,6 @@ class Collection:
 def _design(collection: Collection, name: str) -> Design:
     parts = collection._parts(name)
     return Design(parts, collection.epsilon_per_report(name), adaptive=collection.oracle == "auto")
-
-
-def _named(entries: Mapping[str, Any], what: str) -> Iterator[dict[str, Any]]:
-    """Entries of a file that are named by their key."""
-    for name, entry in entries.items():
-        fields = as_mapping(f"{what} {name!r}", entry)
-        if "name" in fields:
-            raise InvalidParameter(f"{what} {name!r}: name", "is given by the key already", "Remove that field.")
-        yield {"name": name, **fields}
-
-
-def _table_from_dict(entry: Any) -> Table:
-    rest = as_mapping("a table", entry)
-    name = rest.pop("name", None)
-    where = f"table {name!r}"
-    attributes = rest.pop("attributes", None)
-    if not isinstance(attributes, (list, Mapping)):
-        raise InvalidParameter(where, "has no attributes", "Add one.")
-    if isinstance(attributes, Mapping):
-        attributes = list(_named(attributes, f"{where}: attribute"))
-    if unknown := sorted(set(rest) - {"many", "tau"}):
-        raise InvalidParameter(f"{where}: {unknown[0]}", "is no field of a table", "Use many, tau and attributes.")
-    made: dict[str, Any] = {}
-    for one in attributes:
-        fields = as_mapping(f"{where}: attribute", one)
-        attribute = fields.pop("name", None)
-        if attribute in made:
-            raise InvalidParameter(f"{where}: attribute {attribute!r}", "is named twice", "Rename one of the two.")
-        if attribute in ("many", "tau"):
-            raise InvalidParameter(f"{where}: attribute {attribute!r}", "is a field of tables", "Rename it.")
-        made[str(attribute)] = attribute_from_dict(f"{where}: attribute {attribute!r}", fields)
-    return Table(name, **{key: value for key, value in rest.items() if value is not None}, **made)
-
-
-def _grids(
-    tables: tuple[Table, ...], design: str, given: Mapping[str, Any] | None
-) -> dict[str, tuple[GridView, ...]] | None:
-    """The views of every table in the design grid; nothing in others."""
-    if design != GRID:
-        if given is not None:
-            raise InvalidParameter("grids", "are for the design grid", 'Use design="grid", or leave them out.')
-        return None
-    named = {} if given is None else as_mapping("grids", given)
-    if unknown := sorted(map(str, set(named) - {table.name for table in tables})):
-        raise InvalidParameter(f"grids of {unknown[0]!r}", "are of no table", "Name tables of this collection.")
-    return {
-        table.name: grid_views.checked(table, named.get(table.name, grid_views.default_grid(table))) for table in tables
-    }
-
-
-def _listed(grids: Mapping[str, tuple[GridView, ...]]) -> dict[str, Any]:
-    return {name: [grid_views.to_dict(view) for view in views] for name, views in grids.items()}
 
 
 def _check_shares(shares: Any, names: list[str]) -> None:

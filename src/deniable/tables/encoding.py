@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from deniable.randomness import Integers
+from deniable.arrays import Integers
 from deniable.tables.schema import MISSING, OFF_GRID, OUTSIDE, WRONG_TYPE, Categorical, Ordinal, Private
 
 FINE = ""

@@ -13,7 +13,9 @@ from itertools import combinations, pairwise
 from typing import Any
 
 from deniable.errors import InvalidParameter
-from deniable.tables.schema import Categorical, Private, Table, as_mapping
+from deniable.tables.entries import as_mapping
+from deniable.tables.schema import Categorical, Private, Table
+from deniable.wording import counted
 
 MOST_WEIGHT = 2**20
 CELLS_ALONE, CELLS_PAIRED = 32, 8
@@ -37,7 +39,7 @@ class Cells:
         return tuple(self.starts)
 
     def __str__(self) -> str:
-        return _counted(self.starts, "cell")
+        return _in_words(self.starts, "cell")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +63,12 @@ class Points:
         return tuple(self.at)
 
     def __str__(self) -> str:
-        return _counted(self.at, "point")
+        return _in_words(self.at, "point")
 
 
-def _counted(given: int | Sequence[int], what: str) -> str:
+def _in_words(given: int | Sequence[int], what: str) -> str:
     """How many there are: 8 cells, or 3 uneven cells."""
-    count, uneven = (given, "") if isinstance(given, int) else (len(given), " uneven")
-    return f"{count}{uneven} {what}{'s' * (count != 1)}"
+    return counted(given, what) if isinstance(given, int) else counted(len(given), f"uneven {what}")
 
 
 Cut = Cells | Points
@@ -107,8 +108,21 @@ def default_grid(table: Table) -> tuple[GridView, ...]:
     return (*alone, *pairs)
 
 
-def checked(table: Table, views: Any) -> tuple[GridView, ...]:
-    """The views of a table's grid in their canonical form, attributes in the table's order; or what is wrong."""
+def checked_grids(tables: Sequence[Table], given: Mapping[str, Any] | None) -> dict[str, tuple[GridView, ...]]:
+    """The views of every table's grid in their canonical form, the default where none are given; or what is wrong."""
+    named = {} if given is None else as_mapping("grids", given)
+    if unknown := sorted(map(str, set(named) - {table.name for table in tables})):
+        raise InvalidParameter(f"grids of {unknown[0]!r}", "are of no table", "Name tables of this collection.")
+    return {table.name: _checked(table, named.get(table.name, default_grid(table))) for table in tables}
+
+
+def listed_grids(grids: Mapping[str, tuple[GridView, ...]]) -> dict[str, Any]:
+    """The views of grids as plain entries."""
+    return {name: [_to_dict(view) for view in views] for name, views in grids.items()}
+
+
+def _checked(table: Table, views: Any) -> tuple[GridView, ...]:
+    """The views of a table's grid, attributes in the table's order."""
     where = f"grid of table {table.name!r}"
     if not isinstance(views, Sequence) or isinstance(views, (str, bytes)) or not views:
         raise InvalidParameter(where, "must be a list of views", "Give at least one GridView.")
@@ -169,8 +183,7 @@ def _from_dict(where: str, entry: Any) -> GridView:
     return GridView(axes, weight)
 
 
-def to_dict(view: GridView) -> dict[str, Any]:
-    """A view in canonical form."""
+def _to_dict(view: GridView) -> dict[str, Any]:
     axes: dict[str, Any] = {}
     for name, cut in view.axes.items():
         kind, given = ("cells", cut.starts) if isinstance(cut, Cells) else ("points", cut.at)

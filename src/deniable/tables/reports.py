@@ -11,10 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from deniable.arrays import Integers
 from deniable.errors import InvalidData
 from deniable.notebook import html_table
-from deniable.randomness import Integers
 from deniable.tables.collection import Collection
+from deniable.wording import counted
 
 SPECIFICATION = b"deniable.collection"
 """Where a table's metadata holds the SHA-256 of its specification."""
@@ -59,7 +60,7 @@ class Reports:
         return self.tables[name]
 
     def __repr__(self) -> str:
-        counts = ", ".join(f"{name}: {table.num_rows:,} reports" for name, table in self.tables.items())
+        counts = ", ".join(f"{name}: {counted(table.num_rows, 'report')}" for name, table in self.tables.items())
         return f"Reports({counts})"
 
     def _repr_html_(self) -> str:

@@ -11,29 +11,22 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
-from decimal import Context, Decimal, InvalidOperation
+from datetime import datetime
 from fractions import Fraction
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 from deniable.errors import InvalidData, InvalidParameter
 from deniable.notebook import html_table
+from deniable.tables.scalars import as_scalar, as_step, kind_of, written
+from deniable.wording import counted
 
 LARGEST_DOMAIN = 2**31
 LARGEST_TAU = 2**15
 LARGEST_NUMBER = 2**62
-_WIDE = Context(prec=200)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 RESERVED = frozenset({"uid", "slot", "view", "seed", "y"})
 ARGUMENTS = frozenset({"key", "out", "everyone", "source", "simulation", "engine"})
-_UNITS = {
-    "second": timedelta(seconds=1),
-    "minute": timedelta(minutes=1),
-    "hour": timedelta(hours=1),
-    "day": timedelta(days=1),
-    "week": timedelta(weeks=1),
-}
 
 OUTSIDE = "outside the domain"
 OFF_GRID = "not on the grid"
@@ -67,10 +60,10 @@ class Ordinal:
     summed: bool = True
 
     def __post_init__(self) -> None:
-        low, high = _scalar("low", self.low), _scalar("high", self.high)
-        if _kind(low) != _kind(high):
+        low, high = as_scalar("low", self.low), as_scalar("high", self.high)
+        if kind_of(low) != kind_of(high):
             raise InvalidParameter("low", "and high must be of one kind", "Use two numbers, dates or times.")
-        step = _step(self.step, _kind(low))
+        step = as_step(self.step, kind_of(low))
         if not isinstance(self.summed, bool):
             raise InvalidParameter("summed", "must be true or false", "Use False if it is never summed.")
         if not low <= high:
@@ -85,13 +78,13 @@ class Ordinal:
             raise InvalidParameter("low", "or high is too large for exact arithmetic", "Use a coarser unit.")
         if not 2 <= self.size <= LARGEST_DOMAIN:
             raise InvalidParameter(
-                "step", f"gives {self.size} values instead of 2 to 2^31", "Change low, high or step."
+                "step", f"gives {counted(self.size, 'value')} instead of 2 to 2^31", "Change low, high or step."
             )
 
     @property
     def kind(self) -> str:
         """What its values are: a "number", a "date" or a "time"."""
-        return _kind(self.low)
+        return kind_of(self.low)
 
     @property
     def size(self) -> int:
@@ -116,12 +109,12 @@ class Ordinal:
     def encode(self, value: Any) -> int:
         """The place of a value in the domain, from 0 on."""
         try:
-            scalar = _scalar("value", value)
+            scalar = as_scalar("value", value)
         except InvalidParameter:
             raise Unplaceable(MISSING if value is None else WRONG_TYPE) from None
         if isinstance(scalar, datetime) and self.kind == "date":
             scalar = scalar.date()
-        if _kind(scalar) != self.kind or isinstance(value, str):
+        if kind_of(scalar) != self.kind or isinstance(value, str):
             raise Unplaceable(WRONG_TYPE)
         if self.kind != "number":
             code = self._offset(scalar)
@@ -144,9 +137,9 @@ class Ordinal:
         """The canonical form."""
         return {
             "kind": "ordinal",
-            "low": _plain(self.low),
-            "high": _plain(self.high),
-            "step": _plain(self.step),
+            "low": written(self.low),
+            "high": written(self.high),
+            "step": written(self.step),
             **({} if self.summed else {"summed": False}),
         }
 
@@ -303,7 +296,9 @@ class Table:
     def _repr_html_(self) -> str:
         """Attributes and their public domains, for notebooks."""
         rows = ((name, *_domain_shown(meaning)) for name, meaning in self.attributes.items())
-        users = "one row per user" if self.many is None else f"up to {self.many} rows per user, tau = {self.tau}"
+        users = (
+            "one row per user" if self.many is None else f"up to {counted(self.many, 'row')} per user, tau = {self.tau}"
+        )
         return html_table(("attribute", "kind", "domain"), rows, title=f"{self.name}: {users}")
 
     def to_dict(self) -> dict[str, Any]:
@@ -321,36 +316,9 @@ def _domain_shown(meaning: Attribute) -> tuple[str, str]:
     if isinstance(meaning, Public):
         return "public", "sent in clear"
     if isinstance(meaning, Ordinal):
-        return "ordinal", f"{_plain(meaning.low)} to {_plain(meaning.high)}, step {_plain(meaning.step)}"
+        return "ordinal", f"{written(meaning.low)} to {written(meaning.high)}, step {written(meaning.step)}"
     first = ", ".join(map(str, meaning.values[:5]))
     return "categorical", first if meaning.size <= 5 else f"{first}, … ({meaning.size:,} values)"
-
-
-def attribute_from_dict(where: str, entry: Any) -> Attribute:
-    """An attribute from its canonical form or from a file."""
-    rest = as_mapping(where, entry)
-    kind = rest.pop("kind", None)
-    allowed = {"ordinal": {"low", "high", "step", "summed"}, "categorical": {"values"}, "public": set[str]()}
-    if not isinstance(kind, str) or kind not in allowed:
-        raise InvalidParameter(f"{where}: kind", "is unknown", 'Use "ordinal", "categorical" or "public".')
-    if unknown := sorted(set(rest) - allowed[kind]):
-        known = ", ".join(sorted(allowed[kind])) or "none"
-        raise InvalidParameter(f"{where}: {unknown[0]}", f"is no field of {kind} attributes", f"Its fields: {known}.")
-    try:
-        if kind == "ordinal":
-            return Ordinal(**{field: _parsed(value) for field, value in rest.items()})
-        return Categorical(rest["values"]) if kind == "categorical" else Public()
-    except (TypeError, KeyError):
-        raise InvalidParameter(where, "lacks a field", "An ordinal has low and high, a categorical values.") from None
-    except InvalidParameter as error:
-        raise InvalidParameter(f"{where}: {error.name}", error.problem, error.repair) from None
-
-
-def as_mapping(where: str, entry: Any) -> dict[str, Any]:
-    """The fields of an entry of a file."""
-    if not isinstance(entry, Mapping):
-        raise InvalidParameter(where, "must have named fields", "See the example in the documentation.")
-    return dict(entry)
 
 
 def grid_slack(spacing: float, step: float) -> float:
@@ -374,71 +342,3 @@ def _is_text(value: str) -> bool:
 def _check_name(what: str, name: str) -> None:
     if not isinstance(name, str) or not _NAME.match(name):
         raise InvalidParameter(f"{what} name {name!r}", "must be letters, digits and _", "Rename it.")
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, datetime):
-        return "time"
-    return "date" if isinstance(value, date) else "number"
-
-
-def _scalar(name: str, value: Any) -> Any:
-    """A number as an int or Decimal (a float as it prints), a date or a time without zone."""
-    if isinstance(value, datetime):
-        if value.tzinfo is not None:
-            raise InvalidParameter(name, "has a time zone", "Convert all times to one zone and drop it.")
-        return value
-    if isinstance(value, date):
-        return value
-    if isinstance(value, bool) or not isinstance(value, (Real, str, Decimal)):
-        raise InvalidParameter(name, "must be a number, a date or a time", "For texts use Categorical.")
-    if isinstance(value, Integral):
-        return int(value)
-    try:
-        number = Decimal(value) if isinstance(value, (str, Decimal)) else Decimal(float.__repr__(float(value)))
-    except InvalidOperation:
-        raise InvalidParameter(name, "must be a number, a date or a time", "For texts use Categorical.") from None
-    if not number.is_finite():
-        raise InvalidParameter(name, "must be finite", "Use a number.")
-    # In a context of its own: the identity of a specification must not depend on the caller's.
-    return int(number) if number == number.to_integral_value(context=_WIDE) else number.normalize(_WIDE)
-
-
-def _step(step: Any, kind: str) -> Any:
-    if kind == "number":
-        number = _scalar("step", 1 if step is None else step)
-        if _kind(number) != "number" or number <= 0:
-            raise InvalidParameter("step", "must be a positive number", "Use 1, or the resolution of the values.")
-        return number
-    step = _UNITS.get(step, step) if isinstance(step, str) else step
-    if step is None:
-        step = _UNITS["day"]
-    if not isinstance(step, timedelta) or step <= timedelta(0):
-        raise InvalidParameter("step", "must be a span of time", f"Use a timedelta, or one of {', '.join(_UNITS)}.")
-    if kind == "date" and step % _UNITS["day"]:
-        raise InvalidParameter("step", "must be whole days for dates", 'Use "day", or times instead of dates.')
-    return step
-
-
-def _plain(value: Any) -> Any:
-    """How a bound or a step is written in JSON and TOML."""
-    if isinstance(value, timedelta):
-        return f"{int(value.total_seconds())} s" if value.microseconds == 0 else f"{value.total_seconds()} s"
-    if isinstance(value, date):
-        return value.isoformat()
-    return value if isinstance(value, int) else str(value)
-
-
-def _parsed(value: Any) -> Any:
-    """The reverse of `_plain`; dates and times may also be native ones of TOML."""
-    if isinstance(value, str):
-        if re.fullmatch(r"[0-9]+(\.[0-9]+)? s", value):
-            return timedelta(seconds=float(value.removesuffix(" s")))
-        if value in _UNITS:
-            return value
-        for parse in (date.fromisoformat, datetime.fromisoformat) if "-" in value[1:] else ():
-            try:
-                return parse(value)
-            except ValueError:
-                continue
-    return value

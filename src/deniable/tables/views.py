@@ -19,6 +19,7 @@ from typing import Any
 from deniable.mechanisms import LocalHashing, RandomizedResponse
 from deniable.mechanisms.hashing import CELL_OFFSET, MASK, mix
 from deniable.trees import Tree
+from deniable.wording import counted
 
 VALUE, ROUNDED, EMBEDDED, WEIGHT, WEIGHT_AND_ROUNDED = "value", "rounded", "embedded", "weight", "weight and rounded"
 CELLS, POINTS = "cells", "points"
@@ -211,10 +212,10 @@ class Design:
 
     def __str__(self) -> str:
         """Views, cells, probabilities, oracles and the ε of a report, as a table of text."""
-        lines = [f"{self.views:,} views, ε = {self.epsilon:.4g} per report"]
+        lines = [f"{counted(self.views, 'view')}, ε = {self.epsilon:.4g} per report"]
         for view in islice(self, 50):
             oracle = "no oracle" if view.oracle is None else type(view.oracle).__name__
-            lines.append(f"view {view.number}: {view.cells:,} cells, probability {view.probability}, {oracle}")
+            lines.append(f"view {view.number}: {counted(view.cells, 'cell')}, probability {view.probability}, {oracle}")
         return "\n".join([*lines, f"… and {self.views - 50:,} more"] if self.views > 50 else lines)
 
     def __iter__(self) -> Iterator[View]:

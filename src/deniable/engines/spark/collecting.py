@@ -13,6 +13,7 @@ import json
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -33,16 +34,15 @@ from deniable.engines.rows import (
     UNKNOWN_USER,
     Tally,
     everyone_missing,
-    few_users,
     public_of_rows,
     unreadable_column,
     varying,
-    whole_users,
 )
 from deniable.engines.spark.faults import told
 from deniable.engines.spark.files import Folder
 from deniable.engines.spark.reading import WHOLE_SPECIFICATION
 from deniable.engines.spark.session import checked_session
+from deniable.engines.user_batches import few_users, whole_users
 from deniable.errors import InvalidData, InvalidParameter
 from deniable.randomness import SecureSource, Source, release_source
 from deniable.tables.collection import Collection
@@ -138,7 +138,7 @@ def _randomising(collection: Collection, name: str, secret: bytes, counted: Any)
         first = next(batches, None)
         if first is None:
             return
-        reader = pa.RecordBatchReader.from_batches(first.schema, _again(first, batches))
+        reader = pa.RecordBatchReader.from_batches(first.schema, chain([first], batches))
         for number, rows in enumerate(few_users(whole_users(reader), users)):
             source = SecureSource(batch_key(secret, name, partition, number, rows))
             uid, slot, view, seed, y, *public = reports_of(table, design, rows, source, tally)
@@ -149,11 +149,6 @@ def _randomising(collection: Collection, name: str, secret: bytes, counted: Any)
         counted.add({name: totals})
 
     return randomise
-
-
-def _again(first: pa.RecordBatch, others: Batches) -> Batches:
-    yield first
-    yield from others
 
 
 def batch_key(secret: bytes, table: str, partition: int, number: int, rows: pa.Table) -> bytes:

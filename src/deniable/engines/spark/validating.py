@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from deniable.engines.rows import starts_of, whole_users
 from deniable.engines.spark.faults import told
 from deniable.engines.spark.keeping import Kept, by_user
 from deniable.engines.spark.packing import Packing
 from deniable.engines.spark.session import large_batches
+from deniable.engines.user_batches import starts_of, whole_users
 from deniable.errors import InvalidData
-from deniable.queries.plan import MOST_GROUPS
+from deniable.queries.question import MOST_GROUPS
 from deniable.tables.collection import Collection
 from deniable.tables.reports import INCOMPLETE, MISSING_ENTRY, REPEATED, ROW_FAULTS, row_faults
 

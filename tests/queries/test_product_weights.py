@@ -12,7 +12,8 @@ from deniable.errors import InvalidParameter
 from deniable.mechanisms import LocalHashing
 from deniable.queries import axis_weights
 from deniable.queries.axis_weights import Rule
-from deniable.queries.table_plan import DESIGNED, DIRECT, Product, plan_table
+from deniable.queries.product_weights import plan_table
+from deniable.queries.table_plan import DESIGNED, DIRECT, Product
 from deniable.randomness import SeededSource
 from deniable.tables.designs import DESIGNS
 

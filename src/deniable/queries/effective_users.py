@@ -1,0 +1,100 @@
+"""How many users carry the variance of an answer; where they are few, its standard error cannot be trusted.
+
+A user contributes much where she has drawn views with weight, in a join only where she has drawn one in every table.
+The variance is estimated from the same contributions. Where a handful of users makes it up, it is known no better than
+from a handful of numbers, and mostly too small: the largest contributions have not occurred.
+
+Let D be the mean of (W − E[W])² given the views that a user has drawn, W being her contribution. Of n users
+
+    n · E[D]² / E[D²]
+
+carry the variance: all of them if D is the same for all views, n·π if it is due to one view of probability π. With
+W a product over tables (and parts of a design) so are A = E[W²|views] and B = E[W|views], and with μ = E[W]
+
+    D = A − 2μB + μ²,    E[D] = E[A] − μ²,    E[D²] = E[A²] + 4μ²·E[B²] − 4μ·E[AB] + 2μ²·E[A] − 3μ⁴,
+
+each expectation a product over tables. Rows count as spread evenly, as in a prediction; several reports of a user for
+one table count as one, so that their number is understated.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from deniable.arrays import Floats
+from deniable.queries.estimation import FEW, Moments
+from deniable.queries.plan import Plan
+from deniable.queries.prediction import oracle_second_moments
+from deniable.queries.table_plan import PartPlan, ViewWeights
+from deniable.queries.term_pairs import column_of
+
+_NOISE = 1e-9
+
+
+def effective_users(plan: Plan, moments: Moments) -> Floats | None:
+    """rows × moments: how many users carry the variance of an answer's moments; None if they are enough in any case."""
+    shares = effective_shares(plan, float(moments.users.min(initial=math.inf)))
+    return None if shares is None else np.asarray(moments.users[:, None] * shares[moments.private])
+
+
+def effective_shares(plan: Plan, users: float) -> Floats | None:
+    """private groups × moments: the share of users who carry the variance, infinite where there is none.
+
+    None if so many `users` are enough in any case.
+    """
+    rarest = [min((view.probability for view in part.views), default=1.0) for one in plan.tables for part in one.parts]
+    if users * math.prod(rarest) >= FEW:  # even the rarest combination of views is drawn often enough
+        return None
+    terms = plan.coefficients.size
+    products = np.ones((5, terms))
+    for number, table in enumerate(plan.tables):
+        columns = column_of(plan, number, plan.factors) if terms else np.zeros(0, dtype=np.int64)
+        for part in table.parts:
+            products *= _expectations(part)[:, columns]
+    a, aa, b, bb, ab = products
+    mean = np.maximum(a - b**2, 0.0)
+    square = np.maximum(aa + 4 * b**2 * bb - 4 * b * ab + 2 * b**2 * a - 3 * b**4, mean**2)
+    known = mean <= _NOISE * b**2  # without any report, but for rounding
+    spent = np.where(known, 0.0, plan.coefficients**2 * mean)
+    share = np.where(known, 1.0, mean**2 / np.where(square > 0, square, 1.0))
+    # Terms of a moment have their views, and so their users, in common: a mean over them, by what each spends.
+    totals, inverse = _by_moment(plan, spent), _by_moment(plan, spent / share)
+    found: Floats = np.where(inverse > 0, totals / np.where(inverse > 0, inverse, 1.0), math.inf)
+    return found.reshape(len(plan.private_groups), len(plan.question.moments))
+
+
+def _by_moment(plan: Plan, values: Floats) -> Floats:
+    """Values of terms, added up for every moment of every private group."""
+    reach = np.concatenate(([0.0], np.cumsum(values)))
+    return np.asarray(reach[plan.starts[1:]] - reach[plan.starts[:-1]])
+
+
+def _expectations(part: PartPlan) -> Floats:
+    """E[A], E[A²], E[B], E[B²] and E[AB] of one report for every column, over the views it may be of."""
+    constants = part.constants
+    found = np.zeros((5, constants.size))
+    rest = 1.0
+    for view in part.views:
+        means, squares = _view_moments(view, constants.size)
+        found += view.probability * _powers(constants**2 + 2 * constants * means + squares, constants + means)
+        rest -= view.probability
+    return np.asarray(found + max(rest, 0.0) * _powers(constants**2, constants))
+
+
+def _powers(a: Floats, b: Floats) -> Floats:
+    return np.stack((a, a * a, b, b * b, a * b))
+
+
+def _view_moments(view: ViewWeights, columns: int) -> tuple[Floats, Floats]:
+    """E[X] and E[X²] of what a report of a view adds to the constants, for every column."""
+    _, shares, entries = view.by_cell()
+    share = np.repeat(shares, entries.counts)
+
+    def summed(values: Floats) -> Floats:
+        return np.bincount(entries.columns, values, minlength=columns).astype(np.float64)
+
+    means, squares = summed(share * entries.values), entries.values**2
+    own, every = summed(share * squares), summed(squares)
+    return means, oracle_second_moments(view, own, every, summed(entries.values), means, np.multiply)

@@ -1,0 +1,98 @@
+"""How many users carry an answer's variance: as simulated, and as few where intervals fail to cover."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import deniable as dn
+from deniable.engines.kernel import Program
+from deniable.engines.measuring import measure
+from deniable.queries.effective_users import effective_shares, effective_users
+from deniable.queries.estimation import answer
+from deniable.queries.plan import make_plan
+from deniable.queries.sql import parse
+from deniable.randomness import SeededSource
+
+USERS = dn.Table("users", age=dn.Ordinal(0, 24), kind=dn.Categorical("a", "b", "c"))
+JOBS = dn.Table("jobs", hours=dn.Ordinal(0, 24), pay=dn.Ordinal(0, 24))
+JOINED = "SELECT SUM(pay) AS x FROM users JOIN jobs USING (uid) WHERE kind = 'a'"
+
+
+def frames(count, seed=1):
+    """Rows as the prediction takes them to be: evenly spread."""
+    random = np.random.default_rng(seed)
+    uid, pay = np.arange(count), random.integers(0, 25, count)
+    kind = np.array([*"abc"])[random.integers(0, 3, count)]
+    return {
+        "users": pa.table({"uid": uid, "age": random.integers(0, 25, count), "kind": kind}),
+        "jobs": pa.table({"uid": uid, "hours": random.integers(0, 25, count), "pay": pay}),
+    }, pay[kind == "a"].sum()
+
+
+@pytest.mark.parametrize(
+    ("design", "weights", "sums", "text"),
+    [
+        ("hio", "greedy", "direct", "SELECT COUNT(*) FROM users WHERE age BETWEEN 3 AND 17"),
+        ("hio", "optimal", "direct", "SELECT COUNT(*) FROM users WHERE age < 9 OR kind = 'b'"),
+        ("hio", "optimal", "direct", "SELECT COUNT(*) FROM users JOIN jobs USING (uid) WHERE age < 9 AND hours > 9"),
+        ("ahio", "greedy", "designed", JOINED),
+        ("amg", "optimal", "designed", JOINED),
+    ],
+)
+def test_the_share_of_users_who_carry_the_variance(design, weights, sums, text):
+    count = 150_000
+    collection = dn.Collection(USERS, JOBS, epsilon=4.0, design=design)
+    plan = make_plan(parse(text, collection, centred=sums == "direct"), collection, weights, sums)
+    rows, _ = frames(count)
+    reports = collection.perturb(**rows, source=SeededSource(1), simulation=True)
+    contributions, views = np.ones(count), np.zeros(count, dtype=np.int64)
+    for table in plan.tables:
+        design_of = collection.design_of(table.table)
+        columns = [reports[table.table][name].to_numpy() for name in ("view", "seed", "y")]
+        contributions *= Program.of(table.parts[0], design_of.views).contributions(*columns)[:, 0]
+        views = views * design_of.views + columns[0]
+    _, which, counts = np.unique(views, return_inverse=True, return_counts=True)
+    spread = np.bincount(which, np.square(contributions - contributions.mean())) / counts
+    simulated = np.average(spread, weights=counts) ** 2 / np.average(spread**2, weights=counts)
+    (found,) = effective_shares(plan, 1.0).ravel()
+    assert found == pytest.approx(simulated, rel=0.1)
+    assert effective_shares(plan, 10**9) is None  # enough of every view, whatever the weights
+
+
+def test_what_is_known_without_any_report_is_carried_by_nobody():
+    collection = dn.Collection(USERS, JOBS, epsilon=4.0)
+    plan = make_plan(parse("SELECT COUNT(*), SUM(age) FROM users JOIN jobs USING (uid)", collection), collection)
+    certain, uncertain = effective_shares(plan, 1.0)[0]
+    assert certain == np.inf
+    assert 0 < uncertain < 1.0
+
+
+def test_a_note_says_where_intervals_fail_to_cover_and_only_there():
+    rows, truth = frames(2_000)
+    covered, noted = {}, {}
+    for design, weights, sums in (("ahio", "greedy", "designed"), ("hio", "optimal", "direct")):
+        collection = dn.Collection(USERS, JOBS, epsilon=4.0, design=design)
+        plan = make_plan(parse(JOINED, collection, centred=sums == "direct"), collection, weights, sums)
+        results = []
+        for run in range(60):
+            database = dn.connect(collection.perturb(**rows, source=SeededSource(run), simulation=True))
+            moments = measure(plan, database.stores, {})
+            effective = effective_users(plan, moments)
+            results.append(answer(plan.question, moments, single_rows=True, effective=effective))
+        within = [one.scalar().interval[0] < truth < one.scalar().interval[1] for one in results]
+        covered[design], noted[design] = np.mean(within), {one.notes for one in results}
+    assert covered["ahio"] < 0.8
+    assert covered["hio"] > 0.88
+    assert noted["hio"] == {()}
+    few = "few: about 5 users carry the variance of an answer here, so its error may be far larger than stated"
+    assert noted["ahio"] == {(few,)}
+
+
+def test_a_group_of_few_people_is_noted():
+    table = dn.Table("users", age=dn.Ordinal(0, 24), city=dn.Public())
+    rows = {"uid": range(1_000), "age": [7] * 1_000, "city": ["Rome"] * 990 + ["Oslo"] * 10}
+    database = dn.connect(dn.Collection(table, epsilon=4.0).perturb(users=rows))
+    for city, few in (("Rome", False), ("Oslo", True)):
+        result = database.sql(f"SELECT COUNT(*) FROM users WHERE city = '{city}' AND age < 9")
+        assert any(note.startswith("few: ") for note in result.notes) == few
+        assert database.sql(f"SELECT COUNT(*) FROM users WHERE city = '{city}'").notes == ()  # exact

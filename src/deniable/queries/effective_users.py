@@ -36,7 +36,11 @@ _NOISE = 1e-9
 def effective_users(plan: Plan, moments: Moments) -> Floats | None:
     """rows × moments: how many users carry the variance of an answer's moments; None if they are enough in any case."""
     shares = effective_shares(plan, float(moments.users.min(initial=math.inf)))
-    return None if shares is None else np.asarray(moments.users[:, None] * shares[moments.private])
+    if shares is None:
+        return None
+    mine = shares[moments.private]
+    found: Floats = np.full(mine.shape, math.inf)
+    return np.multiply(moments.users[:, None], mine, out=found, where=np.isfinite(mine))  # also of nobody
 
 
 def effective_shares(plan: Plan, users: float) -> Floats | None:

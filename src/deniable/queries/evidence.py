@@ -19,6 +19,7 @@ Weights on cells stay as they were planned: only the errors that are stated chan
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product
@@ -41,8 +42,10 @@ from deniable.tables.schema import Categorical
 LENGTHS = (0.25, 0.08, 0.025)
 AMPLITUDES = (2.5, 5.0, 10.0)
 ROUGHNESSES = (0.3, 1.0, 3.0)
-"""Of the kinds that are compared; the first of each is what was taken for granted. Before any report the chance of a
-kind is as the root of its length, and inverse to its amplitude and to the root of its roughness."""
+"""Of the kinds that are compared; the first of each is what was taken for granted."""
+GRANTED = 0.75
+"""The chance of that before any report. Of the others it is as the root of their length, and inverse to their amplitude
+and to the root of their roughness."""
 FAR_ABOVE = 2.5
 """So many times the average is ordinary;"""
 STEEPNESS = 1.5
@@ -154,12 +157,15 @@ def _compared(known: Ground, cells: Floats, rest: Floats, noise: Floats) -> Smoo
     smooth = {length: centred @ smooth_kernel(known, length) @ centred.T for length in LENGTHS}
     rough = centred @ rough_kernel(known) @ centred.T
     kinds = list(product(LENGTHS, AMPLITUDES, ROUGHNESSES))
-    likelihoods = [
-        np.log(np.sqrt(length / roughness) / amplitude)
-        + _log_density(rest, amplitude**2 * smooth[length] + roughness**2 * rough + noise)
-        for length, amplitude, roughness in kinds
-    ]
-    chances = np.exp(np.array(likelihoods) - max(likelihoods))
+    likelihoods = np.array(
+        [
+            _log_density(rest, amplitude**2 * smooth[length] + roughness**2 * rough + noise)
+            for length, amplitude, roughness in kinds
+        ]
+    )
+    before = np.array([math.sqrt(length / roughness) / amplitude for length, amplitude, roughness in kinds])
+    before[0] = before[1:].sum() * GRANTED / (1 - GRANTED)
+    chances = before * np.exp(likelihoods - likelihoods.max())
     chances /= chances.sum()
     variances = dict.fromkeys(LENGTHS, 0.0)
     for chance, (length, amplitude, _) in zip(chances.tolist(), kinds, strict=True):

@@ -15,8 +15,6 @@ from deniable.errors import BadInput, InvalidData, InvalidParameter, QueryRefuse
 from deniable.randomness import SeededSource  # noqa: E402
 from spark_shop import DIMENSIONS, GOLDEN, JOBS, PEOPLE, agree, collect, frames  # noqa: E402
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 
 @pytest.fixture(scope="module")
 def pair(spark, tmp_path_factory):

@@ -17,8 +17,6 @@ from deniable.errors import BadInput, Failure, InvalidData, InvalidParameter, Si
 from deniable.randomness import SeededSource  # noqa: E402
 from spark_shop import agree  # noqa: E402
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 USERS = dn.Table("users", age=dn.Ordinal(0, 24), city=dn.Public())
 ORDERS = dn.Table("orders", many=2, tau=2, amount=dn.Ordinal(0, 9))
 SHOP = dn.Collection(USERS, ORDERS, epsilon=float("inf"), design="mg")

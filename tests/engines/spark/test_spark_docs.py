@@ -11,7 +11,6 @@ from click.testing import CliRunner
 import deniable as dn
 from deniable.cli.main import cli
 
-pytestmark = pytest.mark.xdist_group("spark")
 PAGE = Path(__file__).parents[3] / "docs" / "spark.md"
 
 

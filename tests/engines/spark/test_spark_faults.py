@@ -18,8 +18,6 @@ from deniable.errors import Failure, InvalidData, MissingExtra  # noqa: E402
 from deniable.randomness import SeededSource  # noqa: E402
 from spark_shop import agree  # noqa: E402
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 TABLE = dn.Table("people", age=dn.Ordinal(0, 24))
 COLLECTION = dn.Collection(TABLE, epsilon=2.0)
 QUESTION = "SELECT AVG(age) FROM people WHERE age > 3"

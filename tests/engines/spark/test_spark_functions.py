@@ -9,8 +9,6 @@ pytest.register_assert_rewrite("spark_shop")
 import deniable as dn  # noqa: E402
 from spark_shop import agree  # noqa: E402
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 USERS = dn.Table("buyers", age=dn.Ordinal(0, 24), kind=dn.Categorical("a", "b"))
 ORDERS = dn.Table("sales", many=3, tau=3, amount=dn.Ordinal(0, 9))
 SHOP = dn.Collection(USERS, ORDERS, epsilon=8.0)

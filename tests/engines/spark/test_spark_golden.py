@@ -13,7 +13,6 @@ from deniable.randomness import SeededSource  # noqa: E402
 from golden.regenerate import CASES, COLLECTIONS, DIMENSIONS  # noqa: E402
 from spark_shop import agree, some  # noqa: E402
 
-pytestmark = pytest.mark.xdist_group("spark")
 USERS = 800
 
 

@@ -16,8 +16,6 @@ from deniable.benchmarks.spark_udf import our_way, paper_way  # noqa: E402
 from deniable.engines.spark.session import as_frame  # noqa: E402
 from deniable.randomness import SeededSource  # noqa: E402
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 
 def test_the_papers_way_gives_the_same_answer(spark, tmp_path):
     path = tmp_path / "reports"

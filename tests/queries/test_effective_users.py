@@ -65,6 +65,11 @@ def test_what_is_known_without_any_report_is_carried_by_nobody():
     certain, uncertain = effective_shares(plan, 1.0)[0]
     assert certain == np.inf
     assert 0 < uncertain < 1.0
+    large = "SELECT COUNT(*), SUM(age * 1e9 * 1e9 * 1e9), SUM(age) FROM users JOIN jobs USING (uid) WHERE age > 30"
+    nobody = make_plan(parse(large.replace("30", "20 AND age < 20"), collection), collection)
+    assert (effective_shares(nobody, 1.0) == np.inf).all()
+    _, scaled, plain = effective_shares(make_plan(parse(large.replace("30", "3"), collection), collection), 1.0)[0]
+    assert scaled == pytest.approx(plain)
 
 
 def test_a_note_says_where_intervals_fail_to_cover_and_only_there():

@@ -14,6 +14,7 @@ from deniable.errors import BadInput
 from deniable.tables.collection import Collection
 from deniable.tables.schema import RESERVED
 from deniable.tables.views import View
+from deniable.wording import counted
 
 MOST_VIEWS_SHOWN = 12
 ORACLES = {"RandomizedResponse": "response", "LocalHashing": "hashing"}
@@ -33,7 +34,7 @@ def check(specification: str, views: bool) -> None:
     collection = Collection.load(specification)
     reports = sum(collection.reports_per_user(one.name) for one in collection.tables)
     click.echo(f"Specification {collection.sha256[:16]}…, design {collection.design}, fan-out {collection.fanout}.")
-    click.echo(f"Each user sends {reports} report{'s' * (reports > 1)} and spends ε = {collection.epsilon:g} in all.\n")
+    click.echo(f"Each user sends {counted(reports, 'report')} and spends ε = {collection.epsilon:g} in all.\n")
     spending = table("What each user sends", "table", "rows", "reports", "ε each", "ε in all", "views")
     for one in collection.tables:
         count, each = collection.reports_per_user(one.name), collection.epsilon_per_report(one.name)
@@ -110,7 +111,7 @@ def perturb(specification: str, tables: tuple[str, ...], out: str, key: str, eve
     show(made)
     for name, summary in collected.summaries.items():
         for reason, count in sorted(summary.rejected.items()):
-            click.echo(f"{name}: {count:,} row{'s' * (count > 1)} rejected: {reason}")
+            click.echo(f"{name}: {counted(count, 'row')} rejected: {reason}")
 
 
 def _named_file(entry: str) -> tuple[str, str]:

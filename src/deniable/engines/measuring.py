@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from deniable.arrays import Floats
 from deniable.engines.blocks import Known, Store, joined
 from deniable.engines.dimension_tables import DimensionTable
-from deniable.engines.kernel import Totals, shared_out
+from deniable.engines.kernel import shared_out
 from deniable.engines.public_columns import codes, evaluate, factor_sql, tests_sql
 from deniable.engines.summing import Columns, Summing, TableSumming
+from deniable.engines.totals import Totals
 from deniable.errors import QueryRefused
 from deniable.queries.estimation import Moments
 from deniable.queries.plan import Plan, public_groups

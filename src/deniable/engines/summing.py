@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from deniable.arrays import Floats, Integers
 from deniable.engines.blocks import Known
-from deniable.engines.kernel import Program, Terms, Totals
+from deniable.engines.kernel import Program
+from deniable.engines.totals import Terms, Totals
 from deniable.queries.plan import Plan
 
 Columns = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]

@@ -14,6 +14,7 @@ from deniable.mechanisms._checks import check_cell, check_count
 from deniable.mechanisms._counting import count_variance, unbiased_counts
 from deniable.mechanisms.hashing import bucket
 from deniable.mechanisms.randomized_response import RandomizedResponse
+from deniable.wording import counted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,7 +43,7 @@ class HashedReports:
         return len(self.seeds)
 
     def __repr__(self) -> str:
-        return f"HashedReports({len(self)} reports)"
+        return f"HashedReports({counted(len(self), 'report')})"
 
 
 @dataclass(frozen=True, slots=True)

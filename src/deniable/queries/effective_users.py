@@ -38,9 +38,8 @@ def effective_users(plan: Plan, moments: Moments) -> Floats | None:
     shares = effective_shares(plan, float(moments.users.min(initial=math.inf)))
     if shares is None:
         return None
-    mine = shares[moments.private]
-    found: Floats = np.full(mine.shape, math.inf)
-    return np.multiply(moments.users[:, None], mine, out=found, where=np.isfinite(mine))  # also of nobody
+    users = np.maximum(moments.users, 1.0)  # of nobody, too, what is known needs none
+    return np.asarray(users[:, None] * shares[moments.private])
 
 
 def effective_shares(plan: Plan, users: float) -> Floats | None:
@@ -51,28 +50,32 @@ def effective_shares(plan: Plan, users: float) -> Floats | None:
     rarest = [min((view.probability for view in part.views), default=1.0) for one in plan.tables for part in one.parts]
     if users * math.prod(rarest) >= FEW:  # even the rarest combination of views is drawn often enough
         return None
-    terms = plan.coefficients.size
-    products = np.ones((5, terms))
+    with np.errstate(all="ignore"):  # numbers beyond any float are called unclear elsewhere
+        spent, share = _terms(plan)
+        # Terms of a moment have their views, and so their users, in common: a mean over them, by what each spends.
+        found = _by_moment(plan, spent) / _by_moment(plan, spent / share)
+    return np.where(np.isnan(found), math.inf, found).reshape(len(plan.private_groups), len(plan.question.moments))
+
+
+def _terms(plan: Plan) -> tuple[Floats, Floats]:
+    """For every term what it adds to the variance, per user, and the share of users who carry that."""
+    products = np.ones((5, plan.coefficients.size))
     for number, table in enumerate(plan.tables):
-        columns = column_of(plan, number, plan.factors) if terms else np.zeros(0, dtype=np.int64)
+        columns = column_of(plan, number, plan.factors)
         for part in table.parts:
             products *= _expectations(part)[:, columns]
     a, aa, b, bb, ab = products
     mean = np.maximum(a - b**2, 0.0)
     square = np.maximum(aa + 4 * b**2 * bb - 4 * b * ab + 2 * b**2 * a - 3 * b**4, mean**2)
     known = mean <= _NOISE * b**2  # without any report, but for rounding
-    spent = np.where(known, 0.0, plan.coefficients**2 * mean)
-    share = np.where(known, 1.0, mean**2 / np.where(square > 0, square, 1.0))
-    # Terms of a moment have their views, and so their users, in common: a mean over them, by what each spends.
-    totals, inverse = _by_moment(plan, spent), _by_moment(plan, spent / share)
-    found: Floats = np.where(inverse > 0, totals / np.where(inverse > 0, inverse, 1.0), math.inf)
-    return found.reshape(len(plan.private_groups), len(plan.question.moments))
+    return np.where(known, 0.0, plan.coefficients**2 * mean), np.where(known, 1.0, mean**2 / square)
 
 
 def _by_moment(plan: Plan, values: Floats) -> Floats:
     """Values of terms, added up for every moment of every private group."""
-    reach = np.concatenate(([0.0], np.cumsum(values)))
-    return np.asarray(reach[plan.starts[1:]] - reach[plan.starts[:-1]])
+    moments = plan.starts.size - 1
+    owners = np.repeat(np.arange(moments), np.diff(plan.starts))
+    return np.bincount(owners, values, minlength=moments).astype(np.float64)
 
 
 def _expectations(part: PartPlan) -> Floats:

@@ -14,7 +14,7 @@ import numpy as np
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.queries.forecast import checked_users, error_of, planned, with_settings
 from deniable.queries.grid_fit import MOST_COLUMNS, Item, fitted_views, importance_of, in_joins
-from deniable.queries.plan import lay_out
+from deniable.queries.layout import lay_out
 from deniable.queries.sql import parse
 from deniable.queries.table_plan import DESIGNED, DIRECT
 from deniable.tables.collection import Collection

@@ -50,6 +50,7 @@ class Ordinal:
     or one of "second", "minute", "hour", "day", "week". Designs that collect rounded values for sums (AHIO, EHIO,
     SR-HIO) do so for every attribute of numbers; `summed=False` leaves one out, and the others get its share.
 
+    >>> from datetime import date
     >>> Ordinal(1, 95).size, Ordinal(0, "9.99", "0.01").size, Ordinal(date(2020, 1, 1), date(2020, 12, 31)).size
     (95, 1000, 366)
     """

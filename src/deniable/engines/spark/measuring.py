@@ -18,7 +18,6 @@ import sqlglot
 from numpy.typing import NDArray
 
 from deniable.engines.dimension_tables import DimensionTable
-from deniable.engines.kernel import Totals
 from deniable.engines.measuring import asked_stores, listed_groups, moments_of
 from deniable.engines.public_columns import codes, factor_sql, tests_sql
 from deniable.engines.spark.faults import told
@@ -26,6 +25,7 @@ from deniable.engines.spark.packing import Packing
 from deniable.engines.spark.session import as_frame, large_batches
 from deniable.engines.spark.validating import SparkStore
 from deniable.engines.summing import Summing, TableSumming
+from deniable.engines.totals import Totals
 from deniable.queries.estimation import Moments
 from deniable.queries.plan import Plan, public_groups
 

@@ -1,0 +1,141 @@
+"""What users add up to: products of their contributions, sums over users, and sums of products of two moments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.arrays import Floats
+from deniable.mechanisms._compiled import compiled
+
+
+@compiled
+def _combine(factors: Any, starts: Any, coefficients: Any, places: Any, out: Any) -> None:
+    """What every user's outcomes are: each a sum of terms, each a product of factors."""
+    for user in range(factors.shape[0]):
+        for outcome in range(out.shape[1]):
+            total = 0.0
+            for term in range(starts[outcome], starts[outcome + 1]):
+                part = coefficients[term]
+                for place in range(places.shape[1]):
+                    part *= factors[user, places[term, place]]
+                total += part
+            out[user, outcome] = total
+
+
+@compiled
+def _accumulate(
+    values: Any, group_of: Any, strata: Any, moments: Any, sums: Any, crosses: Any, by_stratum: Any
+) -> None:
+    """Add every user's outcomes (groups × moments), and the products of moments of the same group."""
+    outcomes = values.shape[1]
+    if outcomes == 1 and sums.shape[0] == 1:  # one number: kept in registers
+        total = square = 0.0
+        for user in range(values.shape[0]):
+            if group_of[user] == 0:
+                value = values[user, 0]
+                total += value
+                square += value * value
+                for kind in range(strata.shape[0]):
+                    by_stratum[strata[kind, user], 0, 0] += value
+        sums[0, 0] += total
+        crosses[0, 0] += square
+        return
+    for user in range(values.shape[0]):
+        public = group_of[user]
+        if public < 0:
+            continue
+        for outcome in range(outcomes):
+            sums[public, outcome] += values[user, outcome]
+        for kind in range(strata.shape[0]):
+            stratum = strata[kind, user]
+            for outcome in range(outcomes):
+                by_stratum[stratum, public, outcome] += values[user, outcome]
+        if moments == 1:
+            for outcome in range(outcomes):
+                crosses[public, outcome] += values[user, outcome] * values[user, outcome]
+            continue
+        for outcome in range(outcomes):
+            group = outcome // moments
+            for other in range(group * moments, outcome + 1):
+                product = values[user, outcome] * values[user, other]
+                crosses[public, outcome * moments + other - group * moments] += product
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Terms:
+    """How factors become outcomes: the moments of every private group."""
+
+    starts: NDArray[np.int64]
+    coefficients: Floats
+    places: NDArray[np.int64]
+
+    def outcomes(self, factors: Floats) -> Floats:
+        """The outcomes of every user."""
+        count = self.starts.size - 1
+        if self._is_slice:  # one factor each, one after the other
+            return factors[:, self.places[0, 0] : self.places[0, 0] + count]
+        out = np.empty((factors.shape[0], count))
+        _combine(factors, self.starts, self.coefficients, self.places, out)
+        return out
+
+    @property
+    def _is_slice(self) -> bool:
+        count = self.starts.size - 1
+        if self.places.shape != (count, 1) or not (np.diff(self.starts) == 1).all():
+            return False
+        return bool((self.coefficients == 1.0).all() and (np.diff(self.places[:, 0]) == 1).all())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Totals:
+    """Sums over users, and sums of products of two moments of a user, for every group."""
+
+    users: NDArray[np.int64]
+    """How many were added, per public group."""
+    sums: Floats
+    """public groups × private groups × moments."""
+    crosses: Floats
+    """The same × moments, the lower triangle."""
+    by_stratum: Floats
+    """Sums over the users of each stratum: those whose report in some table is of some view."""
+
+    @classmethod
+    def empty(cls, public: int, private: int, moments: int, strata: int) -> Totals:
+        """Nobody yet."""
+        shape = (public, private, moments)
+        crosses, by_stratum = np.zeros((*shape, moments)), np.zeros((strata, *shape))
+        return cls(np.zeros(public, dtype=np.int64), np.zeros(shape), crosses, by_stratum)
+
+    def add(self, other: Totals) -> None:
+        """Add what another one has counted."""
+        self.users[...] += other.users
+        self.sums[...] += other.sums
+        self.crosses[...] += other.crosses
+        self.by_stratum[...] += other.by_stratum
+
+    def add_users(
+        self,
+        factors: Floats,
+        group: NDArray[np.int64],
+        strata: NDArray[np.int64],
+        terms: Terms,
+    ) -> None:
+        """Add users: factors, the public group of each (−1 for those who do not count), strata; and the terms."""
+        if self.users.size == 1:
+            self.users[0] += np.count_nonzero(group == 0)
+        else:
+            self.users[...] += np.bincount(group[group >= 0], minlength=self.users.size)
+        public, private, moments = self.sums.shape
+        _accumulate(
+            terms.outcomes(factors),
+            group,
+            strata,
+            moments,
+            self.sums.reshape(public, -1),
+            self.crosses.reshape(public, -1),
+            self.by_stratum.reshape(-1, public, private * moments),
+        )

@@ -1,4 +1,4 @@
-"""What a publisher has published, kept as noisy sums of blocks: they tell every value again."""
+"""What noisy sums of blocks tell: every value that was published, and how far predictions may be off."""
 
 from __future__ import annotations
 
@@ -14,38 +14,6 @@ from deniable.streams.smoother import Smoother, publish_blocks
 
 SLAB = 1 << 18
 """Values whose predictions are made together."""
-
-
-class Record:
-    """Noisy sums of complete blocks, in order. `keep=False` remembers none of them."""
-
-    def __init__(self, *, keep: bool) -> None:
-        self.keep = keep
-        self._parts: list[Integers] = []
-        self.singles: list[int] = []
-        """Blocks of one value that came one by one, newest last; they go behind the parts."""
-
-    def add(self, totals: Integers) -> None:
-        """Blocks that are complete now."""
-        if self.keep:
-            self._settle()
-            self._parts.append(totals)
-
-    def totals(self) -> Integers:
-        """All of them."""
-        self._settle()
-        if len(self._parts) > 1:
-            self._parts = [np.concatenate(self._parts)]
-        return self._parts[0] if self._parts else np.zeros(0, dtype=np.int64)
-
-    def forget(self) -> None:
-        """Drop everything, and what comes."""
-        self.keep, self._parts, self.singles = False, [], []
-
-    def _settle(self) -> None:
-        if self.singles:
-            self._parts.append(np.array(self.singles, dtype=np.int64))
-            self.singles = []
 
 
 def published_values(totals: Integers, layout: Layout, smoother: Smoother, initial: float, over: int) -> NDArray[Any]:

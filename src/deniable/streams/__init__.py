@@ -10,7 +10,8 @@ from deniable.streams.forecast import Expectation, Plan, choose_plan, forecast
 from deniable.streams.hierarchy import Hierarchy
 from deniable.streams.layout import Grid
 from deniable.streams.local_belief import Belief
-from deniable.streams.local_server import ToPLServer, report_table
+from deniable.streams.local_reports import report_table
+from deniable.streams.local_server import ToPLServer
 from deniable.streams.local_simulation import ToPL
 from deniable.streams.local_threshold import (
     CutTail,

@@ -9,33 +9,32 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from deniable.errors import InvalidData, InvalidParameter, QueryRefused
+from deniable.errors import InvalidParameter, QueryRefused
 from deniable.local_streams import Protocol, StreamReport
 from deniable.local_streams.protocol import Mechanism
-from deniable.local_streams.report import FIRST, SECOND, SIZE, VERSION
 from deniable.mechanisms import Hybrid, SquareWave
 from deniable.mechanisms._checks import check_count
 from deniable.mechanisms.reconstruction import count_outputs
 from deniable.randomness import Coins, Integers, Words
 from deniable.streams.covariance import IndependentNoise
+from deniable.streams.growing import GrowingArray
 from deniable.streams.hierarchy import Floats
 from deniable.streams.layout import Grid
 from deniable.streams.local_belief import Belief, FirstReports, bins_of, reconstructed
 from deniable.streams.local_ids import Answered
-from deniable.streams.local_threshold import LocalChoice, LocalRule, SmoothTail
+from deniable.streams.local_reports import DUPLICATE, MALFORMED, faults, read_one, read_table
+from deniable.streams.local_threshold import KINDS, LocalChoice, LocalRule, SmoothTail
+from deniable.streams.packing import check_version, packed, unpacked
 from deniable.streams.released import Released, Truncation, WindowEstimate
 
-_WIRE = np.dtype([("version", ">u1"), ("phase", ">u1"), ("tag", ">u2"), ("y", ">u4"), ("theta", ">f8")])
 _SLAB = 1 << 18  # reports that are looked at together
-MALFORMED, OTHER_SETTINGS = "malformed", "made under other settings"
-LATE, OTHER_THETA = "first-phase, after θ was announced", "made for another θ"
-OUT_OF_RANGE, DUPLICATE = "out of range", "of a user who has answered"
+STATE_VERSION, STATE_KIND = 1, "topl"
 
 
 class ToPLServer:
@@ -70,6 +69,7 @@ class ToPLServer:
         check_count("horizon", horizon, smallest=1, largest=1 << 40)
         self.first, self.horizon = first, horizon
         self.rule: LocalRule = SmoothTail() if rule is None else rule
+        self._public_theta = None if theta is None else self.protocol.check_theta(theta)
         self.refused: Counter[str] = Counter()
         self.choice: LocalChoice | None = None
         self._window = self.protocol.wave.window
@@ -77,12 +77,11 @@ class ToPLServer:
         self._counts = np.zeros(-(-self._window.outputs // (self._window.inputs // self._bins)))
         self._answered = Answered()
         self._keep = keep
-        self._codes: list[NDArray[np.uint32]] = []
-        self._ones: list[int] = []
+        self._codes = GrowingArray(np.uint32)
         self._published, self._total = 0, 0.0
         self._mechanism: Mechanism | None = None
-        if theta is not None:
-            self._start(LocalChoice(self.protocol.check_theta(theta)))
+        if self._public_theta is not None:
+            self._start(LocalChoice(self._public_theta))
 
     def __repr__(self) -> str:
         state = f"{self.heard:,} of {self.first:,} first reports" if self.theta is None else f"θ = {self.theta:g}"
@@ -133,14 +132,12 @@ class ToPLServer:
 
     def push(self, report: StreamReport | bytes, uid: int | str | None = None) -> float | None:
         """Take one report. The estimate it gives, or None for a first-phase report and for a refused one."""
-        data = report if isinstance(report, bytes) else report.to_bytes()
-        wire = np.frombuffer(data, dtype=_WIRE) if len(data) == SIZE else None
+        wire = read_one(report if isinstance(report, bytes) else report.to_bytes())
         if wire is None:
             self.refused[MALFORMED] += 1
             return None
-        reason = self._reasons(wire)
-        if reason:
-            self.refused[reason[0][0]] += 1
+        if found := faults(wire, self.protocol, self.theta):
+            self.refused[found[0][0]] += 1
             return None
         if uid is not None:
             key = self._answered.key(uid)
@@ -160,7 +157,8 @@ class ToPLServer:
         `reports`: an Arrow table or batch with a column `report` of 16 bytes each and, for finding duplicates, a column
         `uid` of integers or texts.
         """
-        wire, keys = self._columns(reports)
+        wire = read_table(reports)
+        keys = self._answered.keys(reports.column("uid")) if "uid" in reports.schema.names else None
         estimates = [
             part
             for start in range(0, wire.size, _SLAB)
@@ -170,28 +168,12 @@ class ToPLServer:
         ]
         return np.concatenate(estimates) if estimates else np.zeros(0)
 
-    def _columns(self, reports: Any) -> tuple[NDArray[Any], Words | None]:
-        if not isinstance(reports, (pa.Table, pa.RecordBatch)) or "report" not in reports.schema.names:
-            raise InvalidData("reports must be an Arrow table with a column `report`", "See `report_table`.")
-        column = reports.column("report")
-        if isinstance(column, pa.ChunkedArray):
-            column = column.combine_chunks()
-        if column.type != pa.binary(SIZE) or column.null_count:
-            raise InvalidData(f"the column `report` must hold {SIZE} bytes in every row", "See `report_table`.")
-        wire = (
-            np.frombuffer(column.buffers()[1], dtype=_WIRE)[column.offset : column.offset + len(column)]
-            if len(column)
-            else np.zeros(0, dtype=_WIRE)
-        )
-        keys = self._answered.keys(reports.column("uid")) if "uid" in reports.schema.names else None
-        return wire, keys
-
     def _push_slab(self, wire: NDArray[Any], keys: Words | None) -> list[Floats]:
         """Reports of one phase after the other: where the first phase ends, the rest is looked at again."""
         estimates: list[Floats] = []
         while wire.size:
             good = np.ones(wire.size, dtype=np.bool_)
-            reasons = self._reasons(wire)
+            reasons = faults(wire, self.protocol, self.theta)
             for _, where in reasons:
                 good &= ~where
             duplicates = np.zeros(wire.size, dtype=np.bool_)
@@ -223,27 +205,6 @@ class ToPLServer:
         if number:
             self.refused[reason] += number
 
-    def _reasons(self, wire: NDArray[Any]) -> list[tuple[str, Coins]]:
-        """Why reports cannot be taken: for each reason that occurs, which ones. Each report has one reason at most."""
-        phase, theta = wire["phase"], self.theta
-        checks = [
-            (MALFORMED, (wire["version"] != VERSION) | ((phase != FIRST) & (phase != SECOND))),
-            (OTHER_SETTINGS, wire["tag"] != self.protocol.tag),
-        ]
-        if theta is None:
-            checks.append((OTHER_THETA, phase == SECOND))
-        else:
-            checks += [(LATE, phase == FIRST), (OTHER_THETA, wire["theta"] != theta)]
-        checks.append((OUT_OF_RANGE, wire["y"] >= self.protocol.outputs(theta)))
-        found = []
-        good = np.ones(wire.size, dtype=np.bool_)
-        for reason, where in checks:
-            which = where & good
-            if which.any():
-                found.append((reason, which))
-                good &= ~which
-        return found
-
     # Codes: also for a simulation, which needs no bytes in between ----------------------------------------------------
 
     def _take_first(self, codes: Integers) -> None:
@@ -256,16 +217,10 @@ class ToPLServer:
         self._published += codes.size
         self._total = math.fsum((self._total, float(estimates.sum())))
         if self._keep and codes.size == 1:
-            self._ones.append(int(codes[0]))
+            self._codes.append(int(codes[0]))
         elif self._keep:
-            self._settle()
-            self._codes.append(codes.astype(np.uint32))
+            self._codes.extend(codes)
         return estimates
-
-    def _settle(self) -> None:
-        if self._ones:
-            self._codes.append(np.array(self._ones, dtype=np.uint32))
-            self._ones = []
 
     def _decoded(self, codes: Integers) -> Floats:
         mechanism = self._mechanism
@@ -303,12 +258,7 @@ class ToPLServer:
         """The published stream, which answers for windows."""
         if not self._keep:
             raise InvalidParameter("keep", "is False, so single estimates are gone", "Ask for `total`.")
-        noise = IndependentNoise(self.variance)
-        self._settle()
-        if len(self._codes) > 1:
-            self._codes = [np.concatenate(self._codes)]
-        values = self._decoded(self._codes[0].astype(np.int64)) if self._codes else np.zeros(0)
-        return Released(values, noise, self._grid, self.about(), self._truncation())
+        return self.release_of(self._decoded(self._codes.array().astype(np.int64)))
 
     def release_of(self, values: Floats, first: int = 0) -> Released:
         """Estimates that were kept elsewhere, with all that answers for windows need."""
@@ -336,16 +286,74 @@ class ToPLServer:
             facts["alpha"] = float(self._mechanism.alpha)
         return facts
 
+    # State ---------------------------------------------------------------------------------------------------------
 
-def report_table(protocol: Protocol, codes: Integers, theta: float | None = None, uid: Any = None) -> pa.Table:
-    """Reports as an Arrow table that `ToPLServer.push_many` takes: what a gateway makes of the bytes of devices.
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Everything public that was decided before the first report, as JSON.
 
-    >>> import numpy as np
-    >>> report_table(Protocol(epsilon=1.0, bound=500), np.array([3, 4]), uid=[1, 2]).column_names
-    ['uid', 'report']
-    """
-    wire = np.zeros(codes.size, dtype=_WIRE)
-    wire["version"], wire["phase"], wire["tag"] = VERSION, FIRST if theta is None else SECOND, protocol.tag
-    wire["y"], wire["theta"] = codes, 0.0 if theta is None else theta
-    column = pa.FixedSizeBinaryArray.from_buffers(pa.binary(SIZE), codes.size, [None, pa.py_buffer(wire.tobytes())])
-    return pa.table({"report": column} if uid is None else {"uid": uid, "report": column})
+        >>> ToPLServer(epsilon=1.0, bound=10).settings["rule"]
+        {'kind': 'smooth tail'}
+        """
+        if type(self.rule) is not KINDS.get(self.rule.kind):
+            raise InvalidParameter("rule", "is not one of this package, so a state cannot name it", "Use one that is.")
+        return {
+            "protocol": asdict(self.protocol),
+            "first": self.first,
+            "horizon": self.horizon,
+            "rule": {"kind": self.rule.kind, **asdict(self.rule)},  # type: ignore[call-overload]
+            "theta": self._public_theta,
+            "keep": self._keep,
+        }
+
+    def state(self) -> dict[str, Any]:
+        """Everything needed to go on elsewhere, as JSON. It tells who has answered: keep it as secret as the user ids.
+
+        Reports in it are randomised already, and there is no noise of the server's own to be kept secret.
+
+        >>> from deniable.client import ToPLClient
+        >>> server = ToPLServer(epsilon=1.0, bound=10, theta=10.0)
+        >>> estimate = server.push(ToPLClient(epsilon=1.0, bound=10).report(4, theta=10.0), uid="ann")
+        >>> sorted(server.state())[:3]
+        ['answered', 'choice', 'codes']
+        """
+        return {
+            "version": STATE_VERSION,
+            "kind": STATE_KIND,
+            "settings": self.settings,
+            "counts": packed(self._counts.astype(np.int64)),
+            "choice": None if self.choice is None else asdict(self.choice),
+            "answered": self._answered.state(),
+            "refused": dict(self.refused),
+            "published": self._published,
+            "total": self._total,
+            "codes": packed(self._codes.array()) if self._keep else None,
+        }
+
+    @classmethod
+    def restore(cls, state: dict[str, Any]) -> ToPLServer:
+        """The server that `state()` described. It takes, refuses and publishes what the first one would have.
+
+        >>> from deniable.client import ToPLClient
+        >>> server = ToPLServer(epsilon=1.0, bound=10, theta=10.0)
+        >>> report = ToPLClient(epsilon=1.0, bound=10).report(4, theta=10.0)
+        >>> estimate = server.push(report, uid="ann")
+        >>> again = ToPLServer.restore(server.state())
+        >>> again.push(report, uid="ann") is None, again.total == server.total
+        (True, True)
+        """
+        check_version(state, STATE_VERSION)
+        if state.get("kind") != STATE_KIND:
+            raise InvalidParameter("state", "is not that of a ToPLServer", "Use dn.streams.restore for publishers.")
+        settings = dict(state["settings"])
+        protocol, rule = dict(settings.pop("protocol")), dict(settings.pop("rule"))
+        made = cls(**protocol, **settings, rule=KINDS[rule.pop("kind")](**rule))
+        made._counts += unpacked(state["counts"])
+        if made.choice is None and state["choice"] is not None:
+            made._start(LocalChoice(**state["choice"]))
+        made._answered = Answered.restore(state["answered"])
+        made.refused.update(state["refused"])
+        made._published, made._total = state["published"], state["total"]
+        if made._keep:
+            made._codes.extend(unpacked(state["codes"], np.uint32))
+        return made

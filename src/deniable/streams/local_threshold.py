@@ -180,6 +180,11 @@ class NoThreshold:
         return _choice(reconstructed(reports), float(reports.protocol.bound))
 
 
+KINDS: dict[str, type[LocalRule]] = {
+    rule.kind: rule for rule in (SmoothTail, Reconstructed, CutTail, LocalPercentile, NoThreshold)
+}
+
+
 def candidates(protocol: Protocol) -> Floats:
     """Thresholds to choose from: 400 between bound/2047 and the bound, each 2 % above the last."""
     steps = np.linspace(0, 1, _CANDIDATES)

@@ -8,8 +8,10 @@ import pytest
 from deniable.errors import InvalidData, QueryRefused
 from deniable.streams.covariance import IndependentNoise, TreeNoise
 from deniable.streams.layout import Grid, Layout
-from deniable.streams.released import Released, Smoothing, Truncation
+from deniable.streams.released import Released
 from deniable.streams.smoother import Exponential
+from deniable.streams.smoothing import Smoothing
+from deniable.streams.windows import Truncation
 
 
 def stream(values=range(100), grid=None, **more):

@@ -24,7 +24,7 @@ from deniable.streams.local_threshold import (
 from deniable.streams.perturber import Perturber
 from deniable.streams.publisher import Publisher
 from deniable.streams.publishers import NME, PAK, Flat, Hc16, ToPS, restore
-from deniable.streams.released import Released, WindowEstimate
+from deniable.streams.released import Released
 from deniable.streams.settings import Settings
 from deniable.streams.smoother import Exponential, Mean, Median, MovingAverage, Recent
 from deniable.streams.threshold import (
@@ -36,6 +36,7 @@ from deniable.streams.threshold import (
     SmoothThreshold,
 )
 from deniable.streams.warmup import Learnt
+from deniable.streams.windows import WindowEstimate
 
 __all__ = [  # noqa: RUF022 - in the order of sorted(), which another test asks for
     "Belief",

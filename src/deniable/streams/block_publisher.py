@@ -19,8 +19,7 @@ from deniable.streams.hierarchy import Floats, Integers
 from deniable.streams.layout import Layout
 from deniable.streams.packing import packed, unpacked
 from deniable.streams.perturber import ChunkNoise, Perturber
-from deniable.streams.record import SLAB, published_values
-from deniable.streams.smoother import publish_blocks
+from deniable.streams.smoother import SLAB, publish_blocks, published_values
 from deniable.streams.warmup import Learnt
 
 _AHEAD = 4096  # noise that is fetched together for blocks of one value that come one by one

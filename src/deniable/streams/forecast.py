@@ -18,8 +18,8 @@ from deniable.errors import InvalidParameter
 from deniable.streams.covariance import TreeNoise
 from deniable.streams.hierarchy import Hierarchy, Integers
 from deniable.streams.layout import Layout
-from deniable.streams.released import Smoothing
 from deniable.streams.smoother import Recent, Smoother
+from deniable.streams.smoothing import Smoothing
 
 _PAIRS = 1 << 11
 LARGEST_BLOCK = 1 << 26

@@ -16,8 +16,6 @@ from deniable.mechanisms._arrays import as_array
 from deniable.mechanisms._checks import check_count
 from deniable.streams.hierarchy import Floats, Integers
 
-LARGEST_UNIT = 1 << 53
-
 
 @dataclass(frozen=True, slots=True)
 class Layout:

@@ -31,7 +31,8 @@ from deniable.streams.local_ids import Answered
 from deniable.streams.local_reports import DUPLICATE, MALFORMED, faults, read_one, read_table
 from deniable.streams.local_threshold import KINDS, LocalChoice, LocalRule, SmoothTail
 from deniable.streams.packing import check_version, packed, unpacked
-from deniable.streams.released import Released, Truncation, WindowEstimate
+from deniable.streams.released import Released
+from deniable.streams.windows import Truncation, WindowEstimate
 
 _SLAB = 1 << 18  # reports that are looked at together
 STATE_VERSION, STATE_KIND = 1, "topl"
@@ -233,18 +234,14 @@ class ToPLServer:
     def variance(self) -> float:
         """Variance of the noise of one estimate, averaged over what values are believed to be.
 
-        For every mechanism the variance is a quadratic of the value, for the hybrid one above ε = 0.61 a constant.
         Where nothing is known of the values it is taken where it is largest.
         """
         choice, mechanism = self.choice, self._mechanism
         if choice is None or mechanism is None:
             raise QueryRefused("there is no threshold yet", "Collect first reports, or call announce().")
-        theta = choice.theta
-        low, middle, high = (mechanism.variance(share * theta) for share in (0.0, 0.5, 1.0))
         if choice.mean is None or choice.square is None:
-            return max(low, middle, high)
-        bend, slope = 2 * (low + high - 2 * middle), 4 * middle - 3 * low - high
-        return low + slope * choice.mean / theta + bend * choice.square / theta**2
+            return max(mechanism.variance(share * choice.theta) for share in (0.0, 0.5, 1.0))
+        return self.protocol.mean_variance(choice.theta, choice.mean, choice.square)
 
     @property
     def total(self) -> WindowEstimate:
@@ -258,7 +255,8 @@ class ToPLServer:
         """The published stream, which answers for windows."""
         if not self._keep:
             raise InvalidParameter("keep", "is False, so single estimates are gone", "Ask for `total`.")
-        return self.release_of(self._decoded(self._codes.array().astype(np.int64)))
+        codes = self._codes.array().astype(np.int64)
+        return self.release_of(self._decoded(codes) if codes.size else np.zeros(0))
 
     def release_of(self, values: Floats, first: int = 0) -> Released:
         """Estimates that were kept elsewhere, with all that answers for windows need."""

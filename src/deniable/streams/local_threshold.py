@@ -74,8 +74,7 @@ class SmoothTail:
 
     def choose(self, reports: FirstReports) -> LocalChoice:
         """The threshold to announce."""
-        belief = smooth_tail(reports)
-        return _choice(belief, least_regret(belief, reports.protocol, reports.horizon))
+        return _of_least_regret(smooth_tail(reports), reports)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +95,7 @@ class Reconstructed:
 
     def choose(self, reports: FirstReports) -> LocalChoice:
         """The threshold to announce."""
-        belief = reconstructed(reports)
-        return _choice(belief, least_regret(belief, reports.protocol, reports.horizon))
+        return _of_least_regret(reconstructed(reports), reports)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +126,7 @@ class CutTail:
         tail = np.cumsum(belief.shares[0, ::-1])[::-1]
         kept = np.where(tail > doubtful, belief.shares[0], 0.0)
         cut = Belief(belief.values, (kept / kept.sum())[None, :] if kept.any() else belief.shares, belief.weights)
-        return _choice(cut, least_regret(cut, reports.protocol, reports.horizon))
+        return _of_least_regret(cut, reports)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +203,10 @@ def least_regret(belief: Belief, protocol: Protocol, horizon: int) -> float:
     errors = predicted_error(protocol, horizon, thetas, belief.excess(thetas))
     regrets = belief.weights @ (errors / errors.min(axis=1, keepdims=True)) ** _REGRET_POWER
     return _rounded(thetas[int(regrets.argmin())], protocol.bound)
+
+
+def _of_least_regret(belief: Belief, reports: FirstReports) -> LocalChoice:
+    return _choice(belief, least_regret(belief, reports.protocol, reports.horizon))
 
 
 def _rounded(theta: float, bound: float) -> float:

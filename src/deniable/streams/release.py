@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 from deniable.streams.block_publisher import BlockPublisher
 from deniable.streams.covariance import TreeNoise
-from deniable.streams.record import measured_smoothing
-from deniable.streams.released import Released, Smoothing, Truncation
+from deniable.streams.released import Released
 from deniable.streams.settings import Settings
+from deniable.streams.smoothing import Smoothing, measured_smoothing
 from deniable.streams.warmup import Learnt
+from deniable.streams.windows import Truncation
 
 
 def release(

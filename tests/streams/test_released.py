@@ -7,7 +7,8 @@ import pytest
 
 from deniable.errors import InvalidData, QueryRefused
 from deniable.streams.covariance import IndependentNoise, TreeNoise
-from deniable.streams.layout import Grid, Layout
+from deniable.streams.grid import Grid
+from deniable.streams.layout import Layout
 from deniable.streams.released import Released
 from deniable.streams.smoother import Exponential
 from deniable.streams.smoothing import Smoothing

@@ -7,7 +7,8 @@ from deniable.benchmarks.stream_coverage import LEAST, LENGTHS, MOST, SHAPES, sh
 from deniable.randomness import SeededSource
 from deniable.streams import Expectation, PublicThreshold, Released, ToPS
 from deniable.streams.covariance import IndependentNoise
-from deniable.streams.layout import Grid, Layout
+from deniable.streams.grid import Grid
+from deniable.streams.layout import Layout
 from deniable.streams.smoothing import Smoothing, SmoothingByBlock, measured_smoothing, smoothing_by_block
 
 

@@ -7,8 +7,8 @@ is, devices are `ToPLClient`s and `ToPLServer` adds up what they send; `ToPL` si
 from deniable.local_streams import Protocol, StreamReport, ToPLClient
 from deniable.streams.covariance import IndependentNoise, TreeNoise
 from deniable.streams.forecast import Expectation, Plan, choose_plan, forecast
+from deniable.streams.grid import Grid
 from deniable.streams.hierarchy import Hierarchy
-from deniable.streams.layout import Grid
 from deniable.streams.local_belief import Belief
 from deniable.streams.local_reports import report_table
 from deniable.streams.local_server import ToPLServer

@@ -23,16 +23,16 @@ from deniable.mechanisms._checks import check_count
 from deniable.mechanisms.reconstruction import count_outputs
 from deniable.randomness import Coins, Integers, Words
 from deniable.streams.covariance import IndependentNoise
+from deniable.streams.grid import Grid
 from deniable.streams.growing import GrowingArray
 from deniable.streams.hierarchy import Floats
-from deniable.streams.layout import Grid
 from deniable.streams.local_belief import Belief, FirstReports, bins_of, reconstructed
 from deniable.streams.local_ids import Answered
 from deniable.streams.local_reports import DUPLICATE, MALFORMED, faults, read_one, read_table
 from deniable.streams.local_threshold import KINDS, LocalChoice, LocalRule, SmoothTail
 from deniable.streams.packing import check_version, packed, unpacked
 from deniable.streams.released import Released
-from deniable.streams.windows import Truncation, WindowEstimate
+from deniable.streams.windows import WindowEstimate
 
 _SLAB = 1 << 18  # reports that are looked at together
 STATE_VERSION, STATE_KIND = 1, "topl"
@@ -122,8 +122,7 @@ class ToPLServer:
             if not self.heard:
                 raise QueryRefused("there are no first reports to choose θ from", "Collect some, or give theta=.")
             self._start(self.rule.choose(self.first_reports))
-        assert self.choice is not None  # noqa: S101 - for the type checker
-        return self.choice.theta
+        return self._chosen.theta
 
     def _start(self, choice: LocalChoice) -> None:
         self.choice = choice
@@ -236,18 +235,23 @@ class ToPLServer:
 
         Where nothing is known of the values it is taken where it is largest.
         """
-        choice, mechanism = self.choice, self._mechanism
-        if choice is None or mechanism is None:
-            raise QueryRefused("there is no threshold yet", "Collect first reports, or call announce().")
+        choice = self._chosen
         if choice.mean is None or choice.square is None:
-            return max(mechanism.variance(share * choice.theta) for share in (0.0, 0.5, 1.0))
+            return max(self.protocol.second(choice.theta).variance(share * choice.theta) for share in (0.0, 0.5, 1.0))
         return self.protocol.mean_variance(choice.theta, choice.mean, choice.square)
+
+    @property
+    def _chosen(self) -> LocalChoice:
+        if self.choice is None:
+            raise QueryRefused("there is no threshold yet", "Collect first reports, or call announce().")
+        return self.choice
 
     @property
     def total(self) -> WindowEstimate:
         """The running sum of all published estimates, also where single ones are not kept."""
         stderr = math.sqrt(self.published * self.variance)
-        loss = float(self._truncation().loss(np.array([float(self.published)]))[0])
+        truncation = self._chosen.truncation(float(self.protocol.bound))
+        loss = float(truncation.loss(np.array([float(self.published)]))[0])
         return WindowEstimate(self._total, stderr, truncation=None if math.isnan(loss) else loss)
 
     @property
@@ -260,21 +264,8 @@ class ToPLServer:
 
     def release_of(self, values: Floats, first: int = 0) -> Released:
         """Estimates that were kept elsewhere, with all that answers for windows need."""
-        noise = IndependentNoise(self.variance)
-        return Released(values, noise, self._grid, self.about(), self._truncation(), first=first)
-
-    @property
-    def _grid(self) -> Grid:
-        return Grid(self.protocol.bound)
-
-    def _truncation(self) -> Truncation:
-        choice = self.choice
-        assert choice is not None  # noqa: S101 - for the type checker
-        theta, bound = choice.theta, float(self.protocol.bound)
-        if choice.mean is None:
-            return Truncation(theta, bound)
-        tail = choice.excess / (choice.above * theta) if choice.above > 0 else 0.0
-        return Truncation(theta, bound, choice.above, choice.above_stderr, tail)
+        noise, bound = IndependentNoise(self.variance), self.protocol.bound
+        return Released(values, noise, Grid(bound), self.about(), self._chosen.truncation(float(bound)), first=first)
 
     def about(self) -> dict[str, Any]:
         """Public facts for a file."""

@@ -23,6 +23,7 @@ from deniable.local_streams import Protocol
 from deniable.local_streams.protocol import LOG_STEPS
 from deniable.streams.hierarchy import Floats
 from deniable.streams.local_belief import Belief, FirstReports, reconstructed, smooth_tail
+from deniable.streams.windows import Truncation
 
 _CANDIDATES = 400
 _REGRET_POWER = 3
@@ -45,6 +46,13 @@ class LocalChoice:
     mean: float | None = None
     """Mean of min(value, θ), and of its square."""
     square: float | None = None
+
+    def truncation(self, bound: float) -> Truncation:
+        """What is known of the values above θ."""
+        if self.mean is None:
+            return Truncation(self.theta, bound)
+        tail = self.excess / (self.above * self.theta) if self.above > 0 else 0.0
+        return Truncation(self.theta, bound, self.above, self.above_stderr, tail)
 
 
 class LocalRule(Interface):

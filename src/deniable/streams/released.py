@@ -22,8 +22,9 @@ from deniable.errors import InvalidData, QueryRefused
 from deniable.notebook import html_table
 from deniable.queries.result import number
 from deniable.streams.covariance import Covariance, covariance_of
+from deniable.streams.grid import Grid
 from deniable.streams.hierarchy import BATCH, Integers
-from deniable.streams.layout import Grid, Layout
+from deniable.streams.layout import Layout
 from deniable.streams.smoothing import Smoothing, SmoothingByBlock, smoothing_by_block
 from deniable.streams.windows import Truncation, WindowEstimate, Windows
 

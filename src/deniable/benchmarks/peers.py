@@ -138,7 +138,7 @@ def _many_categories(users: int = 10_000, k: int = 128, epsilon: float = 1.0) ->
 def _counts(
     name: str,
     values: Any,
-    mechanism: RandomizedResponse | LocalHashing,
+    mechanism: Any,
     pure_ldp: Callable[[], tuple[Any, Any]],
     multi_freq: Callable[[], tuple[Any, Any]],
 ) -> Job:

@@ -20,7 +20,9 @@ class GrowingArray:
 
     def __init__(self, kind: type[np.generic] = np.int64) -> None:
         self._kind = kind
-        self.clear()
+        self._parts: list[NDArray[Any]] = []
+        self._settled = 0  # numbers in the parts
+        self._ones: list[int] = []  # those that came one by one, behind the parts
 
     def __len__(self) -> int:
         return self._settled + len(self._ones)
@@ -43,9 +45,7 @@ class GrowingArray:
 
     def clear(self) -> None:
         """Drop them all."""
-        self._parts: list[NDArray[Any]] = []
-        self._settled = 0  # numbers in the parts
-        self._ones: list[int] = []  # those that came one by one, behind the parts
+        self._parts, self._settled, self._ones = [], 0, []
 
     def _settle(self) -> None:
         if self._ones:

@@ -6,7 +6,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -115,29 +115,33 @@ class _Collecting:
     """One run of `stream collect`."""
 
     def __init__(self, source: str, agreed: dict[str, Any], options: dict[str, Any]) -> None:
-        from deniable.engines.stream_files import ParquetOutput
-        from deniable.engines.stream_state import StateFile
-
-        self.source, self.options = source, options
+        self.source, self.agreed, self.options = source, agreed, options
         output = options["output"]
         if output != "-" and not output.endswith(".parquet"):
             raise InvalidParameter("--output", "must be a .parquet file or -", "Name it so.")
-        state = options["state"]
-        self.file = None if state is None else StateFile(state, holds="who has answered")
-        record = (self.file and self.file.record) or {}
-        self.server = self._server(agreed, record.get("state"))
-        self.first = self.server.published
-        self.read: int = record.get("read", 0)  # reports, of all runs
-        self.waiting: list[float] = record.get("waiting", [])  # estimates, fewer than --every
-        self.parquet = None if output == "-" else ParquetOutput(output)
         self.announced = False
         self.saved = time.monotonic()
 
-    def _server(self, agreed: dict[str, Any], state: dict[str, Any] | None) -> ToPLServer:
+    def go(self) -> None:
+        from deniable.engines.stream_files import ParquetOutput
+        from deniable.engines.stream_state import StateFile
+
+        state, output = self.options["state"], self.options["output"]
+        with nullcontext() if state is None else StateFile(state, holds="who has answered") as self.file:
+            record = (self.file and self.file.record) or {}
+            self.server = self._server(record.get("state"))
+            self.first = self.server.published
+            self.read: int = record.get("read", 0)  # reports, of all runs
+            self.waiting: list[float] = record.get("waiting", [])  # estimates, fewer than --every
+            self._check_announcement()
+            self.parquet = None if output == "-" else ParquetOutput(output)
+            self._collect()
+
+    def _server(self, state: dict[str, Any] | None) -> ToPLServer:
         from deniable.streams import ToPLServer
 
         chosen = {key: self.options[key] for key in ("first", "horizon", "theta")}
-        made = ToPLServer(**agreed, **chosen, keep=False)
+        made = ToPLServer(**self.agreed, **chosen, keep=False)
         if state is None:
             return made
         restored = ToPLServer.restore(state)
@@ -145,8 +149,7 @@ class _Collecting:
             raise InvalidParameter("the settings", "are not those of the state file", "Give the same, or a new file.")
         return restored
 
-    def go(self) -> None:
-        self._check_announcement()
+    def _collect(self) -> None:
         try:
             if self.server.theta is not None:
                 self._announce()
@@ -156,9 +159,7 @@ class _Collecting:
             with suppress(OSError):
                 sys.stdout.close()
         finally:
-            if self.file is not None:
-                self._save()
-                self.file.close()
+            self._save()
             if self.parquet is not None:
                 self.parquet.close(self._metadata())
             self._summary()

@@ -89,9 +89,9 @@ class BlockPublisher:
             self._over = over
             self._sum += unit
             return self._rate
-        if self.plan.block > 1:
-            return self._close(unit)
         if not self._ready:
+            if self.plan.block > 1:
+                return self._close(unit)
             ahead = min(_AHEAD, self._layout.blocks - self._block % self._layout.blocks)
             self._ready = self._leaves(self._block, ahead).tolist()[::-1]
         single = unit + self._ready.pop()

@@ -163,12 +163,13 @@ class Publisher:
         if self._ended:
             self._refuse_after_end()
         unit = value if type(value) is int and self._plain and value >= 0 else self._grid.unit(value)
-        if self._blocks is None:
+        blocks = self._blocks
+        if blocks is None:
             self._warm.append(min(unit, self._top))
             if len(self._warm) == self.settings.warmup:
                 self._begin(self._learn())
             return None
-        step = self._blocks.push(unit)
+        step = blocks.push(unit)
         return step if self._plain else self._grid.value(step)
 
     def forget(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -53,7 +54,13 @@ SHAPES: dict[str, Callable[[int, np.random.Generator], Floats | Integers]] = {
 
 
 def shares_inside(
-    shape: str, lengths: Sequence[int], *, days: float = 9, repetitions: int, windows: int = 300
+    shape: str,
+    lengths: Sequence[int],
+    *,
+    repetitions: int,
+    days: float = 9,
+    windows: int = 300,
+    smoother: str = "recent",
 ) -> dict[int, Floats]:
     """By length: for each of some random windows, in which share of the repetitions its interval holds the truth."""
     rng = np.random.default_rng(2)
@@ -61,9 +68,9 @@ def shares_inside(
     whole = np.clip(values, 0, BOUND).round().astype(np.int64)
     starts = {length: rng.integers(0, values.size - WARMUP - length, windows) for length in lengths}
     inside = {length: np.zeros(windows) for length in lengths}
+    plan: dict[str, Any] = {"horizon": 1 << 19, "expectation": Expectation(drift=0.02), "smoother": smoother}
     for seed in range(repetitions):
-        drift = Expectation(drift=0.02)
-        tops = ToPS(0.2, BOUND, horizon=1 << 19, expectation=drift, source=SeededSource(seed), simulation=True)
+        tops = ToPS(0.2, BOUND, **plan, source=SeededSource(seed), simulation=True)
         tops.push_many(whole)
         for length in lengths:
             inside[length] += _inside(tops, whole, starts[length], length)

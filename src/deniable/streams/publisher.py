@@ -27,8 +27,8 @@ from deniable.randomness import SecureSource, Source, release_source
 from deniable.streams.block_publisher import BlockPublisher, state_before
 from deniable.streams.growing import GrowingArray
 from deniable.streams.packing import check_version, packed, unpacked
-from deniable.streams.release import release
 from deniable.streams.released import Released
+from deniable.streams.releasing import release
 from deniable.streams.settings import Settings, check_possible
 from deniable.streams.warmup import Learnt, learn
 

@@ -154,7 +154,7 @@ def test_estimates_are_unbiased_and_their_variance_is_known(mechanism, epsilon):
     randomiser = server.protocol.second(4.0)
     for value in (0.125, 1.375, 3.125, 3.875):  # middles of the square wave's cells, which is what it estimates
         law = np.array([float(chance) for chance in randomiser.law(value)])
-        decoded = server._decoded(np.arange(law.size))
+        decoded = server._estimates.decoded(np.arange(law.size))
         assert law @ decoded == pytest.approx(value)
         assert law @ (decoded - value) ** 2 == pytest.approx(randomiser.variance(value))
     fine = ToPLServer(epsilon, 10, theta=4.0, mechanism=mechanism)
@@ -196,7 +196,7 @@ def test_running_sums_need_no_memory_and_agree():
     whole = kept.released.sum(0, 55_000)
     assert (total.value, total.stderr) == (pytest.approx(whole.value), pytest.approx(whole.stderr))
     assert total.truncation == pytest.approx(whole.truncation)
-    assert len(lean.server._codes) == 0
+    assert len(lean.server._estimates._codes) == 0
     with pytest.raises(InvalidParameter, match="keep"):
         _ = lean.released
 

@@ -7,7 +7,6 @@ made under other settings, and to know its own noise.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from dataclasses import asdict
 from typing import Any
@@ -17,16 +16,13 @@ from numpy.typing import NDArray
 
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.local_streams import Protocol, StreamReport
-from deniable.local_streams.protocol import Mechanism
-from deniable.mechanisms import Hybrid, SquareWave
+from deniable.mechanisms import Hybrid
 from deniable.mechanisms._checks import check_count
 from deniable.mechanisms.reconstruction import count_outputs
 from deniable.randomness import Coins, Integers, Words
-from deniable.streams.covariance import IndependentNoise
-from deniable.streams.grid import Grid
-from deniable.streams.growing import GrowingArray
 from deniable.streams.hierarchy import Floats
 from deniable.streams.local_belief import Belief, FirstReports, bins_of, reconstructed
+from deniable.streams.local_estimates import Estimates, state_before
 from deniable.streams.local_ids import Answered
 from deniable.streams.local_reports import DUPLICATE, MALFORMED, faults, read_one, read_table
 from deniable.streams.local_threshold import KINDS, LocalChoice, LocalRule, SmoothTail
@@ -72,15 +68,12 @@ class ToPLServer:
         self.rule: LocalRule = SmoothTail() if rule is None else rule
         self._public_theta = None if theta is None else self.protocol.check_theta(theta)
         self.refused: Counter[str] = Counter()
-        self.choice: LocalChoice | None = None
         self._window = self.protocol.wave.window
         self._bins = bins_of(self._window)
         self._counts = np.zeros(-(-self._window.outputs // (self._window.inputs // self._bins)))
         self._answered = Answered()
         self._keep = keep
-        self._codes = GrowingArray(np.uint32)
-        self._published, self._total = 0, 0.0
-        self._mechanism: Mechanism | None = None
+        self._estimates: Estimates | None = None  # as soon as there is a θ
         if self._public_theta is not None:
             self._start(LocalChoice(self._public_theta))
 
@@ -93,7 +86,12 @@ class ToPLServer:
     @property
     def theta(self) -> float | None:
         """The announced threshold; None before."""
-        return None if self.choice is None else self.choice.theta
+        return None if self._estimates is None else self._estimates.choice.theta
+
+    @property
+    def choice(self) -> LocalChoice | None:
+        """The threshold and what was believed when it was chosen; None before."""
+        return None if self._estimates is None else self._estimates.choice
 
     @property
     def heard(self) -> int:
@@ -103,7 +101,7 @@ class ToPLServer:
     @property
     def published(self) -> int:
         """Second-phase reports taken, each of which was answered with an estimate."""
-        return self._published
+        return 0 if self._estimates is None else self._estimates.number
 
     @property
     def first_reports(self) -> FirstReports:
@@ -118,15 +116,20 @@ class ToPLServer:
 
     def announce(self) -> float:
         """End the first phase with the reports that are there, and choose θ."""
-        if self.choice is None:
+        if self._estimates is None:
             if not self.heard:
                 raise QueryRefused("there are no first reports to choose θ from", "Collect some, or give theta=.")
             self._start(self.rule.choose(self.first_reports))
-        return self._chosen.theta
+        return self._under_theta.choice.theta
 
     def _start(self, choice: LocalChoice) -> None:
-        self.choice = choice
-        self._mechanism = self.protocol.second(choice.theta)
+        self._estimates = Estimates(self.protocol, choice, keep=self._keep)
+
+    @property
+    def _under_theta(self) -> Estimates:
+        if self._estimates is None:
+            raise QueryRefused("there is no threshold yet", "Collect first reports, or call announce().")
+        return self._estimates
 
     # Reports -------------------------------------------------------------------------------------------------------
 
@@ -146,7 +149,7 @@ class ToPLServer:
                 return None
             self._answered.add_one(key)
         code = int(wire["y"][0])
-        if self.choice is None:
+        if self._estimates is None:
             self._take_first(np.array([code]))
             return None
         return float(self._take_second(np.array([code]))[0])
@@ -183,7 +186,7 @@ class ToPLServer:
                 duplicates[places[known]] = True
                 good[places[known]] = False
             stop = wire.size
-            if self.choice is None:
+            if self._estimates is None:
                 taken = np.flatnonzero(good)[: self.first - self.heard]
                 if taken.size == self.first - self.heard:
                     stop = int(taken[-1]) + 1
@@ -193,7 +196,7 @@ class ToPLServer:
             if keys is not None:
                 self._answered.add(keys[here][good[here]])
             codes = wire["y"][here][good[here]].astype(np.int64)
-            if codes.size and self.choice is None:
+            if codes.size and self._estimates is None:
                 self._take_first(codes)
             elif codes.size:
                 estimates.append(self._take_second(codes))
@@ -213,67 +216,35 @@ class ToPLServer:
             self.announce()
 
     def _take_second(self, codes: Integers) -> Floats:
-        estimates = self._decoded(codes)
-        self._published += codes.size
-        self._total = math.fsum((self._total, float(estimates.sum())))
-        if self._keep and codes.size == 1:
-            self._codes.append(int(codes[0]))
-        elif self._keep:
-            self._codes.extend(codes)
-        return estimates
-
-    def _decoded(self, codes: Integers) -> Floats:
-        mechanism = self._mechanism
-        assert mechanism is not None  # noqa: S101 - for the type checker
-        return mechanism.estimate_each(codes) if isinstance(mechanism, SquareWave) else mechanism.estimate(codes)
+        return self._under_theta.take(codes)
 
     # Released ------------------------------------------------------------------------------------------------------
 
     @property
     def variance(self) -> float:
-        """Variance of the noise of one estimate, averaged over what values are believed to be.
-
-        Where nothing is known of the values it is taken where it is largest.
-        """
-        choice = self._chosen
-        if choice.mean is None or choice.square is None:
-            return max(self.protocol.second(choice.theta).variance(share * choice.theta) for share in (0.0, 0.5, 1.0))
-        return self.protocol.mean_variance(choice.theta, choice.mean, choice.square)
-
-    @property
-    def _chosen(self) -> LocalChoice:
-        if self.choice is None:
-            raise QueryRefused("there is no threshold yet", "Collect first reports, or call announce().")
-        return self.choice
+        """Variance of the noise of one estimate, averaged over what values are believed to be."""
+        return self._under_theta.variance
 
     @property
     def total(self) -> WindowEstimate:
         """The running sum of all published estimates, also where single ones are not kept."""
-        stderr = math.sqrt(self.published * self.variance)
-        truncation = self._chosen.truncation(float(self.protocol.bound))
-        loss = float(truncation.loss(np.array([float(self.published)]))[0])
-        return WindowEstimate(self._total, stderr, truncation=None if math.isnan(loss) else loss)
+        return self._under_theta.total
 
     @property
     def released(self) -> Released:
         """The published stream, which answers for windows."""
-        if not self._keep:
-            raise InvalidParameter("keep", "is False, so single estimates are gone", "Ask for `total`.")
-        codes = self._codes.array().astype(np.int64)
-        return self.release_of(self._decoded(codes) if codes.size else np.zeros(0))
+        return self.release_of(self._under_theta.kept())
 
     def release_of(self, values: Floats, first: int = 0) -> Released:
         """Estimates that were kept elsewhere, with all that answers for windows need."""
-        noise, bound = IndependentNoise(self.variance), self.protocol.bound
-        return Released(values, noise, Grid(bound), self.about(), self._chosen.truncation(float(bound)), first=first)
+        return self._under_theta.release(values, self.about(), first)
 
     def about(self) -> dict[str, Any]:
         """Public facts for a file."""
         facts: dict[str, Any] = {"method": "topl", "epsilon": self.protocol.epsilon, "theta": self.theta}
         facts |= {"first": self.heard, "mechanism": self.protocol.mechanism, "rule": self.rule.kind}
-        if isinstance(self._mechanism, Hybrid):
-            facts["alpha"] = float(self._mechanism.alpha)
-        return facts
+        mixed = self.theta is not None and self.protocol.mechanism == "hybrid"
+        return facts | {"alpha": float(Hybrid(self.protocol.epsilon).alpha)} if mixed else facts
 
     # State ---------------------------------------------------------------------------------------------------------
 
@@ -311,12 +282,10 @@ class ToPLServer:
             "kind": STATE_KIND,
             "settings": self.settings,
             "counts": packed(self._counts.astype(np.int64)),
-            "choice": None if self.choice is None else asdict(self.choice),
+            "choice": None if self._estimates is None else asdict(self._estimates.choice),
             "answered": self._answered.state(),
             "refused": dict(self.refused),
-            "published": self._published,
-            "total": self._total,
-            "codes": packed(self._codes.array()) if self._keep else None,
+            **(state_before(keep=self._keep) if self._estimates is None else self._estimates.state()),
         }
 
     @classmethod
@@ -338,11 +307,9 @@ class ToPLServer:
         protocol, rule = dict(settings.pop("protocol")), dict(settings.pop("rule"))
         made = cls(**protocol, **settings, rule=KINDS[rule.pop("kind")](**rule))
         made._counts += unpacked(state["counts"])
-        if made.choice is None and state["choice"] is not None:
+        if state["choice"] is not None:
             made._start(LocalChoice(**state["choice"]))
+            made._under_theta.resume(state)
         made._answered = Answered.restore(state["answered"])
         made.refused.update(state["refused"])
-        made._published, made._total = state["published"], state["total"]
-        if made._keep:
-            made._codes.extend(unpacked(state["codes"], np.uint32))
         return made

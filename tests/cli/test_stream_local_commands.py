@@ -194,6 +194,26 @@ def test_a_collection_goes_on_where_the_last_run_ended(tmp_path):
     assert (done.returncode, "it holds who has answered" in done.stderr) == (2, True)
 
 
+def test_a_threshold_is_written_down_before_anybody_hears_of_it(tmp_path, monkeypatch):
+    """Whatever happens after devices were told, the next run has the same θ."""
+    state, heard = tmp_path / "secret.json", []
+
+    def announce(path, theta):
+        heard.append((theta, json.loads(state.read_text())["state"]["choice"]["theta"]))
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr("deniable.engines.local_stream_files.announce_theta", announce)
+    sent = run("stream", "report", *AGREED, text=TEXT).stdout
+    settings = [*AGREED, "--first", "400", "--announce", tmp_path / "theta", "--state", state]
+    run("stream", "collect", *settings, text=sent)
+    ((told, written),) = heard
+    assert told == written
+    monkeypatch.undo()
+    again = run("stream", "collect", *settings, text="")
+    assert again.stdout == f"theta {told:g}\n"
+    assert float((tmp_path / "theta").read_text()) == told
+
+
 def test_the_pipe_of_the_docs_runs(tmp_path):
     (script,) = re.findall(r"```sh\n(mkfifo.*?)```", DOCS.read_text(), flags=re.S)
     (tmp_path / "values.txt").write_text("".join(f"{value}\n" for value in np.random.default_rng(1).poisson(6, 3000)))

@@ -391,6 +391,11 @@ STREAMS = [
         "is not a Parquet file",
         "Give a file of `deniable stream publish`",
     ),
+    (
+        lambda _: dn.streams.ToPLServer.restore(tops().state()),
+        "state is not that of a ToPLServer",
+        r"Use dn\.streams\.restore for publishers",
+    ),
 ]
 
 
@@ -437,6 +442,11 @@ COMMANDS = [
         "Leave out --method",
     ),
     ("stream query other.parquet 0:5", "not a released stream", "Use a file of stream publish"),
+    (
+        "stream collect --epsilon 1 --bound 10 --announce stream.txt reports.jsonl",
+        r"'stream\.txt' exists already: devices may have read another threshold",
+        "Remove it",
+    ),
 ]
 
 

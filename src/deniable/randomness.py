@@ -128,15 +128,9 @@ class Source:
         """Uniform integers in {0, …, bound − 1}, without modulo bias."""
         if not 1 <= bound <= 2**63:
             raise InvalidParameter("bound", "must be between 1 and 2^63", "Ask for fewer outcomes.")
-        words = self.words(size)
-        surplus = 2**WORD_BITS % bound  # without the lowest `surplus` words, every remainder is equally frequent
+        words, surplus = self.words(size), 2**WORD_BITS % bound
         if surplus:
-            rejected = np.flatnonzero(words < np.uint64(surplus))
-            if rejected.size:
-                words = words.copy()
-            while rejected.size:
-                words[rejected] = self.words(rejected.size)
-                rejected = rejected[words[rejected] < np.uint64(surplus)]
+            words = self._not_below(np.broadcast_to(np.uint64(surplus), words.shape), words)
         divisor = np.uint64(bound)
         # numpy divides by a scalar faster than it takes remainders
         return (words - words // divisor * divisor).astype(np.int64)
@@ -192,15 +186,21 @@ class Source:
     def below_each(self, bounds: Integers) -> Integers:
         """Independent uniform integers; the i-th in {0, …, bounds[i] − 1}."""
         divisors = bounds.astype(np.uint64)
-        surplus = (-divisors) % divisors  # 2^64 modulo each bound
-        words = self.words(bounds.size)
+        words = self._not_below((-divisors) % divisors, self.words(bounds.size))
+        return (words % divisors).astype(np.int64)
+
+    def _not_below(self, surplus: Words, words: Words) -> Words:
+        """Words of which none is among the lowest `surplus` = 2^64 modulo a bound; others are drawn for those.
+
+        What is left is a multiple of the bound, so that every remainder is equally frequent.
+        """
         rejected = np.flatnonzero(words < surplus)
         if rejected.size:
             words = words.copy()
         while rejected.size:
             words[rejected] = self.words(rejected.size)
             rejected = rejected[words[rejected] < surplus[rejected]]
-        return (words % divisors).astype(np.int64)
+        return words
 
     def geometric(self, scale: Fraction | float, size: int) -> Integers:
         """P(G = k) ∝ e^(−k/scale) for k = 0, 1, 2, …"""

@@ -161,6 +161,59 @@ def test_who_waits_in_vain_is_told(tmp_path):
     assert "no threshold yet: 1 more first reports are needed" in done.stderr
 
 
+def test_a_collection_goes_on_where_the_last_run_ended(tmp_path):
+    """Runs that end inside the first phase, after it, and inside a mean: the same as one run over everything."""
+    state, theta = ["--state", tmp_path / "secret.json"], tmp_path / "theta"
+    first = run(
+        "stream", "report", *AGREED, "--first-uid", "0", text="".join(TEXT.splitlines(keepends=True)[:400])
+    ).stdout
+    settings = [*AGREED, "--first", "400", "--every", "70", "--announce", theta]
+    part = run("stream", "collect", *settings, *state, text="".join(first.splitlines(keepends=True)[:150]))
+    assert (part.stdout, theta.exists()) == ("", False)
+    assert "250 more first reports" in part.stderr
+    assert (tmp_path / "secret.json").stat().st_mode & 0o077 == 0
+    part = run("stream", "collect", *settings, *state, text=first)  # the first 150 again
+    assert part.stdout == f"theta {float(theta.read_text()):g}\n"
+    assert "550 reports: 400 first, 0 second; refused: 150 of a user who has answered" in part.stderr
+    told = ["--theta", theta.read_text().strip(), "--first-uid", "400"]
+    second = run("stream", "report", *AGREED, *told, text="".join(TEXT.splitlines(keepends=True)[400:])).stdout
+    lines = second.splitlines(keepends=True)
+    pieces = [run("stream", "collect", *settings, *state, text="".join(lines[a:b])) for a, b in ((0, 99), (99, 500))]
+    shown = [line for piece in pieces for line in piece.stdout.splitlines() if not line.startswith("theta")]
+    theta.unlink()
+    whole = run("stream", "collect", *settings, text=first + second)
+    assert shown == whole.stdout.splitlines()[1:]
+    assert pieces[1].stderr.splitlines()[-1] == whole.stderr.splitlines()[-1]
+    theta.write_text("3")
+    done = run("stream", "collect", *settings, *state, text="")
+    assert (done.returncode, "another threshold" in done.stderr) == (2, True)
+    done = run("stream", "collect", *AGREED, "--first", "401", *state, text="")
+    assert (done.returncode, "not those of the state file" in done.stderr) == (2, True)
+    (tmp_path / "secret.json").chmod(0o644)
+    done = run("stream", "collect", *AGREED, "--first", "400", *state, text="")
+    assert (done.returncode, "it holds who has answered" in done.stderr) == (2, True)
+
+
+def test_a_threshold_is_written_down_before_anybody_hears_of_it(tmp_path, monkeypatch):
+    """Whatever happens after devices were told, the next run has the same θ."""
+    state, heard = tmp_path / "secret.json", []
+
+    def announce(path, theta):
+        heard.append((theta, json.loads(state.read_text())["state"]["choice"]["theta"]))
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr("deniable.engines.local_stream_files.announce_theta", announce)
+    sent = run("stream", "report", *AGREED, text=TEXT).stdout
+    settings = [*AGREED, "--first", "400", "--announce", tmp_path / "theta", "--state", state]
+    run("stream", "collect", *settings, text=sent)
+    ((told, written),) = heard
+    assert told == written
+    monkeypatch.undo()
+    again = run("stream", "collect", *settings, text="")
+    assert again.stdout == f"theta {told:g}\n"
+    assert float((tmp_path / "theta").read_text()) == told
+
+
 def test_the_pipe_of_the_docs_runs(tmp_path):
     (script,) = re.findall(r"```sh\n(mkfifo.*?)```", DOCS.read_text(), flags=re.S)
     (tmp_path / "values.txt").write_text("".join(f"{value}\n" for value in np.random.default_rng(1).poisson(6, 3000)))

@@ -1,5 +1,7 @@
 """The server of a stream without trust: phases, refusals, estimates and what it knows of its noise."""
 
+import json
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -8,7 +10,7 @@ from deniable.client import ToPLClient
 from deniable.errors import InvalidData, InvalidParameter, QueryRefused
 from deniable.local_streams import Protocol
 from deniable.randomness import SeededSource
-from deniable.streams import NoThreshold, Released, ToPL, ToPLServer, report_table
+from deniable.streams import CutTail, NoThreshold, Reconstructed, Released, ToPL, ToPLServer, report_table, restore
 from deniable.streams.local_ids import Answered
 from deniable.streams.local_simulation import first_codes, second_codes
 
@@ -32,14 +34,14 @@ def changed(table, byte, value):
     return table.set_column(table.column_names.index("report"), "report", pa.array(data, pa.binary(16)))
 
 
-def mixed_batch(server):
+def mixed_batch(server, **settings):
     """Reports of both phases and with every fault, the end of the first phase in their middle; and what is refused."""
     protocol = server.protocol
     first = [
         wire(protocol, VALUES[:30], uid=np.arange(30)),
         wire(protocol, VALUES[30:50], uid=np.arange(30, 50), seed=2),
     ]
-    ahead = ToPLServer(1.0, 500, first=50)
+    ahead = ToPLServer(1.0, 500, **{"first": 50, **settings})
     ahead.push_many(pa.concat_tables([first[0], first[1]]))
     second = ahead.theta
     parts = [
@@ -152,7 +154,7 @@ def test_estimates_are_unbiased_and_their_variance_is_known(mechanism, epsilon):
     randomiser = server.protocol.second(4.0)
     for value in (0.125, 1.375, 3.125, 3.875):  # middles of the square wave's cells, which is what it estimates
         law = np.array([float(chance) for chance in randomiser.law(value)])
-        decoded = server._decoded(np.arange(law.size))
+        decoded = server._estimates.decoded(np.arange(law.size))
         assert law @ decoded == pytest.approx(value)
         assert law @ (decoded - value) ** 2 == pytest.approx(randomiser.variance(value))
     fine = ToPLServer(epsilon, 10, theta=4.0, mechanism=mechanism)
@@ -194,7 +196,7 @@ def test_running_sums_need_no_memory_and_agree():
     whole = kept.released.sum(0, 55_000)
     assert (total.value, total.stderr) == (pytest.approx(whole.value), pytest.approx(whole.stderr))
     assert total.truncation == pytest.approx(whole.truncation)
-    assert lean.server._codes == []
+    assert len(lean.server._estimates._codes) == 0
     with pytest.raises(InvalidParameter, match="keep"):
         _ = lean.released
 
@@ -253,3 +255,74 @@ def test_ids_are_remembered_like_in_a_set():
     ]
     assert answered.keys(pa.chunked_array([["", "é"], ["user 7"]]))[2] == answered.key("user 7")
     assert sum(run.size for run in answered._runs) < 2 * answered._runs[0].size + 1
+
+
+SETTINGS = {
+    "default": {},
+    "forgetful": {"keep": False, "rule": Reconstructed()},
+    "another rule": {"rule": CutTail(2.0), "scale": "linear", "horizon": 1 << 16},
+    "another mechanism": {"mechanism": "rounding", "name": "another", "rule": Reconstructed()},
+    "public": {"theta": 20.0},
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_restarted_anywhere_it_takes_refuses_and_releases_the_same(name):
+    settings = {"first": 50, **SETTINGS[name]}
+    batch = mixed_batch(ToPLServer(1.0, 500, **settings), **settings)
+    whole = ToPLServer(1.0, 500, **settings)
+    expected = whole.push_many(batch)
+    assert expected.size >= 41
+    texts = pa.array([f"user {one}" for one in batch["uid"].to_pylist()])
+    # Nothing yet, inside the first phase, at its end, inside the second; ids of both kinds.
+    for cut, ids in (
+        (0, texts),
+        (20, batch["uid"]),
+        (20, texts),
+        (64, texts),
+        (90, batch["uid"]),
+        (batch.num_rows, texts),
+    ):
+        reports = batch.set_column(batch.column_names.index("uid"), "uid", ids)
+        before = ToPLServer(1.0, 500, **settings)
+        early = before.push_many(reports.slice(0, cut))
+        state = json.dumps(before.state())
+        after = ToPLServer.restore(json.loads(state))
+        assert json.dumps(after.state()) == state
+        late = after.push_many(reports.slice(cut))
+        np.testing.assert_array_equal(np.concatenate((early, late)), expected)
+        assert (after.choice, after.refused, after.settings) == (whole.choice, whole.refused, whole.settings)
+        assert (after.heard, after.published, after.about()) == (whole.heard, whole.published, whole.about())
+        assert after.total.value == pytest.approx(whole.total.value)
+        assert after.total.stderr == whole.total.stderr
+        if settings.get("keep", True):
+            np.testing.assert_array_equal(after.released.values, whole.released.values)
+            assert after.released.metadata() == whole.released.metadata()
+
+
+def test_one_by_one_with_a_restart_after_every_report():
+    whole, server = (ToPLServer(1.0, 500, first=50) for _ in range(2))
+    batch = mixed_batch(whole)
+    whole.push_many(batch)
+    for place, (uid, report) in enumerate(zip(batch["uid"].to_pylist(), batch["report"].to_pylist(), strict=True)):
+        server.push(report, uid)
+        if place % 3 == 0:
+            server = ToPLServer.restore(server.state())
+    assert server.refused == whole.refused == REFUSED
+    np.testing.assert_array_equal(server.released.values, whole.released.values)
+
+
+def test_states_of_others_are_refused():
+    state = ToPLServer(1.0, 500).state()
+    with pytest.raises(InvalidParameter, match="another version"):
+        ToPLServer.restore({**state, "version": 99})
+    with pytest.raises(InvalidParameter, match="not that of a ToPLServer"):
+        ToPLServer.restore({**state, "kind": "tops"})
+    with pytest.raises(InvalidParameter, match="kind"):
+        restore(state)
+
+    class Own(NoThreshold):
+        kind = "my own"
+
+    with pytest.raises(InvalidParameter, match="not one of this package"):
+        ToPLServer(1.0, 500, rule=Own()).state()

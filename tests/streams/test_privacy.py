@@ -10,7 +10,7 @@ import pytest
 from scripted import ScriptedSource
 
 from deniable.mechanisms import DiscreteLaplace
-from deniable.streams.layout import Grid
+from deniable.streams.grid import Grid
 from deniable.streams.publisher import Publisher
 from deniable.streams.publishers import Flat, ToPS
 from deniable.streams.settings import Settings

@@ -234,7 +234,7 @@ def test_standard_errors_are_calibrated_at_every_window_length(horizon, block, f
         base = publisher.published - horizon
         for length in lengths:
             starts = rng.integers(0, horizon - length, 2000 if length < 2000 else 20 * horizon // length)
-            model = publisher._covariance()
+            model = publisher.release_of(out).covariance
             errors = prefix[starts + length] - prefix[starts]
             scores[length].append(errors**2 / model.variance(starts + base, starts + length + base))
     for length in lengths:

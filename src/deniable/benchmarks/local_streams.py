@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import numpy as np
 
 from deniable.benchmarks.stream_error import SHORT, Row, figure, load
 from deniable.benchmarks.stream_speed import Row as SpeedRow
+from deniable.benchmarks.stream_speed import best_seconds
 from deniable.experiments.stream_data import Stream
 from deniable.experiments.stream_reference import BOUNDS, HORIZON, LOCAL, LOCAL_MMSE, WARMUP, Figure
 from deniable.experiments.streams._local import EPSILONS, expected
@@ -152,35 +152,25 @@ def coverage(folder: Path, repetitions: int) -> Iterator[Row]:
 def speed() -> Iterator[SpeedRow]:
     """The devices of a simulation, the threshold, and the aggregation of ten million reports in another process."""
     values = np.random.default_rng(1).geometric(0.13, 1_000_000).astype(np.float64)
-    plain = _best(lambda: np.random.default_rng(2).laplace(size=values.size))
+    plain = best_seconds(lambda: np.random.default_rng(2).laplace(size=values.size))
     yield SpeedRow("numpy Generator.laplace, 10^6", plain, "s")
     for epsilon in (0.5, 1.0):
         hybrid = Hybrid(epsilon, 0.0, 40.0)
         cut = np.minimum(values, 40.0)
-        seconds = _best(lambda hybrid=hybrid, cut=cut: hybrid.perturb(cut))  # type: ignore[misc]
+        seconds = best_seconds(lambda hybrid=hybrid, cut=cut: hybrid.perturb(cut))  # type: ignore[misc]
         yield SpeedRow(f"10^6 hybrid reports, secure, ε={epsilon:g}", seconds, "s", 0.2)
         yield SpeedRow("… to numpy Generator.laplace", seconds / plain, "times")
     for epsilon in (0.2, 1.0, 2.0):
         server = ToPLServer(epsilon, 1638)
         codes = first_codes(server.protocol, values[: server.first], SeededSource(3))
         server._take_first(codes)
-        seconds = _best(lambda epsilon=epsilon, codes=codes: ToPLServer(epsilon, 1638)._take_first(codes))  # type: ignore[misc]
+        seconds = best_seconds(lambda epsilon=epsilon, codes=codes: ToPLServer(epsilon, 1638)._take_first(codes))  # type: ignore[misc]
         yield SpeedRow(f"θ from 65,536 reports, ε={epsilon:g}", seconds, "s", 0.4)
-        yield SpeedRow(f"… EMS of the same reports, ε={epsilon:g}", _best(server.distribution), "s")
+        yield SpeedRow(f"… EMS of the same reports, ε={epsilon:g}", best_seconds(server.distribution), "s")
     for kind in ("without ids", "integer ids"):
         seconds, growth = _aggregation(kind)
         yield SpeedRow(f"10^7 reports in Arrow, {kind}", seconds, "s")
         yield SpeedRow(f"… memory beyond one of its batches, {kind}", growth, "MiB")
-
-
-def _best(work: Callable[[], Any], repeats: int = 5) -> float:
-    work()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 _CHILD = """

@@ -105,54 +105,65 @@ def jobs() -> Iterator[Job]:
 
 def _few_categories(users: int = 20_000, k: int = 16, epsilon: float = 1.0) -> Job:
     values = np.minimum(np.random.default_rng(1).geometric(0.2, users) - 1, k - 1)
-    mechanism, plain = RandomizedResponse(epsilon, k), values.tolist()
 
-    def pure_ldp() -> Work:
+    def pure_ldp() -> tuple[Any, Any]:
         from pure_ldp.frequency_oracles.direct_encoding import DEClient, DEServer
 
-        def work() -> Any:
-            client, server = DEClient(epsilon, k), DEServer(epsilon, k)
-            for value in plain:
-                server.aggregate(client.privatise(value + 1))
-            return server.estimate_all(range(1, k + 1))
+        return DEClient(epsilon, k), DEServer(epsilon, k)
 
-        return work
-
-    def multi_freq() -> Work:
+    def multi_freq() -> tuple[Any, Any]:
         from multi_freq_ldpy.pure_frequency_oracles.GRR import GRR_Aggregator_MI, GRR_Client
 
-        return lambda: users * GRR_Aggregator_MI([GRR_Client(value, k, epsilon) for value in plain], k, epsilon)
+        return GRR_Client, GRR_Aggregator_MI
 
-    ours = lambda: mechanism.estimate(mechanism.perturb(values))  # noqa: E731
-    peers = {"pure-ldp": pure_ldp, "multi-freq": multi_freq}
-    after = {"multi-freq": partial(_clipped, users, (k,))}
-    return Job(f"{k} counts, response", np.bincount(values, minlength=k), ours, peers, after)
+    return _counts(f"{k} counts, response", values, RandomizedResponse(epsilon, k), pure_ldp, multi_freq)
 
 
 def _many_categories(users: int = 10_000, k: int = 128, epsilon: float = 1.0) -> Job:
     values = np.minimum(np.random.default_rng(2).geometric(0.05, users) - 1, k - 1)
-    mechanism, plain = LocalHashing(epsilon, k), values.tolist()
 
-    def pure_ldp() -> Work:
+    def pure_ldp() -> tuple[Any, Any]:
         from pure_ldp.frequency_oracles.local_hashing import LHClient, LHServer
 
+        return LHClient(epsilon, k, use_olh=True), LHServer(epsilon, k, use_olh=True)
+
+    def multi_freq() -> tuple[Any, Any]:
+        from multi_freq_ldpy.pure_frequency_oracles.LH import LH_Aggregator_MI, LH_Client
+
+        return LH_Client, LH_Aggregator_MI
+
+    return _counts(f"{k} counts, hashing", values, LocalHashing(epsilon, k), pure_ldp, multi_freq)
+
+
+def _counts(
+    name: str,
+    values: Any,
+    mechanism: Any,
+    pure_ldp: Callable[[], tuple[Any, Any]],
+    multi_freq: Callable[[], tuple[Any, Any]],
+) -> Job:
+    """How many users have each category: by our mechanism, and by clients and servers that peers make of the same."""
+    users, plain, k, epsilon = values.size, values.tolist(), mechanism.k, mechanism.epsilon
+
+    def by_pure_ldp() -> Work:
+        pure_ldp()  # imports, which are not timed
+
         def work() -> Any:
-            client, server = LHClient(epsilon, k, use_olh=True), LHServer(epsilon, k, use_olh=True)
+            client, server = pure_ldp()
             for value in plain:
                 server.aggregate(client.privatise(value + 1))
             return server.estimate_all(range(1, k + 1))
 
         return work
 
-    def multi_freq() -> Work:
-        from multi_freq_ldpy.pure_frequency_oracles.LH import LH_Aggregator_MI, LH_Client
+    def by_multi_freq() -> Work:
+        client, aggregate = multi_freq()
+        return lambda: users * aggregate([client(value, k, epsilon) for value in plain], k, epsilon)
 
-        return lambda: users * LH_Aggregator_MI([LH_Client(value, k, epsilon) for value in plain], k, epsilon)
-
-    ours = lambda: mechanism.estimate(mechanism.perturb(values))  # noqa: E731
-    peers = {"pure-ldp": pure_ldp, "multi-freq": multi_freq}
+    peers = {"pure-ldp": by_pure_ldp, "multi-freq": by_multi_freq}
     after = {"multi-freq": partial(_clipped, users, (k,))}
-    return Job(f"{k} counts, hashing", np.bincount(values, minlength=k), ours, peers, after)
+    truth = np.bincount(values, minlength=k)
+    return Job(name, truth, lambda: mechanism.estimate(mechanism.perturb(values)), peers, after)
 
 
 def _marginals(users: int = 20_000, sizes: tuple[int, ...] = (5, 8, 12), epsilon: float = 1.0) -> Job:

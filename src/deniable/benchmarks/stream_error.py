@@ -243,26 +243,6 @@ def calibration(repetitions: int) -> Iterator[Row]:
             yield Row(f"blocks of {block:,}, length {length:,}", ours, Figure(1.0, 0.0), close)
 
 
-def coverage(folder: Path, repetitions: int) -> Iterator[Row]:
-    """How often 95 % intervals hold the truth of the truncated stream, by window length, POS at ε = 0.05 and 1."""
-    stream = load(folder, "pos_length")
-    rng = np.random.default_rng(8)
-    for epsilon in (0.05, 1.0):
-        for length in (1, 60, 1440, 65_536, 1 << 19):
-            inside = np.empty(repetitions)
-            for repetition in range(repetitions):
-                publisher = _simulated(ToPS, epsilon, BOUNDS["pos_length"], seed=repetition)
-                publisher.push_many(stream.values)
-                released = publisher.released
-                theta = publisher.learnt.theta if publisher.learnt else 0
-                prefix = np.concatenate(([0], np.cumsum(np.minimum(stream.values[WARMUP:], theta))))
-                starts = rng.integers(0, HORIZON - length, 2000)
-                windows = released.sums(starts, starts + length)
-                reach = 1.96 * np.hypot(windows.stderrs, windows.smoothing)
-                inside[repetition] = np.mean(np.abs(windows.values - prefix[starts + length] + prefix[starts]) <= reach)
-            yield Row(f"coverage ε={epsilon:g} length {length:,}", figure(inside), Figure(0.95, 0.0), None)
-
-
 def percentiles(folder: Path, repetitions: int) -> Iterator[Row]:
     """Thresholds at fixed percentiles, not private, beside the private default: none is right everywhere."""
     for name, bound in BOUNDS.items():

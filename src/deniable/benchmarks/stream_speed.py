@@ -38,12 +38,12 @@ def measure(*, large: bool) -> Iterator[Row]:
     """Speed in this process, memory in processes of their own; `large` adds 10^8 values and a horizon of 2^24."""
     rng = np.random.default_rng(1)
     values = rng.geometric(0.13, VALUES + (1 << 16))
-    plain = _best(lambda: np.random.default_rng(2).laplace(size=VALUES))
-    legacy = _best(lambda: np.random.laplace(size=VALUES))  # noqa: NPY002 - the yardstick by name
+    plain = best_seconds(lambda: np.random.default_rng(2).laplace(size=VALUES))
+    legacy = best_seconds(lambda: np.random.laplace(size=VALUES))  # noqa: NPY002 - the yardstick by name
     yield Row("numpy.random.laplace, 2^20", legacy, "s")
     yield Row("numpy Generator.laplace, 2^20", plain, "s")
     for what, settings in (("", {}), (", no smoother", {"block": 1}), (", blocks of 256", {"block": 256})):
-        seconds = _best(lambda settings=settings: _publisher(**settings).push_many(values))  # type: ignore[misc]
+        seconds = best_seconds(lambda settings=settings: _publisher(**settings).push_many(values))  # type: ignore[misc]
         yield Row(f"push_many, 2^20 + 2^16{what}", seconds, "s")
         yield Row(f"… to numpy.random.laplace{what}", seconds / legacy, "times", RATIO_TARGET)
     numbers = values[: 1 << 19].tolist()
@@ -78,7 +78,8 @@ def _publisher(**settings: int) -> Publisher:
     return ToPS(0.05, 1638, **settings)  # type: ignore[arg-type]
 
 
-def _best(run: Callable[[], object], repetitions: int = 5) -> float:
+def best_seconds(run: Callable[[], object], repetitions: int = 5) -> float:
+    """The time of the fastest repetition; what a first one compiles is not in it."""
     times = []
     for _ in range(repetitions):
         start = time.perf_counter()
@@ -90,7 +91,7 @@ def _best(run: Callable[[], object], repetitions: int = 5) -> float:
 def _windows(released: Released) -> float:
     pairs = np.sort(np.random.default_rng(3).integers(0, len(released), (1_000_000, 2)), axis=1)
     released.sums(pairs[:10, 0], pairs[:10, 1])  # the running sum is made once
-    return 1_000_000 / _best(lambda: released.sums(pairs[:, 0], pairs[:, 1]), 3)
+    return 1_000_000 / best_seconds(lambda: released.sums(pairs[:, 0], pairs[:, 1]), 3)
 
 
 _CHILD = """

@@ -227,8 +227,8 @@ def _grid_accuracy(
 def streams(data: str | None, repetitions: int, parts: tuple[str, ...], large: bool, local: bool) -> None:
     """Error and speed of private streams, beside the authors' code and numpy.
 
-    Parts: speed, variances, calibration, defaults, thresholds, paper, hierarchies, smoothers, percentiles, coverage,
-    other. Those after `calibration` need `--data`. `paper` takes half an
+    Parts: speed, variances, calibration, intervals, defaults, thresholds, paper, hierarchies, smoothers, percentiles,
+    coverage, other. Those after `intervals` need `--data`. `paper` takes half an
     hour, `variances` five minutes (25 times the repetitions: single trees vary much), the rest a few. Exits 1 if a
     target is missed.
 
@@ -238,20 +238,21 @@ def streams(data: str | None, repetitions: int, parts: tuple[str, ...], large: b
     """
     from pathlib import Path
 
-    from deniable.benchmarks import local_streams, stream_error, stream_speed
+    from deniable.benchmarks import local_streams, stream_coverage, stream_error, stream_speed
 
     folder = Path(data or "")
     speeds = local_streams.speed if local else partial(stream_speed.measure, large=large)
     tables: dict[str, Callable[[], Iterator[Any]]] = {
         "variances": lambda: stream_error.variances(25 * repetitions),
         "calibration": lambda: stream_error.calibration(repetitions),
+        "intervals": lambda: stream_coverage.drawn(5 * repetitions),
         "defaults": lambda: stream_error.defaults(folder, repetitions),
         "thresholds": lambda: stream_error.thresholds(folder),
         "paper": lambda: stream_error.paper(folder, repetitions),
         "hierarchies": lambda: stream_error.hierarchies(folder, repetitions),
         "smoothers": lambda: stream_error.smoothers(folder, repetitions),
         "percentiles": lambda: stream_error.percentiles(folder, repetitions),
-        "coverage": lambda: stream_error.coverage(folder, repetitions),
+        "coverage": lambda: stream_coverage.real(folder, repetitions),
         "other": lambda: stream_error.other_streams(folder, repetitions),
     }
     if local:
@@ -277,7 +278,7 @@ def streams(data: str | None, repetitions: int, parts: tuple[str, ...], large: b
     for name, rows in tables.items():
         if parts and name not in parts:
             continue
-        if name not in ("variances", "calibration") and (data is None or not folder.is_dir()):
+        if name not in ("variances", "calibration", "intervals") and (data is None or not folder.is_dir()):
             click.echo(f"{name}: skipped, there are no streams at hand", err=True)
             continue
         made = table(name, "what", "ours", "± %", "theirs", "± %", "ratio", "", "", numbers_from=1)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,7 +16,10 @@ from deniable.errors import Failure, InvalidData, InvalidParameter
 
 if TYPE_CHECKING:
     from deniable.engines.local_stream_files import ReportBatch
+    from deniable.streams import ToPLServer
     from deniable.streams.hierarchy import Floats
+
+SECONDS_BETWEEN_SAVES = 60.0
 
 
 def _agreed(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -88,6 +93,7 @@ def report(source: str, epsilon: float, bound: float, name: str, **options: Any)
 @click.option("--horizon", type=int, default=1 << 20, show_default=True, help="The longest windows that matter.")
 @click.option("--theta", type=float, default=None, help="A public threshold, instead of a first phase.")
 @click.option("--announce", type=click.Path(), default=None, help="File or named pipe to tell the threshold to.")
+@click.option("--state", type=click.Path(dir_okay=False), default=None, help="Private file to go on from and leave.")
 @click.option("-o", "--output", default="-", show_default=True, help="A .parquet file, or - for lines.")
 @click.option("--every", type=click.IntRange(1), default=1, show_default=True, help="Mean and ± of so many estimates.")
 def collect(source: str, epsilon: float, bound: float, name: str, **options: Any) -> None:
@@ -95,7 +101,8 @@ def collect(source: str, epsilon: float, bound: float, name: str, **options: Any
 
     INPUT is a Parquet file with columns `uid` and `report`, JSON lines, or - for a pipe. Refused reports are counted
     by reason, on stderr. A single estimate is almost all noise: ask for windows of an -o file (`deniable stream
-    query`), or for means with --every.
+    query`), or for means with --every. With --state a collection goes on where the last run ended, with the same
+    settings: its threshold holds, and nobody is counted twice.
 
     \b
     Example:
@@ -108,42 +115,67 @@ class _Collecting:
     """One run of `stream collect`."""
 
     def __init__(self, source: str, agreed: dict[str, Any], options: dict[str, Any]) -> None:
-        from deniable.engines.stream_files import ParquetOutput
-        from deniable.streams import ToPLServer
-
-        self.source, self.options = source, options
-        settings = {key: options[key] for key in ("first", "horizon", "theta")}
-        self.server = ToPLServer(**agreed, **settings, keep=False)
+        self.source, self.agreed, self.options = source, agreed, options
         output = options["output"]
         if output != "-" and not output.endswith(".parquet"):
             raise InvalidParameter("--output", "must be a .parquet file or -", "Name it so.")
-        self.parquet = None if output == "-" else ParquetOutput(output)
-        self.announced = self.server.theta is not None
-        self.read = 0
-        self.waiting: list[Floats] = []
+        self.announced = False
+        self.saved = time.monotonic()
 
     def go(self) -> None:
-        if self.options["announce"] is not None:
+        from deniable.engines.stream_files import ParquetOutput
+        from deniable.engines.stream_state import StateFile
+
+        state, output = self.options["state"], self.options["output"]
+        with nullcontext() if state is None else StateFile(state, holds="who has answered") as self.file:
+            record = (self.file and self.file.record) or {}
+            self.server = self._server(record.get("state"))
+            self.first = self.server.published
+            self.read: int = record.get("read", 0)  # reports, of all runs
+            self.waiting: list[float] = record.get("waiting", [])  # estimates, fewer than --every
             self._check_announcement()
-        if self.announced:
-            self._print_theta()
+            self.parquet = None if output == "-" else ParquetOutput(output)
+            self._collect()
+
+    def _server(self, state: dict[str, Any] | None) -> ToPLServer:
+        from deniable.streams import ToPLServer
+
+        chosen = {key: self.options[key] for key in ("first", "horizon", "theta")}
+        made = ToPLServer(**self.agreed, **chosen, keep=False)
+        if state is None:
+            return made
+        restored = ToPLServer.restore(state)
+        if restored.settings != made.settings:
+            raise InvalidParameter("the settings", "are not those of the state file", "Give the same, or a new file.")
+        return restored
+
+    def _collect(self) -> None:
         try:
+            if self.server.theta is not None:
+                self._announce()
             for batch in self._batches():
                 self._take(batch)
         except BrokenPipeError:
             with suppress(OSError):
                 sys.stdout.close()
         finally:
+            self._save()
             if self.parquet is not None:
                 self.parquet.close(self._metadata())
             self._summary()
 
-    def _check_announcement(self) -> None:
-        from pathlib import Path
+    def _save(self) -> None:
+        if self.file is not None:
+            self.file.write(self.server.state(), read=self.read, waiting=self.waiting)
+            self.saved = time.monotonic()
 
-        place = Path(self.options["announce"])
-        if place.exists() and not place.is_fifo():
-            raise InvalidData(f"{place.name!r} exists already: devices may have read an old threshold", "Remove it.")
+    def _check_announcement(self) -> None:
+        from deniable.engines.local_stream_files import announced_theta
+
+        told = None if self.options["announce"] is None else announced_theta(self.options["announce"])
+        if told is not None and told != self.server.theta:
+            name = Path(self.options["announce"]).name
+            raise InvalidData(f"{name!r} exists already: devices may have read another threshold", "Remove it.")
 
     def _batches(self) -> Iterator[ReportBatch]:
         from deniable.engines.local_stream_files import read_report_file, read_report_lines
@@ -151,7 +183,7 @@ class _Collecting:
         return read_report_lines(sys.stdin.buffer) if self.source == "-" else read_report_file(self.source)
 
     def _take(self, batch: ReportBatch) -> None:
-        from deniable.streams.local_server import MALFORMED
+        from deniable.streams.local_reports import MALFORMED
 
         if batch.malformed:
             self.server.refused[MALFORMED] += batch.malformed
@@ -163,21 +195,21 @@ class _Collecting:
                 raise Failure(f"all {self.read:,} reports were refused: {self._reasons()}. No threshold was announced.")
             self.server.announce()
         if not self.announced and self.server.theta is not None:
+            self._save()  # what devices were told must hold in every later run
             self._announce()
         if estimates.size:
             self._emit(estimates)
+        if time.monotonic() - self.saved > SECONDS_BETWEEN_SAVES:
+            self._save()
 
     def _announce(self) -> None:
         from deniable.engines.local_stream_files import announce_theta
 
         assert self.server.theta is not None  # noqa: S101 - for the type checker
         self.announced = True
-        self._print_theta()
+        click.echo(f"theta {self.server.theta:g}")
         if self.options["announce"] is not None:
             announce_theta(self.options["announce"], self.server.theta)
-
-    def _print_theta(self) -> None:
-        click.echo(f"theta {self.server.theta:g}")
 
     def _emit(self, estimates: Floats) -> None:
         import numpy as np
@@ -189,9 +221,9 @@ class _Collecting:
         if every == 1:
             lines = [f"{estimate:.6g}" for estimate in estimates.tolist()]
         else:
-            pending = np.concatenate((*self.waiting, estimates))
+            pending = np.concatenate((self.waiting, estimates))
             whole = pending.size // every * every
-            self.waiting = [pending[whole:]]
+            self.waiting = pending[whole:].tolist()
             stderr = math.sqrt(self.server.variance / every)
             lines = [f"{mean:.6g} {stderr:.3g}" for mean in pending[:whole].reshape(-1, every).mean(axis=1).tolist()]
         sys.stdout.write("".join(line + "\n" for line in lines))
@@ -200,7 +232,7 @@ class _Collecting:
     def _metadata(self) -> dict[bytes, bytes]:
         import numpy as np
 
-        return {} if self.server.theta is None else self.server.release_of(np.zeros(0)).metadata()
+        return {} if self.server.theta is None else self.server.release_of(np.zeros(0), self.first).metadata()
 
     def _reasons(self) -> str:
         return ", ".join(f"{count:,} {reason}" for reason, count in sorted(self.server.refused.items()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -100,6 +101,17 @@ def announce_theta(path: str | os.PathLike[str], theta: float) -> None:
     new = place.with_name(place.name + ".new")
     new.write_text(text, encoding="ascii")
     new.replace(place)
+
+
+def announced_theta(path: str | os.PathLike[str]) -> float | None:
+    """θ of a file that an earlier run left; NaN if it holds something else, None if there is no file, or a pipe."""
+    place = Path(path)
+    if not place.exists() or place.is_fifo():
+        return None
+    try:
+        return float(place.read_text(encoding="ascii"))
+    except ValueError:
+        return math.nan
 
 
 def wait_for_theta(path: str | os.PathLike[str], seconds: float) -> float:

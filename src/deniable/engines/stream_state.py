@@ -1,4 +1,4 @@
-"""A publisher's state in a private file that cannot be used to publish one position twice with other values.
+"""States of streams in private files, and a journal that never publishes one position twice with other values.
 
 Two releases of the same position under the same noise would differ by the data. So before values are published, the
 file announces how many there are and a keyed digest of them. A run that is interrupted after that can only be resumed
@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,17 +37,20 @@ class Publishing(Protocol):
 
 
 class StateFile:
-    """One locked file of mode 0600. `record` is what it held when it was opened, None if it was new."""
+    """One locked file of mode 0600. `record` is what it held when it was opened, None if it was new.
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+    `holds` says what others must not read there.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, holds: str = "values and the noise's key") -> None:
+        self.path, self._holds = Path(path), holds
         self._lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(self._lock)
             raise Failure(
-                "another process is publishing from this state file. Nothing was published. Wait until it has ended."
+                "another process is using this state file. Nothing was published. Wait until it has ended."
             ) from None
         try:
             self.record = self._read()
@@ -60,20 +63,20 @@ class StateFile:
             return None
         if self.path.stat().st_mode & 0o077:
             raise InvalidData(
-                "the state file can be read by others, and it holds values and the noise's key",
+                f"the state file can be read by others, and it holds {self._holds}",
                 f"Run chmod 600 {self.path.name}, and start anew if anybody may have read it.",
             )
         try:
             record = json.loads(self.path.read_text())
         except ValueError:
-            raise InvalidData("the state file is damaged", "Start anew, with a new file and new noise.") from None
+            raise InvalidData("the state file is damaged", "Start anew, with a new file.") from None
         if not isinstance(record, dict) or record.get("format") != FORMAT or record.get("version") != VERSION:
             raise InvalidData("this is no state file of this version", "Use the version that wrote it.")
         return record
 
-    def write(self, state: dict[str, Any], announced: dict[str, Any] | None) -> None:
+    def write(self, state: dict[str, Any], **more: Any) -> None:
         """Replace the file, whole or not at all, and see that it is on the disk."""
-        record = {"format": FORMAT, "version": VERSION, "state": state, "announced": announced}
+        record = {"format": FORMAT, "version": VERSION, "state": state, **more}
         new = self.path.with_name(self.path.name + ".new")
         new.unlink(missing_ok=True)
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -91,6 +94,12 @@ class StateFile:
     def close(self) -> None:
         """Let others open the file."""
         os.close(self._lock)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class Journal:
@@ -139,13 +148,13 @@ class Journal:
     def close(self) -> None:
         """All announced values are published: the next run starts after them."""
         if self._announced is None:
-            self._file.write(self.publisher.state(), None)
+            self._file.write(self.publisher.state(), announced=None)
         self._file.close()
 
     def _publish(self, values: NDArray[Any]) -> NDArray[Any]:
         self.publisher.check(values)  # refused values are not announced
         announced = {"count": int(values.size), "digest": self._digest(values)}
-        self._file.write(self.publisher.state(), announced)
+        self._file.write(self.publisher.state(), announced=announced)
         return self.publisher.push_many(values)
 
     def _digest(self, values: NDArray[Any]) -> str:

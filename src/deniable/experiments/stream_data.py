@@ -19,6 +19,7 @@ from deniable.experiments.stream_reference import HORIZON, WARMUP, queries
 from deniable.streams.hierarchy import Floats, Integers
 
 SIZE = HORIZON + WARMUP
+SECONDS_OF_A_DAY = 86_400
 FILES = {
     "POS": "pos_length",
     "DNS": "dns_google_rps",
@@ -111,6 +112,13 @@ def extended(values: Integers) -> Integers:
     while values.size < SIZE:
         values = np.concatenate((values, values[SIZE - values.size : 0 : -1]))
     return values[:SIZE]
+
+
+def meter_readings(count: int, rng: np.random.Generator, bound: int) -> Integers:
+    """Made-up watts, one reading per second: a mean that swings from day to night, and much chance around it."""
+    days = np.arange(count) / SECONDS_OF_A_DAY
+    level = 600 + 450 * np.sin(2 * np.pi * (days - 0.3)) + 150 * np.sin(4 * np.pi * days)
+    return np.asarray(np.clip(rng.gamma(2.0, np.maximum(level, 80) / 2), 0, bound).round(), dtype=np.int64)
 
 
 def _heavy_tailed(rng: np.random.Generator) -> Integers:

@@ -78,6 +78,15 @@ class Protocol:
             return mechanism.outputs
         return 2 if isinstance(mechanism, StochasticRounding) else mechanism.window.outputs
 
+    def mean_variance(self, theta: float, mean: float, square: float) -> float:
+        """Variance of second reports, averaged over values with this mean and mean square.
+
+        For every mechanism it is a quadratic of the value, for the hybrid one above ε = 0.61 a constant.
+        """
+        low, middle, high = (self.second(theta).variance(share * theta) for share in (0.0, 0.5, 1.0))
+        bend, slope = 2 * (low + high - 2 * middle), 4 * middle - 3 * low - high
+        return low + slope * mean / theta + bend * square / theta**2
+
     def check_theta(self, theta: float) -> float:
         """θ as a float, refused unless it lies in (0, bound]."""
         if isinstance(theta, bool) or not isinstance(theta, (int, float)) or not 0 < theta <= self.bound:

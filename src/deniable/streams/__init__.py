@@ -7,10 +7,11 @@ is, devices are `ToPLClient`s and `ToPLServer` adds up what they send; `ToPL` si
 from deniable.local_streams import Protocol, StreamReport, ToPLClient
 from deniable.streams.covariance import IndependentNoise, TreeNoise
 from deniable.streams.forecast import Expectation, Plan, choose_plan, forecast
+from deniable.streams.grid import Grid
 from deniable.streams.hierarchy import Hierarchy
-from deniable.streams.layout import Grid
 from deniable.streams.local_belief import Belief
-from deniable.streams.local_server import ToPLServer, report_table
+from deniable.streams.local_reports import report_table
+from deniable.streams.local_server import ToPLServer
 from deniable.streams.local_simulation import ToPL
 from deniable.streams.local_threshold import (
     CutTail,
@@ -23,7 +24,7 @@ from deniable.streams.local_threshold import (
 from deniable.streams.perturber import Perturber
 from deniable.streams.publisher import Publisher
 from deniable.streams.publishers import NME, PAK, Flat, Hc16, ToPS, restore
-from deniable.streams.released import Released, WindowEstimate
+from deniable.streams.released import Released
 from deniable.streams.settings import Settings
 from deniable.streams.smoother import Exponential, Mean, Median, MovingAverage, Recent
 from deniable.streams.threshold import (
@@ -35,6 +36,7 @@ from deniable.streams.threshold import (
     SmoothThreshold,
 )
 from deniable.streams.warmup import Learnt
+from deniable.streams.windows import WindowEstimate
 
 __all__ = [  # noqa: RUF022 - in the order of sorted(), which another test asks for
     "Belief",

@@ -16,12 +16,13 @@ import numpy as np
 
 from deniable.errors import InvalidParameter
 from deniable.streams.covariance import TreeNoise
-from deniable.streams.hierarchy import Hierarchy, Integers
+from deniable.streams.hierarchy import Hierarchy, even_pairs
 from deniable.streams.layout import Layout
-from deniable.streams.released import Smoothing
 from deniable.streams.smoother import Recent, Smoother
+from deniable.streams.smoothing import Smoothing
 
 _PAIRS = 1 << 11
+_STEPS = np.arange(1, _PAIRS + 1)
 LARGEST_BLOCK = 1 << 26
 SMALLEST_FANOUT, LARGEST_CHOICE = 5, 64
 
@@ -91,7 +92,7 @@ class Plan:
         """
         if self.block == 1:
             return 0.0
-        starts, stops = _pairs(self.horizon)
+        starts, stops = even_pairs(_STEPS, self.horizon)
         model = Smoothing(self.layout, expectation.spread**2, expectation.drift**2)
         error = float(model.variance(starts, stops).mean())
         if not measured_start:
@@ -237,13 +238,5 @@ def _rough_noise(tree: Hierarchy) -> float:
 
 @lru_cache(maxsize=256)
 def _mean_noise(plan: Plan) -> float:
-    starts, stops = _pairs(plan.horizon)
+    starts, stops = even_pairs(_STEPS, plan.horizon)
     return float(plan.model(1.0, 1.0).variance(starts, stops).mean())
-
-
-def _pairs(horizon: int) -> tuple[Integers, Integers]:
-    # The lattice of `Hierarchy.mean_variance`: even, and the same on every machine.
-    steps = np.arange(1, _PAIRS + 1)
-    first = (steps * 0.7548776662466927 % 1 * horizon).astype(np.int64)
-    second = (steps * 0.5698402909980532 % 1 * horizon).astype(np.int64)
-    return np.minimum(first, second), np.maximum(first, second)

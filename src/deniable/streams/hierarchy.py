@@ -140,8 +140,14 @@ def _coefficients(fanout: int, levels: int) -> tuple[tuple[int, ...], tuple[floa
 
 @lru_cache(maxsize=4096)
 def _mean_variance(tree: Hierarchy) -> float:
-    # A lattice of two irrational rotations covers the square of pairs evenly and is the same on every machine.
-    steps = np.arange(BATCH)
-    first = (steps * 0.7548776662466927 % 1 * tree.leaves).astype(np.int64)
-    second = (steps * 0.5698402909980532 % 1 * tree.leaves).astype(np.int64)
-    return float(tree.variance(np.minimum(first, second), np.maximum(first, second)).mean())
+    return float(tree.variance(*even_pairs(np.arange(BATCH), tree.leaves)).mean())
+
+
+def even_pairs(steps: Integers, size: int) -> tuple[Integers, Integers]:
+    """Ranges of places below `size`, one per step, that cover the square of all pairs evenly.
+
+    A lattice of two irrational rotations, which is the same on every machine.
+    """
+    first = (steps * 0.7548776662466927 % 1 * size).astype(np.int64)
+    second = (steps * 0.5698402909980532 % 1 * size).astype(np.int64)
+    return np.minimum(first, second), np.maximum(first, second)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from deniable.errors import InvalidData
 from deniable.mechanisms._compiled import compiled
 from deniable.randomness import Coins, Words
+from deniable.streams.packing import packed, unpacked
 
 _SMALL = 1 << 16
 _PRIME = 0x100000001B3
@@ -28,6 +29,20 @@ class Answered:
         self._secret = np.uint64(secrets.randbits(64))
         self._recent: set[int] = set()
         self._runs: list[Words] = []
+
+    def state(self) -> dict[str, Any]:
+        """All that is remembered, as JSON: integer ids as they are, of texts the hashes and their secret."""
+        self._settle()
+        keys = np.sort(np.concatenate((np.zeros(0, dtype=np.uint64), *self._runs)))
+        return {"secret": f"{int(self._secret):016x}", "keys": packed(keys)}
+
+    @classmethod
+    def restore(cls, state: dict[str, Any]) -> Answered:
+        """The users that `state` described."""
+        made = cls()
+        made._secret = np.uint64(int(state["secret"], 16))
+        made.add(unpacked(state["keys"], np.uint64))
+        return made
 
     def __len__(self) -> int:
         return len(self._recent) + sum(run.size for run in self._runs)

@@ -7,35 +7,31 @@ made under other settings, and to know its own noise.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from deniable.errors import InvalidData, InvalidParameter, QueryRefused
+from deniable.errors import InvalidParameter, QueryRefused
 from deniable.local_streams import Protocol, StreamReport
-from deniable.local_streams.protocol import Mechanism
-from deniable.local_streams.report import FIRST, SECOND, SIZE, VERSION
-from deniable.mechanisms import Hybrid, SquareWave
+from deniable.mechanisms import Hybrid
 from deniable.mechanisms._checks import check_count
 from deniable.mechanisms.reconstruction import count_outputs
 from deniable.randomness import Coins, Integers, Words
-from deniable.streams.covariance import IndependentNoise
 from deniable.streams.hierarchy import Floats
-from deniable.streams.layout import Grid
 from deniable.streams.local_belief import Belief, FirstReports, bins_of, reconstructed
+from deniable.streams.local_estimates import Estimates, state_before
 from deniable.streams.local_ids import Answered
-from deniable.streams.local_threshold import LocalChoice, LocalRule, SmoothTail
-from deniable.streams.released import Released, Truncation, WindowEstimate
+from deniable.streams.local_reports import DUPLICATE, MALFORMED, faults, read_one, read_table
+from deniable.streams.local_threshold import KINDS, LocalChoice, LocalRule, SmoothTail
+from deniable.streams.packing import check_version, packed, unpacked
+from deniable.streams.released import Released
+from deniable.streams.windows import WindowEstimate
 
-_WIRE = np.dtype([("version", ">u1"), ("phase", ">u1"), ("tag", ">u2"), ("y", ">u4"), ("theta", ">f8")])
 _SLAB = 1 << 18  # reports that are looked at together
-MALFORMED, OTHER_SETTINGS = "malformed", "made under other settings"
-LATE, OTHER_THETA = "first-phase, after θ was announced", "made for another θ"
-OUT_OF_RANGE, DUPLICATE = "out of range", "of a user who has answered"
+STATE_VERSION, STATE_KIND = 1, "topl"
 
 
 class ToPLServer:
@@ -70,19 +66,16 @@ class ToPLServer:
         check_count("horizon", horizon, smallest=1, largest=1 << 40)
         self.first, self.horizon = first, horizon
         self.rule: LocalRule = SmoothTail() if rule is None else rule
+        self._public_theta = None if theta is None else self.protocol.check_theta(theta)
         self.refused: Counter[str] = Counter()
-        self.choice: LocalChoice | None = None
         self._window = self.protocol.wave.window
         self._bins = bins_of(self._window)
         self._counts = np.zeros(-(-self._window.outputs // (self._window.inputs // self._bins)))
         self._answered = Answered()
         self._keep = keep
-        self._codes: list[NDArray[np.uint32]] = []
-        self._ones: list[int] = []
-        self._published, self._total = 0, 0.0
-        self._mechanism: Mechanism | None = None
-        if theta is not None:
-            self._start(LocalChoice(self.protocol.check_theta(theta)))
+        self._estimates: Estimates | None = None  # as soon as there is a θ
+        if self._public_theta is not None:
+            self._start(LocalChoice(self._public_theta))
 
     def __repr__(self) -> str:
         state = f"{self.heard:,} of {self.first:,} first reports" if self.theta is None else f"θ = {self.theta:g}"
@@ -93,7 +86,12 @@ class ToPLServer:
     @property
     def theta(self) -> float | None:
         """The announced threshold; None before."""
-        return None if self.choice is None else self.choice.theta
+        return None if self._estimates is None else self._estimates.choice.theta
+
+    @property
+    def choice(self) -> LocalChoice | None:
+        """The threshold and what was believed when it was chosen; None before."""
+        return None if self._estimates is None else self._estimates.choice
 
     @property
     def heard(self) -> int:
@@ -103,7 +101,7 @@ class ToPLServer:
     @property
     def published(self) -> int:
         """Second-phase reports taken, each of which was answered with an estimate."""
-        return self._published
+        return 0 if self._estimates is None else self._estimates.number
 
     @property
     def first_reports(self) -> FirstReports:
@@ -118,29 +116,31 @@ class ToPLServer:
 
     def announce(self) -> float:
         """End the first phase with the reports that are there, and choose θ."""
-        if self.choice is None:
+        if self._estimates is None:
             if not self.heard:
                 raise QueryRefused("there are no first reports to choose θ from", "Collect some, or give theta=.")
             self._start(self.rule.choose(self.first_reports))
-        assert self.choice is not None  # noqa: S101 - for the type checker
-        return self.choice.theta
+        return self._under_theta.choice.theta
 
     def _start(self, choice: LocalChoice) -> None:
-        self.choice = choice
-        self._mechanism = self.protocol.second(choice.theta)
+        self._estimates = Estimates(self.protocol, choice, keep=self._keep)
+
+    @property
+    def _under_theta(self) -> Estimates:
+        if self._estimates is None:
+            raise QueryRefused("there is no threshold yet", "Collect first reports, or call announce().")
+        return self._estimates
 
     # Reports -------------------------------------------------------------------------------------------------------
 
     def push(self, report: StreamReport | bytes, uid: int | str | None = None) -> float | None:
         """Take one report. The estimate it gives, or None for a first-phase report and for a refused one."""
-        data = report if isinstance(report, bytes) else report.to_bytes()
-        wire = np.frombuffer(data, dtype=_WIRE) if len(data) == SIZE else None
+        wire = read_one(report if isinstance(report, bytes) else report.to_bytes())
         if wire is None:
             self.refused[MALFORMED] += 1
             return None
-        reason = self._reasons(wire)
-        if reason:
-            self.refused[reason[0][0]] += 1
+        if found := faults(wire, self.protocol, self.theta):
+            self.refused[found[0][0]] += 1
             return None
         if uid is not None:
             key = self._answered.key(uid)
@@ -149,7 +149,7 @@ class ToPLServer:
                 return None
             self._answered.add_one(key)
         code = int(wire["y"][0])
-        if self.choice is None:
+        if self._estimates is None:
             self._take_first(np.array([code]))
             return None
         return float(self._take_second(np.array([code]))[0])
@@ -160,7 +160,8 @@ class ToPLServer:
         `reports`: an Arrow table or batch with a column `report` of 16 bytes each and, for finding duplicates, a column
         `uid` of integers or texts.
         """
-        wire, keys = self._columns(reports)
+        wire = read_table(reports)
+        keys = self._answered.keys(reports.column("uid")) if "uid" in reports.schema.names else None
         estimates = [
             part
             for start in range(0, wire.size, _SLAB)
@@ -170,28 +171,12 @@ class ToPLServer:
         ]
         return np.concatenate(estimates) if estimates else np.zeros(0)
 
-    def _columns(self, reports: Any) -> tuple[NDArray[Any], Words | None]:
-        if not isinstance(reports, (pa.Table, pa.RecordBatch)) or "report" not in reports.schema.names:
-            raise InvalidData("reports must be an Arrow table with a column `report`", "See `report_table`.")
-        column = reports.column("report")
-        if isinstance(column, pa.ChunkedArray):
-            column = column.combine_chunks()
-        if column.type != pa.binary(SIZE) or column.null_count:
-            raise InvalidData(f"the column `report` must hold {SIZE} bytes in every row", "See `report_table`.")
-        wire = (
-            np.frombuffer(column.buffers()[1], dtype=_WIRE)[column.offset : column.offset + len(column)]
-            if len(column)
-            else np.zeros(0, dtype=_WIRE)
-        )
-        keys = self._answered.keys(reports.column("uid")) if "uid" in reports.schema.names else None
-        return wire, keys
-
     def _push_slab(self, wire: NDArray[Any], keys: Words | None) -> list[Floats]:
         """Reports of one phase after the other: where the first phase ends, the rest is looked at again."""
         estimates: list[Floats] = []
         while wire.size:
             good = np.ones(wire.size, dtype=np.bool_)
-            reasons = self._reasons(wire)
+            reasons = faults(wire, self.protocol, self.theta)
             for _, where in reasons:
                 good &= ~where
             duplicates = np.zeros(wire.size, dtype=np.bool_)
@@ -201,7 +186,7 @@ class ToPLServer:
                 duplicates[places[known]] = True
                 good[places[known]] = False
             stop = wire.size
-            if self.choice is None:
+            if self._estimates is None:
                 taken = np.flatnonzero(good)[: self.first - self.heard]
                 if taken.size == self.first - self.heard:
                     stop = int(taken[-1]) + 1
@@ -211,7 +196,7 @@ class ToPLServer:
             if keys is not None:
                 self._answered.add(keys[here][good[here]])
             codes = wire["y"][here][good[here]].astype(np.int64)
-            if codes.size and self.choice is None:
+            if codes.size and self._estimates is None:
                 self._take_first(codes)
             elif codes.size:
                 estimates.append(self._take_second(codes))
@@ -223,27 +208,6 @@ class ToPLServer:
         if number:
             self.refused[reason] += number
 
-    def _reasons(self, wire: NDArray[Any]) -> list[tuple[str, Coins]]:
-        """Why reports cannot be taken: for each reason that occurs, which ones. Each report has one reason at most."""
-        phase, theta = wire["phase"], self.theta
-        checks = [
-            (MALFORMED, (wire["version"] != VERSION) | ((phase != FIRST) & (phase != SECOND))),
-            (OTHER_SETTINGS, wire["tag"] != self.protocol.tag),
-        ]
-        if theta is None:
-            checks.append((OTHER_THETA, phase == SECOND))
-        else:
-            checks += [(LATE, phase == FIRST), (OTHER_THETA, wire["theta"] != theta)]
-        checks.append((OUT_OF_RANGE, wire["y"] >= self.protocol.outputs(theta)))
-        found = []
-        good = np.ones(wire.size, dtype=np.bool_)
-        for reason, where in checks:
-            which = where & good
-            if which.any():
-                found.append((reason, which))
-                good &= ~which
-        return found
-
     # Codes: also for a simulation, which needs no bytes in between ----------------------------------------------------
 
     def _take_first(self, codes: Integers) -> None:
@@ -252,100 +216,100 @@ class ToPLServer:
             self.announce()
 
     def _take_second(self, codes: Integers) -> Floats:
-        estimates = self._decoded(codes)
-        self._published += codes.size
-        self._total = math.fsum((self._total, float(estimates.sum())))
-        if self._keep and codes.size == 1:
-            self._ones.append(int(codes[0]))
-        elif self._keep:
-            self._settle()
-            self._codes.append(codes.astype(np.uint32))
-        return estimates
-
-    def _settle(self) -> None:
-        if self._ones:
-            self._codes.append(np.array(self._ones, dtype=np.uint32))
-            self._ones = []
-
-    def _decoded(self, codes: Integers) -> Floats:
-        mechanism = self._mechanism
-        assert mechanism is not None  # noqa: S101 - for the type checker
-        return mechanism.estimate_each(codes) if isinstance(mechanism, SquareWave) else mechanism.estimate(codes)
+        return self._under_theta.take(codes)
 
     # Released ------------------------------------------------------------------------------------------------------
 
     @property
     def variance(self) -> float:
-        """Variance of the noise of one estimate, averaged over what values are believed to be.
-
-        For every mechanism the variance is a quadratic of the value, for the hybrid one above ε = 0.61 a constant.
-        Where nothing is known of the values it is taken where it is largest.
-        """
-        choice, mechanism = self.choice, self._mechanism
-        if choice is None or mechanism is None:
-            raise QueryRefused("there is no threshold yet", "Collect first reports, or call announce().")
-        theta = choice.theta
-        low, middle, high = (mechanism.variance(share * theta) for share in (0.0, 0.5, 1.0))
-        if choice.mean is None or choice.square is None:
-            return max(low, middle, high)
-        bend, slope = 2 * (low + high - 2 * middle), 4 * middle - 3 * low - high
-        return low + slope * choice.mean / theta + bend * choice.square / theta**2
+        """Variance of the noise of one estimate, averaged over what values are believed to be."""
+        return self._under_theta.variance
 
     @property
     def total(self) -> WindowEstimate:
         """The running sum of all published estimates, also where single ones are not kept."""
-        stderr = math.sqrt(self.published * self.variance)
-        loss = float(self._truncation().loss(np.array([float(self.published)]))[0])
-        return WindowEstimate(self._total, stderr, truncation=None if math.isnan(loss) else loss)
+        return self._under_theta.total
 
     @property
     def released(self) -> Released:
         """The published stream, which answers for windows."""
-        if not self._keep:
-            raise InvalidParameter("keep", "is False, so single estimates are gone", "Ask for `total`.")
-        noise = IndependentNoise(self.variance)
-        self._settle()
-        if len(self._codes) > 1:
-            self._codes = [np.concatenate(self._codes)]
-        values = self._decoded(self._codes[0].astype(np.int64)) if self._codes else np.zeros(0)
-        return Released(values, noise, self._grid, self.about(), self._truncation())
+        return self.release_of(self._under_theta.kept())
 
     def release_of(self, values: Floats, first: int = 0) -> Released:
         """Estimates that were kept elsewhere, with all that answers for windows need."""
-        noise = IndependentNoise(self.variance)
-        return Released(values, noise, self._grid, self.about(), self._truncation(), first=first)
-
-    @property
-    def _grid(self) -> Grid:
-        return Grid(self.protocol.bound)
-
-    def _truncation(self) -> Truncation:
-        choice = self.choice
-        assert choice is not None  # noqa: S101 - for the type checker
-        theta, bound = choice.theta, float(self.protocol.bound)
-        if choice.mean is None:
-            return Truncation(theta, bound)
-        tail = choice.excess / (choice.above * theta) if choice.above > 0 else 0.0
-        return Truncation(theta, bound, choice.above, choice.above_stderr, tail)
+        return self._under_theta.release(values, self.about(), first)
 
     def about(self) -> dict[str, Any]:
         """Public facts for a file."""
         facts: dict[str, Any] = {"method": "topl", "epsilon": self.protocol.epsilon, "theta": self.theta}
         facts |= {"first": self.heard, "mechanism": self.protocol.mechanism, "rule": self.rule.kind}
-        if isinstance(self._mechanism, Hybrid):
-            facts["alpha"] = float(self._mechanism.alpha)
-        return facts
+        mixed = self.theta is not None and self.protocol.mechanism == "hybrid"
+        return facts | {"alpha": float(Hybrid(self.protocol.epsilon).alpha)} if mixed else facts
 
+    # State ---------------------------------------------------------------------------------------------------------
 
-def report_table(protocol: Protocol, codes: Integers, theta: float | None = None, uid: Any = None) -> pa.Table:
-    """Reports as an Arrow table that `ToPLServer.push_many` takes: what a gateway makes of the bytes of devices.
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Everything public that was decided before the first report, as JSON.
 
-    >>> import numpy as np
-    >>> report_table(Protocol(epsilon=1.0, bound=500), np.array([3, 4]), uid=[1, 2]).column_names
-    ['uid', 'report']
-    """
-    wire = np.zeros(codes.size, dtype=_WIRE)
-    wire["version"], wire["phase"], wire["tag"] = VERSION, FIRST if theta is None else SECOND, protocol.tag
-    wire["y"], wire["theta"] = codes, 0.0 if theta is None else theta
-    column = pa.FixedSizeBinaryArray.from_buffers(pa.binary(SIZE), codes.size, [None, pa.py_buffer(wire.tobytes())])
-    return pa.table({"report": column} if uid is None else {"uid": uid, "report": column})
+        >>> ToPLServer(epsilon=1.0, bound=10).settings["rule"]
+        {'kind': 'smooth tail'}
+        """
+        if type(self.rule) is not KINDS.get(self.rule.kind):
+            raise InvalidParameter("rule", "is not one of this package, so a state cannot name it", "Use one that is.")
+        return {
+            "protocol": asdict(self.protocol),
+            "first": self.first,
+            "horizon": self.horizon,
+            "rule": {"kind": self.rule.kind, **asdict(self.rule)},  # type: ignore[call-overload]
+            "theta": self._public_theta,
+            "keep": self._keep,
+        }
+
+    def state(self) -> dict[str, Any]:
+        """Everything needed to go on elsewhere, as JSON. It tells who has answered: keep it as secret as the user ids.
+
+        Reports in it are randomised already, and there is no noise of the server's own to be kept secret.
+
+        >>> from deniable.client import ToPLClient
+        >>> server = ToPLServer(epsilon=1.0, bound=10, theta=10.0)
+        >>> estimate = server.push(ToPLClient(epsilon=1.0, bound=10).report(4, theta=10.0), uid="ann")
+        >>> sorted(server.state())[:3]
+        ['answered', 'choice', 'codes']
+        """
+        return {
+            "version": STATE_VERSION,
+            "kind": STATE_KIND,
+            "settings": self.settings,
+            "counts": packed(self._counts.astype(np.int64)),
+            "choice": None if self._estimates is None else asdict(self._estimates.choice),
+            "answered": self._answered.state(),
+            "refused": dict(self.refused),
+            **(state_before(keep=self._keep) if self._estimates is None else self._estimates.state()),
+        }
+
+    @classmethod
+    def restore(cls, state: dict[str, Any]) -> ToPLServer:
+        """The server that `state()` described. It takes, refuses and publishes what the first one would have.
+
+        >>> from deniable.client import ToPLClient
+        >>> server = ToPLServer(epsilon=1.0, bound=10, theta=10.0)
+        >>> report = ToPLClient(epsilon=1.0, bound=10).report(4, theta=10.0)
+        >>> estimate = server.push(report, uid="ann")
+        >>> again = ToPLServer.restore(server.state())
+        >>> again.push(report, uid="ann") is None, again.total == server.total
+        (True, True)
+        """
+        check_version(state, STATE_VERSION)
+        if state.get("kind") != STATE_KIND:
+            raise InvalidParameter("state", "is not that of a ToPLServer", "Use dn.streams.restore for publishers.")
+        settings = dict(state["settings"])
+        protocol, rule = dict(settings.pop("protocol")), dict(settings.pop("rule"))
+        made = cls(**protocol, **settings, rule=KINDS[rule.pop("kind")](**rule))
+        made._counts += unpacked(state["counts"])
+        if state["choice"] is not None:
+            made._start(LocalChoice(**state["choice"]))
+            made._under_theta.resume(state)
+        made._answered = Answered.restore(state["answered"])
+        made.refused.update(state["refused"])
+        return made

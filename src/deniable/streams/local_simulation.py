@@ -13,7 +13,6 @@ from deniable.mechanisms._arrays import as_array
 from deniable.randomness import Integers, Source, release_source
 from deniable.streams.hierarchy import Floats
 from deniable.streams.local_server import ToPLServer
-from deniable.streams.local_threshold import LocalRule
 from deniable.streams.released import Released
 
 _SLAB = 1 << 18
@@ -38,18 +37,11 @@ class ToPL:
         epsilon: float,
         bound: float,
         *,
-        first: int = 1 << 16,
-        horizon: int = 1 << 20,
-        rule: LocalRule | None = None,
-        theta: float | None = None,
-        keep: bool = True,
         source: Source | None = None,
         simulation: bool = False,
         **settings: Any,
     ) -> None:
-        self.server = ToPLServer(
-            epsilon, bound, first=first, horizon=horizon, rule=rule, theta=theta, keep=keep, **settings
-        )
+        self.server = ToPLServer(epsilon, bound, **settings)
         self._source = release_source(source, simulation=simulation)
 
     @property

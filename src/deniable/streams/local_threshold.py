@@ -23,6 +23,7 @@ from deniable.local_streams import Protocol
 from deniable.local_streams.protocol import LOG_STEPS
 from deniable.streams.hierarchy import Floats
 from deniable.streams.local_belief import Belief, FirstReports, reconstructed, smooth_tail
+from deniable.streams.windows import Truncation
 
 _CANDIDATES = 400
 _REGRET_POWER = 3
@@ -45,6 +46,13 @@ class LocalChoice:
     mean: float | None = None
     """Mean of min(value, θ), and of its square."""
     square: float | None = None
+
+    def truncation(self, bound: float) -> Truncation:
+        """What is known of the values above θ."""
+        if self.mean is None:
+            return Truncation(self.theta, bound)
+        tail = self.excess / (self.above * self.theta) if self.above > 0 else 0.0
+        return Truncation(self.theta, bound, self.above, self.above_stderr, tail)
 
 
 class LocalRule(Interface):
@@ -74,8 +82,7 @@ class SmoothTail:
 
     def choose(self, reports: FirstReports) -> LocalChoice:
         """The threshold to announce."""
-        belief = smooth_tail(reports)
-        return _choice(belief, least_regret(belief, reports.protocol, reports.horizon))
+        return _of_least_regret(smooth_tail(reports), reports)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +103,7 @@ class Reconstructed:
 
     def choose(self, reports: FirstReports) -> LocalChoice:
         """The threshold to announce."""
-        belief = reconstructed(reports)
-        return _choice(belief, least_regret(belief, reports.protocol, reports.horizon))
+        return _of_least_regret(reconstructed(reports), reports)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +134,7 @@ class CutTail:
         tail = np.cumsum(belief.shares[0, ::-1])[::-1]
         kept = np.where(tail > doubtful, belief.shares[0], 0.0)
         cut = Belief(belief.values, (kept / kept.sum())[None, :] if kept.any() else belief.shares, belief.weights)
-        return _choice(cut, least_regret(cut, reports.protocol, reports.horizon))
+        return _of_least_regret(cut, reports)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +186,11 @@ class NoThreshold:
         return _choice(reconstructed(reports), float(reports.protocol.bound))
 
 
+KINDS: dict[str, type[LocalRule]] = {
+    rule.kind: rule for rule in (SmoothTail, Reconstructed, CutTail, LocalPercentile, NoThreshold)
+}
+
+
 def candidates(protocol: Protocol) -> Floats:
     """Thresholds to choose from: 400 between bound/2047 and the bound, each 2 % above the last."""
     steps = np.linspace(0, 1, _CANDIDATES)
@@ -200,6 +211,10 @@ def least_regret(belief: Belief, protocol: Protocol, horizon: int) -> float:
     errors = predicted_error(protocol, horizon, thetas, belief.excess(thetas))
     regrets = belief.weights @ (errors / errors.min(axis=1, keepdims=True)) ** _REGRET_POWER
     return _rounded(thetas[int(regrets.argmin())], protocol.bound)
+
+
+def _of_least_regret(belief: Belief, reports: FirstReports) -> LocalChoice:
+    return _choice(belief, least_regret(belief, reports.protocol, reports.horizon))
 
 
 def _rounded(theta: float, bound: float) -> float:

@@ -5,14 +5,14 @@ Noise is never stored for later: it is a function of (secret, chunk, level, node
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from deniable.exact import check_epsilon, checked_scale
+from deniable.exact import check_epsilon
+from deniable.mechanisms import DiscreteLaplace
 from deniable.mechanisms._arrays import as_integers
 from deniable.mechanisms._checks import check_count
 from deniable.randomness import Source, release_source
@@ -53,8 +53,7 @@ class Perturber:
         check_count("theta", self.theta, smallest=1, largest=LARGEST_THETA)
         check_count("horizon", self.horizon, smallest=1, largest=LARGEST_HORIZON)
         check_count("block", self.block, smallest=1, largest=self.horizon)
-        if self.tree and not math.isinf(self.epsilon):
-            checked_scale(self.scale)
+        self.node_noise  # noqa: B018 - its own checks are ours
 
     @property
     def tree(self) -> Hierarchy:
@@ -62,18 +61,19 @@ class Perturber:
         return Hierarchy(-(-self.horizon // self.block), self.fanout, self.consistent)
 
     @property
+    def node_noise(self) -> DiscreteLaplace:
+        """The mechanism of every node: ε over h nodes that a value moves by θ each is ε for a sensitivity of θ·h."""
+        return DiscreteLaplace(self.epsilon, self.theta * self.tree.height)
+
+    @property
     def scale(self) -> Fraction:
         """θ·h/ε, exactly; zero at ε = ∞."""
-        if math.isinf(self.epsilon):
-            return Fraction(0)
-        return Fraction(self.theta) * self.tree.height / Fraction(self.epsilon)
+        return self.node_noise.scale
 
     @property
     def node_variance(self) -> float:
         """Variance of the noise of one node."""
-        if math.isinf(self.epsilon):
-            return 0.0
-        return 0.5 / math.sinh(float(1 / (2 * self.scale))) ** 2  # 2q/(1 − q)², q = e^(−1/scale)
+        return self.node_noise.variance()
 
     def noise(self, source: Source, chunk: int) -> ChunkNoise:
         """The noise of one chunk. The same source and chunk always give the same integers."""

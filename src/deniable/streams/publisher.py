@@ -13,10 +13,9 @@ and tree are chosen from public settings. How many values there are, and when th
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -25,14 +24,12 @@ from numpy.typing import NDArray
 from deniable.errors import InvalidParameter, QueryRefused, SimulationOnly
 from deniable.notebook import html_table
 from deniable.randomness import SecureSource, Source, release_source
-from deniable.streams.covariance import TreeNoise
-from deniable.streams.hierarchy import Floats, Integers
-from deniable.streams.layout import Layout
-from deniable.streams.perturber import ChunkNoise, Perturber
-from deniable.streams.record import SLAB, Record, measured_smoothing, published_values
-from deniable.streams.released import Released, Smoothing, Truncation
+from deniable.streams.block_publisher import BlockPublisher, state_before
+from deniable.streams.growing import GrowingArray
+from deniable.streams.packing import check_version, packed, unpacked
+from deniable.streams.released import Released
+from deniable.streams.releasing import release
 from deniable.streams.settings import Settings, check_possible
-from deniable.streams.smoother import publish_blocks
 from deniable.streams.warmup import Learnt, learn
 
 STATE_VERSION = 1
@@ -80,25 +77,15 @@ class Publisher:
         digest = hashlib.sha256(json.dumps(settings.describe(), sort_keys=True).encode()).hexdigest()
         self._source = source.stream("deniable stream", digest)
         self._grid = settings.grid
-        self._plain = settings.grid.low == 0 and settings.grid.resolution == 1
         self._top = settings.grid.top
-        self._warm: list[Integers] = []
-        self._warm_count = 0
-        self._waiting: list[int] = []  # warm-up values that came one by one
+        self._plain = settings.grid.low == 0 and settings.grid.resolution == 1
+        self._keep = keep
+        self._warm = GrowingArray()  # values that wait for the end of the warm-up
         self._learnt: Learnt | None = None
+        self._blocks: BlockPublisher | None = None  # as soon as something is learnt
         self._ended = False
-        self._missing = 0.0  # what flush added to the last value
-        self._block = 0  # number of the open block, through all chunks
-        self._sum = self._over = 0  # the open block's cut values, and how many
-        self._rate = 0.0
-        self._memory: list[Any] = []
-        self._theta = self._cut = 0
-        self._length = 0
-        self._noise: tuple[int, ChunkNoise] | None = None
-        self._ready: list[int] = []  # noise of the next blocks of one value, last first
-        self._record = Record(keep=keep)
         if settings.warmup == 0:
-            self._start(np.zeros(0, dtype=np.int64))
+            self._begin(self._learn())
 
     def __repr__(self) -> str:
         where = "warming up" if self.warming_up else f"{self.published:,} published"
@@ -123,7 +110,7 @@ class Publisher:
     @property
     def warming_up(self) -> bool:
         """Whether values are still consumed without being published."""
-        return self._learnt is None
+        return self._blocks is None
 
     @property
     def learnt(self) -> Learnt | None:
@@ -133,22 +120,22 @@ class Publisher:
     @property
     def published(self) -> int:
         """How many values were published."""
-        return int(Layout(self.plan.horizon, self.plan.block).position(np.array([self._block]))[0]) + self._over
+        return 0 if self._blocks is None else self._blocks.published
 
     @property
     def consumed(self) -> int:
         """How many values were taken in, the warm-up included."""
-        return self.settings.warmup + self.published if not self.warming_up else self._warm_count + len(self._waiting)
+        return len(self._warm) if self._blocks is None else self.settings.warmup + self._blocks.published
 
     @property
     def released(self) -> Released:
         """Everything published so far, with its standard errors."""
-        if self.warming_up:
+        if self._blocks is None:
             more = self.settings.warmup - self.consumed
             raise QueryRefused("nothing is published during the warm-up", f"Push {more:,} more values first.")
-        if not self._record.keep:
+        if not self._keep:
             raise QueryRefused("this publisher forgets what it publishes", "Keep its output, or use keep=True.")
-        return self.release_of(self._published_values())
+        return self.release_of(self._blocks.values())
 
     def release_of(self, steps: NDArray[Any], *, first: int = 0, timestamps: NDArray[Any] | None = None) -> Released:
         """Published values that the caller kept, in steps of the grid, from number `first` on, with their errors.
@@ -159,25 +146,9 @@ class Publisher:
         >>> len(tops.release_of(private))
         3000
         """
-        if self._learnt is None:
+        if self._learnt is None or self._blocks is None:
             raise QueryRefused("nothing is published during the warm-up", "Push more values first.")
-        truncation = Truncation(
-            self._theta,
-            self._top,
-            self._learnt.above,
-            self._learnt.above_stderr,
-            self.settings.expectation.tail,
-        )
-        return Released(
-            steps,
-            self._covariance(),
-            self._grid,
-            self._about(),
-            truncation,
-            self._smoothing(),
-            timestamps,
-            first,
-        )
+        return release(steps, self.settings, self._learnt, self._blocks, first=first, timestamps=timestamps)
 
     # Publishing ----------------------------------------------------------------------------------------------------
 
@@ -192,28 +163,14 @@ class Publisher:
         if self._ended:
             self._refuse_after_end()
         unit = value if type(value) is int and self._plain and value >= 0 else self._grid.unit(value)
-        if not self._theta:
-            self._waiting.append(min(unit, self._top))
-            if self._warm_count + len(self._waiting) == self.settings.warmup:
-                self._warm.append(np.array(self._waiting, dtype=np.int64))
-                self._waiting = []
-                self._start(np.concatenate(self._warm))
+        blocks = self._blocks
+        if blocks is None:
+            self._warm.append(min(unit, self._top))
+            if len(self._warm) == self.settings.warmup:
+                self._begin(self._learn())
             return None
-        if unit > self._cut:
-            unit = self._cut
-        over = self._over + 1
-        if over < self._length:
-            self._over = over
-            self._sum += unit
-            result = self._rate
-        elif self._ready and self.plan.block == 1:
-            result = unit + self._ready.pop()
-            self._block += 1
-            if self._record.keep:
-                self._record.singles.append(result)
-        else:
-            result = self._close(unit)
-        return result if self._plain else self._grid.value(result)
+        step = blocks.push(unit)
+        return step if self._plain else self._grid.value(step)
 
     def forget(self) -> None:
         """From now on keep nothing that is published, so that memory stays bounded for ever.
@@ -225,7 +182,9 @@ class Publisher:
         >>> tops.push(5) is None
         False
         """
-        self._record.forget()
+        self._keep = False
+        if self._blocks is not None:
+            self._blocks.forget()
 
     def check(self, values: Any) -> None:
         """Refuse what `push_many` would refuse, and do nothing else.
@@ -251,22 +210,15 @@ class Publisher:
         if self._ended:
             self._refuse_after_end()
         units = self._grid.units(values)
-        if self.warming_up:
-            if self._waiting:
-                self._warm.append(np.array(self._waiting, dtype=np.int64))
-                self._warm_count += len(self._waiting)
-                self._waiting = []
-            take = self.settings.warmup - self._warm_count
-            self._warm.append(units[:take].copy())
-            self._warm_count += self._warm[-1].size
-            units = units[take:]
-            if self._warm_count < self.settings.warmup:
+        if self._blocks is None:
+            first, units = np.split(units, [self.settings.warmup - len(self._warm)])
+            self._warm.extend(first)
+            if len(self._warm) < self.settings.warmup:
                 return self._grid.values(np.zeros(0, dtype=np.int64 if self.plan.block == 1 else np.float64))
-            self._start(np.concatenate(self._warm))
-        cut = np.minimum(units, self._cut)
-        self._ready = []
-        result: NDArray[Any] = self._publish_ones(cut) if self.plan.block == 1 else self._publish_blocks(cut)
-        return self._grid.values(result)
+            blocks = self._begin(self._learn())
+        else:
+            blocks = self._blocks
+        return self._grid.values(blocks.push_many(units))
 
     def flush(self) -> float:
         """End the stream: close the open block early. What is returned is to be added to the last published value.
@@ -282,158 +234,22 @@ class Publisher:
         if self._ended:
             return 0
         self._ended = True
-        if self.warming_up or self._over == 0:
-            return 0
-        self._missing = self._sum + int(self._leaves(self._block, 1)[0]) - self._over * self._rate
-        return self._grid.resolution * self._missing
+        return 0 if self._blocks is None else self._grid.resolution * self._blocks.end()
 
     def _refuse_after_end(self) -> None:
         raise InvalidParameter("this publisher", "was ended by flush()", "Start another one for more values.")
 
-    def _start(self, values: Integers) -> None:
-        learnt = learn(values, self.settings, self.plan, self._source.stream("warm-up"))
-        self._warm, self._warm_count = [], 0
-        self._begin(learnt)
+    def _learn(self) -> Learnt:
+        """Ask about the warm-up, and forget it."""
+        learnt = learn(self._warm.array(), self.settings, self.plan, self._source.stream("warm-up"))
+        self._warm.clear()
+        return learnt
 
-    def _begin(self, learnt: Learnt) -> None:
-        self._learnt, self._theta = learnt, learnt.theta
-        self._cut = min(learnt.theta, self._top)  # an uncapped θ may lie above the bound
-        plan = self.plan
-        self._perturber = Perturber(
-            self.settings.epsilon, learnt.theta, plan.horizon, plan.block, plan.fanout, plan.consistent
-        )
-        self._layout = Layout(plan.horizon, plan.block)
-        self._rate = self._initial_rate
-        self._memory = plan.smoother.begin(self._rate, plan.block)
-        self._length = self._layout.length(0)
-
-    @property
-    def _initial_rate(self) -> float:
-        assert self._learnt is not None  # noqa: S101 - for the type checker
-        return self._theta / 2 if self._learnt.mean is None else self._learnt.mean
-
-    def _leaves(self, block: int, count: int) -> Integers:
-        """Noise of `count` blocks of one chunk."""
-        chunk, leaf = divmod(block, self._layout.blocks)
-        if self._noise is None or self._noise[0] != chunk:
-            self._noise = (chunk, self._perturber.noise(self._source, chunk))
-        return self._noise[1].leaves(leaf, leaf + count)
-
-    def _close(self, unit: int) -> float:
-        """The last value of a block, one at a time."""
-        if self.plan.block == 1:
-            ahead = min(4096, self._layout.blocks - self._block % self._layout.blocks)
-            self._ready = self._leaves(self._block, ahead).tolist()[::-1]
-            single: int = unit + self._ready.pop()
-            self._block += 1
-            if self._record.keep:
-                self._record.singles.append(single)
-            return single
-        total = self._sum + unit + int(self._leaves(self._block, 1)[0])
-        result = total - (self._length - 1) * self._rate
-        self._advance(np.array([total]), np.array([self._length]))
-        return result
-
-    def _advance(self, totals: Integers, lengths: Integers) -> Floats:
-        """Complete blocks are known: remember them, and predict. The rates that held inside these blocks."""
-        rates, self._memory = self.plan.smoother.follow(self._memory, totals, lengths)
-        inside = np.concatenate(([self._rate], rates[:-1]))
-        self._rate = float(rates[-1])
-        self._block += totals.size
-        self._sum = self._over = 0
-        self._length = self._layout.length(self._block)
-        self._record.add(totals)
-        return inside
-
-    def _publish_ones(self, cut: Integers) -> Integers:
-        parts, start = [], 0
-        while start < cut.size:
-            count = min(cut.size - start, self._layout.blocks - self._block % self._layout.blocks)
-            parts.append(cut[start : start + count] + self._leaves(self._block, count))
-            self._block += count
-            start += count
-            self._record.add(parts[-1])
-        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
-
-    def _publish_blocks(self, cut: Integers) -> Floats:
-        result = np.empty(cut.size)
-        start, block = 0, self.plan.block
-        while start < cut.size:
-            left = self._length - self._over
-            regular = self._over == 0 and self._length == block
-            # Blocks of full length that are complete in these values and in this chunk, a slab at a time.
-            until_short = self._layout.blocks - self._block % self._layout.blocks
-            if self._layout.length(self._layout.blocks - 1) != block:
-                until_short -= 1
-            count = min((cut.size - start) // block, until_short, max(SLAB // block, 1)) if regular else 0
-            if count:
-                stop = start + count * block
-                totals = cut[start:stop].reshape(count, block).sum(1) + self._leaves(self._block, count)
-                rates = self._advance(totals, np.full(count, block))
-                result[start:stop] = publish_blocks(totals, rates, block)
-            else:
-                stop = min(start + left, cut.size)
-                self._extend(cut[start:stop], result[start:stop])
-            start = stop
-        return result
-
-    def _extend(self, cut: Integers, out: Floats) -> None:
-        """Part of one block, possibly up to its end."""
-        self._sum += int(cut.sum())
-        ends = self._over + cut.size == self._length
-        out[:] = self._rate
-        if not ends:
-            self._over += cut.size
-            return
-        total = self._sum + int(self._leaves(self._block, 1)[0])
-        out[-1] = total - (self._length - 1) * self._rate
-        self._advance(np.array([total]), np.array([self._length]))
-
-    # Released ------------------------------------------------------------------------------------------------------
-
-    def _published_values(self) -> NDArray[Any]:
-        values = published_values(
-            self._record.totals(), self._layout, self.plan.smoother, self._initial_rate, self._over
-        )
-        if self._missing:
-            values[-1] += self._missing
-        return values
-
-    def _covariance(self) -> TreeNoise:
-        assert self._learnt is not None  # noqa: S101 - for the type checker
-        plan, node = self.plan, self._perturber.node_variance
-        layout, start = self._ended_layout(), self._learnt.mean_variance
-        return TreeNoise(layout, plan.fanout, plan.consistent, node, start, plan.smoother)
-
-    def _ended_layout(self) -> Layout:
-        return replace(self._layout, end=self.published if self._ended and self._over else None)
-
-    def _smoothing(self) -> Smoothing | None:
-        assert self._learnt is not None  # noqa: S101 - for the type checker
-        if self.plan.block == 1:
-            return None
-        expected, spread = self.settings.expectation, self._learnt.spread
-        return measured_smoothing(
-            self._record.totals(),
-            self._ended_layout(),
-            node_variance=self._perturber.node_variance,
-            spread=(expected.spread * self._theta) ** 2 if spread is None else spread,
-            expected_drift=(expected.drift * self._theta) ** 2,
-        )
-
-    def _about(self) -> dict[str, Any]:
-        facts: dict[str, Any] = {"method": self.settings.method, "epsilon": self.settings.epsilon}
-        if self.settings.delta:
-            facts["delta"] = self.settings.delta
-        facts |= {
-            "theta": float(self._grid.value(self._theta)),
-            "warmup": self.settings.warmup,
-            "r": self.plan.horizon,
-            "b": self.plan.fanout,
-            "s": self.plan.block,
-            "chunk": self._block // self._layout.blocks,
-        }
-        return facts
+    def _begin(self, learnt: Learnt) -> BlockPublisher:
+        epsilon, top = self.settings.epsilon, self._top
+        self._learnt = learnt
+        self._blocks = BlockPublisher(self.plan, epsilon, learnt, top, self._source, keep=self._keep)
+        return self._blocks
 
     # State ---------------------------------------------------------------------------------------------------------
 
@@ -448,24 +264,17 @@ class Publisher:
         """
         if self._key is None and not self._source.simulation:
             raise InvalidParameter("source", "was handed in, so its key is not known here", "Use key= instead.")
-        waiting = [*self._warm, np.array(self._waiting, dtype=np.int64)]
         return {
             "version": STATE_VERSION,
             "kind": self.kind,
             "settings": self.settings.describe(),
             "plan": [self.plan.block, self.plan.fanout],
             "key": None if self._key is None else self._key.hex(),
-            "keep": self._record.keep,
+            "keep": self._keep,
             "ended": self._ended,
-            "warm": _packed(np.concatenate(waiting)) if self.warming_up else None,
+            "warm": packed(self._warm.array()) if self._blocks is None else None,
             "learnt": None if self._learnt is None else asdict(self._learnt),
-            "block": self._block,
-            "sum": self._sum,
-            "over": self._over,
-            "missing": self._missing,
-            "rate": self._rate,
-            "memory": self._memory,
-            "totals": _packed(self._record.totals()) if self._record.keep else None,
+            **(state_before(keep=self._keep) if self._blocks is None else self._blocks.state()),
         }
 
     @classmethod
@@ -479,8 +288,7 @@ class Publisher:
         >>> again.published == tops.published
         True
         """
-        if state.get("version") != STATE_VERSION:
-            raise InvalidParameter("state", "was written by another version", "Use the version that wrote it.")
+        check_version(state, STATE_VERSION)
         if state["key"] is None and source is None:
             raise SimulationOnly
         made = cls.__new__(cls)
@@ -492,22 +300,8 @@ class Publisher:
                 "state", "was planned by another version or machine", "Use that one, or give block and fanout."
             )
         if state["learnt"] is None:
-            made._warm = [_unpacked(state["warm"])]
-            made._warm_count = made._warm[0].size
+            made._warm.extend(unpacked(state["warm"]))
         else:
-            made._begin(Learnt(**state["learnt"]))
-            if state["keep"]:
-                made._record.add(_unpacked(state["totals"]))
-            made._block, made._sum, made._over = state["block"], state["sum"], state["over"]
-            made._missing, made._rate, made._memory = state["missing"], state["rate"], state["memory"]
-            made._length = made._layout.length(made._block)
+            made._begin(Learnt(**state["learnt"])).resume(state)
         made._ended = state["ended"]
         return made
-
-
-def _packed(values: Integers) -> str:
-    return base64.b64encode(values.astype("<i8").tobytes()).decode()
-
-
-def _unpacked(text: str) -> Integers:
-    return np.frombuffer(base64.b64decode(text), dtype="<i8").astype(np.int64)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from deniable.errors import InvalidParameter
 from deniable.randomness import Source
 from deniable.streams.forecast import Expectation
-from deniable.streams.layout import Grid
+from deniable.streams.grid import Grid
 from deniable.streams.publisher import Publisher
 from deniable.streams.settings import Settings
 from deniable.streams.smoother import Recent, Smoother, smoother_of

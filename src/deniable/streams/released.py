@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from os import PathLike
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -21,96 +20,17 @@ from numpy.typing import NDArray
 
 from deniable.errors import InvalidData, QueryRefused
 from deniable.notebook import html_table
-from deniable.queries.result import Estimate, number
+from deniable.queries.result import number
 from deniable.streams.covariance import Covariance, covariance_of
-from deniable.streams.hierarchy import BATCH, Floats, Integers
-from deniable.streams.layout import Grid, Layout
+from deniable.streams.grid import Grid
+from deniable.streams.hierarchy import BATCH, Integers
+from deniable.streams.layout import Layout
+from deniable.streams.smoothing import Smoothing, SmoothingByBlock, smoothing_by_block
+from deniable.streams.windows import Truncation, WindowEstimate, Windows
 
 METADATA_KEY = b"deniable.stream"
 METADATA_VERSION = 1
 SHOWN_WINDOWS = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Truncation:
-    """What is known of the values that were cut at θ; all in steps of the grid.
-
-    `share` estimates, from values that were not published, how many values lie above θ; None if nobody asked. How much
-    each of those loses is not known but for bound − θ; `tail` is the share of θ that is assumed on average.
-    """
-
-    theta: float
-    bound: float
-    share: float | None = None
-    share_stderr: float = 0.0
-    tail: float = 1.0
-
-    def loss(self, count: Floats) -> Floats:
-        """What truncation may have taken from sums of `count` values: two standard errors above an estimate, or NaN."""
-        share = math.nan if self.share is None else min(max(self.share + 2 * self.share_stderr, 0.0), 1.0)
-        each = max(min(self.bound - self.theta, self.tail * self.theta), 0)
-        return np.asarray(count * (share * each if each else 0.0), dtype=np.float64)
-
-
-@dataclass(frozen=True, slots=True)
-class Smoothing:
-    """What is known of predictions inside blocks: an estimate of how far the truth is from them.
-
-    `spread` is the variance of single values, `drift` that of the change of the mean from block to block, in squared
-    steps. A window that ends `o` values into a block of g misses their true sum by about o·spread·(1 + o/g) + o²·drift,
-    squared.
-    """
-
-    layout: Layout
-    spread: float
-    drift: float
-
-    def variance(self, starts: Integers, stops: Integers) -> Floats:
-        """Squared error to expect of every window sum, in squared steps."""
-        first, over_first = self.layout.locate(starts)
-        last, over_last = self.layout.locate(stops)
-        inside = stops - starts
-        apart = self._edge(over_first) + self._edge(over_last)
-        result: Floats = np.where(first == last, self._edge(inside), apart)
-        return result
-
-    def _edge(self, over: Integers) -> Floats:
-        block = self.layout.block
-        result: Floats = over * self.spread * (1 + over / block) + np.square(over, dtype=np.float64) * self.drift
-        return result if block > 1 else np.zeros(over.shape)
-
-
-@dataclass(frozen=True, slots=True)
-class WindowEstimate(Estimate):
-    """A sum or mean over a window. `stderr` is the exact standard error of the noise that was added, and nothing else.
-
-    `smoothing`: how far predictions inside blocks may be off, a standard error that is estimated. The interval counts
-    both. `truncation`: what cutting values at θ may have taken away, None if nothing is known; the interval
-    does not count it.
-
-    >>> answer = WindowEstimate(100.0, 3.0, smoothing=4.0)
-    >>> answer.interval[1] - answer.value > 1.95 * 5
-    True
-    """
-
-    smoothing: float = 0.0
-    truncation: float | None = 0.0
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """From low to high, for the truncated stream."""
-        reach = NormalDist().inv_cdf(0.5 + self.confidence / 2) * float(np.hypot(self.stderr, self.smoothing))
-        return self.value - reach, self.value + reach
-
-
-@dataclass(frozen=True, slots=True)
-class Windows:
-    """Answers for many windows at once, one entry each."""
-
-    values: Floats
-    stderrs: Floats
-    smoothing: Floats
-    truncation: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,6 +91,12 @@ class Released:
     def _prefix(self) -> NDArray[Any]:
         kind = np.int64 if self.values.dtype.kind in "iu" else np.float64
         return np.concatenate((np.zeros(1, dtype=kind), np.cumsum(self.values, dtype=kind)))
+
+    @cached_property
+    def _smoothing_here(self) -> SmoothingByBlock | Smoothing | None:
+        if self.smoothing is None:
+            return None
+        return smoothing_by_block(self._prefix, self.first, self.covariance, self.smoothing)
 
     def with_timestamps(self, timestamps: Any) -> Released:
         """The same stream with a timestamp for every value, none before the one ahead of it.
@@ -238,8 +164,8 @@ class Released:
             units[part] = self._prefix[stops[part]] - self._prefix[starts[part]]
             place, end = starts[part] + self.first, stops[part] + self.first
             noise[part] = self.covariance.variance(place, end)
-            if self.smoothing is not None:
-                smooth[part] = self.smoothing.variance(place, end)
+            if self._smoothing_here is not None:
+                smooth[part] = self._smoothing_here.variance(place, end)
         loss = np.zeros(starts.shape) if self.truncation is None else self.truncation.loss(count)
         return Windows(
             float(self.grid.low) * count + step * units, step * np.sqrt(noise), step * np.sqrt(smooth), step * loss

@@ -12,7 +12,7 @@ from deniable.exact import check_epsilon
 from deniable.mechanisms import DiscreteLaplace
 from deniable.mechanisms._checks import check_count
 from deniable.streams.forecast import Expectation, Plan, choose_plan, mean_share, paper_block
-from deniable.streams.layout import Grid
+from deniable.streams.grid import Grid
 from deniable.streams.perturber import Perturber
 from deniable.streams.smoother import Recent, Smoother, smoother_of
 from deniable.streams.threshold import KINDS, PredictedError, PublicThreshold, Threshold

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from deniable.errors import InvalidParameter
 from deniable.mechanisms._checks import check_count
@@ -26,6 +27,8 @@ Memory = list[Any]
 Taps = tuple[list[tuple[Integers, Floats]], Floats]
 """Edges with their weights, and the weight of the initial rate."""
 _FORGOTTEN = 1e-6
+SLAB = 1 << 18
+"""Values whose predictions are made together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,6 @@ class Recent:
     """
 
     name: ClassVar[str] = "recent"
-    linear: ClassVar[bool] = True
 
     def begin(self, initial: float, block: int) -> Memory:  # noqa: ARG002 - others need them
         """What is remembered before the first block."""
@@ -61,7 +63,6 @@ class Mean:
     """
 
     name: ClassVar[str] = "mean"
-    linear: ClassVar[bool] = True
 
     def begin(self, initial: float, block: int) -> Memory:
         """What is remembered before the first block."""
@@ -88,7 +89,6 @@ class MovingAverage:
 
     window: int = 4
     name: ClassVar[str] = "moving"
-    linear: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_count("window", self.window, smallest=1, largest=1 << 20)
@@ -122,7 +122,6 @@ class Exponential:
 
     alpha: float = 0.6
     name: ClassVar[str] = "exponential"
-    linear: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.alpha, float) or not 0.05 <= self.alpha <= 1:
@@ -165,7 +164,6 @@ class Median:
     """
 
     name: ClassVar[str] = "median"
-    linear: ClassVar[bool] = False
 
     def begin(self, initial: float, block: int) -> Memory:  # noqa: ARG002 - others need them
         """What is remembered before the first block."""
@@ -211,4 +209,26 @@ def publish_blocks(totals: Integers, rates: Floats, length: int) -> Floats:
     """The published values of complete blocks of one length: the rate that holds inside each, then what is missing."""
     result = np.repeat(rates, length)
     result[length - 1 :: length] = totals - (length - 1) * rates
+    return result
+
+
+def published_values(totals: Integers, layout: Layout, smoother: Smoother, initial: float, over: int) -> NDArray[Any]:
+    """Every published value: those of complete blocks, and `over` values of the open one."""
+    if layout.block == 1:
+        return totals
+    edges = layout.position(np.arange(totals.size + 1))
+    lengths = np.diff(edges)
+    rates = np.array([initial])
+    if totals.size:
+        memory = smoother.begin(initial, layout.block)
+        rates = np.concatenate((rates, smoother.follow(memory, totals, lengths)[0]))
+    result = np.full(int(edges[-1]) + over, rates[-1])
+    place, slab = 0, max(SLAB // layout.block, 1)
+    while place < totals.size:
+        length = int(lengths[place])
+        alike = lengths[place : place + slab]
+        count = alike.size if (alike == length).all() else int(np.argmax(alike != length))
+        part = slice(place, place + count)
+        result[edges[place] : edges[place + count]] = publish_blocks(totals[part], rates[part], length)
+        place += count
     return result

@@ -167,15 +167,16 @@ class SmoothThreshold:
     cap: bool = True
     kind: ClassVar[str] = "smooth"
     private: ClassVar[bool] = True
+    _mechanism: ClassVar[type[SmoothPercentile | PAKThreshold]] = SmoothPercentile
 
     def choose(self, values: Integers, situation: Situation, epsilon: float, source: Source) -> int:
         """θ, for a cost of (ε, δ)."""
-        mechanism = SmoothPercentile(epsilon, situation.bound, self.percentile, self.delta, cap=self.cap)
+        mechanism = self._mechanism(epsilon, situation.bound, self.percentile, self.delta, cap=self.cap)
         return max(mechanism.perturb(values, source=source, simulation=True), 1)
 
 
 @dataclass(frozen=True, slots=True)
-class PAKPercentile:
+class PAKPercentile(SmoothThreshold):
     """PAK's raised percentile: (ε, δ)-DP  [PAK19]. `cap` keeps it at most the bound, which published plots do not.
 
     >>> import deniable as dn
@@ -186,15 +187,8 @@ class PAKPercentile:
     """
 
     percentile: float = 0.99575
-    delta: float = DEFAULT_DELTA
-    cap: bool = True
     kind: ClassVar[str] = "pak"
-    private: ClassVar[bool] = True
-
-    def choose(self, values: Integers, situation: Situation, epsilon: float, source: Source) -> int:
-        """θ, for a cost of (ε, δ)."""
-        mechanism = PAKThreshold(epsilon, situation.bound, self.percentile, self.delta, cap=self.cap)
-        return max(mechanism.perturb(values, source=source, simulation=True), 1)
+    _mechanism: ClassVar[type[SmoothPercentile | PAKThreshold]] = PAKThreshold
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,26 +6,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from deniable.experiments.stream_data import SECONDS_OF_A_DAY, meter_readings
 from deniable.queries.result import Estimate
 from deniable.randomness import Integers, Source
 from deniable.streams import Expectation, Released, ToPS
 
 EPSILON, BOUND, READINGS, WARMUP = 0.2, 20_000, 500_000, 2**16
-DAY = 86_400
 WINDOWS = (
     ("all", 0, READINGS - WARMUP),
-    ("a day", 0, DAY),
+    ("a day", 0, SECONDS_OF_A_DAY),
     ("six hours", 180_000, 201_600),
     ("one hour", 300_000, 303_600),
 )
 
 
 def made_up() -> Integers:
-    """Watts, one reading per second: a mean that swings from day to night, and much chance around it."""
-    random, time = np.random.default_rng(2), np.arange(READINGS) / DAY
-    level = 600 + 450 * np.sin(2 * np.pi * (time - 0.3)) + 150 * np.sin(4 * np.pi * time)
-    watts: Integers = np.clip(random.gamma(2.0, np.maximum(level, 80) / 2), 0, BOUND).round().astype(np.int64)
-    return watts
+    """Watts, one reading per second."""
+    return meter_readings(READINGS, np.random.default_rng(2), BOUND)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,7 @@ def simulated(epsilon: float, stream: Stream, seed: int, **parts: Any) -> ToPL:
 def expected(stream: Stream, protocol: Protocol, theta: float) -> float:
     """The mean squared error over the ranges that θ leads to: variances and what is cut away are known exactly."""
     cut = np.minimum(stream.published, theta)
-    low, middle, high = (protocol.second(theta).variance(share * theta) for share in (0.0, 0.5, 1.0))
-    bend, slope = 2 * (low + high - 2 * middle), 4 * middle - 3 * low - high
-    noise = low + slope * cut.mean() / theta + bend * np.square(cut).mean() / theta**2
+    noise = protocol.mean_variance(theta, cut.mean(), np.square(cut).mean())
     return float(np.mean(noise * (stream.stops - stream.starts) + stream.answers(stream.published - cut) ** 2))
 
 

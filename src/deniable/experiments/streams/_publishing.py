@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,23 @@ def logs(axes: Any, ticks: Any = None, **labels: Any) -> None:
     if ticks is not None:
         axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         axes.minorticks_off()
+
+
+def curves(
+    figure: Any, rows: Rows, column: str, styles: Mapping[str, Mapping[str, str]], ylabel: str, ticks: Any = EPSILONS
+) -> None:
+    """Errors by ε: one panel per stream, one line per value of a column."""
+    for axes, _, part in panels(figure, rows):
+        for name, line in part.split(column):
+            axes.errorbar(line.column("epsilon"), line.means, line.stderrs, label=name, **styles[name])
+        logs(axes, ticks, xlabel="ε")
+    figure.axes[0].set_ylabel(ylabel)
+    legend_beside(figure)
+
+
+def formats(names: Iterable[str], forms: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Line styles in matplotlib's short form."""
+    return {name: {"fmt": form} for name, form in zip(names, forms, strict=True)}
 
 
 def legend_beside(figure: Any, axes: Any = None) -> None:

@@ -13,9 +13,8 @@ from deniable.experiments.stream_reference import WARMUP
 from deniable.experiments.streams._publishing import (
     EPSILONS,
     SETTING,
-    legend_beside,
-    logs,
-    panels,
+    curves,
+    formats,
     published,
     short,
     simulated,
@@ -31,7 +30,7 @@ TREES: dict[str, dict[str, Any]] = {
     "… with smoother by Eq. (7)": {"paper": True, "fanout": 16},
     "ours": {},
 }
-STYLES = dict(zip(TREES, ("^-C2", "v-C3", "D-C4", "s-C1", "o-C0"), strict=True))
+STYLES = formats(TREES, ("^-C2", "v-C3", "D-C4", "s-C1", "o-C0"))
 _REFERENCE = {"b = 2": (2, False, 1), "b = 16": (16, False, 1), "b = 16, consistent": (16, True, 1)}
 
 
@@ -53,12 +52,7 @@ def measure(setting: Setting, seed: int, data: Data) -> Found:
 
 def plot(rows: Rows, figure: Any) -> None:
     """One panel per stream."""
-    for axes, _, part in panels(figure, rows.of("MSE")):
-        for tree, line in part.split("tree"):
-            axes.errorbar(line.column("epsilon"), line.means, line.stderrs, fmt=STYLES[tree], label=tree)
-        logs(axes, EPSILONS, xlabel="ε")
-    figure.axes[0].set_ylabel("MSE against the cut stream")
-    legend_beside(figure)
+    curves(figure, rows.of("MSE"), "tree", STYLES, "MSE against the cut stream")
 
 
 def describe(rows: Rows) -> str:

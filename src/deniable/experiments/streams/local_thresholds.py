@@ -7,7 +7,7 @@ from typing import Any
 from deniable.experiments.harness import Data, Experiment, Found, Rows, Setting
 from deniable.experiments.stream_reference import WARMUP
 from deniable.experiments.streams._local import EPSILONS, best_theta, expected, simulated
-from deniable.experiments.streams._publishing import legend_beside, logs, panels, short, spread
+from deniable.experiments.streams._publishing import curves, formats, short, spread
 from deniable.experiments.writing import markdown_table
 from deniable.local_streams import Protocol
 from deniable.streams import CutTail, LocalPercentile, NoThreshold, Reconstructed
@@ -23,7 +23,7 @@ RULES: dict[str, dict[str, Any]] = {
     "none, θ = B": {"rule": NoThreshold()},
     BEST: {},
 }
-STYLES = dict(zip(RULES, ("o-C0", "s-C1", "v-C3", "D-C4", "--C7", ":C7", "x-C5", "-k"), strict=True))
+STYLES = formats(RULES, ("o-C0", "s-C1", "v-C3", "D-C4", "--C7", ":C7", "x-C5", "-k"))
 
 
 def settings(data: Data, quick: bool) -> list[Setting]:
@@ -47,12 +47,7 @@ def measure(setting: Setting, seed: int, data: Data) -> Found:
 
 def plot(rows: Rows, figure: Any) -> None:
     """One panel per stream."""
-    for axes, _, part in panels(figure, rows.of("MSE")):
-        for rule, line in part.split("rule"):
-            axes.errorbar(line.column("epsilon"), line.means, line.stderrs, fmt=STYLES[rule], label=rule)
-        logs(axes, EPSILONS, xlabel="ε")
-    figure.axes[0].set_ylabel("MSE of a random range")
-    legend_beside(figure)
+    curves(figure, rows.of("MSE"), "rule", STYLES, "MSE of a random range", EPSILONS)
 
 
 def describe(rows: Rows) -> str:

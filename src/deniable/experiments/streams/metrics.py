@@ -19,7 +19,8 @@ def plot(rows: Rows, figure: Any) -> None:
     for across, metric in zip(grid, METRICS, strict=True):
         for axes, name in zip(across, names, strict=True):
             for method, line in rows.of(metric).where(data=name).split("method"):
-                axes.plot(line.column("epsilon"), line.means, overall.STYLES[method], markersize=2.5, label=method)
+                form = overall.STYLES[method]["fmt"]
+                axes.plot(line.column("epsilon"), line.means, form, markersize=2.5, label=method)
             logs(axes, EPSILONS)
         across[0].set_ylabel(metric)
     for axes, name in zip(grid[0], names, strict=True):

@@ -12,9 +12,8 @@ from deniable.experiments.stream_data import FILES
 from deniable.experiments.streams._publishing import (
     EPSILONS,
     SETTING,
-    legend_beside,
-    logs,
-    panels,
+    curves,
+    formats,
     published,
     short,
     simulated,
@@ -35,8 +34,7 @@ METHODS: dict[str, tuple[type[Any], dict[str, Any]]] = {
     "flat": (Flat, {}),
     ZERO: (ToPS, {}),
 }
-STYLES = {"ours": "o-C0", "ToPS (paper)": "s-C1", "NM-E": "^-C2", "Ĥc16": "v-C3", "Ĥc16, θ ≤ B": "v--C3"}
-STYLES |= {"PAK": "D-C4", "PAK, θ ≤ B": "D--C4", "flat": "x:C5", ZERO: "-k"}
+STYLES = formats(METHODS, ("o-C0", "s-C1", "^-C2", "v-C3", "v--C3", "D-C4", "D--C4", "x:C5", "-k"))
 
 
 def settings(data: Data, quick: bool) -> list[Setting]:
@@ -56,12 +54,7 @@ def measure(setting: Setting, seed: int, data: Data) -> Found:
 
 def plot(rows: Rows, figure: Any) -> None:
     """One panel per stream."""
-    for axes, _, part in panels(figure, rows.of("MSE")):
-        for method, line in part.split("method"):
-            axes.errorbar(line.column("epsilon"), line.means, line.stderrs, fmt=STYLES[method], label=method)
-        logs(axes, EPSILONS, xlabel="ε")
-    figure.axes[0].set_ylabel("MSE of a random range")
-    legend_beside(figure)
+    curves(figure, rows.of("MSE"), "method", STYLES, "MSE of a random range")
 
 
 def describe(rows: Rows) -> str:

@@ -12,16 +12,16 @@ from deniable.experiments.streams._publishing import SETTING, panels, simulated
 from deniable.experiments.writing import markdown_table
 from deniable.streams import PublicThreshold, ToPS
 from deniable.streams.hierarchy import Floats
-from deniable.streams.smoother import Smoother, publish_blocks, smoother_of
+from deniable.streams.layout import Layout
+from deniable.streams.smoother import Smoother, published_values, smoother_of
 
 NAMES = ("recent", "mean", "median", "moving", "exponential")
 
 
 def smoothed(smoother: Smoother, totals: Floats, block: int, initial: float) -> Floats:
     """What a smoother publishes of noisy block sums."""
-    whole, lengths = np.rint(totals).astype(np.int64), np.full(totals.size, block)
-    rates = smoother.follow(smoother.begin(initial, block), whole, lengths)[0]
-    return publish_blocks(whole, np.concatenate(([initial], rates[:-1])), block)
+    layout = Layout(totals.size * block, block)
+    return published_values(np.rint(totals).astype(np.int64), layout, smoother, initial, over=0)
 
 
 def settings(data: Data, quick: bool) -> list[Setting]:

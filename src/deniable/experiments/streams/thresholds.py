@@ -8,9 +8,8 @@ from deniable.experiments.harness import Data, Experiment, Found, Rows, Setting
 from deniable.experiments.streams._publishing import (
     EPSILONS,
     SETTING,
-    legend_beside,
-    logs,
-    panels,
+    curves,
+    formats,
     published,
     short,
     simulated,
@@ -26,7 +25,9 @@ RULES: dict[str, Any] = {
     "smooth sensitivity, θ ≤ B": SmoothThreshold(),
     "PAK, θ ≤ B": PAKPercentile(),
 } | {f"percentile {p:g} (not private)": FixedPercentile(p / 100) for p in PERCENTILES}
-STYLES = ["o-C0", "s-C1", "v-C3", "D-C4", *(f"--{shade}" for shade in ("0.8", "0.7", "0.55", "0.4", "0.25", "0.0"))]
+SHADES = ("0.8", "0.7", "0.55", "0.4", "0.25", "0.0")
+STYLES = formats(list(RULES)[:4], ("o-C0", "s-C1", "v-C3", "D-C4"))
+STYLES |= {rule: {"fmt": "--", "color": shade} for rule, shade in zip(list(RULES)[4:], SHADES, strict=True)}
 
 
 def settings(data: Data, quick: bool) -> list[Setting]:
@@ -45,14 +46,7 @@ def measure(setting: Setting, seed: int, data: Data) -> Found:
 
 def plot(rows: Rows, figure: Any) -> None:
     """One panel per stream."""
-    for axes, _, part in panels(figure, rows.of("MSE")):
-        for style, (rule, line) in zip(STYLES, part.split("rule"), strict=True):
-            form, _, shade = style.rpartition("-")
-            colour = {"color": shade, "fmt": f"{form}-"} if shade[0].isdigit() else {"fmt": style}
-            axes.errorbar(line.column("epsilon"), line.means, line.stderrs, label=rule, **colour)
-        logs(axes, EPSILONS, xlabel="ε")
-    figure.axes[0].set_ylabel("MSE of a random range")
-    legend_beside(figure)
+    curves(figure, rows.of("MSE"), "rule", STYLES, "MSE of a random range")
 
 
 def _worst(parts: list[tuple[Any, Rows]], rule: str) -> float:

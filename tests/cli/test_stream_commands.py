@@ -1,12 +1,8 @@
 """`deniable stream` as people use it: files, pipes, windows, pictures."""
 
-import contextlib
-import io
 import json
 import subprocess
 import sys
-from pathlib import Path
-from types import SimpleNamespace
 
 import duckdb
 import numpy as np
@@ -14,25 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deniable.cli import main
-from deniable.cli.stream import _short
+from command_line import DENIABLE, run
 from deniable.streams import Released
 
-DENIABLE = str(Path(sys.executable).parent / "deniable")
 VALUES = np.random.default_rng(1).geometric(0.1, 20_000)
 SETTINGS = ["--epsilon", "1", "--bound", "500", "--warmup", "2000", "--horizon", "10000"]
-
-
-def run(*arguments, text=""):
-    """The command in this process, with pipes of its own."""
-    out, err, before = io.StringIO(), io.StringIO(), sys.stdin
-    sys.stdin = io.TextIOWrapper(io.BytesIO(text.encode()))
-    try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as end:
-            main.run([*map(str, arguments)])
-    finally:
-        sys.stdin = before
-    return SimpleNamespace(returncode=end.value.code, stdout=out.getvalue(), stderr=err.getvalue())
 
 
 @pytest.fixture(scope="module")
@@ -182,8 +164,8 @@ def test_a_stream_that_ends_in_the_warm_up_publishes_nothing(tmp_path):
     (tmp_path / "short.txt").write_text("1\n2\n3")
     done = run("stream", "publish", *SETTINGS, tmp_path / "short.txt", "-o", tmp_path / "private.parquet")
     assert done.returncode == 0
-    assert "1,997 more values are needed" in done.stderr
-    assert pq.read_table(tmp_path / "private.parquet").num_rows == 0
+    assert "1,997 more values are needed; no file was written" in done.stderr
+    assert not (tmp_path / "private.parquet").exists()
 
 
 def test_a_stream_that_drifts_gets_smaller_blocks(tmp_path):
@@ -202,5 +184,37 @@ def test_answers_for_windows_fit_80_columns(published):
     assert shown.returncode == 0
     assert max(len(line.rstrip()) for line in shown.stdout.splitlines()) <= 80
     assert "95% interval" in shown.stdout
-    short = [_short(size) for size in (0.0, 1.234, 999.4, 999.6, 12_345, 1.5e6, 2.5e9)]
-    assert short == ["0", "1.23", "999", "1k", "12.3k", "1.5M", "2.5G"]
+
+
+def test_what_was_released_is_not_overwritten(published):
+    before = (published / "private.parquet").read_bytes()
+    more = ["--column", "amount", published / "input.parquet", "-o", published / "private.parquet"]
+    done = run("stream", "publish", *SETTINGS, *more)
+    assert done.returncode == 2
+    assert "'private.parquet' exists already" in done.stderr
+    assert (published / "private.parquet").read_bytes() == before
+
+
+@pytest.mark.parametrize("odd", ["", "73313x", "-73313"])
+def test_a_csv_file_is_published_up_to_an_odd_row(tmp_path, odd):
+    values = [*map(str, VALUES[:2100]), odd, "5"]
+    rows = "".join(f"{place},{value}\n" for place, value in enumerate(values))
+    (tmp_path / "meter.csv").write_text(f"at,watts\n{rows}")
+    out = tmp_path / "private.parquet"
+    columns = ["--column", "watts", "--time-column", "at"]
+    done = run("stream", "publish", *SETTINGS, *columns, tmp_path / "meter.csv", "-o", out)
+    assert done.returncode == 2
+    assert "row 2,101" in done.stderr
+    assert "Nothing of it was taken" in done.stderr
+    assert "73313" not in done.stderr
+    released = Released.load(out)
+    assert (len(released), released.between(2050, 2100)) == (100, (50, 100))
+    if not odd.endswith("x"):
+        assert "to publish earlier values again would spend ε again" in done.stderr
+
+
+def test_a_missing_value_needs_no_pandas(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    (tmp_path / "gap.csv").write_text("at,value\n1,5\n2,\n3,7\n")
+    done = run("stream", "publish", *SETTINGS, tmp_path / "gap.csv")
+    assert "row 2 was refused: it has no value" in done.stderr

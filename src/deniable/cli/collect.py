@@ -135,7 +135,10 @@ def init(source: str, key: str, name: str | None) -> None:
     """
     from deniable.engines.rows import column_types
 
-    click.echo(skeleton(name or Path(source).stem, column_types(source), key))
+    columns = column_types(source)
+    if key not in columns:
+        raise BadInput(f"the file has no column {key!r} of user ids. Nothing was proposed. Name it with --key.")
+    click.echo(skeleton(name or Path(source).stem, columns, key))
 
 
 def skeleton(name: str, columns: dict[str, str], key: str) -> str:

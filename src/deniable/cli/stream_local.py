@@ -31,6 +31,7 @@ def _agreed(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command()
 @click.argument("source", metavar="[INPUT]", default="-")
 @_agreed
+@click.option("--column", default="value", show_default=True, help="Column of the values, in a table.")
 @click.option("--theta", type=float, default=None, help="The announced threshold; without it, first reports are sent.")
 @click.option("--theta-from", type=click.Path(), default=None, help="File or named pipe that will tell the threshold.")
 @click.option("--first", type=int, default=1 << 16, show_default=True, help="First reports, with --theta-from.")
@@ -63,7 +64,7 @@ def report(source: str, epsilon: float, bound: float, name: str, **options: Any)
     if source == "-":
         batches = read_lines(sys.stdin.buffer, column=None, time_column=None)
     else:
-        batches = read_batches(source, "value", None)
+        batches = read_batches(source, options["column"], None)
     sent, draws = 0, ToPLClient(epsilon, bound, name=name)
     try:
         for batch in batches:

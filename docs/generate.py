@@ -78,9 +78,19 @@ def signature(name: str, value: Callable[..., Any]) -> str:
         return name
     if len(name + _plain(found)) <= 100:
         return name + _plain(found)
-    arguments = ",\n    ".join(_plain(one) for one in found.parameters.values())
+    arguments = ",\n    ".join(_arguments(found))
     end = "" if found.return_annotation in (inspect.Signature.empty, "None") else f" -> {found.return_annotation}"
     return f"{name}(\n    {arguments},\n){end}"
+
+
+def _arguments(found: inspect.Signature) -> Iterator[str]:
+    """Every argument, and the star before those that must be named."""
+    starred = False
+    for one in found.parameters.values():
+        if one.kind is one.KEYWORD_ONLY and not starred:
+            yield "*"
+        starred |= one.kind in (one.KEYWORD_ONLY, one.VAR_POSITIONAL)
+        yield _plain(one)
 
 
 def _plain(part: inspect.Signature | inspect.Parameter) -> str:

@@ -51,7 +51,7 @@ def draw(
         size = min(max(-(-len(released) // (POINTS * block)), 1) * block, len(released))
     if not 1 <= size <= len(released):
         raise InvalidParameter("--window", f"must be 1 to {len(released):,}", "Use a smaller one.")
-    figure = new_figure(9, 4)
+    figure = new_figure(6.5, 3.4)
     axes = figure.subplots()
     starts = np.arange(0, len(released) - size + 1, size)
     answers = released.means(starts, starts + size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import sys
 from collections.abc import Mapping
@@ -26,8 +27,10 @@ class Outcome:
     attack: Mapping[str, float]
     """Of how many people the attacker guesses the number of orders, by what he sees."""
     published: meters.Published
-    people_needed: int | None
-    """For the question that asks too much; None if these people answered it."""
+    too_much: Estimate
+    """What came of the question that asks too much."""
+    people_needed: int
+    """For a standard error of 25 in its answer."""
     ages_picture: Path | None
     attack_picture: Path | None
     stream_picture: Path | None
@@ -42,6 +45,14 @@ class Outcome:
     def people_needed_in_words(self) -> str:
         """Two digits are all that a forecast is worth."""
         return f"{int(float(f'{self.people_needed:.2g}')):,} people"
+
+    @property
+    def too_much_in_words(self) -> str:
+        """How such an answer says that it is none."""
+        if math.isnan(self.too_much.value):
+            return "unclear: there are too few people, or too much noise, to divide by their number"
+        error = self.too_much.stderr
+        return f"{number(self.too_much.value, error)} ± {number(error, error)}, an error bar that leaves it open"
 
     @property
     def next_commands(self) -> tuple[str, str, str]:

@@ -20,16 +20,14 @@ def report(outcome: Outcome) -> str:
         parts += [page.heading(one.title), page.code(one.sql), page.rows(HEADER, (cells(*row) for row in one.rows()))]
     if outcome.ages_picture is not None:
         parts.append(page.picture(outcome.ages_picture, "People by age: estimates with 95 % intervals, and the truth"))
-    if outcome.people_needed is not None:
-        parts += [
-            page.heading("What cannot be answered says so"),
-            page.code(shop.TOO_MUCH),
-            page.words(
-                "unclear: too few people, or too much noise, to divide by their number. For a standard error of 25 "
-                f"it would take about {outcome.people_needed_in_words}, which could be known before anything was "
-                "collected."
-            ),
-        ]
+    parts += [
+        page.heading("Who asks too much is told so"),
+        page.code(shop.TOO_MUCH),
+        page.words(
+            f"Here that is {outcome.too_much_in_words}. For a standard error of 25 it would take about "
+            f"{outcome.people_needed_in_words}, which could be known before anything was collected."
+        ),
+    ]
     parts += [
         page.heading("The frequency attack fails"),
         page.words(

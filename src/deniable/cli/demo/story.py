@@ -51,7 +51,7 @@ def _lived(folder: Path, users: int, seed: int | None, advance: Callable[[int], 
     advance(1)
     database = connect(reports)
     answered = shop.ask(database, people)
-    unclear = math.isnan(database.sql(shop.TOO_MUCH).scalar().value)
+    too_much = database.sql(shop.TOO_MUCH).scalar()
     advance(1)
     orders, sent = people.orders_per_user, shop.reports_per_user(reports, users)
     attack = {
@@ -65,12 +65,12 @@ def _lived(folder: Path, users: int, seed: int | None, advance: Callable[[int], 
     advance(1)
     pictures = [folder / name if plots else None for name in PICTURES]
     if plots:
-        draw(answered[-1].result, folder / PICTURES[0], truth=answered[-1].truth, dpi=110)
+        draw(answered[-1].result, folder / PICTURES[0], truth=answered[-1].truth, dpi=130)
         _draw_attack(orders, sent, folder / PICTURES[1])
-        draw_stream(published.released, folder / PICTURES[2], truth=watts, unit="readings, watts", dpi=110)
+        draw_stream(published.released, folder / PICTURES[2], truth=watts, unit="readings, watts", dpi=130)
     advance(1)
-    needed = users_needed(collection, shop.TOO_MUCH, 25.0) if unclear else None
-    return Outcome(folder, users, collection, tuple(answered), attack, published, needed, *pictures)
+    needed = users_needed(collection, shop.TOO_MUCH, 25.0)
+    return Outcome(folder, users, collection, tuple(answered), attack, published, too_much, needed, *pictures)
 
 
 def _make_room(folder: Path, collection: Collection) -> None:
@@ -117,4 +117,4 @@ def _draw_attack(orders: Integers, sent: Integers, path: Path) -> None:
     axis.set_xlabel("orders a person has")
     axis.set_ylabel("reports she sends")
     axis.legend(frameon=False)
-    save(figure, path, dpi=110)
+    save(figure, path, dpi=130)

@@ -29,11 +29,10 @@ def tell(outcome: Outcome) -> None:
         for label, truth, estimate in rows:
             made.add_row(*cells(f"  {label}" if len(rows) > 1 else one.title, truth, estimate))
     show(made)
-    if outcome.people_needed is not None:
-        _say(
-            "Who asks too much is told so: what people of 20 to 40 spend on sports is unclear from these reports. For "
-            f"a standard error of 25 it takes about {outcome.people_needed_in_words}.\n"
-        )
+    _say(
+        "Who asks too much is told so. What people of 20 to 40 spend on sports is, from these reports, "
+        f"{outcome.too_much_in_words}. For a standard error of 25 it takes about {outcome.people_needed_in_words}.\n"
+    )
     made = table("The frequency attack", "how many orders has each person, guessed from", "right")
     for name, share in outcome.attack.items():
         made.add_row(name, f"{share:.1%}")

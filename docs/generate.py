@@ -166,10 +166,10 @@ def answer_and_stream() -> None:
             users=people.users, orders=people.orders, out=reports, source=SeededSource(1), simulation=True
         )
         answered = shop.ask(connect(reports), people)[-1]
-    draw(answered.result, DOCS / "images" / "answer.png", truth=answered.truth, dpi=90)
+    draw(answered.result, DOCS / "images" / "answer.png", truth=answered.truth, dpi=110)
     watts = meters.made_up()
     published = meters.publish(watts, SeededSource(1), simulation=True)
-    draw_stream(published.released, DOCS / "images" / "stream.png", truth=watts, unit="readings, watts", dpi=80)
+    draw_stream(published.released, DOCS / "images" / "stream.png", truth=watts, unit="readings, watts", dpi=110)
 
 
 def main() -> None:

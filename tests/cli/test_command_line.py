@@ -31,6 +31,11 @@ def test_help_and_version():
         assert name in shown.stdout
 
 
+@pytest.mark.parametrize("path", [(), *(path for path, one in every_command() if isinstance(one, click.Group))])
+def test_lists_of_commands_end_no_line_halfway(path):
+    assert "..." not in run(*path, "--help").stdout.partition("Commands:")[2]
+
+
 @pytest.mark.parametrize("path", [path for path, _ in every_command()], ids=" ".join)
 def test_every_command_has_help_and_a_documented_example(path):
     command = dict(every_command())[path]

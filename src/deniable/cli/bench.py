@@ -10,7 +10,7 @@ from deniable.errors import Failure
 
 @click.group()
 def bench() -> None:
-    """Measure speed and errors beside peers, in one run on the same data."""
+    """Measure speed and errors beside peers, in one run."""
 
 
 def fail_where_missed(missed: list[str]) -> None:
@@ -21,9 +21,10 @@ def fail_where_missed(missed: list[str]) -> None:
 
 @bench.command()
 def mechanisms() -> None:
-    """Values per second of every mechanism, beside pure-ldp, multi-freq-ldpy and OpenDP.
+    """Values per second of every mechanism, beside peers.
 
-    Needs the extra `bench` (`make bench` installs it). Takes a minute; exits 1 if a target is missed.
+    These are pure-ldp, multi-freq-ldpy and OpenDP. Needs the extra `bench` (`make bench` installs it). Takes a minute;
+    exits 1 if a target is missed.
 
     \b
     Example:
@@ -52,11 +53,12 @@ def mechanisms() -> None:
 @bench.command()
 @click.option("--repetitions", type=click.IntRange(2), default=8, show_default=True, help="Of every job.")
 def peers(repetitions: int) -> None:
-    """Error and time of pure-ldp, multi-freq-ldpy, diffprivlib and OpenDP.
+    """Error and time of four peers on the same jobs.
 
-    Same jobs, same data, same ε. Columns: root mean square error and time as multiples of ours (above 1: ours is
-    better), the standard error of the first in per cent, and our time. Where a peer clips negative counts, so do
-    we. Those that are not installed are named and left out; the extra `bench` has them all. Takes two minutes.
+    They are pure-ldp, multi-freq-ldpy, diffprivlib and OpenDP: same jobs, same data, same ε. Columns: root mean square
+    error and time as multiples of ours (above 1: ours is better), the standard error of the first in per cent, and our
+    time. Where a peer clips negative counts, so do we. Those that are not installed are named and left out; the extra
+    `bench` has them all. Takes two minutes.
 
     Jobs: counts of 10,000 or 20,000 users without trust; marginals of three attributes; noise on 10,000 counts; the
     percentile 99.5 of 65,536 values; sums over 200 ranges of 4,096 values from a consistent noisy tree.
@@ -82,7 +84,7 @@ def peers(repetitions: int) -> None:
 @bench.command()
 @click.option("--large", is_flag=True, help="Also with ten million rows; takes a minute more.")
 def collecting(large: bool) -> None:
-    """Time and memory of `perturb` from Parquet to Parquet, beside a plain sort of the same file.
+    """Time and memory of `perturb`, beside a plain sort of the file.
 
     Columns: seconds, seconds of the plain sort, their ratio, and the peak memory.
 
@@ -104,9 +106,9 @@ def collecting(large: bool) -> None:
 @bench.command()
 @click.option("--large", is_flag=True, help="Also with ten million reports; takes two minutes more.")
 def queries(large: bool) -> None:
-    """Warm time of questions, beside a bare compiled loop over the same reports and cells.
+    """Warm time of questions, beside a bare compiled loop.
 
-    Exits 1 if a question takes more than five times the bare loop.
+    The loop goes over the same reports and cells. Exits 1 if a question takes more than five times the bare loop.
 
     \b
     Example:
@@ -139,10 +141,11 @@ def queries(large: bool) -> None:
 @click.option("--partitions", default="2,8,32", show_default=True)
 @click.option("--udf", "udf_size", type=int, default=10_000_000, show_default=True, help="Size for the paper's way.")
 def spark(sizes: str, partitions: str, udf_size: int) -> None:
-    """Warm time of questions on Spark (local[2]), beside DuckDB and beside the paper's way; × is paper's over Spark's.
+    """Warm time of questions on Spark, beside DuckDB.
 
-    MiB are peaks so far, with a JVM of their own for each number of partitions: the driver's Python, the JVM (of driver
-    and executor, 4 GiB of heap), the largest Python worker. DuckDB runs in another process.
+    Spark is local[2]. × is the paper's way over Spark. MiB are peaks so far, with a JVM of their own for each number of
+    partitions: the driver's Python, the JVM (of driver and executor, 4 GiB of heap), the largest Python worker. DuckDB
+    runs in another process.
 
     Exits 1 if at ten million reports Spark takes more than four times DuckDB plus two seconds, or if the paper's way,
     a Python function per row and inversion, is not 20 times slower. Takes many minutes; thirty million reports need

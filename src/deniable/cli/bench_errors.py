@@ -38,7 +38,7 @@ def accuracy(
     seed: int,
     parts: tuple[str, ...],
 ) -> None:
-    """Standard errors of the averages of [XDW20, Table 2], beside the printed ones.
+    """Standard errors of [XDW20, Table 2], beside the printed ones.
 
     Exits 1 if the defaults are not at least twice as accurate as the best printed value of a cell (ε up to 2; at ε = 5
     no worse). Takes some minutes.
@@ -102,12 +102,12 @@ def _grid_accuracy(
 @click.option("--large", is_flag=True, help="Also 10^8 values and a horizon of 2^24, with their memory.")
 @click.option("--local", is_flag=True, help="Streams without trust; parts: speed, errors, alternatives, coverage.")
 def streams(data: str | None, repetitions: int, parts: tuple[str, ...], large: bool, local: bool) -> None:
-    """Error and speed of private streams, beside the authors' code and numpy.
+    """Error and speed of private streams.
 
-    Parts: speed, variances, calibration, defaults, thresholds, paper, hierarchies, smoothers, percentiles, coverage,
-    other. Those after `calibration` need `--data`. `paper` takes half an
-    hour, `variances` five minutes (25 times the repetitions: single trees vary much), the rest a few. Exits 1 if a
-    target is missed.
+    Beside the authors' code and numpy. Parts: speed, variances, calibration, defaults, thresholds, paper, hierarchies,
+    smoothers, percentiles, coverage, other. Those after `calibration` need `--data`. `paper` takes half an hour,
+    `variances` five minutes (25 times the repetitions: single trees vary much), the rest a few. Exits 1 if a target is
+    missed.
 
     \b
     Example:

@@ -22,7 +22,7 @@ from deniable.tables.collection import Collection
 @SUMS
 @UNBIASED
 def explain(reports: str, sql: str, weights: str, sums: str, unbiased: bool) -> None:
-    """Show how a question would be answered, and why its error is what it is.
+    """How a question is answered, and why its error is what it is.
 
     Prints the sums it is made of, the levels and cells used, how many reports count, and the predicted standard error
     with its causes. `-` reads the SQL from stdin, `@file` from a file.
@@ -87,11 +87,11 @@ def forecast(
 @click.option("--users", type=count, required=True, help="How many people will report.")
 @click.option("--csv", "as_csv", is_flag=True, help="All choices as CSV.")
 def compare(specification: str, queries: str, users: int, as_csv: bool) -> None:
-    """Designs and weights by the error they would have on your questions; recommends one.
+    """Designs by the error they would have on your questions.
 
-    QUERIES is a file of SELECTs separated by `;` (`-` reads stdin). Errors are standard errors: of COUNT and SUM per
-    user, of others in their own unit. The design `grid` is fitted to the questions, and its error includes what it
-    assumes; `deniable fit` writes it down.
+    Recommends one, and how to weigh. QUERIES is a file of SELECTs separated by `;` (`-` reads stdin). Errors are
+    standard errors: of COUNT and SUM per user, of others in their own unit. The design `grid` is fitted to the
+    questions, and its error includes what it assumes; `deniable fit` writes it down.
 
     \b
     Example:
@@ -135,7 +135,7 @@ def compare(specification: str, queries: str, users: int, as_csv: bool) -> None:
 @click.option("--users", type=count, required=True, help="How many people will report.")
 @click.option("-o", "--out", type=click.Path(dir_okay=False), help="Write the fitted specification here.")
 def fit(specification: str, queries: str | None, users: int, out: str | None) -> None:
-    """Choose the views of a grid for your questions, and predict their errors.
+    """Choose the views of a grid for your questions.
 
     QUERIES is a file of SELECTs separated by `;` (`-` reads stdin); without it all ranges of one and of two attributes
     count. Prints each question's error beside HIO, AHIO and EHIO: of COUNT and SUM per user, of others in their own

@@ -33,7 +33,7 @@ def query(
     engine: str,
     **asked: Any,
 ) -> None:
-    """Answer SQL from a folder of reports, every number with its error.
+    """Answer SQL from reports, every number with its error.
 
     SQL is given as an argument, with -f or @ as a file, or with - on stdin. COUNT(*), SUM, AVG, VAR_POP,
     VAR_SAMP and STDDEV, and arithmetic with them; tables joined with USING (uid), dimensions joined on an

@@ -16,7 +16,7 @@ from deniable.queries.result import number
 
 @click.group()
 def stream() -> None:
-    """Publish a stream of numbers with differential privacy, and ask about windows of it."""
+    """Publish a stream of numbers, and ask about windows of it."""
 
 
 @stream.command()
@@ -26,11 +26,12 @@ def stream() -> None:
 @click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per window.")
 def query(path: str, windows: tuple[str, ...], as_mean: bool, confidence: float, as_json: bool) -> None:
-    """Sums (or means) over WINDOWS of a released stream: START:STOP by position, START..STOP by time.
+    """Sums (or means) over WINDOWS of a released stream.
 
-    Stop is not part of a window; either end may be left out. *noise* is a standard error, and exact. *smoothing* is an
-    estimate of how far predictions inside blocks are off; the interval counts both. *cut* is at most what cutting
-    values at θ may have taken away, which the interval does not count. k, M, G: thousands, millions, billions.
+    A window is START:STOP by position, START..STOP by time. Stop is not part of a window; either end may be left out.
+    *noise* is a standard error, and exact. *smoothing* is an estimate of how far predictions inside blocks are off; the
+    interval counts both. *cut* is at most what cutting values at θ may have taken away, which the interval does not
+    count. k, M, G: thousands, millions, billions.
 
     \b
     Example:
@@ -93,7 +94,7 @@ def _window(text: str, released: Any) -> tuple[int, int]:
 @click.option("--truth", default=None, help="The file that was published, to compare: shows what privacy hides.")
 @click.option("--column", default="value", show_default=True, help="Column of the truth.")
 def plot(path: str, output: str, window: int | None, truth: str | None, column: str) -> None:
-    """Draw the mean of consecutive windows of a released stream with its 95 % interval.
+    """Draw the means of consecutive windows with 95 % intervals.
 
     \b
     Example:
@@ -128,9 +129,10 @@ def check_theta(theta: float, bound: float, low: float = 0.0) -> None:
 def forecast(
     epsilon: float, bound: float, horizon: int, theta: float | None, block: int | None, drift: float, spread: float
 ) -> None:
-    """The error to expect by window length, before anything is published. Reads no data and spends nothing.
+    """The error to expect by window length.
 
-    Errors are proportional to θ. Shown are standard errors of window sums, and what they are per value.
+    Before anything is published: reads no data and spends nothing. Errors are proportional to θ. Shown are standard
+    errors of window sums, and what they are per value.
 
     \b
     Example:

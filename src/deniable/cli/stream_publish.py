@@ -44,10 +44,11 @@ SECONDS_BETWEEN_REPORTS = 1.0
 @click.option("--json-lines", is_flag=True, help="A pipe brings JSON objects instead of numbers.")
 @click.pass_context
 def publish(context: click.Context, /, **_: Any) -> None:
-    """Publish the numbers of INPUT: a .parquet, .csv or .jsonl file, text with a number per line, or - for a pipe.
+    """Publish the numbers of a file or a pipe, each as it comes.
 
-    From a pipe every line is answered as soon as it has come, after the warm-up. With --state a stream goes on where
-    the last run ended, with the same settings; without it, a file's last block is closed at the end.
+    INPUT is a .parquet, .csv or .jsonl file, text with a number per line, or - for a pipe. From a pipe every line is
+    answered as soon as it has come, after the warm-up. With --state a stream goes on where the last run ended, with the
+    same settings; without it, a file's last block is closed at the end.
 
     \b
     Example:

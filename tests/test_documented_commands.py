@@ -15,7 +15,8 @@ EVERYWHERE = [*PAGES, *sorted((ROOT / "results").rglob("*.md"))]
 
 def parsed(words):
     """The command that words lead to, and its parameters; nothing is run."""
-    context, command, rest = click.Context(cli, info_name="deniable"), cli, list(words)
+    context = click.Context(cli, info_name="deniable", **cli.context_settings)
+    command, rest = cli, list(words)
     while isinstance(command, click.Group):
         if not rest or rest[0] in ("-h", "--help", "--version"):
             return command, {}

@@ -71,8 +71,9 @@ def draw(
     axes.set_xlabel("position in the stream")
     axes.set_ylabel(f"mean of {size:,} {unit}")
     names = {"epsilon": "ε", "theta": "θ"}
-    axes.set_title(", ".join(f"{names[name]} = {released.about[name]:g}" for name in names if name in released.about))
-    axes.legend(frameon=False)
+    known = ", ".join(f"{names[name]} = {released.about[name]:g}" for name in names if name in released.about)
+    axes.set_title(known, loc="left", fontsize=10)
+    axes.legend(frameon=False, ncols=3, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0)
     save(figure, output, dpi=dpi)
 
 

@@ -1,6 +1,7 @@
 """`deniable stream` as people use it: files, pipes, windows, pictures."""
 
 import json
+import signal
 import subprocess
 import sys
 
@@ -180,10 +181,14 @@ def test_a_stream_that_drifts_gets_smaller_blocks(tmp_path):
 
 
 def test_answers_for_windows_fit_80_columns(published):
-    shown = run("stream", "query", published / "private.parquet", ":", "0:18000", "10:20")
+    by_time = "2024-01-02T09:20:00 .. 2024-01-03T12:30:00"
+    shown = run("stream", "query", published / "private.parquet", ":", "0:18000", "10:20", by_time)
     assert shown.returncode == 0
     assert max(len(line.rstrip()) for line in shown.stdout.splitlines()) <= 80
     assert "95% interval" in shown.stdout
+    cuts = [line.split()[-1] for line in shown.stdout.splitlines() if " to " in line]
+    assert len(cuts) == 4
+    assert all(cut[-1].isdigit() or cut[-1] in "kM" for cut in cuts)
 
 
 def test_what_was_released_is_not_overwritten(published):
@@ -218,3 +223,36 @@ def test_a_missing_value_needs_no_pandas(tmp_path, monkeypatch):
     (tmp_path / "gap.csv").write_text("at,value\n1,5\n2,\n3,7\n")
     done = run("stream", "publish", *SETTINGS, tmp_path / "gap.csv")
     assert "row 2 was refused: it has no value" in done.stderr
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_run_goes_on_where_it_was(tmp_path, how):
+    arguments = ["stream", "publish", "--epsilon", "1", "--bound", "500", "--theta", "100", "--warmup", "2"]
+    arguments += ["--state", str(tmp_path / "state.json"), "-"]
+    with subprocess.Popen(
+        [DENIABLE, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        process.stdin.write("5\n6\n7\n")
+        process.stdin.flush()
+        assert process.stdout.readline()
+        process.send_signal(how)
+        assert process.wait() == 1
+        assert "Interrupted" in process.stderr.read()
+    again = run(*arguments, text="8\n9\n")
+    assert (again.returncode, len(again.stdout.splitlines())) == (0, 2), again.stderr
+    assert "must come again" not in again.stderr
+
+
+def test_who_does_not_send_again_what_was_announced_is_told(tmp_path):
+    state = tmp_path / "state.json"
+    arguments = ["stream", "publish", *SETTINGS, "--state", state, "-"]
+    assert run(*arguments, text="\n".join(map(str, VALUES[:3000]))).returncode == 0
+    record = json.loads(state.read_text())
+    record["announced"] = {"count": 5, "digest": "00"}  # as a run that was killed leaves it
+    state.write_text(json.dumps(record))
+    short = run(*arguments, text="1\n2\n")
+    assert "its last 5 values must come again" in short.stderr
+    assert "not all of the 5 values that must come again have come" in short.stderr
+    other = run(*arguments, text="1\n2\n3\n4\n5\n")
+    assert other.returncode == 2
+    assert "had announced 5 other values" in other.stderr

@@ -57,7 +57,7 @@ def query(path: str, windows: tuple[str, ...], as_mean: bool, confidence: float,
     what = "mean" if as_mean else "sum"
     shown = ", ".join(f"{name} = {released.about[name]:g}" for name in ("epsilon", "theta") if name in released.about)
     title = f"{len(released):,} values: {shown}"
-    made = table(title, "window", what, f"{confidence:.0%} interval", "noise", "smoothing", "cut")
+    made = table(title, "window", what, f"{confidence:.0%} interval", "noise", "smoothing", "cut", folding=0)
     for text, answer in zip(windows, answers, strict=True):
         low, high = answer.interval
         error = math.hypot(answer.stderr, answer.smoothing)
@@ -69,7 +69,7 @@ def query(path: str, windows: tuple[str, ...], as_mean: bool, confidence: float,
 
 def _window(text: str, released: Any) -> tuple[int, int]:
     refusal = QueryRefused(f"{text!r} is no window", "Use START:STOP by position, or START..STOP by time.")
-    start, by_time, stop = text.partition("..")
+    start, by_time, stop = (part.strip() for part in text.partition(".."))
     if by_time:
         if released.timestamps is None:
             raise QueryRefused("this stream has no timestamps", "Ask by position: START:STOP.")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 from deniable.errors import InvalidParameter
 
@@ -31,6 +33,42 @@ def parquet_output(output: str) -> ParquetOutput | None:
     if not Path(output).absolute().parent.is_dir():
         raise InvalidParameter("--output", "is in a folder that does not exist", "Make the folder first.")
     return ParquetOutput(output)
+
+
+class Interrupts:
+    """Ctrl-C, and what a service manager sends (SIGTERM), end a run between two batches, with its files in order.
+
+    So it is certain what has left. Who asks a second time, because a batch does not leave, is obeyed at once.
+    """
+
+    def __init__(self) -> None:
+        self._held = self._asked = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():  # only there may a program say what signals do
+            self._before = {one: signal.signal(one, self._interrupt) for one in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for one, handler in self._before.items():
+            signal.signal(one, handler)
+
+    def _interrupt(self, *_: object) -> None:
+        if self._asked or not self._held:
+            raise KeyboardInterrupt
+        self._asked = True
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """What must not be done by halves."""
+        self._held = True
+        try:
+            yield
+        finally:
+            self._held = False
+        if self._asked:
+            raise KeyboardInterrupt
 
 
 @contextmanager

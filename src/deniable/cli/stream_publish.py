@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from deniable.cli.stream import check_theta
-from deniable.cli.stream_output import parquet_output, until_the_reader_leaves
+from deniable.cli.stream_output import Interrupts, parquet_output, until_the_reader_leaves
 from deniable.errors import InvalidData, InvalidParameter
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ class Publishing:
         self.started = self.reported = time.monotonic()
         self.taken = self.published = 0
         self.newest: Any = None  # timestamp
+        self.interrupts = Interrupts()
         self.leaving = False  # a batch is on its way, and it is not certain that it arrived
 
     def go(self) -> None:
@@ -84,7 +85,7 @@ class Publishing:
                 f"the last run was interrupted: its last {self.journal.replaying:,} values must come again", err=True
             )
         try:
-            with until_the_reader_leaves():
+            with self.interrupts, until_the_reader_leaves():
                 for batch in self._batches():
                     self._publish(batch)
                     self._report()
@@ -167,18 +168,19 @@ class Publishing:
         values = batch.values[:count]
         if values.dtype == object:  # where a later one is missing, these are numbers nevertheless
             values = np.array(values.tolist())
-        self.leaving = True
-        released = (self.journal or self.publisher).push_many(values)
-        self.taken += count
-        self.published += released.size
-        if self.parquet is not None:
-            times = None if batch.timestamps is None else batch.timestamps[count - released.size : count]
-            self.parquet.write(released, times)
-        elif released.size:
-            lines = "\n".join(map(_shown, released.tolist()))
-            sys.stdout.write(lines + "\n")
-            sys.stdout.flush()
-        self.leaving = False
+        with self.interrupts.held():
+            self.leaving = True
+            released = (self.journal or self.publisher).push_many(values)
+            self.taken += count
+            self.published += released.size
+            if self.parquet is not None:
+                times = None if batch.timestamps is None else batch.timestamps[count - released.size : count]
+                self.parquet.write(released, times)
+            elif released.size:
+                lines = "\n".join(map(_shown, released.tolist()))
+                sys.stdout.write(lines + "\n")
+                sys.stdout.flush()
+            self.leaving = False
 
     def _finish(self) -> None:
         correction = 0.0
@@ -206,7 +208,9 @@ class Publishing:
         rate = self.taken / max(now - self.started, 1e-9)
         text = f"{self.taken:,} values taken, {self.published:,} published, {rate:,.0f} per second"
         learnt = self.publisher.learnt
-        if learnt is None:
+        if last and self.journal is not None and self.journal.replaying:
+            text += f"; not all of the {self.journal.replaying:,} values that must come again have come"
+        elif learnt is None:
             left = self.publisher.settings.warmup - self.publisher.consumed
             text += f"; warming up, {left:,} more values are needed"
             text += "; no file was written" if last and self.parquet is not None else ""

@@ -18,13 +18,16 @@ from deniable.errors import DeniableError
 TRACEBACK_SWITCH = "DENIABLE_TRACEBACK"
 
 
-def table(title: str, *columns: str, numbers_from: int = 1) -> Table:
-    """A compact table that reads well in 80 columns and without colour; numbers are right-aligned."""
+def table(title: str, *columns: str, numbers_from: int = 1, folding: int = -1) -> Table:
+    """A compact table that reads well in 80 columns and without colour; numbers are right-aligned.
+
+    Where it is too wide, the column `folding` takes several lines.
+    """
     made = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for position, column in enumerate(columns):
         right = position >= numbers_from
-        last = position == len(columns) - 1
-        made.add_column(column, justify="right" if right else "left", no_wrap=not last, overflow="fold")
+        folds = position == folding % len(columns)
+        made.add_column(column, justify="right" if right else "left", no_wrap=not folds, overflow="fold")
     return made
 
 

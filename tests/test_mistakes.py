@@ -14,11 +14,13 @@ import pytest
 
 import deniable as dn
 from command_line import run
+from deniable.audit import Case, audit, worst_ratio
 from deniable.client import ToPLClient
 from deniable.engines.spark import session
 from deniable.mechanisms import RandomizedResponse
 
 SECRET = 73_313
+SEEDED = dn.SeededSource(1)
 USERS = dn.Table("users", age=dn.Ordinal(1, 95), marital=dn.Categorical("married", "single"), city=dn.Public())
 ORDERS = dn.Table("orders", many=10, amount=dn.Ordinal(0, 500))
 SHOP = dn.Collection(USERS, ORDERS, epsilon=2.0)
@@ -26,7 +28,7 @@ U = {"uid": [1, 2, 3], "age": [31, 40, 52], "marital": ["single"] * 3, "city": [
 O = {"uid": [1, 1, 3], "amount": [5, 6, 7]}  # noqa: E741 - beside U
 NOTHING = (
     r"[Nn]othing (of it |more )?was (drawn|spent|released|computed|read|written|predicted|done|taken|proposed|fitted)"
-    r"|No randomness was drawn"
+    r"|No randomness was drawn|Nothing was (sent|measured)"
 )
 
 
@@ -223,6 +225,30 @@ DATA = [
         "theta must lie above 0",
         "Announce another",
     ),
+    (
+        lambda place: SHOP.client(place / "nowhere" / "memory.json").report(
+            "users", {"age": SECRET, "marital": "single"}
+        ),
+        r"the memory 'memory\.json' cannot be written \(no such file",
+        "Check that its folder exists",
+    ),
+    (
+        lambda place: ToPLClient(1.0, 500, place / "nowhere" / "memory.json").report(SECRET),
+        r"the memory 'memory\.json' cannot be written",
+        "Check that its folder exists",
+    ),
+    (lambda _: SHOP.gather("a line"), "lines are one text", "Pass a list of lines"),
+    (
+        lambda _: audit(Case("mine", 1.0, 1.0, 2, lambda world, runs, source: source.below(5, runs)), 1_000, SEEDED),
+        "a draw did not give one whole number",
+        "Return an array",
+    ),
+    (
+        lambda _: audit(Case("mine", 1.0, 1.0, 2, lambda world, runs, source: np.zeros(3, int)), 1_000, SEEDED),
+        "a draw did not give one whole number",
+        "Return an array",
+    ),
+    (lambda _: worst_ratio([([1], [0.5, 0.5])]), "laws must be pairs", "Give one pair at least"),
 ]
 
 

@@ -67,7 +67,9 @@ def test_options_reach_the_question(folder):
     assert values("--confidence", "0.5")[0]["n_high"] < plain[0]["n_high"]
     assert all(row["n"] >= 0 for row in values("--clip"))
     text = "SELECT country, COUNT(*) AS n FROM users JOIN cities ON city = name GROUP BY country"
-    joined = ask(folder, text, "--dimension", f"cities={folder}/cities.csv", "--csv")
+    cities = ["--dimension", f"cities={folder}/cities.csv"]
+    assert run("explain", folder / "reports", text, *cities).stdout.startswith("optimal weights, direct sums")
+    joined = ask(folder, text, *cities, "--csv")
     assert [line.split(",")[0] for line in joined.stdout.splitlines()] == ["country", "Italy", "Norway"]
 
 

@@ -90,6 +90,7 @@ def test_settings_change_how_a_grid_is_asked(grid_folder):
 
 
 def test_settings_are_shown_set_and_refused(folder):
+    assert "there are two engines" in piped(folder, "", "--engine", "hadoop").stderr
     done = piped(folder, ".confidence 0.5\n.weights rdc\n.clip ON;\n.settings\n.sums\n", "--sums", "designed")
     assert (done.returncode, done.stderr) == (0, "")
     assert max(map(len, done.stdout.splitlines())) <= 80

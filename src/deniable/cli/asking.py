@@ -19,6 +19,13 @@ SUMS = click.option(
     help="By the values themselves, or by the rounded values that AHIO, EHIO and SR-HIO collect.",
 )
 UNBIASED = click.option("--unbiased", is_flag=True, help="Of a grid, only what it tells without any assumption.")
+DIMENSIONS = click.option(
+    "--dimension",
+    "dimensions",
+    multiple=True,
+    metavar="NAME=PATH",
+    help="A public table (Parquet or CSV) to join; may be repeated.",
+)
 ENGINE = click.option(
     "--engine", default="duckdb", show_default=True, help="duckdb, or spark[=master], such as spark=local[4]."
 )
@@ -39,16 +46,14 @@ def asking_options(command: F) -> F:
             type=click.Choice(["consistent"]),
             help="Of a grid: answer from possible frequencies of cells; less noise, biased.",
         ),
-        click.option(
-            "--dimension", "dimensions", multiple=True, metavar="NAME=PATH",
-            help="A public table (Parquet or CSV) to join; may be repeated.",
-        ),
+        DIMENSIONS,
+        ENGINE,
     )):  # fmt: skip
         command = option(command)
     return command
 
 
-def open_reports(reports: str, dimensions: tuple[str, ...], engine: str | None = None) -> Any:
+def open_reports(reports: str, dimensions: tuple[str, ...], engine: str) -> Any:
     """The database of a folder; says on stderr what was refused."""
     from deniable.engines.reading import connect
 
@@ -60,7 +65,7 @@ def open_reports(reports: str, dimensions: tuple[str, ...], engine: str | None =
         if name in named:
             raise BadInput(f"dimension {name!r} is given twice. Nothing was read. Name each once.")
         named[name] = path
-    database = connect(reports, dimensions=named, engine=None if engine is None else _session(engine))
+    database = connect(reports, dimensions=named, engine=_session(engine))
     for name, refused in database.refused.items():
         for reason, count in refused.items():
             click.echo(f"{name}: {count:,} reports refused: {reason}", err=True)

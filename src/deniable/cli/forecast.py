@@ -1,14 +1,15 @@
-"""`deniable explain`, `forecast` and `compare`: what an answer is made of, and its error before it is collected."""
+"""`deniable explain`, `forecast`, `compare` and `fit`: what an answer is made of, and its error before it is collected."""
 
 from __future__ import annotations
 
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import click
 
-from deniable.cli.asking import SUMS, UNBIASED, WEIGHTS
+from deniable.cli.asking import DIMENSIONS, ENGINE, SUMS, UNBIASED, WEIGHTS, open_reports
 from deniable.cli.sql_text import questions_about, sql_text
 from deniable.cli.terminal import count, progress, show, table
 from deniable.errors import BadInput
@@ -21,7 +22,9 @@ from deniable.tables.collection import Collection
 @WEIGHTS
 @SUMS
 @UNBIASED
-def explain(reports: str, sql: str, weights: str, sums: str, unbiased: bool) -> None:
+@DIMENSIONS
+@ENGINE
+def explain(reports: str, sql: str, dimensions: tuple[str, ...], engine: str, **asked: Any) -> None:
     """How a question is answered, and why its error is what it is.
 
     Prints the sums it is made of, the levels and cells used, how many reports count, and the predicted standard error
@@ -31,9 +34,8 @@ def explain(reports: str, sql: str, weights: str, sums: str, unbiased: bool) -> 
     Example:
       deniable explain reports/ "SELECT AVG(age) FROM users WHERE age < 30"
     """
-    from deniable.engines.reading import connect
-
-    click.echo(str(connect(reports).explain(sql_text(sql), weights=weights, sums=sums, unbiased=unbiased)))
+    text = sql_text(sql)
+    click.echo(str(open_reports(reports, dimensions, engine).explain(text, **asked)))
 
 
 @click.command()

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from deniable.cli.answers import as_csv, as_json, show_table
-from deniable.cli.asking import ENGINE, asking_options, open_reports
+from deniable.cli.asking import asking_options, open_reports
 from deniable.cli.sql_text import sql_text
 from deniable.errors import BadInput
 
@@ -21,7 +21,6 @@ from deniable.errors import BadInput
 @click.option("--json", "json_wanted", is_flag=True, help="One JSON object per row.")
 @click.option("--csv", "csv_wanted", is_flag=True, help="Comma-separated values.")
 @click.option("--plot", type=click.Path(dir_okay=False), help="Also draw the answer: PNG, SVG or PDF by its ending.")
-@ENGINE
 def query(
     reports: str,
     sql: str | None,

@@ -33,7 +33,7 @@ EXPLAINED = ("weights", "sums", "unbiased")
 @click.command()
 @click.argument("reports", type=click.Path(file_okay=False))
 @asking_options
-def shell(reports: str, dimensions: tuple[str, ...], **asked: Any) -> None:
+def shell(reports: str, dimensions: tuple[str, ...], engine: str, **asked: Any) -> None:
     """Ask one question after the other. A question may have many lines and ends with a semicolon.
 
     The options below can be changed on the way: .unbiased on, for example; .help lists all commands. On a terminal
@@ -45,7 +45,7 @@ def shell(reports: str, dimensions: tuple[str, ...], **asked: Any) -> None:
       deniable shell reports/
       echo "SELECT COUNT(*) FROM users;" | deniable shell reports/
     """
-    database = open_reports(reports, dimensions)
+    database = open_reports(reports, dimensions, engine)
     watched = sys.stdin.isatty()
     if watched:
         click.echo("SQL ends with a semicolon. .help lists commands, .quit leaves.")

@@ -1,4 +1,4 @@
-"""`deniable explain`, `forecast`, `compare` and `fit`: what an answer is made of, and its error before it is collected."""
+"""`deniable explain`, `forecast`, `compare` and `fit`: what answers are made of, and their errors beforehand."""
 
 from __future__ import annotations
 

@@ -78,9 +78,19 @@ def signature(name: str, value: Callable[..., Any]) -> str:
         return name
     if len(name + _plain(found)) <= 100:
         return name + _plain(found)
-    arguments = ",\n    ".join(_plain(one) for one in found.parameters.values())
+    arguments = ",\n    ".join(_arguments(found))
     end = "" if found.return_annotation in (inspect.Signature.empty, "None") else f" -> {found.return_annotation}"
     return f"{name}(\n    {arguments},\n){end}"
+
+
+def _arguments(found: inspect.Signature) -> Iterator[str]:
+    """Every argument, and the star before those that must be named."""
+    starred = False
+    for one in found.parameters.values():
+        if one.kind is one.KEYWORD_ONLY and not starred:
+            yield "*"
+        starred |= one.kind in (one.KEYWORD_ONLY, one.VAR_POSITIONAL)
+        yield _plain(one)
 
 
 def _plain(part: inspect.Signature | inspect.Parameter) -> str:
@@ -156,10 +166,10 @@ def answer_and_stream() -> None:
             users=people.users, orders=people.orders, out=reports, source=SeededSource(1), simulation=True
         )
         answered = shop.ask(connect(reports), people)[-1]
-    draw(answered.result, DOCS / "images" / "answer.png", truth=answered.truth, dpi=90)
+    draw(answered.result, DOCS / "images" / "answer.png", truth=answered.truth, dpi=110)
     watts = meters.made_up()
     published = meters.publish(watts, SeededSource(1), simulation=True)
-    draw_stream(published.released, DOCS / "images" / "stream.png", truth=watts, unit="readings, watts", dpi=80)
+    draw_stream(published.released, DOCS / "images" / "stream.png", truth=watts, unit="readings, watts", dpi=110)
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.errors import InvalidParameter
+from deniable.errors import InvalidData, InvalidParameter
 from deniable.mechanisms import (
     DiscreteLaplace,
     Hybrid,
@@ -90,7 +90,18 @@ def _count(case: Case, world: int, runs: int, source: Source, advance: Callable[
     counts = np.zeros(case.outcomes, dtype=np.int64)
     for start in range(0, runs, _BATCH):
         size = min(_BATCH, runs - start)
-        counts += np.bincount(case.draw(world, size, source), minlength=case.outcomes)
+        drawn = np.asarray(case.draw(world, size, source))
+        if (
+            drawn.shape != (size,)
+            or drawn.dtype.kind not in "iu"
+            or not 0 <= drawn.min() <= drawn.max() < case.outcomes
+        ):
+            raise InvalidData(
+                "a draw did not give one whole number from 0 to outcomes − 1 per run",
+                "Return an array of as many integers as there are runs.",
+                cost="Nothing was measured",
+            )
+        counts += np.bincount(drawn, minlength=case.outcomes)
         advance(size)
     return counts
 
@@ -115,7 +126,14 @@ def _lower_epsilon(likely: int, unlikely: int, runs: int, delta: float) -> float
 
 
 def worst_ratio(laws: Iterable[tuple[Law, Law]], delta: float = 0.0) -> float:
-    """The smallest ε that pairs of laws satisfy, in either direction, with the given δ."""
+    """The smallest ε that pairs of laws satisfy, in either direction, with the given δ.
+
+    >>> worst_ratio([((0.75, 0.25), (0.25, 0.75))]) == math.log(3)
+    True
+    """
+    laws = list(laws)
+    if not laws or any(len(a) != len(b) for a, b in laws):
+        raise InvalidParameter("laws", "must be pairs of equally many probabilities", "Give one pair at least.")
     return max(max(_smallest_epsilon(a, b, delta), _smallest_epsilon(b, a, delta)) for a, b in laws)
 
 

@@ -1,15 +1,12 @@
 """`deniable init`, `check` and `perturb`, as a person uses them."""
 
 import json
-import subprocess
-import sys
 import tomllib
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from cli.test_command_line import deniable_command
+from command_line import run
 
 SPECIFICATION = """
 epsilon = 2.0
@@ -33,10 +30,6 @@ def shop(tmp_path):
     for name, text in (("shop.toml", SPECIFICATION), ("users.csv", USERS), ("orders.csv", ORDERS)):
         (tmp_path / name).write_text(text)
     return tmp_path
-
-
-def run(*arguments):
-    return deniable_command(*map(str, arguments))
 
 
 def test_check_prints_the_design_and_what_each_user_spends(shop):
@@ -147,11 +140,7 @@ def test_query_answers_with_intervals_and_refuses_with_advice(shop):
     assert max(map(len, done.stdout.splitlines())) <= 80
     lines = run("query", shop / "out", sql, "--json").stdout.splitlines()
     assert [sorted(json.loads(line)) for line in lines] == [["marital", "n", "n_high", "n_low", "n_stderr"]] * 3
-    piped = subprocess.run(
-        [str(Path(sys.executable).parent / "deniable"), "query", str(shop / "out"), "-", "--json"],
-        input=sql, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert piped.stdout.splitlines() == lines
+    assert run("query", shop / "out", "-", "--json", text=sql).stdout.splitlines() == lines
     refused = run("query", shop / "out", "SELECT COUNT(*) FROM users WHERE age > 200")
     assert refused.returncode == 2
     assert "outside the attribute's domain" in refused.stderr

@@ -1,9 +1,7 @@
 """The command line as a person meets it: help, versions, errors, exit codes, 80 columns."""
 
 import re
-import subprocess
 import sys
-from pathlib import Path
 
 import click
 import numpy as np
@@ -11,22 +9,11 @@ import pytest
 from rich.console import Console
 
 import deniable
+from command_line import run, started
 from deniable import audit as audits
 from deniable.audit import Case
-from deniable.cli.main import cli, run
+from deniable.cli.main import cli
 from deniable.errors import DeniableError, InvalidData, RandomnessFault
-
-
-def deniable_command(*arguments, **environment):
-    command = [str(Path(sys.executable).parent / "deniable"), *arguments]
-    plain = {"PATH": "/usr/bin:/bin", "COLUMNS": "80", **environment}
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=plain)
-
-
-def exit_code(arguments):
-    with pytest.raises(SystemExit) as stopped:
-        run(arguments)
-    return stopped.value.code
 
 
 def every_command(group=cli, path=()):
@@ -37,11 +24,16 @@ def every_command(group=cli, path=()):
 
 
 def test_help_and_version():
-    assert deniable_command("--version").stdout == f"deniable, version {deniable.__version__}\n"
-    shown = deniable_command("--help")
+    assert started("--version").stdout == f"deniable, version {deniable.__version__}\n"
+    shown = started("--help")
     assert shown.returncode == 0
     for name in cli.commands:
         assert name in shown.stdout
+
+
+@pytest.mark.parametrize("path", [(), *(path for path, one in every_command() if isinstance(one, click.Group))])
+def test_lists_of_commands_end_no_line_halfway(path):
+    assert "..." not in run(*path, "--help").stdout.partition("Commands:")[2]
 
 
 @pytest.mark.parametrize("path", [path for path, _ in every_command()], ids=" ".join)
@@ -50,7 +42,7 @@ def test_every_command_has_help_and_a_documented_example(path):
     assert command.help
     if not isinstance(command, click.Group):
         assert f"deniable {' '.join(path)}" in command.help
-    shown = deniable_command(*path, "--help")
+    shown = started(*path, "--help")
     assert shown.returncode == 0
     assert max(map(len, shown.stdout.splitlines())) <= 80
     assert "\\b" not in shown.stdout
@@ -70,7 +62,7 @@ def test_every_command_has_help_and_a_documented_example(path):
     ],
 )
 def test_bad_input_exits_2_with_a_message_and_no_traceback(arguments, message):
-    done = deniable_command(*arguments)
+    done = started(*arguments)
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
@@ -87,50 +79,53 @@ def test_bad_input_exits_2_with_a_message_and_no_traceback(arguments, message):
         (click.Abort(), 1, "Interrupted"),
     ],
 )
-def test_errors_become_exit_codes_in_one_place(monkeypatch, capsys, error, code, message):
+def test_errors_become_exit_codes_in_one_place(monkeypatch, error, code, message):
     def fail(*_, **__):
         raise error
 
     monkeypatch.setattr("deniable.cli.audit.audit", fail)
-    assert exit_code(["audit", "hybrid"]) == code
-    shown = capsys.readouterr().err
+    done = run("audit", "hybrid")
+    assert done.returncode == code
+    shown = done.stderr
     assert message in shown
     assert "Traceback" not in shown
     assert "4711" not in shown  # the text of a foreign error may quote data
 
 
 def test_an_audit_prints_claim_law_and_bound_in_80_columns_and_repeats_under_a_seed():
-    first = deniable_command("audit", "local-hashing", "--epsilon", "2", "--trials", "20000", "--seed", "1")
+    first = started("audit", "local-hashing", "--epsilon", "2", "--trials", "20000", "--seed", "1")
     assert first.returncode == 0
     assert first.stderr == "auditing local-hashing\n"
     assert "2.000000" in first.stdout
     assert "holds" in first.stdout
     assert max(map(len, first.stdout.splitlines())) <= 80
-    again = deniable_command("audit", "local-hashing", "--epsilon", "2", "--trials", "20000", "--seed", "1")
+    again = started("audit", "local-hashing", "--epsilon", "2", "--trials", "20000", "--seed", "1")
     assert again.stdout == first.stdout
 
 
-def test_an_audit_that_finds_a_broken_claim_exits_1(monkeypatch, capsys):
+def test_an_audit_that_finds_a_broken_claim_exits_1(monkeypatch):
     def draw(world, runs, source):
         return source.bernoulli(audits.Fraction(1 + world, 4), runs).astype(np.int64)
 
     monkeypatch.setitem(audits.CASES, "hybrid", lambda epsilon: Case("hybrid", epsilon, 0.1, 2, draw))
-    assert exit_code(["audit", "hybrid", "--epsilon", "0.1", "--trials", "5000", "--seed", "3"]) == 1
-    shown = capsys.readouterr()
-    assert "BROKEN" in shown.out
-    assert "samples contradict the claim of hybrid" in shown.err
+    done = run("audit", "hybrid", "--epsilon", 0.1, "--trials", 5000, "--seed", 3)
+    assert done.returncode == 1
+    assert "BROKEN" in done.stdout
+    assert "samples contradict the claim of hybrid" in done.stderr
 
 
-def test_a_progress_bar_on_a_terminal(monkeypatch, capsys):
+def test_a_progress_bar_on_a_terminal(monkeypatch):
     monkeypatch.setattr(
         "deniable.cli.terminal.Console", lambda **options: Console(force_terminal=True, width=80, **options)
     )
-    assert exit_code(["audit", "hybrid", "--trials", "1000", "--seed", "3"]) == 0
-    assert "auditing hybrid" in capsys.readouterr().err
+    done = run("audit", "hybrid", "--trials", 1000, "--seed", 3)
+    assert done.returncode == 0
+    assert "auditing hybrid" in done.stderr
 
 
-def test_the_benchmark_says_which_extra_it_needs(monkeypatch, capsys):
+def test_the_benchmark_says_which_extra_it_needs(monkeypatch):
     monkeypatch.setitem(sys.modules, "pure_ldp", None)
     monkeypatch.setitem(sys.modules, "multi_freq_ldpy", None)
-    assert exit_code(["bench", "mechanisms"]) == 1
-    assert "pip install '.[bench]'" in capsys.readouterr().err
+    done = run("bench", "mechanisms")
+    assert done.returncode == 1
+    assert "pip install '.[bench]'" in done.stderr

@@ -3,24 +3,21 @@
 import re
 import shlex
 import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from command_line import DENIABLE, run
 from deniable.cli.demo import meters, shop, story
-from deniable.cli.main import run
 from deniable.errors import MissingExtra
 from deniable.tables import Collection
 
-COMMAND = Path(sys.executable).parent / "deniable"
-
 
 def demo(folder, *arguments):
-    plain = {"PATH": f"{COMMAND.parent}:/usr/bin:/bin", "COLUMNS": "80", "NO_COLOR": "1", "PYTHONUTF8": "1"}
-    return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, check=False, env=plain, cwd=folder)
+    plain = {"PATH": f"{Path(DENIABLE).parent}:/usr/bin:/bin", "COLUMNS": "80", "NO_COLOR": "1", "PYTHONUTF8": "1"}
+    return subprocess.run([DENIABLE, *arguments], capture_output=True, text=True, check=False, env=plain, cwd=folder)
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +75,7 @@ def test_the_page_holds_its_pictures_and_asks_for_nothing(shown):
         assert (shown[0] / "demo" / name).read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_three_commands_at_the_end_work(shown, monkeypatch, capsys):
+def test_the_three_commands_at_the_end_work(shown, monkeypatch):
     folder, text = shown
     monkeypatch.chdir(folder)
     commands = text.partition("Try next:\n")[2].splitlines()
@@ -86,10 +83,9 @@ def test_the_three_commands_at_the_end_work(shown, monkeypatch, capsys):
     for line in commands:
         name, *arguments = shlex.split(line)
         assert name == "deniable"
-        with pytest.raises(SystemExit) as stopped:
-            run(arguments)
-        assert stopped.value.code == 0, line
-    assert "95% interval" in capsys.readouterr().out
+        done = run(*arguments)
+        assert done.returncode == 0, line
+    assert "95% interval" in done.stdout
 
 
 def test_it_replaces_its_own_reports_and_touches_none_of_others(shown):
@@ -112,18 +108,14 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path):
     assert [one.name for one in (tmp_path / "demo").iterdir()] == ["report.html"]
 
 
-def test_without_matplotlib_it_tells_the_same_and_how_to_get_pictures(tmp_path, capsys, monkeypatch):
+def test_without_matplotlib_it_tells_the_same_and_how_to_get_pictures(tmp_path, monkeypatch):
     def missing():
         raise MissingExtra("matplotlib", "plot")
 
     monkeypatch.setattr(story, "require_plotting", missing)
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as stopped:
-        run(["demo", "--users", "20000", "--seed", "2"])
-    assert stopped.value.code == 0
-    with pytest.raises(SystemExit):  # once more, over what the first run wrote
-        run(["demo", "--users", "20000", "--seed", "2"])
-    text = capsys.readouterr().out
+    assert run("demo", "--users", 20_000, "--seed", 2).returncode == 0
+    text = run("demo", "--users", 20_000, "--seed", 2).stdout  # once more, over what the first run wrote
     assert "without pictures" in text
     assert "pip install 'deniable[plot]'" in text
     assert not list(tmp_path.rglob("*.png"))

@@ -5,10 +5,11 @@ import json
 import numpy as np
 import pyarrow as pa
 import pytest
-from click.testing import CliRunner
 
 import deniable as dn
-from deniable.cli.main import cli, run
+from command_line import run
+from deniable.cli.sql_text import ended, questions
+from deniable.errors import QueryRefused
 
 SHOP = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95), kind=dn.Categorical("a", "b")), epsilon=2.0)
 YOUNG = "SELECT COUNT(*) AS n FROM users WHERE age < 30"
@@ -20,55 +21,55 @@ def specification(tmp_path):
     return str(tmp_path / "shop.toml")
 
 
-def called(*arguments, text=None):
-    result = CliRunner().invoke(cli, arguments, input=text, env={"COLUMNS": "80"})
-    assert result.exit_code == 0, result.output
-    return result.stdout
+def printed(*arguments, text=""):
+    done = run(*arguments, text=text)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_forecasts_of_users_errors_and_epsilon(specification, tmp_path):
-    text = called("forecast", specification, "--users", "1000000", YOUNG)
+    text = printed("forecast", specification, "--users", "1000000", YOUNG)
     assert text.startswith("1,000,000 users, ε = 2, design hio, optimal weights")
     assert "randomiser" in text
     (row,) = [
         json.loads(line)
-        for line in called("forecast", specification, "--users", "1000000", "--json", YOUNG).splitlines()
+        for line in printed("forecast", specification, "--users", "1000000", "--json", YOUNG).splitlines()
     ]
     assert row["name"] == "n"
     assert row["stderr"] == pytest.approx(SHOP.forecast(YOUNG, users=1_000_000).scalar().stderr)
-    users = json.loads(called("forecast", specification, "--error", "0.01", "--json", "-", text=YOUNG))["users"]
+    users = json.loads(printed("forecast", specification, "--error", "0.01", "--json", "-", text=YOUNG))["users"]
     (tmp_path / "young.sql").write_text(YOUNG)
     epsilon = json.loads(
-        called("forecast", specification, "--error", "0.01", "--users", str(users), "--json", f"@{tmp_path}/young.sql")
+        printed("forecast", specification, "--error", "0.01", "--users", str(users), "--json", f"@{tmp_path}/young.sql")
     )["epsilon"]
     assert epsilon == pytest.approx(2.0, rel=0.01)
-    assert called("forecast", specification, "--error", "0.01", YOUNG) == f"{users:,} users\n"
+    assert printed("forecast", specification, "--error", "0.01", YOUNG) == f"{users:,} users\n"
 
 
 def test_designs_are_compared(specification, tmp_path):
     (tmp_path / "q.sql").write_text(f"{YOUNG};\nSELECT AVG(age) FROM users;\n")
-    text = called("compare", specification, str(tmp_path / "q.sql"), "--users", "1000000")
+    text = printed("compare", specification, str(tmp_path / "q.sql"), "--users", "1000000")
     assert 'Recommended: design = "grid", asked with optimal weights.' in text
     assert "deniable fit" in text
     assert max(map(len, text.splitlines())) <= 80
-    lines = called("compare", specification, str(tmp_path / "q.sql"), "--users", "1000000", "--csv").splitlines()
+    lines = printed("compare", specification, str(tmp_path / "q.sql"), "--users", "1000000", "--csv").splitlines()
     assert lines[0] == "design,weights,sums,q1,q2"
     assert lines[1].startswith("grid,optimal,direct,")
     assert lines[2].startswith("hio,optimal,direct,")
-    text = called("compare", specification, "-", "--users", "50", text="SELECT AVG(age) FROM users WHERE age = 3")
+    text = printed("compare", specification, "-", "--users", "50", text="SELECT AVG(age) FROM users WHERE age = 3")
     assert "No design answers all of them clearly" in text
 
 
 def test_a_grid_is_fitted_and_written(specification, tmp_path):
     (tmp_path / "q.sql").write_text(f"{YOUNG};\n")
     out = tmp_path / "fitted.toml"
-    text = called("fit", specification, str(tmp_path / "q.sql"), "--users", "100000", "-o", str(out))
+    text = printed("fit", specification, str(tmp_path / "q.sql"), "--users", "100000", "-o", str(out))
     assert max(map(len, text.splitlines()[:-1])) <= 80
     for name in ("grid", "hio", "ahio", "ehio"):
         assert name in text
     assert dn.Collection.load(out).design == "grid"
-    assert "Nothing was written" in called("fit", specification, "-", "--users", "100000", text=YOUNG)
-    predicted = json.loads(called("forecast", str(out), "--users", "100000", "--json", YOUNG))
+    assert "Nothing was written" in printed("fit", specification, "-", "--users", "100000", text=YOUNG)
+    predicted = json.loads(printed("forecast", str(out), "--users", "100000", "--json", YOUNG))
     assert predicted["stderr"] > 0
 
 
@@ -76,7 +77,7 @@ def test_explanations(tmp_path):
     random = np.random.default_rng(1)
     frame = pa.table({"uid": np.arange(2_000), "age": random.integers(1, 96, 2_000), "kind": ["a", "b"] * 1_000})
     SHOP.perturb(users=frame, out=tmp_path / "reports")
-    text = called("explain", str(tmp_path / "reports"), YOUNG)
+    text = printed("explain", str(tmp_path / "reports"), YOUNG)
     assert text.startswith("optimal weights, direct sums\nm0 = count(*): 1 term\nn = m0\ntable users: ")
     assert "of 2,000 reports count, 1 per user with ε = 2 each" in text
     assert "predicted:" in text
@@ -92,8 +93,54 @@ def test_explanations(tmp_path):
         (["compare", "{spec}", "missing.sql", "--users", "9"], "'missing.sql' cannot be read as text"),
     ],
 )
-def test_mistakes_exit_with_two_and_say_what_to_do(specification, capsys, arguments, message):
-    with pytest.raises(SystemExit) as ended:
-        run([argument.format(spec=specification) for argument in arguments])
-    assert ended.value.code == 2
-    assert message in capsys.readouterr().err
+def test_mistakes_exit_with_two_and_say_what_to_do(specification, arguments, message):
+    done = run(*(argument.format(spec=specification) for argument in arguments))
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("SELECT 'a;b'; SELECT 2", ["SELECT 'a;b'", "SELECT 2"]),
+        ("SELECT 'it''s; fine' ;SELECT 2;", ["SELECT 'it''s; fine'", "SELECT 2"]),
+        ('SELECT "x;y"; SELECT 2', ['SELECT "x;y"', "SELECT 2"]),
+        ("-- first; of two\nSELECT 1;\n-- second;\nSELECT 2", ["SELECT 1", "SELECT 2"]),
+        ("SELECT /* a; b */ 1; /* ; */ SELECT 2 -- end;", ["SELECT 1", "SELECT 2"]),
+        ("SELECT 1 -- it's one\n; SELECT 2", ["SELECT 1", "SELECT 2"]),
+        (";; SELECT 1;\n ; -- no more\n;", ["SELECT 1"]),
+        ("SELECT 'é;ü';SELECT\n  2\n", ["SELECT 'é;ü'", "SELECT\n  2"]),
+        ("-- nothing; at all", []),
+        ("", []),
+    ],
+)
+def test_a_semicolon_parts_questions_but_not_texts_names_or_comments(text, found):
+    assert questions(text) == found
+    assert ended(text + "\n;")
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("SELECT 'a", 1),
+        ("SELECT 'a;b'; SELECT \"c; SELECT 3", 2),
+        ("SELECT 1 -- ;\n, 'x", 1),
+        ("SELECT 1; ; SELECT 2; /* never", 3),
+    ],
+)
+def test_a_quotation_without_end_is_found_in_its_question(text, number):
+    with pytest.raises(QueryRefused, match=f"question {number}: a quotation or a comment has no end"):
+        questions(text)
+    assert not ended(text + ";")
+
+
+def test_a_refused_question_is_named_by_its_number(specification, tmp_path):
+    (tmp_path / "q.sql").write_text(f"-- those; under 30\n{YOUNG};\nSELECT MAX(age) FROM users;\n")
+    (tmp_path / "none.sql").write_text("-- none;\n")
+    for command in ("compare", "fit"):
+        done = run(command, specification, tmp_path / "q.sql", "--users", 1000)
+        assert done.returncode == 2
+        assert "question 2: extremes and quantiles cannot be read off" in done.stderr
+        assert "Nothing was computed" in done.stderr
+        done = run(command, specification, tmp_path / "none.sql", "--users", 1000)
+        assert (done.returncode, "there is no question. Nothing was computed" in done.stderr) == (2, True)

@@ -2,18 +2,11 @@
 
 import pytest
 
+from command_line import run
 from deniable.cli import reproduce as command
-from deniable.cli.main import run
 from deniable.experiments import harness
 from deniable.experiments.harness import Data, Experiment
 from deniable.experiments.running import run as measured
-
-
-def outcome(capsys, *arguments):
-    with pytest.raises(SystemExit) as stopped:
-        run(list(arguments))
-    shown = capsys.readouterr()
-    return stopped.value.code, shown.out, shown.err
 
 
 def made():
@@ -28,21 +21,20 @@ def made():
     )
 
 
-def test_experiments_are_listed_in_80_columns(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    code, shown, _ = outcome(capsys, "reproduce")
-    assert code == 0
-    assert all(name in shown for name in harness.experiments())
-    assert max(map(len, shown.splitlines())) <= 80
+def test_experiments_are_listed_in_80_columns():
+    done = run("reproduce")
+    assert done.returncode == 0
+    assert all(name in done.stdout for name in harness.experiments())
+    assert max(map(len, done.stdout.splitlines())) <= 80
 
 
-def test_finished_runs_are_enough_for_tables_pictures_and_pages(capsys, monkeypatch, tmp_path):
+def test_finished_runs_are_enough_for_tables_pictures_and_pages(monkeypatch, tmp_path):
     monkeypatch.setattr(harness, "experiments", lambda: {"streams/overall": made()})
     kept = tmp_path / command.FINISHED / "streams" / "overall.jsonl"
     measured("streams/overall", made(), Data(), quick=True, kept=kept)
-    code, shown, _ = outcome(capsys, "reproduce", "streams", "--quick", "-o", str(tmp_path), "--processes", "1")
-    assert code == 0
-    assert [line.rpartition(".")[2] for line in shown.splitlines()] == ["csv", "png", "md"]
+    done = run("reproduce", "streams", "--quick", "-o", tmp_path, "--processes", 1)
+    assert done.returncode == 0
+    assert [line.rpartition(".")[2] for line in done.stdout.splitlines()] == ["csv", "png", "md"]
     page = (tmp_path / "streams" / "overall.md").read_text()
     assert "POS stand-in: drawn, not real" in page
     assert "Halves are [1.0, 1.5]." in page
@@ -55,20 +47,20 @@ def test_finished_runs_are_enough_for_tables_pictures_and_pages(capsys, monkeypa
         (["reproduce", "streams/fanout", "--data", "nowhere-at-all"], "--data is not a folder"),
     ],
 )
-def test_bad_input_exits_2(capsys, arguments, message):
-    code, _, told = outcome(capsys, *arguments)
-    assert code == 2
-    assert message in told
+def test_bad_input_exits_2(arguments, message):
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
 
 
-def test_missing_peers_are_named_in_one_line_each(capsys, monkeypatch):
+def test_missing_peers_are_named_in_one_line_each(monkeypatch):
     from deniable.benchmarks import peers
 
     monkeypatch.setattr(peers, "PEERS", {"ghost": "no_such_module", "phantom": "nor_this_one"})
     monkeypatch.setattr(peers, "jobs", lambda: iter(()))
-    code, _, told = outcome(capsys, "bench", "peers")
-    assert code == 0
-    assert told.splitlines()[:2] == [
+    done = run("bench", "peers")
+    assert done.returncode == 0
+    assert done.stderr.splitlines()[:2] == [
         "ghost: not measured (no module 'no_such_module')",
         "phantom: not measured (no module 'nor_this_one')",
     ]

@@ -1,12 +1,9 @@
 """`deniable stream` as people use it: files, pipes, windows, pictures."""
 
-import contextlib
-import io
 import json
+import signal
 import subprocess
 import sys
-from pathlib import Path
-from types import SimpleNamespace
 
 import duckdb
 import numpy as np
@@ -14,25 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deniable.cli import main
-from deniable.cli.stream import _short
+from command_line import DENIABLE, run
 from deniable.streams import Released
 
-DENIABLE = str(Path(sys.executable).parent / "deniable")
 VALUES = np.random.default_rng(1).geometric(0.1, 20_000)
 SETTINGS = ["--epsilon", "1", "--bound", "500", "--warmup", "2000", "--horizon", "10000"]
-
-
-def run(*arguments, text=""):
-    """The command in this process, with pipes of its own."""
-    out, err, before = io.StringIO(), io.StringIO(), sys.stdin
-    sys.stdin = io.TextIOWrapper(io.BytesIO(text.encode()))
-    try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as end:
-            main.run([*map(str, arguments)])
-    finally:
-        sys.stdin = before
-    return SimpleNamespace(returncode=end.value.code, stdout=out.getvalue(), stderr=err.getvalue())
 
 
 @pytest.fixture(scope="module")
@@ -182,8 +165,8 @@ def test_a_stream_that_ends_in_the_warm_up_publishes_nothing(tmp_path):
     (tmp_path / "short.txt").write_text("1\n2\n3")
     done = run("stream", "publish", *SETTINGS, tmp_path / "short.txt", "-o", tmp_path / "private.parquet")
     assert done.returncode == 0
-    assert "1,997 more values are needed" in done.stderr
-    assert pq.read_table(tmp_path / "private.parquet").num_rows == 0
+    assert "1,997 more values are needed; no file was written" in done.stderr
+    assert not (tmp_path / "private.parquet").exists()
 
 
 def test_a_stream_that_drifts_gets_smaller_blocks(tmp_path):
@@ -198,9 +181,78 @@ def test_a_stream_that_drifts_gets_smaller_blocks(tmp_path):
 
 
 def test_answers_for_windows_fit_80_columns(published):
-    shown = run("stream", "query", published / "private.parquet", ":", "0:18000", "10:20")
+    by_time = "2024-01-02T09:20:00 .. 2024-01-03T12:30:00"
+    shown = run("stream", "query", published / "private.parquet", ":", "0:18000", "10:20", by_time)
     assert shown.returncode == 0
     assert max(len(line.rstrip()) for line in shown.stdout.splitlines()) <= 80
     assert "95% interval" in shown.stdout
-    short = [_short(size) for size in (0.0, 1.234, 999.4, 999.6, 12_345, 1.5e6, 2.5e9)]
-    assert short == ["0", "1.23", "999", "1k", "12.3k", "1.5M", "2.5G"]
+    cuts = [line.split()[-1] for line in shown.stdout.splitlines() if " to " in line]
+    assert len(cuts) == 4
+    assert all(cut[-1].isdigit() or cut[-1] in "kM" for cut in cuts)
+
+
+def test_what_was_released_is_not_overwritten(published):
+    before = (published / "private.parquet").read_bytes()
+    more = ["--column", "amount", published / "input.parquet", "-o", published / "private.parquet"]
+    done = run("stream", "publish", *SETTINGS, *more)
+    assert done.returncode == 2
+    assert "'private.parquet' exists already" in done.stderr
+    assert (published / "private.parquet").read_bytes() == before
+
+
+@pytest.mark.parametrize("odd", ["", "73313x", "-73313"])
+def test_a_csv_file_is_published_up_to_an_odd_row(tmp_path, odd):
+    values = [*map(str, VALUES[:2100]), odd, "5"]
+    rows = "".join(f"{place},{value}\n" for place, value in enumerate(values))
+    (tmp_path / "meter.csv").write_text(f"at,watts\n{rows}")
+    out = tmp_path / "private.parquet"
+    columns = ["--column", "watts", "--time-column", "at"]
+    done = run("stream", "publish", *SETTINGS, *columns, tmp_path / "meter.csv", "-o", out)
+    assert done.returncode == 2
+    assert "row 2,101" in done.stderr
+    assert "Nothing of it was taken" in done.stderr
+    assert "73313" not in done.stderr
+    released = Released.load(out)
+    assert (len(released), released.between(2050, 2100)) == (100, (50, 100))
+    if not odd.endswith("x"):
+        assert "to publish earlier values again would spend ε again" in done.stderr
+
+
+def test_a_missing_value_needs_no_pandas(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    (tmp_path / "gap.csv").write_text("at,value\n1,5\n2,\n3,7\n")
+    done = run("stream", "publish", *SETTINGS, tmp_path / "gap.csv")
+    assert "row 2 was refused: it has no value" in done.stderr
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_run_goes_on_where_it_was(tmp_path, how):
+    arguments = ["stream", "publish", "--epsilon", "1", "--bound", "500", "--theta", "100", "--warmup", "2"]
+    arguments += ["--state", str(tmp_path / "state.json"), "-"]
+    with subprocess.Popen(
+        [DENIABLE, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        process.stdin.write("5\n6\n7\n")
+        process.stdin.flush()
+        assert process.stdout.readline()
+        process.send_signal(how)
+        assert process.wait() == 1
+        assert "Interrupted" in process.stderr.read()
+    again = run(*arguments, text="8\n9\n")
+    assert (again.returncode, len(again.stdout.splitlines())) == (0, 2), again.stderr
+    assert "must come again" not in again.stderr
+
+
+def test_who_does_not_send_again_what_was_announced_is_told(tmp_path):
+    state = tmp_path / "state.json"
+    arguments = ["stream", "publish", *SETTINGS, "--state", state, "-"]
+    assert run(*arguments, text="\n".join(map(str, VALUES[:3000]))).returncode == 0
+    record = json.loads(state.read_text())
+    record["announced"] = {"count": 5, "digest": "00"}  # as a run that was killed leaves it
+    state.write_text(json.dumps(record))
+    short = run(*arguments, text="1\n2\n")
+    assert "its last 5 values must come again" in short.stderr
+    assert "not all of the 5 values that must come again have come" in short.stderr
+    other = run(*arguments, text="1\n2\n3\n4\n5\n")
+    assert other.returncode == 2
+    assert "had announced 5 other values" in other.stderr

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cli.test_stream_commands import run
+from command_line import run
 from deniable.streams import Released
 
 FOLDER = Path(sys.executable).parent

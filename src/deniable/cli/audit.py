@@ -20,10 +20,11 @@ from deniable.randomness import SecureSource, SeededSource
 @click.option("--trials", type=int, default=100_000, show_default=True, help="Runs on each of the two inputs.")
 @click.option("--seed", type=int, help="Repeat a run: draw from a seeded source instead of the secure one.")
 def audit_command(mechanism: str | None, epsilon: float, trials: int, seed: int | None) -> None:
-    """Try to tell two worst inputs of a mechanism (default: of each one) apart.
+    """Try to tell two worst inputs of a mechanism apart.
 
-    Prints the claimed ε, the exact worst ratio of its law (as ε), and the largest ε that the samples prove with 99 %
-    confidence. Exits 1 if that exceeds the claim. All mechanisms together take a minute or two.
+    Without MECHANISM, of each one. Prints the claimed ε, the exact worst ratio of its law (as ε), and the largest ε
+    that the samples prove with 99 % confidence. Exits 1 if that exceeds the claim. All mechanisms together take a
+    minute or two.
 
     \b
     Example:

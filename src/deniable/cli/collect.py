@@ -25,7 +25,7 @@ SYMBOLS = {"rounded": "⇅", "embedded": "±", "weight and rounded": "⇅rows"}
 @click.argument("specification", type=click.Path(dir_okay=False))
 @click.option("--views", is_flag=True, help="List all views, not only the first few.")
 def check(specification: str, views: bool) -> None:
-    """Check a specification (TOML or JSON) and show what each user spends.
+    """Check a specification and show what each user spends.
 
     \b
     Example:
@@ -126,9 +126,10 @@ def _named_file(entry: str) -> tuple[str, str]:
 @click.option("--key", default="uid", show_default=True, help="Column of user ids.")
 @click.option("--name", default=None, help="Name of the table; the file's by default.")
 def init(source: str, key: str, name: str | None) -> None:
-    """Propose a specification for the columns of a file: names and types only, never values.
+    """Propose a specification for the columns of a file.
 
-    Domains must be public knowledge, so a person decides each: the places to fill in are marked.
+    It reads names and types only, never values. Domains must be public knowledge, so a person decides each: the places
+    to fill in are marked.
 
     \b
     Example:
@@ -136,7 +137,10 @@ def init(source: str, key: str, name: str | None) -> None:
     """
     from deniable.engines.frames import column_types
 
-    click.echo(skeleton(name or Path(source).stem, column_types(source), key))
+    columns = column_types(source)
+    if key not in columns:
+        raise BadInput(f"the file has no column {key!r} of user ids. Nothing was proposed. Name it with --key.")
+    click.echo(skeleton(name or Path(source).stem, columns, key))
 
 
 def skeleton(name: str, columns: dict[str, str], key: str) -> str:

@@ -1,29 +1,31 @@
-"""`deniable explain`, `forecast` and `compare`: what an answer is made of, and its error before it is collected."""
+"""`deniable explain`, `forecast`, `compare` and `fit`: what answers are made of, and their errors beforehand."""
 
 from __future__ import annotations
 
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import click
 
-from deniable.cli.query import sql_text
-from deniable.cli.terminal import progress, show, table
+from deniable.cli.asking import DIMENSIONS, ENGINE, SUMS, UNBIASED, WEIGHTS, open_reports
+from deniable.cli.sql_text import questions_about, sql_text
+from deniable.cli.terminal import count, progress, show, table
 from deniable.errors import BadInput
 from deniable.tables.collection import Collection
-
-_WEIGHTS = click.option("--weights", default="optimal", show_default=True, help="greedy, rdc(k) or optimal.")
-_SUMS = click.option("--sums", type=click.Choice(["direct", "designed"]), default="direct", show_default=True)
 
 
 @click.command()
 @click.argument("reports", type=click.Path(file_okay=False))
 @click.argument("sql")
-@_WEIGHTS
-@_SUMS
-def explain(reports: str, sql: str, weights: str, sums: str) -> None:
-    """Show how a question would be answered, and why its error is what it is.
+@WEIGHTS
+@SUMS
+@UNBIASED
+@DIMENSIONS
+@ENGINE
+def explain(reports: str, sql: str, dimensions: tuple[str, ...], engine: str, **asked: Any) -> None:
+    """How a question is answered, and why its error is what it is.
 
     Prints the sums it is made of, the levels and cells used, how many reports count, and the predicted standard error
     with its causes. `-` reads the SQL from stdin, `@file` from a file.
@@ -32,19 +34,18 @@ def explain(reports: str, sql: str, weights: str, sums: str) -> None:
     Example:
       deniable explain reports/ "SELECT AVG(age) FROM users WHERE age < 30"
     """
-    from deniable.engines.reading import connect
-
-    click.echo(str(connect(reports).explain(sql_text(sql), weights=weights, sums=sums)))
+    text = sql_text(sql)
+    click.echo(str(open_reports(reports, dimensions, engine).explain(text, **asked)))
 
 
 @click.command()
 @click.argument("specification", type=click.Path(dir_okay=False))
 @click.argument("sql")
-@click.option("--users", type=int, help="How many people will report.")
+@click.option("--users", type=count, help="How many people will report.")
 @click.option("--error", type=float, help="Say what it takes instead: the users, or with --users the ε.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per answer.")
-@_WEIGHTS
-@_SUMS
+@WEIGHTS
+@SUMS
 def forecast(
     specification: str, sql: str, users: int | None, error: float | None, as_json: bool, weights: str, sums: str
 ) -> None:
@@ -85,14 +86,14 @@ def forecast(
 @click.command()
 @click.argument("specification", type=click.Path(dir_okay=False))
 @click.argument("queries", type=click.Path(dir_okay=False, allow_dash=True))
-@click.option("--users", type=int, required=True, help="How many people will report.")
+@click.option("--users", type=count, required=True, help="How many people will report.")
 @click.option("--csv", "as_csv", is_flag=True, help="All choices as CSV.")
 def compare(specification: str, queries: str, users: int, as_csv: bool) -> None:
-    """Designs and weights by the error they would have on your questions; recommends one.
+    """Designs by the error they would have on your questions.
 
-    QUERIES is a file of SELECTs separated by `;` (`-` reads stdin). Errors are standard errors: of COUNT and SUM per
-    user, of others in their own unit. The design `grid` is fitted to the questions, and its error includes what it
-    assumes; `deniable fit` writes it down.
+    Recommends one, and how to weigh. QUERIES is a file of SELECTs separated by `;` (`-` reads stdin). Errors are
+    standard errors: of COUNT and SUM per user, of others in their own unit. The design `grid` is fitted to the
+    questions, and its error includes what it assumes; `deniable fit` writes it down.
 
     \b
     Example:
@@ -100,8 +101,8 @@ def compare(specification: str, queries: str, users: int, as_csv: bool) -> None:
     """
     from deniable.queries.compare import compare as compared
 
-    questions = _questions(queries)
     collection = Collection.load(specification)
+    questions = questions_about(collection, queries)
     with progress("comparing designs", 1) as advance:
         found = compared(collection, questions, users)
         advance(1)
@@ -130,19 +131,13 @@ def compare(specification: str, queries: str, users: int, as_csv: bool) -> None:
         click.echo("Write it with: deniable fit SPECIFICATION QUERIES --users N -o fitted.toml")
 
 
-def _questions(queries: str) -> list[str]:
-    """The SELECTs of a file."""
-    text = sql_text("-" if queries == "-" else f"@{queries}")
-    return [one.strip() for one in text.split(";") if one.strip()]
-
-
 @click.command()
 @click.argument("specification", type=click.Path(dir_okay=False))
 @click.argument("queries", type=click.Path(dir_okay=False, allow_dash=True), required=False)
-@click.option("--users", type=int, required=True, help="How many people will report.")
+@click.option("--users", type=count, required=True, help="How many people will report.")
 @click.option("-o", "--out", type=click.Path(dir_okay=False), help="Write the fitted specification here.")
 def fit(specification: str, queries: str | None, users: int, out: str | None) -> None:
-    """Choose the views of a grid for your questions, and predict their errors.
+    """Choose the views of a grid for your questions.
 
     QUERIES is a file of SELECTs separated by `;` (`-` reads stdin); without it all ranges of one and of two attributes
     count. Prints each question's error beside HIO, AHIO and EHIO: of COUNT and SUM per user, of others in their own
@@ -158,8 +153,9 @@ def fit(specification: str, queries: str | None, users: int, out: str | None) ->
     if out is not None and not Path(out).parent.is_dir():
         raise BadInput(f"the folder of {Path(out).name!r} does not exist. Nothing was fitted. Make it first.")
     collection = Collection.load(specification)
+    questions = None if queries is None else questions_about(collection, queries)
     with progress("fitting", 1) as advance:
-        found = fitted(collection, users=users, workload=None if queries is None else _questions(queries))
+        found = fitted(collection, users=users, workload=questions)
         advance(1)
     made = table(f"Predicted errors, {found.users:,} users, ε = {collection.epsilon:g}", "", *found.errors)
     for place in range(len(found.questions)):

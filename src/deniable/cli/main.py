@@ -11,6 +11,7 @@ import click
 from deniable import __version__
 from deniable.cli.audit import audit_command
 from deniable.cli.bench import bench
+from deniable.cli.bench_errors import accuracy, streams
 from deniable.cli.collect import check, init, perturb
 from deniable.cli.demo.command import demo
 from deniable.cli.forecast import compare, explain, fit, forecast
@@ -19,6 +20,7 @@ from deniable.cli.reproduce import reproduce
 from deniable.cli.shell import shell
 from deniable.cli.stream import stream
 from deniable.cli.stream_local import collect, report
+from deniable.cli.stream_publish import publish
 from deniable.cli.terminal import TRACEBACK_SWITCH, message
 from deniable.errors import DeniableError
 
@@ -32,12 +34,14 @@ def cli() -> None:
     """
 
 
-for command in (audit_command, bench, check, compare, demo, explain, fit, forecast, init, perturb, query, reproduce):
-    cli.add_command(command)
-for command in (shell, stream):
-    cli.add_command(command)
-for command in (collect, report):
-    stream.add_command(command)
+for group, commands in (
+    (cli, (audit_command, bench, check, compare, demo, explain, fit, forecast, init, perturb, query, reproduce)),
+    (cli, (shell, stream)),
+    (bench, (accuracy, streams)),
+    (stream, (collect, publish, report)),
+):
+    for command in commands:
+        group.add_command(command)
 
 
 def run(arguments: list[str] | None = None) -> NoReturn:
@@ -50,6 +54,7 @@ def run(arguments: list[str] | None = None) -> NoReturn:
         sys.exit(1)
     except click.ClickException as error:
         error.show()
+        click.echo("Nothing was done.", err=True)
         sys.exit(error.exit_code)
     except DeniableError as error:
         click.echo(message(error), err=True)

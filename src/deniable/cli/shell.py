@@ -4,63 +4,68 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
-from pathlib import Path
-from types import ModuleType
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import click
 
 from deniable.cli.answers import show_table
-from deniable.cli.query import asking_options, open_reports
+from deniable.cli.asking import asking_options, open_reports
+from deniable.cli.line_editing import line_editing, words
+from deniable.cli.shell_settings import SETTINGS, shown
+from deniable.cli.sql_text import ended, questions
 from deniable.cli.terminal import TRACEBACK_SWITCH, message, show, table
 from deniable.tables.schema import Categorical, Ordinal
 
-KEYWORDS = (
-    *("SELECT", "FROM", "WHERE", "AND", "OR", "NOT", "IN", "BETWEEN", "IS", "NULL", "TRUE", "FALSE", "AS", "JOIN"),
-    *("USING", "ON", "GROUP", "BY", "HAVING", "ORDER", "DESC", "LIMIT", "OFFSET"),
-    *("COUNT(*)", "SUM(", "AVG(", "VAR_POP(", "VAR_SAMP(", "STDDEV(", "FLOOR("),
-)
 COMMANDS = {
     ".help": "this list",
-    ".tables": "tables, their reports and how many a user sends; dimensions",
+    ".tables": "tables and dimensions, with their reports",
     ".schema": "attributes and their domains",
     ".explain SQL": "how a question would be answered",
+    ".settings": "how questions are answered; to show or change:",
+    **{f".{name} {one.choices}": one.meaning for name, one in SETTINGS.items()},
     ".quit": "leave; so does the end of input",
 }
-LONGEST_HISTORY = 1_000
+EXPLAINED = ("weights", "sums", "unbiased")
 
 
 @click.command()
 @click.argument("reports", type=click.Path(file_okay=False))
 @asking_options
-def shell(reports: str, dimensions: tuple[str, ...], **asked: Any) -> None:
+def shell(reports: str, dimensions: tuple[str, ...], engine: str, **asked: Any) -> None:
     """Ask one question after the other. A question may have many lines and ends with a semicolon.
 
-    On a terminal there are a history and completion with the tabulator. Input from a file or a pipe works too; the
-    exit code is then 2 if a question was refused.
+    The options below can be changed on the way: .unbiased on, for example; .help lists all commands. On a terminal
+    there are a history and completion with the tabulator. Input from a file or a pipe works too; the exit code is then
+    2 if a question was refused.
 
     \b
     Example:
       deniable shell reports/
       echo "SELECT COUNT(*) FROM users;" | deniable shell reports/
     """
-    database = open_reports(reports, dimensions)
+    database = open_reports(reports, dimensions, engine)
     watched = sys.stdin.isatty()
     if watched:
         click.echo("SQL ends with a semicolon. .help lists commands, .quit leaves.")
-    with _editing(words(database)) if watched else nullcontext():
+    with line_editing(words(database, completed_commands())) if watched else nullcontext():
         failed = Session(database, asked).run(_lines(watched))
     if failed and not watched:
         sys.exit(2)
 
 
+def completed_commands() -> list[str]:
+    """The commands, and the words that they take."""
+    choices = (word for one in SETTINGS.values() for word in one.choices.split("|") if word.isalpha())
+    return [*(name.split()[0] for name in COMMANDS), *choices]
+
+
 class Session:
-    """What has been typed so far, and what becomes of it."""
+    """What has been typed so far, how it will be answered, and what becomes of it."""
 
     def __init__(self, database: Any, asked: dict[str, Any]) -> None:
-        self._database, self._asked = database, asked
+        self._database, self._asked = database, dict(asked)
         self._typed: list[str] = []
         self.failures = 0
 
@@ -83,55 +88,91 @@ class Session:
     def take(self, line: str) -> bool:
         """One more line; False if it says to leave."""
         if not self._typed and line.strip().startswith("."):
-            return self._command(line.strip().rstrip(";"))
+            return self._command(line.strip().rstrip("; "))
         if line.strip() or self._typed:
             self._typed.append(line)
-        if _ended("\n".join(self._typed)):
+        if ended("\n".join(self._typed)):
             self._finish()
         return True
 
     def _finish(self) -> None:
-        text = "\n".join(self._typed).strip()
+        text = "\n".join(self._typed)
         self._typed.clear()
-        if text.strip("; \n"):
-            self._guarded(lambda: show_table(self._database.sql(text, **self._asked)))
+        for question in self._guarded(questions, text) or ():
+            self._guarded(self._answer, question)
+
+    def _answer(self, question: str) -> None:
+        show_table(self._database.sql(question, **self._asked))
 
     def _command(self, line: str) -> bool:
-        name, _, rest = line.partition(" ")
+        name, _, rest = (part.strip() for part in line.partition(" "))
         if name in (".quit", ".exit"):
             return False
-        if name == ".explain" and rest.strip():
-            self._guarded(lambda: click.echo(str(self._explained(rest.strip()))))
-        elif name == ".tables":
-            _show_tables(self._database)
-        elif name == ".schema":
-            _show_schema(self._database)
+        if name[1:] in SETTINGS:
+            self._guarded(self._set, name[1:], rest)
+        elif name == ".explain" and rest:
+            self._guarded(self._explain, rest)
+        elif name in (".tables", ".schema", ".settings", ".help"):
+            {".tables": self._tables, ".schema": self._schema, ".settings": self._settings, ".help": _help}[name]()
         else:
-            if name != ".help":
-                self.failures += 1
-                click.echo(f"Error: {name} is no command, or lacks something. These are:", err=True)
-            for command, meaning in COMMANDS.items():
-                click.echo(f"{command:<14} {meaning}", err=name != ".help")
+            self.failures += 1
+            click.echo(f"Error: {name} is no command, or lacks something. Nothing was done. These are:", err=True)
+            _help(err=True)
         return True
 
-    def _explained(self, text: str) -> Any:
-        chosen = {name: self._asked[name] for name in ("weights", "sums") if name in self._asked}
-        return self._database.explain(text, **chosen)
+    def _set(self, name: str, word: str) -> None:
+        if word:
+            self._asked[name] = SETTINGS[name].read(word)
+        click.echo(f"{name} is {shown(self._asked.get(name))}")
 
-    def _guarded(self, action: Any) -> None:
+    def _explain(self, text: str) -> None:
+        chosen = {name: self._asked[name] for name in EXPLAINED if name in self._asked}
+        click.echo(str(self._database.explain(text, **chosen)))
+
+    def _settings(self) -> None:
+        made = table("Settings", "setting", "value", "", numbers_from=9)
+        for name, one in SETTINGS.items():
+            made.add_row(name, shown(self._asked.get(name)), one.meaning)
+        show(made)
+
+    def _tables(self) -> None:
+        database = self._database
+        made = table("Tables", "table", "rows of a user", "reports", "per user")
+        for one in database.collection.tables:
+            rows = "one" if one.many is None else f"up to {one.many:,}"
+            store = database.stores.get(one.name)
+            slots = database.collection.reports_per_user(one.name)
+            made.add_row(one.name, rows, "none yet" if store is None else f"{store.rows:,}", f"{slots:,}")
+        for name in database.dimensions:
+            made.add_row(name, "dimension", "", "")
+        show(made)
+
+    def _schema(self) -> None:
+        made = table("Attributes", "table", "attribute", "kind", "domain", numbers_from=9)
+        for one in self._database.collection.tables:
+            for name, meaning in one.attributes.items():
+                made.add_row(one.name, name, type(meaning).__name__.lower(), _domain(meaning))
+        for name, dimension in self._database.dimensions.items():
+            for column in dimension.columns:
+                made.add_row(name, column, "dimension", "")
+        show(made)
+
+    def _guarded(self, action: Callable[..., Any], *given: str) -> Any:
         """An error ends the question, not the shell."""
         try:
-            action()
+            return action(*given)
         except Exception as error:
             if os.environ.get(TRACEBACK_SWITCH):
                 raise
             self.failures += 1
             click.echo(message(error), err=True)
+            return None
 
 
-def _ended(text: str) -> bool:
-    """Whether a text ends with a semicolon that is not within quotes."""
-    return text.rstrip().endswith(";") and text.count("'") % 2 == 0 and text.count('"') % 2 == 0
+def _help(*, err: bool = False) -> None:
+    width = max(map(len, COMMANDS))
+    for command, meaning in COMMANDS.items():
+        click.echo(f"{command:<{width}} {meaning}", err=err)
 
 
 def _lines(watched: bool) -> Any:
@@ -151,86 +192,6 @@ def _lines(watched: bool) -> Any:
                 yield None
 
     return typed
-
-
-def words(database: Any) -> list[str]:
-    """What can be completed: commands, keywords, tables, attributes, dimensions and their columns."""
-    found = [*(name.split()[0] for name in COMMANDS), *KEYWORDS, "uid"]
-    for one in database.collection.tables:
-        found += [one.name, *one.attributes]
-    for name, dimension in database.dimensions.items():
-        found += [name, *dimension.columns]
-    return sorted(set(found))
-
-
-def completions(known: list[str], typed: str) -> list[str]:
-    """The words that begin as what was typed, whatever its case; a part after a point is completed by itself."""
-    head, point, last = typed.rpartition(".")
-    if point and head:
-        return [f"{head}.{word}" for word in known if word.casefold().startswith(last.casefold()) and word[0] != "."]
-    return [word for word in known if word.casefold().startswith(typed.casefold())]
-
-
-def history_file() -> Path:
-    """Where the history is kept: in the folder that the desktop specification names for state."""
-    given = os.environ.get("XDG_STATE_HOME", "")
-    state = Path(given) if given.startswith("/") else Path.home() / ".local" / "state"
-    return state / "deniable" / "history"
-
-
-@contextmanager
-def _editing(known: list[str]) -> Iterator[None]:
-    """History and completion, where Python has readline."""
-    try:
-        import readline
-    except ImportError:  # not everywhere
-        yield
-        return
-    path = history_file()
-    with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        readline.read_history_file(path)
-    _complete(readline, known)
-    try:
-        yield
-    finally:
-        readline.set_history_length(LONGEST_HISTORY)
-        with suppress(OSError):
-            readline.write_history_file(path)
-
-
-def _complete(readline: ModuleType, known: list[str]) -> None:
-    def complete(typed: str, place: int) -> str | None:
-        found = completions(known, typed)
-        return found[place] if place < len(found) else None
-
-    readline.set_completer(complete)
-    readline.set_completer_delims(" \t\n,;()=<>+-*/'\"")
-    libedit = "libedit" in (readline.__doc__ or "")
-    readline.parse_and_bind("bind ^I rl_complete" if libedit else "tab: complete")
-
-
-def _show_tables(database: Any) -> None:
-    made = table("Tables", "table", "rows of a user", "reports", "per user")
-    for one in database.collection.tables:
-        rows = "one" if one.many is None else f"up to {one.many:,}"
-        store = database.stores.get(one.name)
-        slots = database.collection.reports_per_user(one.name)
-        made.add_row(one.name, rows, "none yet" if store is None else f"{store.rows:,}", f"{slots:,}")
-    for name in database.dimensions:
-        made.add_row(name, "dimension", "", "")
-    show(made)
-
-
-def _show_schema(database: Any) -> None:
-    made = table("Attributes", "table", "attribute", "kind", "domain", numbers_from=9)
-    for one in database.collection.tables:
-        for name, meaning in one.attributes.items():
-            made.add_row(one.name, name, type(meaning).__name__.lower(), _domain(meaning))
-    for name, dimension in database.dimensions.items():
-        for column in dimension.columns:
-            made.add_row(name, column, "dimension", "")
-    show(made)
 
 
 def _domain(meaning: Any) -> str:

@@ -36,6 +36,7 @@ def _agreed(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command()
 @click.argument("source", metavar="[INPUT]", default="-")
 @_agreed
+@click.option("--column", default="value", show_default=True, help="Column of the values, in a table.")
 @click.option("--theta", type=float, default=None, help="The announced threshold; without it, first reports are sent.")
 @click.option("--theta-from", type=click.Path(), default=None, help="File or named pipe that will tell the threshold.")
 @click.option("--first", type=int, default=1 << 16, show_default=True, help="First reports, with --theta-from.")
@@ -44,7 +45,7 @@ def _agreed(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--first-uid", type=int, default=0, show_default=True)
 @click.option("--memory", type=click.Path(dir_okay=False), default=None, help="What this user has sent; needs --uid.")
 def report(source: str, epsilon: float, bound: float, name: str, **options: Any) -> None:
-    """Randomise values, one per line, on the device side: one line of JSON for each.
+    """Randomise values on the device side: a line of JSON for each.
 
     Without --uid every line is a user of its own, for trying things out. On a device there is one user, with --uid and
     --memory: asked again, the same answer is sent.
@@ -68,7 +69,7 @@ def report(source: str, epsilon: float, bound: float, name: str, **options: Any)
     if source == "-":
         batches = read_lines(sys.stdin.buffer, column=None, time_column=None)
     else:
-        batches = read_batches(source, "value", None)
+        batches = read_batches(source, options["column"], None)
     sent, draws = 0, ToPLClient(epsilon, bound, name=name)
     try:
         for batch in batches:
@@ -97,7 +98,7 @@ def report(source: str, epsilon: float, bound: float, name: str, **options: Any)
 @click.option("-o", "--output", default="-", show_default=True, help="A .parquet file, or - for lines.")
 @click.option("--every", type=click.IntRange(1), default=1, show_default=True, help="Mean and ± of so many estimates.")
 def collect(source: str, epsilon: float, bound: float, name: str, **options: Any) -> None:
-    """Collect reports of devices: print the threshold, then one unbiased estimate per report.
+    """Collect reports of devices: the threshold, then estimates.
 
     INPUT is a Parquet file with columns `uid` and `report`, JSON lines, or - for a pipe. Refused reports are counted
     by reason, on stderr. A single estimate is almost all noise: ask for windows of an -o file (`deniable stream

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
 
 import click
 from rich import box
@@ -16,14 +18,32 @@ from deniable.errors import DeniableError
 TRACEBACK_SWITCH = "DENIABLE_TRACEBACK"
 
 
-def table(title: str, *columns: str, numbers_from: int = 1) -> Table:
-    """A compact table that reads well in 80 columns and without colour; numbers are right-aligned."""
+def table(title: str, *columns: str, numbers_from: int = 1, folding: int = -1) -> Table:
+    """A compact table that reads well in 80 columns and without colour; numbers are right-aligned.
+
+    Where it is too wide, the column `folding` takes several lines.
+    """
     made = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for position, column in enumerate(columns):
         right = position >= numbers_from
-        last = position == len(columns) - 1
-        made.add_column(column, justify="right" if right else "left", no_wrap=not last, overflow="fold")
+        folds = position == folding % len(columns)
+        made.add_column(column, justify="right" if right else "left", no_wrap=not folds, overflow="fold")
     return made
+
+
+def count(text: str | int) -> int:
+    """A whole number as people write it, for the type of an option.
+
+    >>> count("1e6"), count("1,000,000"), count("1_000_000")
+    (1000000, 1000000, 1000000)
+    """
+    try:
+        number = Decimal(str(text).replace(",", "").replace("_", ""))
+        if number == number.to_integral_value() and abs(number) < 10**18:
+            return int(number)
+    except InvalidOperation:
+        pass
+    raise click.BadParameter(f"{text!r} is not a whole number. Write 1000000 or 1e6.")
 
 
 def width() -> int:
@@ -35,7 +55,22 @@ def message(error: Exception) -> str:
     """What a person is told of an error; the text of a foreign one may quote data, so only its kind is shown."""
     if isinstance(error, DeniableError):
         return f"Error: {error}"
+    if isinstance(error, OSError) and error.strerror and isinstance(error.filename, str):
+        name, reason = Path(error.filename).name, error.strerror.lower()
+        return f"Error: {name!r} cannot be used ({reason}). Nothing more was done. Check the path and the rights on it."
     return f"Error: {type(error).__name__}, which was not foreseen. Set {TRACEBACK_SWITCH}=1 to see where."
+
+
+def short(size: float) -> str:
+    """A number below 10^12 in at most six characters: k, M, G for thousands, millions, billions.
+
+    >>> short(0.1234), short(999.6), short(12_345), short(2.5e9)
+    ('0.123', '1k', '12.3k', '2.5G')
+    """
+    for unit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if size >= 0.9995 * unit:
+            return f"{size / unit:.3g}{letter}"
+    return f"{size:.3g}"
 
 
 def show(made: Table) -> None:

@@ -23,6 +23,8 @@ def gather(collection: Collection, lines: Iterable[str]) -> Reports:
 
     The order of the lines is the order of arrival, which may tell something: reports are put in the order of ids.
     """
+    if isinstance(lines, (str, bytes)):
+        raise InvalidData("lines are one text", "Pass a list of lines, or an open file.")
     found: dict[str, list[tuple[str | int, bytes, dict[str, Any]]]] = {table.name: [] for table in collection.tables}
     rejected: dict[str, Counter[str]] = {table.name: Counter() for table in collection.tables}
     lost: Counter[str] = Counter()

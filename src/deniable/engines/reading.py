@@ -188,7 +188,9 @@ class Database:
             self._plans[key] = made
         return self._plans[key]
 
-    def explain(self, text: str, *, weights: str = "optimal", sums: str = DIRECT) -> Explanation:
+    def explain(
+        self, text: str, *, weights: str = "optimal", sums: str = DIRECT, unbiased: bool = False
+    ) -> Explanation:
         """How a question is answered, how many reports count, and the error to expect, with its causes; it prints.
 
         >>> import deniable as dn
@@ -209,7 +211,7 @@ class Database:
         Assumed: rows spread evenly over the domains, half as many rows per user as the
         table allows, all users pass public conditions, public measures of size one.
         """
-        plan = self.plan(text, weights=weights, sums=sums)
+        plan = self.plan(text, weights=weights, sums=sums, unbiased=unbiased)
         stores = {name: self.stores[name] for name in plan.question.tables if name in self.stores}
         missing = [name for name in plan.question.tables if name not in stores]
         if missing:

@@ -132,16 +132,20 @@ def read_lines(stream: BinaryIO, *, column: str | None, time_column: str | None)
                     if time_column is not None:
                         stamps.append(row[time_column])
             except (ValueError, KeyError, TypeError):
-                problem = f"line {number + offset:,} cannot be read"
+                problem = f"line {number + offset:,}"
                 break
         if values:
             yield Batch(_column(values), _times(stamps) if stamps else None, number)
         if problem is not None:
-            cost = "Nothing of it was taken or published; the lines before it were"
-            raise InvalidData(problem, "Repair it and go on from there.", cost=cost)
+            raise _unreadable(problem)
         number += len(lines)
         if not data:
             return
+
+
+def _unreadable(place: str) -> InvalidData:
+    cost = "Nothing of it was taken or published; what stands before it was"
+    return InvalidData(f"{place} cannot be read", "Repair it and go on from there.", cost=cost)
 
 
 def _number(line: bytes) -> float:
@@ -187,16 +191,41 @@ def _tables(path: Path, kind: str, column: str, time_column: str | None) -> Iter
             parts = pa.csv.open_csv(path, convert_options=options)
         for part in parts:
             values = part.column(column)
-            if values.null_count:
-                values = np.asarray(values.to_pandas(), dtype=object)
-            yield Batch(
-                np.asarray(values), None if time_column is None else np.asarray(part.column(time_column)), number
-            )
+            stamps = None if time_column is None else np.asarray(part.column(time_column))
+            yield Batch(_column(values.to_pylist()) if values.null_count else np.asarray(values), stamps, number)
             number += len(part)
     except KeyError:
-        _refuse_missing(wanted)
+        with pa.csv.open_csv(path) as header:
+            _refuse_missing([name for name in wanted if name not in header.schema.names])
     except pa.ArrowInvalid:
+        try:
+            if kind == ".csv":
+                yield from _until_unreadable(path, column, time_column, number)
+        except pa.ArrowInvalid:
+            pass
         raise InvalidData(f"{str(path)!r} cannot be read as {kind[1:]}", "Check the file and its columns.") from None
+
+
+def _until_unreadable(path: Path, column: str, time_column: str | None, first: int) -> Iterator[Batch]:
+    """The rows of a CSV file from the `first` on to the one whose value is no number, and the refusal of that one."""
+    wanted, number = [column, *([time_column] if time_column else [])], 1
+    options = pa.csv.ConvertOptions(
+        include_columns=wanted, column_types={column: pa.string()}, strings_can_be_null=True
+    )
+    for part in pa.csv.open_csv(path, convert_options=options):
+        values: list[float | None] = []
+        for text in part.column(column).to_pylist():
+            try:
+                values.append(None if text is None else _number(text.encode()))
+            except ValueError:
+                break
+        start, stop = max(first - number, 0), len(values)  # earlier rows were handed on
+        if start < stop:
+            stamps = None if time_column is None else np.asarray(part.column(time_column))[start:stop]
+            yield Batch(_column(values[start:]), stamps, number + start)
+        if stop < len(part):
+            raise _unreadable(f"row {number + stop:,}")
+        number += len(part)
 
 
 def _refuse_missing(names: list[str]) -> None:

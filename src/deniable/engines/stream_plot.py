@@ -51,7 +51,7 @@ def draw(
         size = min(max(-(-len(released) // (POINTS * block)), 1) * block, len(released))
     if not 1 <= size <= len(released):
         raise InvalidParameter("--window", f"must be 1 to {len(released):,}", "Use a smaller one.")
-    figure = new_figure(9, 4)
+    figure = new_figure(6.5, 3.4)
     axes = figure.subplots()
     starts = np.arange(0, len(released) - size + 1, size)
     answers = released.means(starts, starts + size)
@@ -71,8 +71,9 @@ def draw(
     axes.set_xlabel("position in the stream")
     axes.set_ylabel(f"mean of {size:,} {unit}")
     names = {"epsilon": "ε", "theta": "θ"}
-    axes.set_title(", ".join(f"{names[name]} = {released.about[name]:g}" for name in names if name in released.about))
-    axes.legend(frameon=False)
+    known = ", ".join(f"{names[name]} = {released.about[name]:g}" for name in names if name in released.about)
+    axes.set_title(known, loc="left", fontsize=10)
+    axes.legend(frameon=False, ncols=3, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0)
     save(figure, output, dpi=dpi)
 
 

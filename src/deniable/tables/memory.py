@@ -30,6 +30,8 @@ class FileMemory(MutableMapping[str, str]):
                 break
             except FileExistsError:
                 time.sleep(_PAUSE)
+            except OSError as problem:
+                raise self._unwritable(problem) from None
         else:
             raise Failure(
                 f"the memory {self._path.name!r} is in use by another process. Nothing was sent. "
@@ -59,12 +61,22 @@ class FileMemory(MutableMapping[str, str]):
         return self._read()[key]
 
     def __setitem__(self, key: str, value: str) -> None:
-        new = self._path.with_name(self._path.name + ".new")
-        with new.open("w", encoding="utf-8") as file:
-            json.dump({**self._read(), key: value}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(self._path)
+        new, entries = self._path.with_name(self._path.name + ".new"), {**self._read(), key: value}
+        try:
+            with new.open("w", encoding="utf-8") as file:
+                json.dump(entries, file)
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(self._path)
+        except OSError as problem:
+            raise self._unwritable(problem) from None
+
+    def _unwritable(self, problem: OSError) -> Failure:
+        reason = (problem.strerror or "unknown").lower()
+        return Failure(
+            f"the memory {self._path.name!r} cannot be written ({reason}). Nothing was sent. "
+            "Check that its folder exists, has room, and may be written to."
+        )
 
     def __delitem__(self, key: str) -> None:
         raise Failure("a memory forgets nothing. Nothing was changed. Remove the file to spend ε a second time.")

@@ -21,6 +21,7 @@ from spark_shop import agree  # noqa: E402
 TABLE = dn.Table("people", age=dn.Ordinal(0, 24))
 COLLECTION = dn.Collection(TABLE, epsilon=2.0)
 QUESTION = "SELECT AVG(age) FROM people WHERE age > 3"
+RESTORE = r".* nothing was spent\. Restore it from a copy: collecting again would spend ε again\."
 
 
 @pytest.fixture(scope="module")
@@ -59,22 +60,43 @@ def write(folder, reports):
 def test_a_damaged_file_is_named(spark, reports, tmp_path):
     path = write(tmp_path / "footer", reports)
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(InvalidData, match=r"'part-1\.parquet' of 'people' is damaged"):
+    with pytest.raises(InvalidData, match=r"'part-1\.parquet' of 'people' is damaged" + RESTORE):
         dn.connect(tmp_path / "footer", engine=spark)
     path = write(tmp_path / "pages", reports)
     data = bytearray(path.read_bytes())
     data[4:3000] = bytes(2996)
     path.write_bytes(data)
-    with pytest.raises(InvalidData, match=r"'part-1\.parquet' is damaged"):
+    with pytest.raises(InvalidData, match=r"'part-1\.parquet' is damaged" + RESTORE):
         dn.connect(tmp_path / "pages", engine=spark)
+
+
+def test_a_table_without_files_is_named(spark, reports, tmp_path):
+    for path in write(tmp_path / "bare", reports).parent.glob("*.parquet"):
+        path.unlink()
+    with pytest.raises(InvalidData, match="table 'people' has no files" + RESTORE):
+        dn.connect(tmp_path / "bare", engine=spark)
 
 
 def test_a_file_that_went_missing_is_named(spark, reports, tmp_path):
     path = write(tmp_path / "gone", reports)
     database = dn.connect(tmp_path / "gone", engine=spark)
     path.unlink()
-    with pytest.raises(InvalidData, match=r"'part-1\.parquet' is damaged or missing"):
+    with pytest.raises(InvalidData, match=r"'part-1\.parquet' is damaged or missing" + RESTORE):
         database.sql(QUESTION)
+
+
+def test_rows_in_a_damaged_file_are_not_collected(spark, tmp_path):
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"uid": np.arange(9_000), "age": np.arange(9_000) % 25}), path, compression="none")
+    data = bytearray(path.read_bytes())
+    data[4:3000] = bytes(2996)
+    path.write_bytes(data)
+    frame = spark.read.parquet(str(path))
+    with pytest.raises(
+        InvalidData, match=r"'rows\.parquet' is damaged .*Nothing was written\. Restore it from a copy, t"
+    ):
+        COLLECTION.perturb(people=frame, out=tmp_path / "reports", engine=spark)
+    assert not (tmp_path / "reports").exists()
 
 
 def fake_java(folder, version):

@@ -13,12 +13,15 @@ STYLE = """
 :root { color-scheme: light dark; }
 body { font: 1rem/1.5 system-ui, sans-serif; max-width: 44rem; margin: 0 auto; padding: 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
-pre { overflow-x: auto; padding: .6rem; background: #8882; border-radius: .4rem; font-size: .85rem; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; padding: .6rem; background: #8882; font-size: .85rem; }
+pre, img { border-radius: .4rem; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; font-size: .9rem; }
-th, td { padding: .25rem .5rem; border-bottom: 1px solid #8884; text-align: right; }
+th, td { padding: .25rem .5rem; border-bottom: 1px solid #8884; text-align: right; vertical-align: bottom; }
+td:not(:first-child) { white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
-img { max-width: 100%; height: auto; background: #fff; border-radius: .4rem; }
+img { display: block; width: 100%; max-width: 40rem; height: auto; margin: 1rem auto; background: #fff; }
+@media (max-width: 30rem) { table { font-size: .8rem; } th, td { padding: .25rem .2rem; } }
 footer { margin-top: 2rem; font-size: .85rem; opacity: .8; }
 """
 

@@ -74,7 +74,7 @@ def perturb_spark(
         raise InvalidParameter("tables", "are missing", "Pass the rows of one table at least.")
     for name in frames:
         collection[name]
-    with told("randomising"):
+    with told("randomising", collected=False):
         return _written(_Rows(spark, collection, frames, key, everyone), Folder(spark, str(out)), source)
 
 

@@ -13,12 +13,13 @@ _TYPES = (
     "CAST_INVALID_INPUT", "CAST_OVERFLOW", "DATATYPE_MISMATCH", "ARITHMETIC_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE",
     "BINARY_ARITHMETIC_OVERFLOW", "INCOMPARABLE",
 )  # fmt: skip
+RESTORE = "Restore it from a copy: collecting again would spend ε again."
 _FILE = re.compile(r"(?:file|hdfs|s3a?|abfss?|gs|dbfs|wasbs?)(?::/|/)\S*?([^/\s]+\.parquet)")
 
 
 @contextmanager
-def told(what: str) -> Iterator[None]:
-    """Run something on Spark; its errors come out as ours."""
+def told(what: str, *, collected: bool = True) -> Iterator[None]:
+    """Run something on Spark; its errors come out as ours. Files hold what was `collected`, or rows that will be."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -27,10 +28,10 @@ def told(what: str) -> Iterator[None]:
             warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")  # it is not used here
             yield
     except (PySparkException, Py4JError) as error:
-        raise _translated(error, what) from None
+        raise _translated(error, what, collected) from None
 
 
-def _translated(error: Exception, what: str) -> DeniableError:
+def _translated(error: Exception, what: str, collected: bool) -> DeniableError:
     text = str(error)  # may quote data: only names of conditions and files leave it
     named = re.findall(r"\[([A-Z][A-Z_]+(?:\.[A-Z_]+)*)\]", text)
     if any(condition.startswith(_TYPES) for condition in named):
@@ -44,6 +45,9 @@ def _translated(error: Exception, what: str) -> DeniableError:
         )
     file = _FILE.search(text)
     if file and (any(condition.startswith("FAILED_READ_FILE") for condition in named) or "ParquetDecoding" in text):
-        return InvalidData(f"file {file.group(1)!r} is damaged or missing", "Collect its reports again.")
+        problem = f"file {file.group(1)!r} is damaged or missing"
+        if collected:
+            return InvalidData(problem, RESTORE)
+        return InvalidData(problem, "Restore it from a copy, then collect.", cost="Nothing was written")
     reason = named[0] if named else type(error).__name__
     return Failure(f"Spark could not finish {what} ({reason}). Nothing was written. Its log says more.")

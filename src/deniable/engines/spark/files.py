@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deniable.engines.marks import SPARK_SCHEMA, spark_marks
+from deniable.engines.spark.faults import RESTORE
 from deniable.errors import InvalidData
 from deniable.tables.reports import SPECIFICATION, TABLE
 
@@ -82,7 +83,7 @@ class Folder:
         """The specification and the table that all of its files name; every footer is read."""
         files = self.parquet_files()
         if not files:
-            raise InvalidData(f"table {self.name!r} has no files", "Collect its reports again.")
+            raise InvalidData(f"table {self.name!r} has no files", RESTORE)
         marks = {self._footer_mark(path) for path in files}
         if len(marks) > 1:
             raise InvalidData(f"files of table {self.name!r} are of different specifications", "Keep them apart.")
@@ -100,9 +101,7 @@ class Folder:
             finally:
                 reader.close()
         except Py4JError:
-            raise InvalidData(
-                f"file {path.getName()!r} of {self.name!r} is damaged", "Collect its reports again."
-            ) from None
+            raise InvalidData(f"file {path.getName()!r} of {self.name!r} is damaged", RESTORE) from None
         if told[SPARK_SCHEMA] and not told[SPECIFICATION.decode()]:
             return spark_marks(json.loads(told[SPARK_SCHEMA]))
         return told[SPECIFICATION.decode()] or "", told[TABLE.decode()] or ""

@@ -1,0 +1,85 @@
+"""What came out of the demonstration: a value that the terminal and the page tell of, each in its own way."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from deniable.cli.demo import meters, shop
+from deniable.queries.result import Estimate, number
+from deniable.tables import Collection
+
+HEADER = ("", "truth", "estimate", "95 % interval", "inside")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Everything that is told."""
+
+    folder: Path
+    users: int
+    collection: Collection
+    answered: tuple[shop.Answered, ...]
+    attack: Mapping[str, float]
+    """Of how many people the attacker guesses the number of orders, by what he sees."""
+    published: meters.Published
+    too_much: Estimate
+    """What came of the question that asks too much."""
+    people_needed: int
+    """For a standard error of 25 in its answer."""
+    ages_picture: Path | None
+    attack_picture: Path | None
+    stream_picture: Path | None
+
+    @property
+    def pictures(self) -> tuple[Path, ...]:
+        """Those that were drawn."""
+        drawn = (self.ages_picture, self.attack_picture, self.stream_picture)
+        return tuple(one for one in drawn if one is not None)
+
+    @property
+    def people_needed_in_words(self) -> str:
+        """Two digits are all that a forecast is worth."""
+        return f"{int(float(f'{self.people_needed:.2g}')):,} people"
+
+    @property
+    def too_much_in_words(self) -> str:
+        """How such an answer says that it is none."""
+        if math.isnan(self.too_much.value):
+            return "unclear: there are too few people, or too much noise, to divide by their number"
+        error = self.too_much.stderr
+        return f"{number(self.too_much.value, error)} ± {number(error, error)}, an error bar that leaves it open"
+
+    @property
+    def next_commands(self) -> tuple[str, str, str]:
+        """Three commands that go on from what was written."""
+        name = "deniable" if shutil.which("deniable") else _from_here(Path(sys.argv[0]))
+        return (
+            f'{name} query {self.folder / "reports"} "SELECT AVG(age) FROM users"',  # noqa: S608 - shown, not run
+            f'{name} explain {self.folder / "reports"} "SELECT COUNT(*) FROM orders"',  # noqa: S608 - as above
+            f"{name} stream query {self.folder / 'stream.parquet'} 0:86400",
+        )
+
+
+def _from_here(path: Path) -> str:
+    """A path from here, where it is below."""
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_absolute() and path.is_relative_to(here) else str(path)
+
+
+def cells(label: str, truth: float, estimate: Estimate) -> tuple[str, str, str, str, str]:
+    """A row below HEADER."""
+    low, high = estimate.interval
+    inside = "yes" if low <= truth <= high else "no"
+    error = max(estimate.stderr, 1e-9)
+    return (
+        label,
+        number(truth, error),
+        number(estimate.value, error),
+        f"{number(low, error)} to {number(high, error)}",
+        inside,
+    )

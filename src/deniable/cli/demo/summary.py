@@ -1,0 +1,64 @@
+"""The demonstration as a newcomer reads it in a terminal."""
+
+from __future__ import annotations
+
+import textwrap
+
+import click
+
+from deniable.cli.demo import meters
+from deniable.cli.demo.outcome import HEADER, Outcome, cells
+from deniable.cli.terminal import show, table, width
+
+
+def tell(outcome: Outcome) -> None:
+    """All of it, and what to do next."""
+    _say(
+        f"{outcome.users:,} made-up people, two services, ε = {outcome.collection.epsilon:g} for all that one person "
+        "sends to both. What the device of somebody who is 31 and single may send, drawn three times:"
+    )
+    for _ in range(3):
+        report = outcome.collection.client().report("users", {"age": 31, "marital": "single", "city": "Rome"})
+        click.echo(f"  view {report.view:>2}, seed {report.seed:>10}, y {report.y}")
+    _say("Anybody could have sent any of these. All reports together still tell:\n")
+    made = table("SQL over the reports", *HEADER)
+    for one in outcome.answered:
+        rows = list(one.rows())
+        if len(rows) > 1:
+            made.add_row(f"{one.title}:")
+        for label, truth, estimate in rows:
+            made.add_row(*cells(f"  {label}" if len(rows) > 1 else one.title, truth, estimate))
+    show(made)
+    _say(
+        "Who asks too much is told so. What people of 20 to 40 spend on sports is, from these reports, "
+        f"{outcome.too_much_in_words}. For a standard error of 25 it takes about {outcome.people_needed_in_words}.\n"
+    )
+    made = table("The frequency attack", "how many orders has each person, guessed from", "right")
+    for name, share in outcome.attack.items():
+        made.add_row(name, f"{share:.1%}")
+    show(made)
+    _say(
+        "Everybody sends one report about orders, whether she has ten or none; their number tells no more than no "
+        "reports at all.\n"
+    )
+    made = table(f"A private stream, ε = {meters.EPSILON:g} a reading", *HEADER)
+    for row in outcome.published.rows:
+        made.add_row(*cells(*row))
+    show(made)
+    _say(
+        f"Mean watts of meter readings, {meters.READINGS:,} of them. A 95 % interval misses now and then: one in "
+        "twenty, here and above.\n"
+    )
+    drawn = ", ".join(one.name for one in outcome.pictures) or "without pictures"
+    click.echo(f"Written: {outcome.folder / 'report.html'}, {drawn}")
+    if not outcome.pictures:
+        click.echo("Pictures need an extra: pip install 'deniable[plot]'.")
+    click.echo("\nTry next:")
+    for command in outcome.next_commands:
+        click.echo(f"  {command}")
+
+
+def _say(text: str) -> None:
+    """Words that fit the terminal."""
+    end = "\n" if text.endswith("\n") else ""
+    click.echo(textwrap.fill(text, min(width(), 80)) + end)

@@ -1,0 +1,74 @@
+"""What a person at the shell's prompt has: completion with the tabulator, and a history."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+KEYWORDS = (
+    *("SELECT", "FROM", "WHERE", "AND", "OR", "NOT", "IN", "BETWEEN", "IS", "NULL", "TRUE", "FALSE", "AS", "JOIN"),
+    *("USING", "ON", "GROUP", "BY", "HAVING", "ORDER", "DESC", "LIMIT", "OFFSET"),
+    *("COUNT(*)", "SUM(", "AVG(", "VAR_POP(", "VAR_SAMP(", "STDDEV(", "FLOOR("),
+)
+LONGEST_HISTORY = 1_000
+
+
+def words(database: Any, commands: Iterable[str]) -> list[str]:
+    """What can be completed: commands and their choices, keywords, tables, attributes, dimensions and their columns."""
+    found = [*commands, *KEYWORDS, "uid"]
+    for one in database.collection.tables:
+        found += [one.name, *one.attributes]
+    for name, dimension in database.dimensions.items():
+        found += [name, *dimension.columns]
+    return sorted(set(found))
+
+
+def completions(known: list[str], typed: str) -> list[str]:
+    """The words that begin as what was typed, whatever its case; a part after a point is completed by itself."""
+    head, point, last = typed.rpartition(".")
+    if point and head:
+        return [f"{head}.{word}" for word in known if word.casefold().startswith(last.casefold()) and word[0] != "."]
+    return [word for word in known if word.casefold().startswith(typed.casefold())]
+
+
+def history_file() -> Path:
+    """Where the history is kept: in the folder that the desktop specification names for state."""
+    given = os.environ.get("XDG_STATE_HOME", "")
+    state = Path(given) if given.startswith("/") else Path.home() / ".local" / "state"
+    return state / "deniable" / "history"
+
+
+@contextmanager
+def line_editing(known: list[str]) -> Iterator[None]:
+    """History and completion, where Python has readline."""
+    try:
+        import readline
+    except ImportError:  # not everywhere
+        yield
+        return
+    path = history_file()
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        readline.read_history_file(path)
+    _complete(readline, known)
+    try:
+        yield
+    finally:
+        readline.set_history_length(LONGEST_HISTORY)
+        with suppress(OSError):
+            readline.write_history_file(path)
+
+
+def _complete(readline: ModuleType, known: list[str]) -> None:
+    def complete(typed: str, place: int) -> str | None:
+        found = completions(known, typed)
+        return found[place] if place < len(found) else None
+
+    readline.set_completer(complete)
+    readline.set_completer_delims(" \t\n,;()=<>+-*/'\"")
+    libedit = "libedit" in (readline.__doc__ or "")
+    readline.parse_and_bind("bind ^I rl_complete" if libedit else "tab: complete")

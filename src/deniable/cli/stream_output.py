@@ -1,0 +1,81 @@
+"""Where the commands of streams write: to a Parquet file, or to a pipe whose reader may leave."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from deniable.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from deniable.engines.stream_files import ParquetOutput
+
+
+def parquet_output(output: str) -> ParquetOutput | None:
+    """The file that `--output` names; None for stdout."""
+    from deniable.engines.stream_files import ParquetOutput
+
+    if output == "-":
+        return None
+    if not output.endswith(".parquet"):
+        raise InvalidParameter("--output", "must be a .parquet file or -", "Name it so.")
+    if Path(output).exists():
+        raise InvalidParameter(
+            "--output",
+            f"{Path(output).name!r} exists already, and what was released once must not be lost",
+            "Name another file, or move that one away.",
+        )
+    if not Path(output).absolute().parent.is_dir():
+        raise InvalidParameter("--output", "is in a folder that does not exist", "Make the folder first.")
+    return ParquetOutput(output)
+
+
+class Interrupts:
+    """Ctrl-C, and what a service manager sends (SIGTERM), end a run between two batches, with its files in order.
+
+    So it is certain what has left. Who asks a second time, because a batch does not leave, is obeyed at once.
+    """
+
+    def __init__(self) -> None:
+        self._held = self._asked = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():  # only there may a program say what signals do
+            self._before = {one: signal.signal(one, self._interrupt) for one in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for one, handler in self._before.items():
+            signal.signal(one, handler)
+
+    def _interrupt(self, *_: object) -> None:
+        if self._asked or not self._held:
+            raise KeyboardInterrupt
+        self._asked = True
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """What must not be done by halves."""
+        self._held = True
+        try:
+            yield
+        finally:
+            self._held = False
+        if self._asked:
+            raise KeyboardInterrupt
+
+
+@contextmanager
+def until_the_reader_leaves() -> Iterator[None]:
+    """Write to stdout; if nobody reads it any more, stop without an error."""
+    try:
+        yield
+    except BrokenPipeError:
+        with suppress(OSError):
+            sys.stdout.close()

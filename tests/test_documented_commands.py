@@ -1,0 +1,78 @@
+"""Every command that the README, the docs and the results name exists, with these options; examples run elsewhere."""
+
+import re
+import shlex
+
+import click
+import pytest
+
+from deniable.cli.main import cli
+from deniable.experiments.harness import named
+from test_readme import PAGES, ROOT, name, prose
+
+EVERYWHERE = [*PAGES, *sorted((ROOT / "results").rglob("*.md"))]
+
+
+def parsed(words):
+    """The command that words lead to, and its parameters; nothing is run."""
+    context = click.Context(cli, info_name="deniable", **cli.context_settings)
+    command, rest = cli, list(words)
+    while isinstance(command, click.Group):
+        if not rest or rest[0] in ("-h", "--help", "--version"):
+            return command, {}
+        found, command, rest = command.resolve_command(context, rest)
+        context = command.make_context(found, rest, parent=context) if not isinstance(command, click.Group) else context
+    return command, context.params
+
+
+def words_of(line):
+    """The commands of a line of the shell, as lists of words."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    found = [[]]
+    for word in lexer:
+        if set(word) <= set("|&;<>"):
+            found.append([])
+        else:
+            found[-1].append(word)
+    return [words[1:] for words in found if words and words[0] == "deniable"]
+
+
+def commands_in_blocks(page):
+    """Commands that stand in blocks, without the explanations beside them."""
+    found = []
+    for block in re.findall(r"^```(?:sh|text|console)\n(.*?)^```$", page.read_text(encoding="utf-8"), re.S | re.M):
+        for line in re.sub(r"\\\n\s*", "", block).splitlines():
+            if re.match(r"(\$ )?(deniable |.*\| deniable )", line.strip()):
+                found += words_of(re.split(r"\s{3,}", line.strip().removeprefix("$ "))[0])
+    return found
+
+
+def named_in_passing(page):
+    """Commands in the text: what they need may be missing there."""
+    return [one for one in re.findall(r"`([^`]+)`", prose(page)) if one.startswith("deniable ")]
+
+
+@pytest.mark.parametrize("page", [one for one in EVERYWHERE if commands_in_blocks(one)], ids=name)
+def test_commands_in_blocks_parse(page):
+    for words in commands_in_blocks(page):
+        parsed(words)
+
+
+@pytest.mark.parametrize("page", [one for one in EVERYWHERE if named_in_passing(one)], ids=name)
+def test_commands_named_in_passing_exist(page):
+    for text in named_in_passing(page):
+        words = shlex.split(" ".join(text.split()))[1:]
+        try:
+            command, parameters = parsed([word for word in words if word != "…"])
+        except (click.MissingParameter, click.BadOptionUsage):  # the name of a command, or of an option of it
+            continue
+        if command.name == "reproduce" and parameters.get("name"):
+            assert named(parameters["name"])
+
+
+def test_what_does_not_exist_is_found():
+    for wrong in ("querry", "query --colour", "stream fly", "bench accuracy --rows many", "shell a --weight greedy"):
+        with pytest.raises(click.UsageError):
+            parsed(wrong.split())
+    assert parsed(["bench", "accuracy", "--grids"])[1]["grids"] is True

@@ -43,12 +43,12 @@ LENGTHS = (0.25, 0.08, 0.025)
 AMPLITUDES = (2.5, 5.0, 10.0)
 ROUGHNESSES = (0.3, 1.0, 3.0)
 """Of the kinds that are compared; the first of each is what was taken for granted."""
-GRANTED = 0.75
+GRANTED = 0.9
 """The chance of that before any report. Of the others it is as the root of their length, and inverse to their amplitude
 and to the root of their roughness."""
 FAR_ABOVE = 2.5
 """So many times the average is ordinary;"""
-STEEPNESS = 1.5
+STEEPNESS = 1.25
 """and of what is more so many times may be gained or lost nearby."""
 
 

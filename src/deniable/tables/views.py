@@ -185,6 +185,11 @@ class Design:
             return FEW_CELLS
         return math.ceil(3 * math.exp(self.epsilon) + 2)
 
+    @property
+    def most_outcomes(self) -> int:
+        """No report has more different y than this."""
+        return max(self.response_below - 1, LocalHashing(self.epsilon, FEW_CELLS).g)
+
     def oracle(self, cells: int) -> RandomizedResponse | LocalHashing | None:
         """The randomiser of a view with so many cells."""
         if cells == 1:

@@ -9,7 +9,6 @@ last task adds those: nothing that reaches the driver grows with users or with p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -22,9 +21,10 @@ from deniable.engines.dimension_tables import DimensionTable
 from deniable.engines.measuring import asked_stores, listed_groups, moments_of
 from deniable.engines.public_columns import codes, factor_sql, tests_sql
 from deniable.engines.spark.faults import told
+from deniable.engines.spark.packing import Packing
 from deniable.engines.spark.session import as_frame, large_batches
 from deniable.engines.spark.validating import SparkStore
-from deniable.engines.summing import Columns, Summing, TableSumming
+from deniable.engines.summing import Summing, TableSumming
 from deniable.engines.totals import Totals
 from deniable.queries.estimation import Moments
 from deniable.queries.plan import Plan, public_groups
@@ -46,7 +46,8 @@ def measure(
     spark = next(iter(chosen.values())).frame.sparkSession
     with told("the question"), large_batches(spark):
         users = _joined([_users(plan, one, chosen[one.name], dimensions) for one in summing.tables])
-        parts = users.mapInArrow(_adding(summing, listed, packings(plan)), _SUMS_SQL)
+        packings = [Packing.of(plan.collection, one.name) for one in summing.tables]
+        parts = users.mapInArrow(_adding(summing, listed, packings), _SUMS_SQL)
         found = parts.repartition(1).mapInArrow(_merging(_length(summing)), _SUMS_SQL).toArrow()
     totals = _unpacked(summing, found)
     return moments_of(plan, totals, listed, [one.counts for one in summing.tables if one.counts.size])
@@ -71,7 +72,7 @@ def _users(plan: Plan, table: TableSumming, store: SparkStore, dimensions: Mappi
     tests = plan.question.filters.get(table.name, ())
     told_of = {f"f{place}": F.expr(spark_sql(factor_sql(one))) for place, one in _factors(plan, table.name)}
     told_of |= {f"g{place}": F.col(f"`{one.column}`") for place, one in _groups(plan, table.name)}
-    reports = packings(plan)[number].columns(number) if table.reads else {}
+    reports = Packing.of(plan.collection, table.name).columns(frame, number) if table.reads else {}
     if table.slots == 1 or not table.reads:
         if tests:
             frame = frame.where(spark_sql(tests_sql(tests)))
@@ -86,52 +87,6 @@ def _users(plan: Plan, table: TableSumming, store: SparkStore, dimensions: Mappi
         *(F.col(f"entries.{name}").alias(name) for name in reports),
         *(F.expr(f"entries[0].{name}").alias(name) for name in told_of if name != "kept"),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Packing:
-    """How a table's reports travel to Python: in one long where view, seed and y fit into 63 bits, else in two.
-
-    Turning rows into Arrow costs more than the kernel does, and that by the column.
-    """
-
-    single: bool
-    y_bits: int
-    """Of the views that carry weight; of others y does not matter."""
-
-    def columns(self, number: int) -> dict[str, Any]:
-        """The columns, by name, as expressions of Spark's."""
-        from pyspark.sql import functions as F  # noqa: N812
-
-        y = F.col("y").bitwiseAND(F.lit(2**self.y_bits - 1))
-        tail = F.shiftleft("seed", self.y_bits).bitwiseOR(y)
-        if not self.single:
-            return {f"head{number}": F.col("view"), f"tail{number}": tail}
-        return {f"tail{number}": F.shiftleft("view", 32 + self.y_bits).bitwiseOR(tail)}
-
-    def reports(self, batch: pa.RecordBatch, number: int) -> Columns:
-        """A table's reports in a batch: all slots of the first user, then of the second."""
-        tail = _unsigned(batch.column(f"tail{number}"))
-        y = (tail & np.uint64(2**self.y_bits - 1)).astype(np.uint32)
-        seed = (tail >> np.uint64(self.y_bits)).astype(np.uint32)
-        head = tail >> np.uint64(32 + self.y_bits) if self.single else _unsigned(batch.column(f"head{number}"))
-        return head.astype(np.uint32), seed, y
-
-
-def packings(plan: Plan) -> list[Packing]:
-    """How the reports of each table of a plan travel."""
-    found = []
-    for table in plan.tables:
-        outcomes = max((one.buckets or one.cell_count for part in table.parts for one in part.views), default=1)
-        y_bits = min((outcomes - 1).bit_length(), 32)
-        view_bits = (plan.collection.design_of(table.table).views - 1).bit_length()
-        found.append(Packing(view_bits + 32 + y_bits < 64, y_bits))
-    return found
-
-
-def _unsigned(column: pa.Array) -> NDArray[np.uint64]:
-    flat = column.flatten() if pa.types.is_list(column.type) else column
-    return np.ascontiguousarray(np.asarray(flat)).view(np.uint64)
 
 
 def _factors(plan: Plan, table: str) -> list[tuple[int, Any]]:

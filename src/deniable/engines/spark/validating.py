@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from deniable.engines.spark.faults import told
 from deniable.engines.spark.keeping import Kept, by_user
+from deniable.engines.spark.packing import Packing
 from deniable.engines.spark.session import large_batches
 from deniable.engines.user_batches import starts_of, whole_users
 from deniable.errors import InvalidData
@@ -70,16 +71,17 @@ def validated(
     """
     slots = collection.reports_per_user(name)
     frame = typed(collection, name, frame)
-    kept = Kept(by_user(frame, slots, partitions)) if joined or slots > 1 else None
+    packing = Packing.of(collection, name)
+    kept = Kept(by_user(packing.packed(frame), slots, partitions)) if joined or slots > 1 else None
     try:
         with told(f"checking the reports of table {name!r}"), large_batches(frame.sparkSession):
             found = kept.frame if kept else frame
-            views = _views(collection, name, found)
+            views = _views(collection, name, packing.unpacked(found))
             if views is not None and not _faulty_users(found, slots, partitions, together=kept is not None):
                 return SparkStore(found, slots, sum(views.values()), views, kept), Counter()
             clean, refused = _cleaned(collection, name, frame)
-            faulty, kept = kept, Kept(by_user(clean, slots, partitions))
-            views = _views(collection, name, kept.frame) or {}
+            faulty, kept = kept, Kept(by_user(packing.packed(clean), slots, partitions))
+            views = _views(collection, name, packing.unpacked(kept.frame)) or {}
             if faulty:
                 faulty.close()
             return SparkStore(kept.frame, slots, sum(views.values()), views, kept), refused

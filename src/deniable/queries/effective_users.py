@@ -38,8 +38,9 @@ def effective_users(plan: Plan, moments: Moments) -> Floats | None:
     shares = effective_shares(plan, float(moments.users.min(initial=math.inf)))
     if shares is None:
         return None
-    users = np.maximum(moments.users, 1.0)  # of nobody, too, what is known needs none
-    return np.asarray(users[:, None] * shares[moments.private])
+    mine = shares[moments.private]
+    found: Floats = np.full(mine.shape, math.inf)
+    return np.multiply(moments.users[:, None], mine, out=found, where=np.isfinite(mine))  # also of nobody
 
 
 def effective_shares(plan: Plan, users: float) -> Floats | None:

@@ -11,19 +11,20 @@ export function secureBelow(n) {
 }
 
 // A float as an exact fraction.
-function fraction(x) {
+export function fraction(x) {
   let denominator = 1n;
   for (; !Number.isInteger(x); x *= 2) denominator *= 2n;
   return [BigInt(x), denominator];
 }
 
-// e^x as a whole number of 2^-64, rounded down: a series of 256 binary digits.
-export function expBelow(x) {
+// e^x in units of 2^-256, a little below; and as a whole number of 2^-64, rounded down.
+export function power(x) {
   const [numerator, denominator] = fraction(x);
   let sum = 0n;
   for (let k = 1n, term = 1n << 256n; term > 0n; k++) [sum, term] = [sum + term, (term * numerator) / denominator / k];
-  return sum >> 192n;
+  return sum;
 }
+export const expBelow = (x) => power(x) >> 192n;
 
 // The float at or below ε/count, so that all reports together never exceed ε.
 export function share(epsilon, count) {
@@ -34,7 +35,7 @@ export function share(epsilon, count) {
   return new Float64Array(bits.buffer)[0];
 }
 
-function coin(numerator, denominator, below) {
+export function coin(numerator, denominator, below) {
   for (;;) {
     const threshold = (numerator << 64n) / denominator, drawn = below(1n << 64n);
     numerator = (numerator << 64n) % denominator;
@@ -43,7 +44,7 @@ function coin(numerator, denominator, below) {
 }
 
 // Keep with chance e/(e + k - 1), e in units of 2^-64; else one of the others.
-function response(cell, k, e, below) {
+export function response(cell, k, e, below) {
   if (coin(e, e + ((k - 1n) << 64n), below)) return cell;
   const other = below(k - 1n);
   return other + (other >= cell ? 1n : 0n);

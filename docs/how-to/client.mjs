@@ -72,6 +72,7 @@ function parts(table, design, fanout, domains) {
   const values = domains.map((one, place) => axis("value", one.size, one.ordinal ? fanout : one.size, place));
   const sums = domains.flatMap((one, place) => (one.summed ? [place] : []));
   const augmented = (place) => (many ? axis("weight and rounded", 4, 4, place) : axis("rounded", 2, 2, place));
+  const embedded = (place) => axis("embedded", 2 * domains[place].size, fanout, place);
   if (!sums.length) design = { ahio: "hio", ehio: "hio", amg: "mg" }[design] ?? design;
   const groups = {
     hio: () => [[[...values, ...last]]],
@@ -80,7 +81,7 @@ function parts(table, design, fanout, domains) {
     "sr-hio": () => [[[...values, ...sums.map((place) => axis("rounded", 2, 2, place)), ...last]]],
     ahio: () => [sums.map((place) => [...values, augmented(place)])],
     amg: () => [sums.map((place) => [...values, augmented(place)])],
-    ehio: () => [sums.map((place) => [...values.with(place, axis("embedded", 2 * domains[place].size, fanout, place)), ...last])],
+    ehio: () => [sums.map((place) => [...values.map((one, other) => (other === place ? embedded(place) : one)), ...last])],
   }[design]();
   return { groups, leaves: design === "mg" || design === "amg" };
 }

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from deniable.client import Client
 from deniable.tables import Collection
 
 ROOT = Path(__file__).parents[1]
@@ -45,6 +46,19 @@ def test_clients_in_javascript_repeat_every_vector(name, count):
         assert (line["sent"], line["left"]) == (expected, 0)
         # Version, tag and slot (or phase) are the same whatever is drawn.
         assert [one[:8] for one in line["fresh"]] == [one[:8] for one in expected]
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
+def test_a_value_outside_its_domain_does_not_silence_the_client(tmp_path):
+    (vector, *_) = json.loads((VECTORS / "reports.json").read_text())
+    draws = []
+    client = Client(Collection.from_dict(vector["specification"]), randbelow=lambda bound: draws.append(bound) or 0)
+    sent = client.report("users", {"age": 200, "marital": "single"}).to_bytes().hex()
+    vector |= {"rows": [{"age": 200, "marital": "single"}], "draws": [[str(bound), "0"] for bound in draws]}
+    (tmp_path / "outside.json").write_text(json.dumps([vector]))
+    command = [shutil.which("node"), "--input-type=module", "-e", REPEAT, str(CLIENTS), str(tmp_path / "outside.json")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["sent"] == [sent]
 
 
 def test_the_sha_of_a_specification_is_that_of_its_file(tmp_path):

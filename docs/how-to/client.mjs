@@ -100,14 +100,18 @@ export function reports(specification, sha256, name, rows, below = secureBelow) 
     return { table, domains, ...parts(table, specification.design, specification.fanout, domains) };
   });
   const { table, domains, groups: each, leaves } = shape.find((one) => one.table.name === name);
-  if (specification.shares !== null || specification.oracle !== "auto") throw new Error("this client has no shares or other oracles");
+  if (specification.shares !== null || specification.oracle !== "auto") throw new Error("shares and oracles are not done here");
   const epsilon = share(specification.epsilon, shape.reduce((sum, one) => sum + one.table.tau * one.groups.length, 0));
   const e = expBelow(epsilon), tag = createHash("sha256").update(`${sha256}:${name}`).digest()[0];
   const names = table.attributes.filter((one) => one.kind !== "public").map((one) => one.name);
 
   // Truncation: `tau` rows with replacement, of at most `many`; who has none sends random ones that weigh nothing.
   const random = () => domains.map((one) => below(BigInt(one.size)));
-  const pool = rows.map((row) => domains.map((one, place) => BigInt(one.place(row[names[place]]))));
+  const known = (place, one) => Number.isInteger(place) && place >= 0 && place < one.size; // other rows do not count
+  const pool = rows
+    .map((row) => domains.map((one, place) => one.place(row[names[place]])))
+    .filter((places) => places.every((place, i) => known(place, domains[i])))
+    .map((places) => places.map(BigInt));
   while (table.many !== null && pool.length > table.many) pool.splice(Number(below(BigInt(pool.length))), 1);
   let chosen = pool;
   if (table.many !== null || !pool.length)
@@ -125,7 +129,8 @@ export function reports(specification, sha256, name, rows, below = secureBelow) 
         const up = ["rounded", "embedded", "weight and rounded"].includes(kind) ? coin(v, top, below) : 0n;
         const heavy = kind.startsWith("weight") ? coin(...weight, below) : 0n;
         if (kind === "value") return v;
-        return kind === "embedded" ? (up ? size / 2n + v : size / 2n - 1n - v) : kind === "weight and rounded" ? 2n * heavy + up : heavy + up;
+        if (kind === "embedded") return up ? size / 2n + v : size / 2n - 1n - v;
+        return kind === "weight and rounded" ? 2n * heavy + up : heavy + up;
       });
       let rest = local, cells = 1n, number = 0n;
       for (let i = axes.length - 1; i >= 0; i--) {

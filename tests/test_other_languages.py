@@ -1,4 +1,4 @@
-"""The client in JavaScript that the docs offer repeats every test vector; skipped where there is no Node.js."""
+"""The clients in JavaScript that the docs offer repeat every test vector; skipped where there is no Node.js."""
 
 import hashlib
 import json
@@ -8,40 +8,61 @@ from pathlib import Path
 
 import pytest
 
+from deniable.client import Client
 from deniable.tables import Collection
 
 ROOT = Path(__file__).parents[1]
-CLIENT, VECTORS = ROOT / "docs" / "how-to" / "client.mjs", ROOT / "tests" / "golden" / "reports.json"
+CLIENTS, VECTORS = ROOT / "docs" / "how-to", ROOT / "tests" / "golden"
 REPEAT = """
 import { readFileSync } from "node:fs";
-const { reports } = await import(process.argv[1]);
-for (const one of JSON.parse(readFileSync(process.argv[2]))) {
+const [folder, vectors] = process.argv.slice(1);
+const { reports } = await import(`${folder}/client.mjs`);
+const { streamReport } = await import(`${folder}/stream-client.mjs`);
+for (const one of JSON.parse(readFileSync(vectors))) {
   const draws = one.draws[Symbol.iterator]();
   const replay = (bound) => {
     const { value, done } = draws.next();
     if (done || BigInt(value[0]) !== bound) throw new Error(`drew below ${bound}`);
     return BigInt(value[1]);
   };
-  const given = [one.specification, one.sha256, one.table, one.rows];
-  console.log(JSON.stringify({ sent: reports(...given, replay), left: [...draws].length, fresh: reports(...given) }));
+  const report = one.settings
+    ? (below) => [streamReport(one.settings, one.value, one.theta, below)]
+    : (below) => reports(one.specification, one.sha256, one.table, one.rows, below);
+  console.log(JSON.stringify({ sent: report(replay), left: [...draws].length, fresh: report() }));
 }
 """
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
-def test_the_client_in_javascript_repeats_every_vector():
-    command = [shutil.which("node"), "--input-type=module", "-e", REPEAT, str(CLIENT), str(VECTORS)]
+@pytest.mark.parametrize(("name", "count"), [("reports.json", 21), ("stream_reports.json", 16)])
+def test_clients_in_javascript_repeat_every_vector(name, count):
+    command = [shutil.which("node"), "--input-type=module", "-e", REPEAT, str(CLIENTS), str(VECTORS / name)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    vectors, lines = json.loads(VECTORS.read_text()), done.stdout.splitlines()
-    assert len(vectors) == len(lines) == 21
+    vectors, lines = json.loads((VECTORS / name).read_text()), done.stdout.splitlines()
+    assert len(vectors) == len(lines) == count
     for vector, line in zip(vectors, map(json.loads, lines), strict=True):
-        assert (line["sent"], line["left"]) == (vector["reports"], 0)
-        assert [one[:8] for one in line["fresh"]] == [one[:8] for one in vector["reports"]]
+        expected = vector.get("reports") or [vector["report"]]
+        assert (line["sent"], line["left"]) == (expected, 0)
+        # Version, tag and slot (or phase) are the same whatever is drawn.
+        assert [one[:8] for one in line["fresh"]] == [one[:8] for one in expected]
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
+def test_a_value_outside_its_domain_does_not_silence_the_client(tmp_path):
+    (vector, *_) = json.loads((VECTORS / "reports.json").read_text())
+    draws = []
+    client = Client(Collection.from_dict(vector["specification"]), randbelow=lambda bound: draws.append(bound) or 0)
+    sent = client.report("users", {"age": 200, "marital": "single"}).to_bytes().hex()
+    vector |= {"rows": [{"age": 200, "marital": "single"}], "draws": [[str(bound), "0"] for bound in draws]}
+    (tmp_path / "outside.json").write_text(json.dumps([vector]))
+    command = [shutil.which("node"), "--input-type=module", "-e", REPEAT, str(CLIENTS), str(tmp_path / "outside.json")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["sent"] == [sent]
 
 
 def test_the_sha_of_a_specification_is_that_of_its_file(tmp_path):
     """As the page says: of the file's bytes without the line's end."""
-    shop = Collection.from_dict(json.loads(VECTORS.read_text())[0]["specification"])
+    shop = Collection.from_dict(json.loads((VECTORS / "reports.json").read_text())[0]["specification"])
     shop.save(tmp_path / "collection.json")
     assert hashlib.sha256((tmp_path / "collection.json").read_bytes().rstrip(b"\n")).hexdigest() == shop.sha256

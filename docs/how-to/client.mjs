@@ -11,19 +11,20 @@ export function secureBelow(n) {
 }
 
 // A float as an exact fraction.
-function fraction(x) {
+export function fraction(x) {
   let denominator = 1n;
   for (; !Number.isInteger(x); x *= 2) denominator *= 2n;
   return [BigInt(x), denominator];
 }
 
-// e^x as a whole number of 2^-64, rounded down: a series of 256 binary digits.
-export function expBelow(x) {
+// e^x in units of 2^-256, a little below; and as a whole number of 2^-64, rounded down.
+export function power(x) {
   const [numerator, denominator] = fraction(x);
   let sum = 0n;
   for (let k = 1n, term = 1n << 256n; term > 0n; k++) [sum, term] = [sum + term, (term * numerator) / denominator / k];
-  return sum >> 192n;
+  return sum;
 }
+export const expBelow = (x) => power(x) >> 192n;
 
 // The float at or below ε/count, so that all reports together never exceed ε.
 export function share(epsilon, count) {
@@ -34,7 +35,7 @@ export function share(epsilon, count) {
   return new Float64Array(bits.buffer)[0];
 }
 
-function coin(numerator, denominator, below) {
+export function coin(numerator, denominator, below) {
   for (;;) {
     const threshold = (numerator << 64n) / denominator, drawn = below(1n << 64n);
     numerator = (numerator << 64n) % denominator;
@@ -43,7 +44,7 @@ function coin(numerator, denominator, below) {
 }
 
 // Keep with chance e/(e + k - 1), e in units of 2^-64; else one of the others.
-function response(cell, k, e, below) {
+export function response(cell, k, e, below) {
   if (coin(e, e + ((k - 1n) << 64n), below)) return cell;
   const other = below(k - 1n);
   return other + (other >= cell ? 1n : 0n);
@@ -71,6 +72,7 @@ function parts(table, design, fanout, domains) {
   const values = domains.map((one, place) => axis("value", one.size, one.ordinal ? fanout : one.size, place));
   const sums = domains.flatMap((one, place) => (one.summed ? [place] : []));
   const augmented = (place) => (many ? axis("weight and rounded", 4, 4, place) : axis("rounded", 2, 2, place));
+  const embedded = (place) => axis("embedded", 2 * domains[place].size, fanout, place);
   if (!sums.length) design = { ahio: "hio", ehio: "hio", amg: "mg" }[design] ?? design;
   const groups = {
     hio: () => [[[...values, ...last]]],
@@ -79,7 +81,7 @@ function parts(table, design, fanout, domains) {
     "sr-hio": () => [[[...values, ...sums.map((place) => axis("rounded", 2, 2, place)), ...last]]],
     ahio: () => [sums.map((place) => [...values, augmented(place)])],
     amg: () => [sums.map((place) => [...values, augmented(place)])],
-    ehio: () => [sums.map((place) => [...values.with(place, axis("embedded", 2 * domains[place].size, fanout, place)), ...last])],
+    ehio: () => [sums.map((place) => [...values.map((one, other) => (other === place ? embedded(place) : one)), ...last])],
   }[design]();
   return { groups, leaves: design === "mg" || design === "amg" };
 }
@@ -98,14 +100,18 @@ export function reports(specification, sha256, name, rows, below = secureBelow) 
     return { table, domains, ...parts(table, specification.design, specification.fanout, domains) };
   });
   const { table, domains, groups: each, leaves } = shape.find((one) => one.table.name === name);
-  if (specification.shares !== null || specification.oracle !== "auto") throw new Error("this client has no shares or other oracles");
+  if (specification.shares !== null || specification.oracle !== "auto") throw new Error("shares and oracles are not done here");
   const epsilon = share(specification.epsilon, shape.reduce((sum, one) => sum + one.table.tau * one.groups.length, 0));
   const e = expBelow(epsilon), tag = createHash("sha256").update(`${sha256}:${name}`).digest()[0];
   const names = table.attributes.filter((one) => one.kind !== "public").map((one) => one.name);
 
   // Truncation: `tau` rows with replacement, of at most `many`; who has none sends random ones that weigh nothing.
   const random = () => domains.map((one) => below(BigInt(one.size)));
-  const pool = rows.map((row) => domains.map((one, place) => BigInt(one.place(row[names[place]]))));
+  const known = (place, one) => Number.isInteger(place) && place >= 0 && place < one.size; // other rows do not count
+  const pool = rows
+    .map((row) => domains.map((one, place) => one.place(row[names[place]])))
+    .filter((places) => places.every((place, i) => known(place, domains[i])))
+    .map((places) => places.map(BigInt));
   while (table.many !== null && pool.length > table.many) pool.splice(Number(below(BigInt(pool.length))), 1);
   let chosen = pool;
   if (table.many !== null || !pool.length)
@@ -123,7 +129,8 @@ export function reports(specification, sha256, name, rows, below = secureBelow) 
         const up = ["rounded", "embedded", "weight and rounded"].includes(kind) ? coin(v, top, below) : 0n;
         const heavy = kind.startsWith("weight") ? coin(...weight, below) : 0n;
         if (kind === "value") return v;
-        return kind === "embedded" ? (up ? size / 2n + v : size / 2n - 1n - v) : kind === "weight and rounded" ? 2n * heavy + up : heavy + up;
+        if (kind === "embedded") return up ? size / 2n + v : size / 2n - 1n - v;
+        return kind === "weight and rounded" ? 2n * heavy + up : heavy + up;
       });
       let rest = local, cells = 1n, number = 0n;
       for (let i = axes.length - 1; i >= 0; i--) {

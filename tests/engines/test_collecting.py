@@ -394,3 +394,20 @@ def test_a_killed_run_leaves_no_half_dataset(tmp_path):
     table = dn.Table("users", age=dn.Ordinal(0, 9))
     again = dn.Collection(table, epsilon=1.0).perturb(users=pd.DataFrame({"uid": [1], "age": [3]}), out=out)
     assert again.summaries["users"].reports == 1
+
+
+def test_seeded_simulations_repeat_whatever_order_the_rows_are_in():
+    random = np.random.default_rng(3)
+    orders = dn.Table("orders", many=4, amount=dn.Ordinal(0, 9), kind=dn.Categorical("a", "b"))
+    collection = dn.Collection(orders, epsilon=2.0)
+    uid, amount = random.integers(0, 500, 3_000), random.integers(0, 10, 3_000)
+    kind = random.choice(["a", "b"], 3_000)
+    made = []
+    for order in (np.arange(3_000), random.permutation(3_000), random.permutation(3_000)):
+        frame = {"uid": uid[order], "amount": amount[order], "kind": kind[order]}
+        reports = collection.perturb(
+            orders=frame, everyone={"uid": range(500)}, source=dn.SeededSource(1), simulation=True
+        )
+        made.append(reports.tables["orders"])
+    assert made[0].equals(made[1])
+    assert made[0].equals(made[2])

@@ -85,7 +85,7 @@ def perturb(
     for name in frames:
         collection[name]
     try:
-        with RowReader(collection, frames, key, everyone) as reader:
+        with RowReader(collection, frames, key, everyone, repeatable=source.simulation) as reader:
             if out is None:
                 return _into_memory(collection, reader, source, advance)
             return _into_files(collection, reader, source, Path(out), advance)

@@ -84,10 +84,17 @@ def unreadable_column(table: str, column: str, kind: str) -> InvalidData:
 
 
 class RowReader:
-    """The tables that were handed in, as sorted streams of batches that hold whole users."""
+    """The tables that were handed in, as sorted streams of batches that hold whole users.
 
-    def __init__(self, collection: Collection, frames: Mapping[str, Any], key: str, everyone: Any) -> None:
+    DuckDB's threads leave a user's rows in any order. A release does not mind: which rows are drawn is random. For a
+    simulation that is to be repeated, `repeatable` sorts them too.
+    """
+
+    def __init__(
+        self, collection: Collection, frames: Mapping[str, Any], key: str, everyone: Any, *, repeatable: bool = False
+    ) -> None:
         self._collection, self._frames, self._key, self._given = collection, frames, key, everyone
+        self._repeatable = repeatable
         self._key_kinds: set[str] = set()
         self.names = [table.name for table in collection.tables if table.name in frames]
 
@@ -219,9 +226,11 @@ class RowReader:
             for column in table.public:
                 if column in self._connection.table(f"rows_{name}").columns:
                     self._check_constant(column, f"rows_{name}")
+            order = ["uid", *(f"r.{_quoted(column)}" for column in table.private)] if self._repeatable else ["uid"]
             query = (
                 f"SELECT e.uid AS uid, r.{_quoted(PRESENT)}, {columns} FROM everyone e LEFT JOIN "  # noqa: S608
-                f"(SELECT *, true AS {_quoted(PRESENT)} FROM rows_{name}) r ON e.uid = r.{key} ORDER BY uid"
+                f"(SELECT *, true AS {_quoted(PRESENT)} FROM rows_{name}) r ON e.uid = r.{key} "
+                f"ORDER BY {', '.join(order)}"
             )
         reader: pa.RecordBatchReader = self._connection.sql(query).to_arrow_reader(BATCH_ROWS)
         uid = reader.schema.field("uid").type

@@ -474,6 +474,11 @@ COMMANDS = [
     ),
     ("stream query other.parquet 0:5", "not a released stream", "Use a file of stream publish"),
     (
+        "stream collect --epsilon 1 --bound 10 reports.jsonl -o other.parquet",
+        "'other.parquet' exists already",
+        "Name another file",
+    ),
+    (
         "stream collect --epsilon 1 --bound 10 --announce stream.txt reports.jsonl",
         r"'stream\.txt' exists already: devices may have read another threshold",
         "Remove it",

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from deniable.errors import BadInput
+from deniable.wording import counted
 
 F = TypeVar("F", bound=Callable[..., Any])
 WEIGHTS = click.option("--weights", default="optimal", show_default=True, help="optimal, greedy, or rdc(k).")
@@ -68,7 +69,7 @@ def open_reports(reports: str, dimensions: tuple[str, ...], engine: str) -> Any:
     database = connect(reports, dimensions=named, engine=_session(engine))
     for name, refused in database.refused.items():
         for reason, count in refused.items():
-            click.echo(f"{name}: {count:,} reports refused: {reason}", err=True)
+            click.echo(f"{name}: {counted(count, 'report')} refused: {reason}", err=True)
     return database
 
 

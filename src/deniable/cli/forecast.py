@@ -14,6 +14,7 @@ from deniable.cli.sql_text import questions_about, sql_text
 from deniable.cli.terminal import count, progress, show, table
 from deniable.errors import BadInput
 from deniable.tables.collection import Collection
+from deniable.wording import counted
 
 
 @click.command()
@@ -64,7 +65,7 @@ def forecast(
     collection, text = Collection.load(specification), sql_text(sql)
     if error is not None and users is None:
         needed = forecasts.users_needed(collection, text, error, weights=weights, sums=sums)
-        click.echo(json.dumps({"users": needed}) if as_json else f"{needed:,} users")
+        click.echo(json.dumps({"users": needed}) if as_json else counted(needed, "user"))
         return
     if error is not None and users is not None:
         epsilon = forecasts.epsilon_needed(collection, text, error, users, weights=weights, sums=sums)
@@ -113,7 +114,12 @@ def compare(specification: str, queries: str, users: int, as_csv: bool) -> None:
             click.echo(",".join([one.design, one.weights, one.sums, *(f"{error:.6g}" for error in one.errors)]))
         return
     made = table(
-        f"Predicted standard errors, {found.users:,} users", "design", "weights", "sums", *names, numbers_from=3
+        f"Predicted standard errors, {counted(found.users, 'user')}",
+        "design",
+        "weights",
+        "sums",
+        *names,
+        numbers_from=3,
     )
     for one in found.choices:
         errors = ["unclear" if math.isinf(error) else f"{error:,.3g}" for error in one.errors]
@@ -157,7 +163,7 @@ def fit(specification: str, queries: str | None, users: int, out: str | None) ->
     with progress("fitting", 1) as advance:
         found = fitted(collection, users=users, workload=questions)
         advance(1)
-    made = table(f"Predicted errors, {found.users:,} users, ε = {collection.epsilon:g}", "", *found.errors)
+    made = table(f"Predicted errors, {counted(found.users, 'user')}, ε = {collection.epsilon:g}", "", *found.errors)
     for place in range(len(found.questions)):
         errors = [each[place] for each in found.errors.values()]
         made.add_row(f"q{place + 1}", *(shown_error(one) for one in errors))

@@ -6,12 +6,13 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from deniable.cli.stream_output import Interrupts, parquet_output, until_the_reader_leaves
 from deniable.errors import Failure, InvalidData, InvalidParameter
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def report(source: str, epsilon: float, bound: float, name: str, **options: Any)
     else:
         batches = read_batches(source, options["column"], None)
     sent, draws = 0, ToPLClient(epsilon, bound, name=name)
-    try:
+    with until_the_reader_leaves():
         for batch in batches:
             for value in batch.values.tolist():
                 if waits is not None and theta is None and sent >= options["first"]:
@@ -82,9 +83,6 @@ def report(source: str, epsilon: float, bound: float, name: str, **options: Any)
                 sys.stdout.write(answer.to_json(uid) + "\n")
                 sent += 1
             sys.stdout.flush()
-    except BrokenPipeError:
-        with suppress(OSError):
-            sys.stdout.close()
 
 
 @click.command()
@@ -117,17 +115,16 @@ class _Collecting:
 
     def __init__(self, source: str, agreed: dict[str, Any], options: dict[str, Any]) -> None:
         self.source, self.agreed, self.options = source, agreed, options
-        output = options["output"]
-        if output != "-" and not output.endswith(".parquet"):
-            raise InvalidParameter("--output", "must be a .parquet file or -", "Name it so.")
         self.announced = False
         self.saved = time.monotonic()
+        self.interrupts = Interrupts()
 
     def go(self) -> None:
-        from deniable.engines.stream_files import ParquetOutput
+        """Take all reports that come, and leave a file and a state to go on from."""
         from deniable.engines.stream_state import StateFile
 
-        state, output = self.options["state"], self.options["output"]
+        self.parquet = parquet_output(self.options["output"])
+        state = self.options["state"]
         with nullcontext() if state is None else StateFile(state, holds="who has answered") as self.file:
             record = (self.file and self.file.record) or {}
             self.server = self._server(record.get("state"))
@@ -135,7 +132,6 @@ class _Collecting:
             self.read: int = record.get("read", 0)  # reports, of all runs
             self.waiting: list[float] = record.get("waiting", [])  # estimates, fewer than --every
             self._check_announcement()
-            self.parquet = None if output == "-" else ParquetOutput(output)
             self._collect()
 
     def _server(self, state: dict[str, Any] | None) -> ToPLServer:
@@ -152,16 +148,15 @@ class _Collecting:
 
     def _collect(self) -> None:
         try:
-            if self.server.theta is not None:
-                self._announce()
-            for batch in self._batches():
-                self._take(batch)
-        except BrokenPipeError:
-            with suppress(OSError):
-                sys.stdout.close()
+            with self.interrupts, until_the_reader_leaves():
+                if self.server.theta is not None:
+                    self._announce()
+                for batch in self._batches():
+                    with self.interrupts.held():
+                        self._take(batch)
         finally:
             self._save()
-            if self.parquet is not None:
+            if self.parquet is not None and self.server.published > self.first:
                 self.parquet.close(self._metadata())
             self._summary()
 

@@ -13,6 +13,7 @@ import click
 from deniable.cli.stream import check_theta
 from deniable.cli.stream_output import Interrupts, parquet_output, until_the_reader_leaves
 from deniable.errors import InvalidData, InvalidParameter
+from deniable.wording import counted
 
 if TYPE_CHECKING:
     from deniable.engines.stream_files import Batch
@@ -82,7 +83,8 @@ class Publishing:
         self.journal = None if file is None else Journal(file, self.publisher)
         if self.journal is not None and self.journal.replaying:
             click.echo(
-                f"the last run was interrupted: its last {self.journal.replaying:,} values must come again", err=True
+                f"the last run was interrupted: its last {counted(self.journal.replaying, 'value')} must come again",
+                err=True,
             )
         try:
             with self.interrupts, until_the_reader_leaves():

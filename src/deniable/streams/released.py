@@ -27,6 +27,7 @@ from deniable.streams.hierarchy import BATCH, Integers
 from deniable.streams.layout import Layout
 from deniable.streams.smoothing import Smoothing, SmoothingByBlock, smoothing_by_block
 from deniable.streams.windows import Truncation, WindowEstimate, Windows
+from deniable.wording import counted
 
 METADATA_KEY = b"deniable.stream"
 METADATA_VERSION = 1
@@ -71,7 +72,7 @@ class Released:
         facts = ", ".join(
             f"{name}={value}" for name, value in self.about.items() if isinstance(value, (int, float, str))
         )
-        return f"Released({len(self):,} values; {facts})"
+        return f"Released({counted(len(self), 'value')}; {facts})"
 
     def _repr_html_(self) -> str:
         """Public facts, and the means of a few windows with their errors, for notebooks."""
@@ -84,7 +85,7 @@ class Released:
             one = self.mean(start, stop)
             value, low, high = (number(end, one.stderr) for end in (one.value, *one.interval))
             rows.append((f"{start:,} to {stop:,}", value, f"{low} to {high}"))
-        title = f"Released stream of {len(self):,} values"
+        title = f"Released stream of {counted(len(self), 'value')}"
         return html_table(("window", "mean", "95 % interval"), rows, title=title, notes=[facts])
 
     @cached_property

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -162,7 +163,7 @@ def _walking(slots: int) -> Callable[[Batches], Batches]:
             return
         faulty = False
         last: Any = None
-        reader = pa.RecordBatchReader.from_batches(first.schema, _again(first, batches))
+        reader = pa.RecordBatchReader.from_batches(first.schema, chain([first], batches))
         for users in whole_users(reader) if slots > 1 else reader:
             uid = users["uid"]
             uid = uid.combine_chunks() if isinstance(uid, pa.ChunkedArray) else uid
@@ -179,11 +180,6 @@ def _walking(slots: int) -> Callable[[Batches], Batches]:
         yield pa.RecordBatch.from_pydict({"faulty": [bool(faulty)]})
 
     return walk
-
-
-def _again(first: pa.RecordBatch, others: Batches) -> Batches:
-    yield first
-    yield from others
 
 
 # Report by report -----------------------------------------------------------------------------------------------------

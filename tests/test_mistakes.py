@@ -106,6 +106,8 @@ SPECIFICATIONS = [
         "attribute has no name",
         "Give it one",
     ),
+    (lambda: SHOP.save("shop.yaml"), r"'shop\.yaml' ends neither in \.toml nor in \.json", "Name it by its format"),
+    (lambda: dn.SeededSource("one"), "seed must be an integer", "Use SeededSource"),
     (lambda: dn.Ordinal(95, 1), "low is above high", "Swap them"),
     (lambda: dn.Ordinal("young", "old"), "low must be a number, a date or a time", "For texts use Categorical"),
     (lambda: dn.Ordinal(0, 9.99), "high is not a whole number of steps above low", r"Give the step .* 0\.01"),
@@ -383,6 +385,8 @@ def test_too_few_users_for_an_average_are_told_so():
 
 
 STREAMS = [
+    (lambda _: tops(warmup="2"), "warmup must be a Python integer", "Change that setting"),
+    (lambda _: dn.streams.ToPLServer(1.0, 9).push("text"), "a report must be a StreamReport", "Pass what ToPLClient"),
     (lambda _: tops(epsilon=0), "epsilon must be a positive number", r"Use 0\.1 to 10"),
     (lambda _: tops(bound=0), "bound must be above low", "Give the public range"),
     (lambda _: tops(warmup=0), "warmup is 0, so there is nothing to learn from", "Give PublicThreshold"),

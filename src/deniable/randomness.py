@@ -311,7 +311,11 @@ class SeededSource(Source):
     simulation = True
 
     def __init__(self, seed: int) -> None:
-        super().__init__(hashlib.blake2b(str(int(seed)).encode(), digest_size=_KEY_BYTES, person=b"seeded").digest())
+        try:
+            seed = operator.index(seed)
+        except TypeError:
+            raise InvalidParameter("seed", "must be an integer", "Use SeededSource(1).") from None
+        super().__init__(hashlib.blake2b(str(seed).encode(), digest_size=_KEY_BYTES, person=b"seeded").digest())
 
     @property
     def simulated_randbelow(self) -> RandBelow:

@@ -95,7 +95,7 @@ class Database:
         >>> print(answer.scalar())
         5,274 ± 204 (95%: 4,875 to 5,674)
         """
-        if not 0 < confidence < 1:
+        if not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
             raise InvalidParameter("confidence", "must lie between 0 and 1", "Use 0.95.")
         plan = self.plan(text, weights=weights, sums=sums, unbiased=unbiased)
         tables = [self.collection[name] for name in plan.question.tables]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.errors import InvalidParameter, QueryRefused
+from deniable.errors import InvalidData, InvalidParameter, QueryRefused
 from deniable.local_streams import Protocol, StreamReport
 from deniable.mechanisms import Hybrid
 from deniable.mechanisms._checks import check_count
@@ -135,6 +135,8 @@ class ToPLServer:
 
     def push(self, report: StreamReport | bytes, uid: int | str | None = None) -> float | None:
         """Take one report. The estimate it gives, or None for a first-phase report and for a refused one."""
+        if not isinstance(report, (bytes, StreamReport)):
+            raise InvalidData("a report must be a StreamReport or its 16 bytes", "Pass what ToPLClient.report gave.")
         wire = read_one(report if isinstance(report, bytes) else report.to_bytes())
         if wire is None:
             self.refused[MALFORMED] += 1

@@ -69,7 +69,7 @@ class ToPS(Publisher):
             consistent,
             smoother_of(smoother),
             threshold or PredictedError(),
-            measure_start=not paper and warmup > 0,
+            measure_start=not paper and warmup != 0,
             expectation=expectation or Expectation(),
             name=name,
         )

@@ -13,7 +13,7 @@ from deniable.tables.collection import Collection
 
 def load(path: str | Path) -> Collection:
     """A collection from a TOML or JSON file."""
-    path = Path(path)
+    path = _named(path)
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -28,10 +28,17 @@ def load(path: str | Path) -> Collection:
 
 
 def save(collection: Collection, path: str | Path) -> None:
-    """Write a specification as TOML (by the ending .toml) or JSON."""
-    path = Path(path)
+    """Write a specification as TOML or JSON, by the ending."""
+    path = _named(path)
     text = to_toml(collection) if path.suffix == ".toml" else collection.to_json() + "\n"
     path.write_text(text, encoding="utf-8")
+
+
+def _named(path: str | Path) -> Path:
+    path = Path(path)
+    if path.suffix not in (".toml", ".json"):
+        raise InvalidParameter(f"file {path.name!r}", "ends neither in .toml nor in .json", "Name it by its format.")
+    return path
 
 
 def to_toml(collection: Collection) -> str:

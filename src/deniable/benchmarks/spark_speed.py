@@ -164,10 +164,11 @@ def _session(path: Path, partitions: int) -> Any:
 
 
 def _best(work: Callable[[], object]) -> float:
-    """The shortest of three times, after one that does not count."""
-    work()
+    """The shortest of five times, after two that do not count: Java compiles what it has seen a few times."""
     seconds = []
-    for _ in range(3):
+    work()
+    work()
+    for _ in range(5):
         start = time.perf_counter()
         work()
         seconds.append(time.perf_counter() - start)

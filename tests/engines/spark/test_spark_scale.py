@@ -141,3 +141,23 @@ def test_what_spark_keeps_is_given_back(spark):
     assert len(kept_by(spark) - before) == 1
     twice.close()
     assert kept_by(spark) <= before
+
+
+def test_joins_are_kept_from_the_second_question_on(spark):
+    before = kept_by(spark)
+    database = dn.connect(reports_of(400), engine=spark)
+    plain = dn.connect(reports_of(400))
+    both = "FROM people JOIN orders USING (uid)"
+    kept = []
+    for condition in ("age < 10", "age < 17", "age BETWEEN 3 AND 9 AND amount > 2", "age < 9 AND city = 'Rome'"):
+        text = f"SELECT COUNT(*) {both} WHERE {condition}"
+        assert database.sql(text).scalar().value == pytest.approx(plain.sql(text).scalar().value, rel=1e-9)
+        kept.append(len(kept_by(spark) - before) - 2)
+    assert kept[0] == 0  # who asks once pays for once
+    assert kept[1] <= 1
+    assert kept[2:] == [1, 1]  # what is told of cities is another join, not kept
+    database.close()
+    assert kept_by(spark) <= before
+    text = f"SELECT COUNT(*) {both} WHERE age < 10"
+    assert database.sql(text).scalar().value == pytest.approx(plain.sql(text).scalar().value, rel=1e-9)
+    assert kept_by(spark) <= before

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import uuid
 import weakref
+from collections.abc import Hashable
 from contextlib import suppress
 from typing import Any
 
@@ -31,6 +32,39 @@ class Kept:
         """Give the memory back; questions are still answered, slowly."""
         if self._forget.detach() is not None:
             _forget(self.frame)
+
+
+class KeptJoins:
+    """Users of several tables joined once, and kept from the second question about them on."""
+
+    MOST = 4
+
+    def __init__(self) -> None:
+        self._closed = False
+        self._seen: set[Hashable] = set()
+        self._kept: dict[Hashable, Kept] = {}
+        self._lock = threading.Lock()
+
+    def frame(self, key: Hashable, made: Any) -> Any:
+        """A DataFrame that was made under a key, as it is the first time, kept later."""
+        with self._lock:
+            if key in self._kept:
+                return self._kept[key].frame
+            if self._closed or key not in self._seen:
+                self._seen.add(key)
+                return made
+            while len(self._kept) >= self.MOST:
+                self._kept.pop(next(iter(self._kept))).close()
+            self._kept[key] = Kept(made)
+            return self._kept[key].frame
+
+    def close(self) -> None:
+        """Give the memory back, and keep nothing more."""
+        with self._lock:
+            self._closed = True
+            for kept in self._kept.values():
+                kept.close()
+            self._kept.clear()
 
 
 def _forget(frame: Any) -> None:

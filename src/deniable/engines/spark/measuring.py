@@ -21,6 +21,7 @@ from deniable.engines.dimension_tables import DimensionTable
 from deniable.engines.measuring import asked_stores, listed_groups, moments_of
 from deniable.engines.public_columns import codes, factor_sql, tests_sql
 from deniable.engines.spark.faults import told
+from deniable.engines.spark.keeping import KeptJoins
 from deniable.engines.spark.packing import Packing
 from deniable.engines.spark.session import as_frame, large_batches
 from deniable.engines.spark.validating import SparkStore
@@ -37,20 +38,36 @@ _SUMS_SQL = "start bigint, values array<double>"
 
 
 def measure(
-    plan: Plan, stores: Mapping[str, SparkStore], dimensions: Mapping[str, DimensionTable], *, counted: bool = True
+    plan: Plan,
+    stores: Mapping[str, SparkStore],
+    dimensions: Mapping[str, DimensionTable],
+    joins: KeptJoins | None = None,
+    *,
+    counted: bool = True,
 ) -> Moments:
-    """What a plan's moments are, for every combination of groups. See `engines.measuring.measure`."""
+    """What a plan's moments are, for every combination of groups. See `engines.measuring.measure`.
+
+    Joins that many questions may have in common, those without public conditions and columns, are kept in `joins`.
+    """
     chosen = asked_stores(plan, stores)
     listed, public_count = listed_groups(plan, chosen, dimensions)
     summing = Summing.of(plan, chosen, public_count, counted=counted)
     spark = next(iter(chosen.values())).frame.sparkSession
     with told("the question"), large_batches(spark):
         users = _joined([_users(plan, one, chosen[one.name], dimensions) for one in summing.tables])
+        if joins is not None and len(summing.tables) > 1 and _private_only(plan):
+            users = joins.frame(tuple((one.name, one.reads) for one in summing.tables), users)
         packings = [Packing.of(plan.collection, one.name) for one in summing.tables]
         parts = users.mapInArrow(_adding(summing, listed, packings), _SUMS_SQL)
         found = parts.repartition(1).mapInArrow(_merging(_length(summing)), _SUMS_SQL).toArrow()
     totals = _unpacked(summing, found)
     return moments_of(plan, totals, listed, [one.counts for one in summing.tables if one.counts.size])
+
+
+def _private_only(plan: Plan) -> bool:
+    """Whether a question's users depend on nothing but which tables it joins."""
+    question = plan.question
+    return not (plan.public or public_groups(question) or question.lookups or any(question.filters.values()))
 
 
 def spark_sql(text: str) -> str:

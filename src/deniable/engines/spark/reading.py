@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,7 +13,7 @@ from deniable.engines.collecting import SPECIFICATION_FILE
 from deniable.engines.reading import Database, dimension_tables
 from deniable.engines.spark.faults import told
 from deniable.engines.spark.files import Folder
-from deniable.engines.spark.keeping import partitions_for
+from deniable.engines.spark.keeping import KeptJoins, partitions_for
 from deniable.engines.spark.measuring import measure
 from deniable.engines.spark.session import as_frame, checked_session
 from deniable.engines.spark.validating import SparkStore, validated
@@ -31,11 +31,14 @@ WHOLE_SPECIFICATION = "deniable.specification"
 class SparkDatabase(Database):
     """The validated reports of a collection in Spark, and what was refused."""
 
+    _joins: KeptJoins = field(default_factory=KeptJoins, repr=False)
+
     def _moments(self, plan: Plan) -> Moments:
-        return measure(plan, cast("Mapping[str, SparkStore]", self.stores), self.dimensions)
+        return measure(plan, cast("Mapping[str, SparkStore]", self.stores), self.dimensions, self._joins)
 
     def close(self) -> None:
         """Give back what Spark keeps of the reports, in memory and on disks. Dropping the database does it, too."""
+        self._joins.close()
         for store in self.stores.values():
             cast("SparkStore", store).close()
 

@@ -124,3 +124,12 @@ def test_very_many_cells_are_still_told_apart():
     assert (cells == 2**62).all()
     assert np.unique(numbers).size > 100_000 - 10  # 1.2 of 100,000 random numbers of 32 bits collide on average
     assert Design(((huge,),), 1.0).view(0).probability == Fraction(1)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0, 8.0, math.inf])
+@pytest.mark.parametrize("oracle", ["auto", "olh"])
+def test_no_view_has_more_outcomes_than_the_design_says(epsilon, oracle):
+    table = dn.Table("t", a=dn.Ordinal(0, 30), b=dn.Categorical("x", "y", "z"))
+    for name in DESIGNS:
+        design = dn.Collection(table, epsilon=epsilon, design=name, oracle=oracle).design_of("t")
+        assert max(view.outcomes for view in design) <= design.most_outcomes

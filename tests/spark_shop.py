@@ -111,5 +111,6 @@ def agree(one, other, *, relative=1e-9):
     for name, estimates in one.answers.items():
         for mine, theirs in zip(estimates, other.answers[name], strict=True):
             scale = max(abs(theirs.value), theirs.stderr) if not math.isnan(theirs.value) else 1.0
-            for a, b in ((mine.value, theirs.value), (mine.stderr, theirs.stderr)):
+            told = (mine.value, mine.stderr, mine.model, *mine.interval)
+            for a, b in zip(told, (theirs.value, theirs.stderr, theirs.model, *theirs.interval), strict=True):
                 assert a == pytest.approx(b, rel=relative, abs=relative * scale, nan_ok=True)

@@ -1,13 +1,17 @@
 """What reports tell of how smooth the data is, and what errors make of it."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 import deniable as dn
+from deniable.queries.cell_frequencies import counting_plan, counting_table
 from deniable.queries.evidence import AMPLITUDES, LENGTHS, ROUGHNESSES, Evidence
+from deniable.queries.grid_cells import Asked, CellView
 from deniable.queries.smoothness import ASSUMED
+from deniable.queries.table_plan import Product
 
 SIZE = 60
 TABLE = dn.Table("t", x=dn.Ordinal(0, SIZE - 1), z=dn.Ordinal(0, SIZE - 1), c=dn.Categorical("a", "b", "c"))
@@ -41,9 +45,15 @@ def skewed(users=40_000, seed=6):
     return np.minimum(np.random.default_rng(seed).lognormal(math.log(3), 0.8, users), SIZE - 1).astype(int)
 
 
+def asked(database, evidence):
+    """What the reports say: counts of cells, and reports of each view."""
+    counts = database._cell_counts("t", evidence.views)
+    return counts, database.stores["t"].view_counts(len(VIEWS))
+
+
 def beliefs(database):
     evidence = Evidence.of(database.collection, "t")
-    return evidence.beliefs(database._moments(evidence.plan))
+    return evidence.beliefs(*asked(database, evidence))
 
 
 def test_frequencies_along_attributes_are_those_of_the_rows_where_nothing_is_randomised():
@@ -51,7 +61,7 @@ def test_frequencies_along_attributes_are_those_of_the_rows_where_nothing_is_ran
     database = opened(x, epsilon=math.inf)
     evidence = Evidence.of(database.collection, "t")
     assert set(evidence.along) == {0, 1}
-    found = database._moments(evidence.plan).sums[evidence.along[0].columns, 0] / x.size
+    found = evidence.frequencies(0, *asked(database, evidence))
     cells = np.bincount(x // 5, minlength=12) / x.size
     coarse = np.bincount(x // 15, minlength=4) / x.size
     # Each third of the users reports one of the views.
@@ -63,9 +73,7 @@ def test_noise_of_frequencies_is_as_stated():
     x = np.random.default_rng(3).integers(0, SIZE, 4_000)
     evidence = Evidence.of(grid(1.0), "t")
     along = evidence.along[0]
-    found = np.array(
-        [opened(x, 1.0, seed)._moments(evidence.plan).sums[along.columns, 0] / x.size for seed in range(150)]
-    )
+    found = np.array([evidence.frequencies(0, *asked(opened(x, 1.0, seed), evidence)) for seed in range(150)])
     # A mean square is stated: it has the square of the mean in it, which a count of reports per view takes out again.
     measured, stated = found.var(axis=0), np.diag(along.noise) / x.size
     assert np.all(measured < 1.4 * stated)
@@ -97,23 +105,44 @@ def test_where_most_rows_share_a_few_cells_the_density_may_be_steep():
 
 def test_nobody_is_believed_without_reports():
     evidence = Evidence.of(grid(1.0), "t")
-    database = opened(smooth(10))
-    moments = database._moments(evidence.plan)
-    none = type(moments)(**{**{name: getattr(moments, name) for name in moments.__slots__}, "users": moments.users * 0})
-    assert evidence.beliefs(none) == {}
+    assert evidence.beliefs(np.zeros(12 + 16 + 30), np.array([5, 0, 9])) == {}
+
+
+def test_views_of_very_many_cells_are_not_asked():
+    table = dn.Table("t", x=dn.Ordinal(0, SIZE - 1), place=dn.Categorical(*(f"p{number}" for number in range(500))))
+    views = [dn.GridView({"x": dn.Cells(12)}), dn.GridView({"x": dn.Cells(12), "place": 500})]
+    evidence = Evidence.of(dn.Collection(table, epsilon=1.0, design="grid", grids={"t": views}), "t")
+    assert [one.cells for one in evidence.views] == [12]
+
+
+def test_counts_of_cells_are_those_of_plans_that_measure_them():
+    database = opened(skewed(5_000), 1.0)
+    evidence = Evidence.of(database.collection, "t")
+    table, design = database.collection["t"], database.collection.design_of("t")
+    whole = Asked.of(table, design, [(Product(1.0, {}, {}),)])
+    views = [CellView.of(table, design, view, whole) for view in evidence.views]
+    starts = np.cumsum([0, *(one.means.size for one in views)])
+    blocks = [np.eye(starts[-1])[first:last] for first, last in pairwise(starts)]
+    plan, _ = counting_plan(database.plan("SELECT COUNT(*) FROM t"), [counting_table("t", design, views, blocks)])
+    measured = database._moments(plan).sums[:, 0]
+    counts, reports = asked(database, evidence)
+    scale = np.repeat(reports.sum() / reports, [one.cells for one in evidence.views])
+    assert np.allclose(counts * scale, measured)
 
 
 def test_only_model_errors_change_and_reports_are_asked_once(monkeypatch):
     database = opened(skewed())
-    plans = []
-    measured = type(database)._moments
-    monkeypatch.setattr(type(database), "_moments", lambda self, plan: plans.append(plan) or measured(self, plan))
+    times = []
+    counted = type(database)._cell_counts
+    monkeypatch.setattr(
+        type(database), "_cell_counts", lambda self, name, views: times.append(name) or counted(self, name, views)
+    )
     text = "SELECT COUNT(*) FROM t WHERE x < 3"
     found = database.sql(text).scalar()
-    assert len(plans) == 2  # what the data is like, and the question
+    assert times == ["t"]
     database._beliefs["t"] = {}
     taken_for_granted = database.sql(text).scalar()
-    assert len(plans) == 3
+    assert times == ["t"]
     assert (found.value, found.stderr) == (taken_for_granted.value, taken_for_granted.stderr)
     assert found.model > 1.5 * taken_for_granted.model
 

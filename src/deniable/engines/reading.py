@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from deniable.arrays import Floats
 from deniable.engines.blocks import Store
+from deniable.engines.cell_counts import cell_counts
 from deniable.engines.collecting import Collected
 from deniable.engines.dimension_tables import DimensionTable
 from deniable.engines.frames import as_arrow
@@ -34,6 +36,7 @@ from deniable.queries.sql import parse
 from deniable.queries.table_plan import DIRECT
 from deniable.tables.collection import Collection
 from deniable.tables.reports import Reports, validate
+from deniable.tables.views import View
 from deniable.wording import counted
 
 PLANS_KEPT = 64
@@ -157,12 +160,18 @@ class Database:
         for one in plan.tables:
             if one.bias is not None and one.bias.system.views and one.table not in known:
                 evidence = Evidence.of(self.collection, one.table)
-                known[one.table] = evidence.beliefs(self._moments(evidence.plan))
+                counts = self._cell_counts(one.table, evidence.views)
+                reports = self.stores[one.table].view_counts(self.collection.design_of(one.table).views)
+                known[one.table] = evidence.beliefs(counts, reports)
         return revised(plan, known)
 
     def _moments(self, plan: Plan) -> Moments:
         """What the reports say; another engine does it in its own way."""
         return measure(plan, self.stores, self.dimensions)
+
+    def _cell_counts(self, name: str, views: Sequence[View]) -> Floats:
+        """How many rows of a table there are in each cell of some views; another engine does it in its own way."""
+        return cell_counts(self.stores[name], views)
 
     def plan(self, text: str, *, weights: str = "optimal", sums: str = DIRECT, unbiased: bool = False) -> Plan:
         """How a question would be answered: a value that prints.

@@ -25,19 +25,17 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import block_diag, cho_factor, cho_solve
 
-from deniable.arrays import Floats
-from deniable.queries.cell_frequencies import counting_plan, counting_table
-from deniable.queries.estimation import Moments
+from deniable.arrays import Floats, Integers
 from deniable.queries.grid_cells import Asked, CellView
 from deniable.queries.grid_weights import MOST_PATTERNS, RIDGE, Bias, System
-from deniable.queries.plan import Plan, make_plan
-from deniable.queries.question import MomentOf, Question, Term
+from deniable.queries.plan import Plan
 from deniable.queries.smoothness import Ground, Smoothness, believed, rough_kernel, smooth_kernel
 from deniable.queries.table_plan import Product
 from deniable.tables.collection import Collection
 from deniable.tables.schema import Categorical
+from deniable.tables.views import View
 
 LENGTHS = (0.25, 0.08, 0.025)
 AMPLITUDES = (2.5, 5.0, 10.0)
@@ -50,6 +48,8 @@ FAR_ABOVE = 2.5
 """So many times the average is ordinary;"""
 STEEPNESS = 1.25
 """and of what is more so many times may be gained or lost nearby."""
+MOST_CELLS = 2**12
+"""A view of more cells takes long to ask, and the sum of so many noisy numbers tells little."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,18 +74,15 @@ class Along:
     """cells × atoms: what part of an atom each counts."""
     noise: Floats
     """The covariances of their frequencies as one report tells them."""
-    columns: slice
-    """Where they stand among all that is measured."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """How to measure the frequencies of cells along each ordinal attribute of a table."""
+    """What is asked of the reports of a table, and how to read what they tell."""
 
-    plan: Plan
+    views: tuple[View, ...]
+    """Of which the frequencies of cells are asked."""
     along: Mapping[int, Along]
-    reports: int
-    """Per user."""
 
     @classmethod
     def of(cls, collection: Collection, name: str) -> Evidence:
@@ -94,40 +91,46 @@ class Evidence:
         everything = (Product(1.0, {}, {}),)
         asked = Asked.of(table, design, [everything])
         seen = [CellView.of(table, design, view, asked) for view in design if view.oracle is not None]
-        views = [one for one in seen if one.means.size <= MOST_PATTERNS]
+        views = [one for one in seen if one.means.size <= MOST_PATTERNS and one.view.cells <= MOST_CELLS]
         along: dict[int, Along] = {}
-        measured: list[list[Floats]] = [[np.zeros((one.means.size, 0))] for one in views]
-        start = 0
         for attribute, domain in enumerate(table.domains):
-            mine = [one.functions[attribute] for one in views if attribute in one.functions]
+            mine = [one for one in views if attribute in one.functions]
             if isinstance(domain, Categorical) or not mine:
                 continue
-            stop = start + sum(one.shape[0] for one in mine)
-            noise, place = np.zeros((stop - start, stop - start)), 0
-            for one, blocks in zip(views, measured, strict=True):
-                block = np.zeros((one.means.size, stop - start))
-                if attribute in one.functions:
-                    added = _added(one, attribute)
-                    inside = slice(place, place + added.shape[1])
-                    block[:, inside] = added
-                    noise[inside, inside] = added.T @ one.noise @ added / float(one.view.probability)
-                    place = inside.stop
-                blocks.append(block)
-            along[attribute] = Along(asked.grounds[attribute], np.concatenate(mine), noise, slice(start, stop))
-            start = stop
-        whole = MomentOf("count(*)", (Term(1.0, {}, {}, {}),), indicator=True)
-        plan = make_plan(Question("", (name,), (whole,), ()), collection)
-        weights = [np.concatenate(blocks, axis=1) for blocks in measured] if along else []
-        made, _ = counting_plan(plan, [counting_table(name, design, views if along else (), weights)])
-        return cls(made, along, collection.reports_per_user(name))
+            added = [_added(one, attribute) for one in mine]
+            noise = [
+                matrix.T @ one.noise @ matrix / float(one.view.probability)
+                for one, matrix in zip(mine, added, strict=True)
+            ]
+            cells = np.concatenate([one.functions[attribute] for one in mine])
+            along[attribute] = Along(asked.grounds[attribute], cells, block_diag(*noise))
+        return cls(tuple(one.view for one in views) if along else (), along)
 
-    def beliefs(self, moments: Moments) -> Beliefs:
-        """What to believe of each attribute, after the plan was measured."""
-        total = float(moments.users[0]) * self.reports if moments.users.size else 0.0
-        if not total:
+    def beliefs(self, counts: Floats, reports: Integers) -> Beliefs:
+        """What to believe of each attribute, by the counts of the views' cells; and how many reports each view has.
+
+        The counts are those of all cells of the first view, then of the second. All views of the table are numbered.
+        """
+        if not reports[[one.number for one in self.views]].all():
             return {}
-        frequencies = moments.sums[:, 0] / total
-        return {attribute: _believed(one, frequencies[one.columns], total) for attribute, one in self.along.items()}
+        total = float(reports.sum())
+        return {
+            attribute: _believed(one, self.frequencies(attribute, counts, reports), total)
+            for attribute, one in self.along.items()
+        }
+
+    def frequencies(self, attribute: int, counts: Floats, reports: Integers) -> Floats:
+        """The part of rows in each cell along an attribute, view after view."""
+        found, start = [], 0
+        for view in self.views:
+            mine = counts[start : start + view.cells] / reports[view.number]
+            start += view.cells
+            attributes = [axis.attribute for axis in view.group.axes]
+            if attribute in attributes:
+                place = attributes.index(attribute)
+                others = tuple(other for other in range(len(attributes)) if other != place)
+                found.append(mine.reshape([axis.tree.size for axis in view.group.axes]).sum(axis=others))
+        return np.concatenate(found)
 
 
 def _added(one: CellView, attribute: int) -> Floats:

@@ -60,6 +60,33 @@ def test_random_queries_agree(pair, text):
     agree(on_spark.sql(text), duckdb.sql(text))
 
 
+def test_grids_agree_on_answers_and_on_how_smooth_the_data_is(spark):
+    random = np.random.default_rng(8)
+    people = dn.Table("people", age=dn.Ordinal(0, 59), pay=dn.Ordinal(0, 59))
+    visits = dn.Table("visits", hour=dn.Ordinal(0, 23), many=3)
+    views = [dn.GridView({"age": dn.Cells(4)}), dn.GridView({"age": dn.Cells(12), "pay": dn.Points(6)})]
+    shop = dn.Collection(people, visits, epsilon=3.0, design="grid", grids={"people": views})
+    users, ids = 20_000, np.repeat(np.arange(20_000), 2)
+    skewed = np.minimum(random.lognormal(1.0, 0.8, users), 59).astype(int)
+    reports = shop.perturb(
+        people={"uid": np.arange(users), "age": skewed, "pay": random.integers(0, 60, users)},
+        visits={"uid": ids, "hour": random.integers(9, 12, ids.size)},
+        source=SeededSource(4),
+        simulation=True,
+    )
+    here, there = dn.connect(reports), dn.connect(reports, engine=spark)
+    taken_for_granted = dn.connect(reports)
+    taken_for_granted._beliefs.update(people={}, visits={})
+    for text in (
+        "SELECT COUNT(*) FROM people WHERE age < 3",
+        "SELECT COUNT(*) FROM visits WHERE hour BETWEEN 9 AND 10",
+        "SELECT COUNT(*) FROM people JOIN visits USING (uid) WHERE age < 3 AND hour > 9",
+    ):
+        mine = there.sql(text)
+        agree(mine, here.sql(text))
+        assert mine.scalar().model > 1.2 * taken_for_granted.sql(text).scalar().model
+
+
 def test_refusals_are_those_of_duckdb(pair):
     for text in ("SELECT COUNT(*) FROM people WHERE city = 3", "SELECT COUNT(*) FROM people WHERE born > 5"):
         messages = []

@@ -2,39 +2,33 @@
 
 Public conditions, factors and dimensions are SQL expressions of Spark's; a user's slots are brought together and
 tables joined on the user id by Spark. What then comes out, one row per user with her reports in all tables, goes once
-through the kernel, in Arrow batches on the executors. Each task adds up its users and sends one set of sums, and one
-last task adds those: nothing that reaches the driver grows with users or with partitions.
+through the kernel, in Arrow batches on the executors. Each task adds up its users and sends one set of sums.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import sqlglot
-from numpy.typing import NDArray
 
+from deniable.arrays import Floats
 from deniable.engines.dimension_tables import DimensionTable
 from deniable.engines.measuring import asked_stores, listed_groups, moments_of
 from deniable.engines.public_columns import codes, factor_sql, tests_sql
+from deniable.engines.spark.adding import Batches, added
 from deniable.engines.spark.faults import told
 from deniable.engines.spark.keeping import KeptJoins
 from deniable.engines.spark.packing import Packing
-from deniable.engines.spark.session import as_frame, large_batches
+from deniable.engines.spark.session import as_frame
 from deniable.engines.spark.validating import SparkStore
 from deniable.engines.summing import Summing, TableSumming
 from deniable.engines.totals import Totals
 from deniable.queries.estimation import Moments
 from deniable.queries.plan import Plan, public_groups
-
-Batches = Iterator[pa.RecordBatch]
-PIECE = 2**16
-"""Sums that travel in one row."""
-_SUMS = pa.schema([("start", pa.int64()), ("values", pa.list_(pa.float64()))])
-_SUMS_SQL = "start bigint, values array<double>"
 
 
 def measure(
@@ -52,14 +46,12 @@ def measure(
     chosen = asked_stores(plan, stores)
     listed, public_count = listed_groups(plan, chosen, dimensions)
     summing = Summing.of(plan, chosen, public_count, counted=counted)
-    spark = next(iter(chosen.values())).frame.sparkSession
-    with told("the question"), large_batches(spark):
+    with told("the question"):
         users = _joined([_users(plan, one, chosen[one.name], dimensions) for one in summing.tables])
         if joins is not None and len(summing.tables) > 1 and _private_only(plan):
             users = joins.frame(tuple((one.name, one.reads) for one in summing.tables), users)
         packings = [Packing.of(plan.collection, one.name) for one in summing.tables]
-        parts = users.mapInArrow(_adding(summing, listed, packings), _SUMS_SQL)
-        found = parts.repartition(1).mapInArrow(_merging(_length(summing)), _SUMS_SQL).toArrow()
+        found = added(users, _adding(summing, listed, packings), _length(summing))
     totals = _unpacked(summing, found)
     return moments_of(plan, totals, listed, [one.counts for one in summing.tables if one.counts.size])
 
@@ -138,12 +130,14 @@ def _joined(frames: list[Any]) -> Any:
     return joined.select(*rest) if rest else joined.select(F.lit(True).alias("here"))
 
 
-def _adding(summing: Summing, listed: Mapping[str, pa.Array], packed: list[Packing]) -> Callable[[Batches], Batches]:
+def _adding(
+    summing: Summing, listed: Mapping[str, pa.Array], packed: list[Packing]
+) -> Callable[[Batches], Floats | None]:
     """For a task: the sums over its users."""
     values = list(listed.values())
     nothing = (np.zeros(0, dtype=np.uint32),) * 3
 
-    def add(batches: Batches) -> Batches:
+    def add(batches: Batches) -> Floats | None:
         totals, seen = summing.empty(), 0
         for batch in batches:
             users = batch.num_rows
@@ -160,33 +154,12 @@ def _adding(summing: Summing, listed: Mapping[str, pa.Array], packed: list[Packi
                 found = codes(pa.chunked_array([batch.column(f"g{place}").cast(known.type)]), known)
                 group = np.where((group < 0) | (found < 0), -1, group * len(known) + found)
             summing.add(totals, reports, factors, group, 0, users)
-        if seen:
-            yield from _pieces(_packed_totals(totals))
+        return _packed_totals(totals) if seen else None
 
     return add
 
 
-def _merging(length: int) -> Callable[[Batches], Batches]:
-    """For the last task: the sum of the sums."""
-
-    def merge(batches: Batches) -> Batches:
-        total = np.zeros(length)
-        for batch in batches:
-            for start, values in zip(batch.column("start").to_pylist(), batch.column("values"), strict=True):
-                piece = values.values.to_numpy()
-                total[start : start + piece.size] += piece
-        yield from _pieces(total)
-
-    return merge
-
-
-def _pieces(values: NDArray[np.float64]) -> Batches:
-    for start in range(0, values.size, PIECE):
-        piece = pa.array([values[start : start + PIECE]], _SUMS.field("values").type)
-        yield pa.RecordBatch.from_arrays([pa.array([start], pa.int64()), piece], schema=_SUMS)
-
-
-def _packed_totals(totals: Totals) -> NDArray[np.float64]:
+def _packed_totals(totals: Totals) -> Floats:
     parts = (totals.users.astype(np.float64), totals.sums, totals.crosses, totals.by_stratum)
     return np.concatenate([part.ravel() for part in parts])
 
@@ -196,11 +169,7 @@ def _length(summing: Summing) -> int:
     return public * (1 + private * moments * (1 + moments + strata))
 
 
-def _unpacked(summing: Summing, found: pa.Table) -> Totals:
-    flat = np.zeros(_length(summing))
-    for start, values in zip(found["start"].to_pylist(), found["values"], strict=True):
-        piece = values.values.to_numpy()
-        flat[start : start + piece.size] = piece
+def _unpacked(summing: Summing, flat: Floats) -> Totals:
     totals = summing.empty()
     first = 0
     for part in (totals.users, totals.sums, totals.crosses, totals.by_stratum):

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+from deniable.arrays import Floats
 from deniable.engines.collecting import SPECIFICATION_FILE
 from deniable.engines.reading import Database, dimension_tables
+from deniable.engines.spark.cell_counts import cell_counts
 from deniable.engines.spark.faults import told
 from deniable.engines.spark.files import Folder
 from deniable.engines.spark.keeping import KeptJoins, partitions_for
 from deniable.engines.spark.measuring import measure
+from deniable.engines.spark.packing import Packing
 from deniable.engines.spark.session import as_frame, checked_session
 from deniable.engines.spark.validating import SparkStore, validated
 from deniable.errors import BadInput, InvalidParameter
@@ -22,6 +25,7 @@ from deniable.queries.estimation import Moments
 from deniable.queries.plan import Plan
 from deniable.tables.collection import Collection
 from deniable.tables.reports import OTHER_SPECIFICATION, SPECIFICATION, TABLE, Reports
+from deniable.tables.views import View
 
 WHOLE_SPECIFICATION = "deniable.specification"
 """Where a DataFrame's column of user ids holds its whole specification."""
@@ -35,6 +39,9 @@ class SparkDatabase(Database):
 
     def _moments(self, plan: Plan) -> Moments:
         return measure(plan, cast("Mapping[str, SparkStore]", self.stores), self.dimensions, self._joins)
+
+    def _cell_counts(self, name: str, views: Sequence[View]) -> Floats:
+        return cell_counts(cast("SparkStore", self.stores[name]), Packing.of(self.collection, name), views)
 
     def close(self) -> None:
         """Give back what Spark keeps of the reports, in memory and on disks. Dropping the database does it, too."""

@@ -1,0 +1,44 @@
+"""How many rows there are in each cell of some views, as the reports of these views tell it.
+
+No question, no groups and no error: only what `queries.evidence` asks of a table, by the oracles' own estimates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.arrays import Floats
+from deniable.engines.blocks import Store
+from deniable.mechanisms import LocalHashing
+from deniable.mechanisms.local_hashing import HashedReports
+from deniable.tables.views import View
+
+
+def cell_counts(store: Store, views: Sequence[View]) -> Floats:
+    """The counts of all reports in a store: all cells of the first view, then of the second."""
+    total = np.zeros(sum(one.cells for one in views))
+    for block in store.read(("view", "seed", "y")):
+        total += counted(views, *(np.asarray(block.reports[name]) for name in ("view", "seed", "y")))
+    return total
+
+
+def counted(views: Sequence[View], view: NDArray[Any], seed: NDArray[Any], y: NDArray[Any]) -> Floats:
+    """The counts of some reports. They add up over reports."""
+    ranks = {one.number: rank for rank, one in enumerate(views)}
+    places = np.full(max(ranks, default=0) + 1, len(views), dtype=np.uint16)  # short numbers sort fast
+    places[list(ranks)] = list(ranks.values())
+    known = np.where(view < places.size, places[np.minimum(view, places.size - 1)], np.uint16(len(views)))
+    order = np.argsort(known, kind="stable")
+    cuts = np.searchsorted(known[order], np.arange(len(views) + 1)).tolist()
+    found = [np.zeros(0)]
+    for rank, one in enumerate(views):
+        mine = order[cuts[rank] : cuts[rank + 1]]
+        if isinstance(one.oracle, LocalHashing):
+            found.append(one.oracle.estimate(HashedReports(seed[mine], y[mine])))
+        elif one.oracle is not None:
+            found.append(one.oracle.estimate(y[mine]))
+    return np.concatenate(found)

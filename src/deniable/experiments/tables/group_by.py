@@ -35,8 +35,11 @@ def measure(setting: Setting, seed: int, data: Data) -> Found:
     truth = {row[0]: dict(zip(AGGREGATES, row[1:], strict=True)) for row in plain(made, QUESTION)}
     whole = dict(zip(AGGREGATES, truths(made, [Ask("income", {})])[0], strict=False))
     found: list[tuple[Setting, dict[str, float]]] = [
-        ({"group": group, "method": NOTHING, "aggregate": one}, {"NMSE": (float(right[one]) / float(whole[one])) ** 2})
-        for group, right in truth.items()
+        (
+            {"group": group, "method": NOTHING, "aggregate": one},
+            {"NMSE": (float(truth[group][one]) / float(whole[one])) ** 2},
+        )
+        for group in FILING
         for one in AGGREGATES
     ]
     for line in (LINES[name] for name in METHODS):

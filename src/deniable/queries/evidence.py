@@ -28,7 +28,7 @@ import numpy as np
 from scipy.linalg import block_diag, cho_factor, cho_solve
 
 from deniable.arrays import Floats, Integers
-from deniable.queries.grid_cells import Asked, CellView
+from deniable.queries.grid_cells import Asked, CellView, kron
 from deniable.queries.grid_weights import MOST_PATTERNS, RIDGE, Bias, System
 from deniable.queries.plan import Plan
 from deniable.queries.smoothness import Ground, Smoothness, believed, rough_kernel, smooth_kernel
@@ -138,7 +138,7 @@ def _added(one: CellView, attribute: int) -> Floats:
     total: Floats = np.ones((1, 1))
     for other, functions in one.functions.items():
         size = functions.shape[0]
-        total = np.asarray(np.kron(total, np.eye(size) if other == attribute else np.ones((size, 1))))
+        total = kron(total, np.eye(size) if other == attribute else np.ones((size, 1)))
     return total
 
 

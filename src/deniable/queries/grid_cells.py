@@ -122,8 +122,11 @@ class Asked:
 
 
 def kron(left: Floats, right: Floats) -> Floats:
-    """The products of all entries of the one with all of the other."""
-    return np.asarray(np.kron(left, right), dtype=np.float64)
+    """The products of all entries of the one with all of the other, as `numpy.kron` has them, but faster."""
+    if left.ndim == 1:
+        return np.multiply.outer(left, right).ravel()
+    products = left[:, None, :, None] * right[None, :, None, :]
+    return products.reshape(left.shape[0] * right.shape[0], left.shape[1] * right.shape[1])
 
 
 def _attributes(design: Design) -> list[int]:

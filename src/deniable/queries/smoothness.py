@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -90,13 +91,22 @@ def ground(domain: Private, cuts: Iterable[Sequence[int]], functions: Floats) ->
         return _categories(domain.size, functions)
     size = domain.size
     if size <= MOST_ATOMS:
-        starts = np.arange(size)
-    else:
-        changes = np.flatnonzero(np.any(functions[:, 1:] != functions[:, :-1], axis=0)) + 1
-        found = [np.arange(MOST_ATOMS) * size // MOST_ATOMS, *(np.array(cut) for cut in cuts)]
-        if changes.size <= MOST_ATOMS:
-            found.append(changes)
-        starts = np.unique(np.concatenate(found))
+        return _single_values(size)
+    changes = np.flatnonzero(np.any(functions[:, 1:] != functions[:, :-1], axis=0)) + 1
+    found = [np.arange(MOST_ATOMS) * size // MOST_ATOMS, *(np.array(cut) for cut in cuts)]
+    if changes.size <= MOST_ATOMS:
+        found.append(changes)
+    return _from(np.unique(np.concatenate(found)), size)
+
+
+@lru_cache(maxsize=32)
+def _single_values(size: int) -> Ground:
+    """Every value is an atom. Plans and fits ask for it many times."""
+    return _from(np.arange(size), size)
+
+
+def _from(starts: Integers, size: int) -> Ground:
+    """The ground whose atoms start at these values."""
     ends = np.append(starts[1:], size)
     atom_of = np.repeat(np.arange(starts.size), ends - starts)
     return believed(Ground(atom_of, (ends - starts) / size, np.zeros((0, 0))), ASSUMED)

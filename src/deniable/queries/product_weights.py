@@ -193,8 +193,10 @@ def _shares(group: Group, levels: tuple[int, ...], nodes: list[Integers]) -> Flo
     """The share of evenly spread rows in each cell; the coins of rounded values are counted as even, too."""
     shares: Floats = np.ones(nodes[0].size)
     for axis, level, node in zip(group.axes, levels, nodes, strict=True):
-        width = axis.tree.width(level)
-        shares *= (np.minimum((node + 1) * width, axis.tree.size) - node * width) / axis.tree.size
+        width, size = min(axis.tree.width(level), axis.tree.size), axis.tree.size
+        shares *= width / size
+        if size % width:  # the last node is narrower
+            shares[node == size // width] *= size % width / width
     return shares
 
 

@@ -41,7 +41,7 @@ class Rows:
     @property
     def counts(self) -> Integers:
         """How many entries each row has."""
-        return np.diff(self.starts)
+        return self.starts[1:] - self.starts[:-1]
 
     def totals(self) -> Floats:
         """The sum of each row."""
@@ -60,7 +60,7 @@ def _ranges(starts: Integers, counts: Integers) -> Integers:
     """starts[0], starts[0] + 1, … (counts[0] of them), then those of the second, and so on."""
     ends = np.cumsum(counts)
     total = int(ends[-1]) if ends.size else 0
-    return np.arange(total) - np.repeat(ends - counts - starts, counts)
+    return np.arange(total) - (ends - counts - starts).repeat(counts)
 
 
 def row_products(factors: Sequence[Rows]) -> tuple[Integers, list[Integers], Floats]:
@@ -70,14 +70,17 @@ def row_products(factors: Sequence[Rows]) -> tuple[Integers, list[Integers], Flo
     order, and within a row the last factor's columns change fastest.
     """
     first = factors[0]
-    rows = np.repeat(np.arange(first.height), first.counts)
+    rows = np.arange(first.height).repeat(first.counts)
     columns: list[Integers] = [first.columns]
     values = first.values
     for factor in factors[1:]:
         counts = factor.counts[rows]
-        entries = _ranges(factor.starts[rows], counts)
-        columns = [np.repeat(one, counts) for one in columns]
+        if np.all(counts == 1):  # an axis that is not asked about, mostly
+            entries = factor.starts[rows]
+        else:
+            entries = _ranges(factor.starts[rows], counts)
+            columns = [one.repeat(counts) for one in columns]
+            values, rows = values.repeat(counts), rows.repeat(counts)
         columns.append(factor.columns[entries])
-        values = np.repeat(values, counts) * factor.values[entries]
-        rows = np.repeat(rows, counts)
+        values = values * factor.values[entries]
     return rows, columns, values

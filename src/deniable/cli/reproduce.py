@@ -14,7 +14,7 @@ FINISHED = ".finished"
 
 @click.command()
 @click.argument("name", required=False)
-@click.option("--quick", is_flag=True, help="Fewer settings and repetitions: all in about ten minutes.")
+@click.option("--quick", is_flag=True, help="Fewer settings and repetitions: all within ten minutes on two cores.")
 @click.option("-o", "--output", default="results", show_default=True, help="Folder for tables and pictures.")
 @click.option("--data", type=click.Path(file_okay=False), help="Folder of real data; without it stand-ins are drawn.")
 @click.option("--processes", type=click.IntRange(1), help="At a time; as many as there are cores if left out.")

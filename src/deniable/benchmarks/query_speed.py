@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from deniable.engines.kernel import shared_out
+from deniable.engines.measuring import measure as read_all
 from deniable.engines.reading import Database, connect
 from deniable.engines.stores import MemoryStore
 from deniable.mechanisms._compiled import compiled, compiled_sum
@@ -167,6 +168,42 @@ def _best(work: Callable[[], object], times: int = 5) -> float:
         work()
         found.append(time.perf_counter() - start)
     return min(found)
+
+
+@dataclass(frozen=True, slots=True)
+class ManyGroups:
+    """A question about many groups of a table with few cells."""
+
+    groups: int
+    reports: int
+    read_seconds: float
+    """All reports are read for the question."""
+    counted_seconds: float
+    """Pairs of cells are counted for it."""
+    next_seconds: float
+    """It is asked again: they are known."""
+
+
+def many_groups(count: int = 200_000) -> ManyGroups:
+    """A grid of two attributes by both: reading reports beside counting once which cells they support."""
+    table = Table("people", age=Ordinal(0, 63), state=Categorical(range(16)))
+    random = np.random.default_rng(1)
+    frame = {"uid": np.arange(count), "age": random.integers(0, 64, count), "state": random.integers(0, 16, count)}
+    grid = Collection(table, epsilon=1.0, design="grid")
+    reports = grid.perturb(people=frame, source=SeededSource(1), simulation=True)
+    warm, fresh = connect(reports), connect(reports)
+    text = "SELECT age, state, COUNT(*) FROM people GROUP BY age, state"
+    plan = fresh.plan(text)
+    warm._moments(plan)
+    counted, following = (_seconds(lambda: fresh._moments(plan)) for _ in range(2))
+    read = _seconds(lambda: read_all(plan, fresh.stores, {}))
+    return ManyGroups(64 * 16, count, read, counted, following)
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
 
 
 def first_call() -> float:

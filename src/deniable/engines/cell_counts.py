@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from deniable.arrays import Floats
 from deniable.engines.blocks import Store
+from deniable.engines.cell_pairs import of_each_view
 from deniable.mechanisms import LocalHashing
 from deniable.mechanisms.local_hashing import HashedReports
 from deniable.tables.views import View
@@ -28,15 +29,8 @@ def cell_counts(store: Store, views: Sequence[View]) -> Floats:
 
 def counted(views: Sequence[View], view: NDArray[Any], seed: NDArray[Any], y: NDArray[Any]) -> Floats:
     """The counts of some reports. They add up over reports."""
-    ranks = {one.number: rank for rank, one in enumerate(views)}
-    places = np.full(max(ranks, default=0) + 1, len(views), dtype=np.uint16)  # short numbers sort fast
-    places[list(ranks)] = list(ranks.values())
-    known = np.where(view < places.size, places[np.minimum(view, places.size - 1)], np.uint16(len(views)))
-    order = np.argsort(known, kind="stable")
-    cuts = np.searchsorted(known[order], np.arange(len(views) + 1)).tolist()
     found = [np.zeros(0)]
-    for rank, one in enumerate(views):
-        mine = order[cuts[rank] : cuts[rank + 1]]
+    for one, mine in of_each_view(views, view):
         if isinstance(one.oracle, LocalHashing):
             found.append(one.oracle.estimate(HashedReports(seed[mine], y[mine])))
         elif one.oracle is not None:

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from deniable.arrays import Floats
 from deniable.engines.blocks import Known, Store, joined
+from deniable.engines.cell_pairs import Pairs
 from deniable.engines.dimension_tables import DimensionTable
 from deniable.engines.kernel import shared_out
+from deniable.engines.pair_sums import totals_of
 from deniable.engines.public_columns import codes, evaluate, factor_sql, tests_sql
 from deniable.engines.summing import Columns, Summing, TableSumming
 from deniable.engines.totals import Totals
@@ -23,6 +25,15 @@ from deniable.queries.plan import Plan, public_groups
 from deniable.queries.question import MOST_GROUPS, PrivateGroups, PublicGroups
 
 S = TypeVar("S", bound=Known)
+
+
+def measure_pairs(plan: Plan, stores: Mapping[str, Known], pairs: Pairs) -> Moments:
+    """The same moments without reading reports, for a question that needs only the pairs of cells they support."""
+    chosen = asked_stores(plan, stores)
+    summing = Summing.of(plan, chosen, 1, counted=True)
+    design = plan.collection.design_of(plan.tables[0].table)
+    totals = totals_of(plan, summing, pairs, chosen[plan.tables[0].table].view_counts(design.views))
+    return moments_of(plan, totals, {}, [one.counts for one in summing.tables if one.counts.size])
 
 
 def measure(

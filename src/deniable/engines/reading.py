@@ -14,10 +14,12 @@ import pyarrow as pa
 from deniable.arrays import Floats
 from deniable.engines.blocks import Store
 from deniable.engines.cell_counts import cell_counts
+from deniable.engines.cell_pairs import Pairs, cell_pairs, has_few_pairs
 from deniable.engines.collecting import Collected
 from deniable.engines.dimension_tables import DimensionTable
 from deniable.engines.frames import as_arrow
-from deniable.engines.measuring import measure
+from deniable.engines.measuring import measure, measure_pairs
+from deniable.engines.pair_sums import needs_pairs_only, pays
 from deniable.engines.report_folders import read_folder
 from deniable.engines.stores import FileStore, memory_stores
 from deniable.engines.validating import validated_files
@@ -62,8 +64,9 @@ class Database:
     refused: Mapping[str, Counter[str]]
     """For each table, how many reports were refused, by reason."""
     dimensions: Mapping[str, DimensionTable]
-    _plans: dict[tuple[str, str, str, bool], Plan] = field(default_factory=dict, repr=False)
-    _beliefs: dict[str, Beliefs] = field(default_factory=dict, repr=False)
+    _plans: dict[tuple[str, str, str, bool], Plan] = field(default_factory=dict, init=False, repr=False)
+    _beliefs: dict[str, Beliefs] = field(default_factory=dict, init=False, repr=False)
+    _pairs: dict[str, Pairs] = field(default_factory=dict, init=False, repr=False)
 
     def sql(
         self,
@@ -166,11 +169,27 @@ class Database:
         return revised(plan, known)
 
     def _moments(self, plan: Plan) -> Moments:
-        """What the reports say; another engine does it in its own way."""
+        """What the reports say: read for this question, or counted once for all that need no more than that."""
+        name = plan.tables[0].table
+        if name in self.stores and needs_pairs_only(plan):
+            design = self.collection.design_of(name)
+            possible = has_few_pairs(design, self.stores[name].slots)
+            if name not in self._pairs and possible and pays(plan.tables[0].parts[0], design):
+                self._pairs[name] = self._cell_pairs(name)
+            if name in self._pairs:
+                return measure_pairs(plan, self.stores, self._pairs[name])
+        return self._measured(plan)
+
+    def _measured(self, plan: Plan) -> Moments:
+        """What the reports say, when all are read; another engine does it in its own way, as with what follows."""
         return measure(plan, self.stores, self.dimensions)
 
+    def _cell_pairs(self, name: str) -> Pairs:
+        """How many reports of a table support two cells at once."""
+        return cell_pairs(self.stores[name], self.collection.design_of(name))
+
     def _cell_counts(self, name: str, views: Sequence[View]) -> Floats:
-        """How many rows of a table there are in each cell of some views; another engine does it in its own way."""
+        """How many rows of a table there are in each cell of some views."""
         return cell_counts(self.stores[name], views)
 
     def plan(self, text: str, *, weights: str = "optimal", sums: str = DIRECT, unbiased: bool = False) -> Plan:

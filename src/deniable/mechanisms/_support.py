@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,12 +47,16 @@ def _count(seeds: U32, lows: U32, widths: U32, mixed: U32, counts: NDArray[np.in
             counts[cell] += hits
 
 
-def support_counts(seeds: U32, chosen: NDArray[np.int64], buckets: int, mixed: U32) -> NDArray[np.int64]:
-    """For each mixed cell number, how many reports (seed, chosen bucket) have it in their bucket."""
+def bucket_ranges(chosen: NDArray[Any], buckets: int) -> tuple[U32, U32]:
+    """Where the hashes of each chosen bucket begin, and how many there are."""
     # hash · g / 2^32 has the floor y exactly when ⌈y·2^32/g⌉ ≤ hash < ⌈(y+1)·2^32/g⌉.
     edges = -(-(np.arange(buckets + 1, dtype=np.int64) << 32) // buckets)
-    lows = edges[chosen].astype(np.uint32)
-    widths = np.diff(edges)[chosen].astype(np.uint32)
+    return edges[chosen].astype(np.uint32), np.diff(edges)[chosen].astype(np.uint32)
+
+
+def support_counts(seeds: U32, chosen: NDArray[np.int64], buckets: int, mixed: U32) -> NDArray[np.int64]:
+    """For each mixed cell number, how many reports (seed, chosen bucket) have it in their bucket."""
+    lows, widths = bucket_ranges(chosen, buckets)
     threads = min(os.cpu_count() or 1, -(-seeds.size // _BLOCK))
     cuts = np.linspace(0, seeds.size, threads + 1).astype(np.int64)
     partial = np.zeros((threads, mixed.size), dtype=np.int64)

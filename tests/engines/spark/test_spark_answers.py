@@ -85,6 +85,11 @@ def test_grids_agree_on_answers_and_on_how_smooth_the_data_is(spark):
         mine = there.sql(text)
         agree(mine, here.sql(text))
         assert mine.scalar().model > 1.2 * taken_for_granted.sql(text).scalar().model
+    assert not there._pairs
+    by_age = "SELECT age, COUNT(*) AS n FROM people GROUP BY age"
+    agree(there.sql(by_age), here.sql(by_age))
+    assert set(there._pairs) == {"people"}
+    assert all(np.array_equal(found, here._pairs["people"][view]) for view, found in there._pairs["people"].items())
 
 
 def test_refusals_are_those_of_duckdb(pair):

@@ -1,31 +1,44 @@
-"""How many rows there are in each cell of some views, as their reports in Spark tell it."""
+"""What the reports of a table in Spark tell of its cells, whatever the question."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from deniable.arrays import Floats
 from deniable.engines.cell_counts import counted
+from deniable.engines.cell_pairs import Pairs, by_view, counted_pairs, pair_count
 from deniable.engines.spark.adding import Batches, added
 from deniable.engines.spark.faults import told
 from deniable.engines.spark.packing import Packing
 from deniable.engines.spark.validating import SparkStore
-from deniable.tables.views import View
+from deniable.tables.views import Design, View
 
 
 def cell_counts(store: SparkStore, packing: Packing, views: Sequence[View]) -> Floats:
-    """The counts of all reports in a store. See `engines.cell_counts.cell_counts`."""
+    """How many rows there are in each cell. See `engines.cell_counts.cell_counts`."""
     length = sum(one.cells for one in views)
+    return _added(store, packing, lambda view, seed, y: counted(views, view, seed, y), length)
+
+
+def cell_pairs(store: SparkStore, packing: Packing, design: Design) -> Pairs:
+    """How many reports support two cells at once. See `engines.cell_pairs.cell_pairs`."""
+    found = _added(store, packing, lambda view, seed, y: counted_pairs(design, view, seed, y), pair_count(design))
+    return by_view(design, np.rint(found).astype(np.int64))
+
+
+def _added(store: SparkStore, packing: Packing, count: Callable[..., Any], length: int) -> Floats:
+    """The sum over all reports of what is counted of some: of their views, seeds and y."""
     columns = packing.columns(store.frame, 0)
     reports = store.frame.select(*(column.alias(name) for name, column in columns.items()))
 
     def work(batches: Batches) -> Floats:
         total = np.zeros(length)
         for batch in batches:
-            total += counted(views, *packing.reports(batch, 0))
+            total += count(*packing.reports(batch, 0))
         return total
 
-    with told("the frequencies of cells"):
+    with told("counting cells"):
         return added(reports, work, length)

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from deniable.arrays import Floats
+from deniable.engines.cell_pairs import Pairs
 from deniable.engines.collecting import SPECIFICATION_FILE
 from deniable.engines.reading import Database, dimension_tables
-from deniable.engines.spark.cell_counts import cell_counts
+from deniable.engines.spark.cell_counts import cell_counts, cell_pairs
 from deniable.engines.spark.faults import told
 from deniable.engines.spark.files import Folder
 from deniable.engines.spark.keeping import KeptJoins, partitions_for
@@ -35,13 +36,17 @@ WHOLE_SPECIFICATION = "deniable.specification"
 class SparkDatabase(Database):
     """The validated reports of a collection in Spark, and what was refused."""
 
-    _joins: KeptJoins = field(default_factory=KeptJoins, repr=False)
+    _joins: KeptJoins = field(default_factory=KeptJoins, init=False, repr=False)
 
-    def _moments(self, plan: Plan) -> Moments:
+    def _measured(self, plan: Plan) -> Moments:
         return measure(plan, cast("Mapping[str, SparkStore]", self.stores), self.dimensions, self._joins)
 
     def _cell_counts(self, name: str, views: Sequence[View]) -> Floats:
         return cell_counts(cast("SparkStore", self.stores[name]), Packing.of(self.collection, name), views)
+
+    def _cell_pairs(self, name: str) -> Pairs:
+        design = self.collection.design_of(name)
+        return cell_pairs(cast("SparkStore", self.stores[name]), Packing.of(self.collection, name), design)
 
     def close(self) -> None:
         """Give back what Spark keeps of the reports, in memory and on disks. Dropping the database does it, too."""

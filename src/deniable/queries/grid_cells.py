@@ -110,15 +110,17 @@ class Asked:
     def second_moments(self, left: Integers, right: Integers) -> Floats:
         """E[p(f)·p(g)] for pairs of columns f and g."""
         seconds = [known.second(one, one) for known, one in zip(self.grounds, self.functions, strict=True)]
-        members = [np.flatnonzero(self.owners == column) for column in range(self.columns)]
-        found = np.zeros(left.size)
-        for place, (one, two) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
-            a, b = np.meshgrid(members[one], members[two], indexing="ij")
-            value = self.coefficients[a] * self.coefficients[b]
-            for number, second in enumerate(seconds):
-                value = value * second[self.places[a, number], self.places[b, number]]
-            found[place] = value.sum()
-        return found
+        sizes = np.bincount(self.owners, minlength=self.columns)
+        firsts = np.cumsum(sizes) - sizes  # products stand column after column
+        counts = sizes[left] * sizes[right]
+        pair = np.arange(left.size).repeat(counts)
+        inside = np.arange(pair.size) - (np.cumsum(counts) - counts).repeat(counts)
+        down, along = np.divmod(inside, np.maximum(sizes[right], 1)[pair])
+        a, b = firsts[left][pair] + down, firsts[right][pair] + along
+        value = self.coefficients[a] * self.coefficients[b]
+        for number, second in enumerate(seconds):
+            value = value * second[self.places[a, number], self.places[b, number]]
+        return np.bincount(pair, value, minlength=left.size).astype(np.float64)
 
 
 def kron(left: Floats, right: Floats) -> Floats:

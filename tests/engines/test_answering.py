@@ -9,6 +9,8 @@ import pytest
 
 import deniable as dn
 from deniable.errors import InvalidParameter, QueryRefused
+from deniable.queries.estimation import Moments, answer
+from deniable.queries.sql import parse
 from deniable.randomness import SeededSource
 
 USERS = dn.Table("users", age=dn.Ordinal(0, 49), kind=dn.Categorical("a", "b", "c"))
@@ -154,7 +156,38 @@ def test_simultaneous_intervals_are_wider_and_say_so():
         assert (other.interval[1] - other.value) / (one.interval[1] - one.value) == pytest.approx(
             2.394 / 1.960, rel=1e-3
         )
-    assert "all 3 rows hold at once with 95%" in together.notes[0]
+    assert together.notes == ("all 3 intervals hold at once with 95%",)
+    # Two columns are twice as many intervals.
+    two = database.sql(text.replace("COUNT", "SUM(age) AS s, COUNT"), simultaneous=True, confidence=0.999)
+    assert two.notes == ("all 6 intervals hold at once with 99.9%",)
+    one = two.answers["n"][0]
+    assert (one.interval[1] - one.value) / one.stderr == pytest.approx(3.764, rel=1e-3)
+    assert "(99.9%: " in str(one)
+
+
+def test_nobody_divides_by_a_number_of_people_below_zero():
+    question = parse(
+        "SELECT AVG(age) AS x, SUM(age) / SUM(age - 20) AS y FROM users", dn.Collection(USERS, epsilon=1.0)
+    )
+    moments = len(question.moments)
+    (count,) = question.counts
+    for sign in (-1.0, 1.0):
+        sums = np.full((1, moments), sign * 100.0)
+        found = answer(
+            question,
+            Moments(
+                ((),),
+                np.array([500.0]),
+                sums,
+                np.eye(moments)[None] * 40.0,
+                np.zeros((1, moments, moments)),
+                np.zeros(1, dtype=np.int64),
+            ),
+            single_rows=False,
+        )
+        assert math.isnan(found.answers["x"][0].value) == (sign < 0)  # a count of −100 ± 4 is no count
+        assert not math.isnan(found.answers["y"][0].value)  # other sums may be negative
+    assert question.moments[count].indicator
 
 
 def test_a_result_is_a_table_in_a_notebook():

@@ -20,7 +20,7 @@ from deniable.arrays import Floats
 from deniable.queries.formula import CLEAR, Formula, evaluate, moments_of
 from deniable.queries.question import Comparison, Having, Ordering, Question
 from deniable.queries.result import UNCLEAR, Estimate, Result
-from deniable.wording import counted
+from deniable.wording import counted, percent
 
 ASSUMED = "model: what cells leave open, if the data is smooth between their borders"
 FEW = 30
@@ -100,7 +100,7 @@ def answer(
     variance of every moment, rows × moments, where they may be few.
     """
     told = _Told(question, moments, single_rows, model)
-    together = max(len(moments.keys), 1) if simultaneous else 1
+    together, all_hold = at_once(question, len(moments.keys), confidence) if simultaneous else (1, [])
     kept = np.ones(len(moments.keys), dtype=bool) if question.having is None else _truth(question.having, told)[0]
     order = _sorted(told, np.flatnonzero(kept))
     end = None if question.limit is None else question.offset + question.limit
@@ -131,8 +131,7 @@ def answer(
     notes += [FEW_CARRY.format(counted(math.ceil(fewest), "user"))] if fewest < FEW else []
     notes += [ASSUMED] if any(one.model for each in answers.values() for one in each) else []
     notes += [BIASED] if clip or nonnegative else []
-    if together > 1:
-        notes.append(f"the intervals of all {together:,} rows hold at once with {confidence:.0%}")
+    notes += all_hold
     groups = {
         label: [moments.keys[row][place] for row in order]
         for label in question.shown_groups
@@ -140,6 +139,13 @@ def answer(
         if group.label == label
     }
     return Result(groups, answers, tuple(notes), question.text)
+
+
+def at_once(question: Question, rows: int, confidence: float) -> tuple[int, list[str]]:
+    """How many intervals an answer of so many rows has, and what to say if all of them are to hold."""
+    together = max(rows, 1) * sum(one.shown for one in question.outputs)
+    notes = [f"all {together:,} intervals hold at once with {percent(confidence)}"] if together > 1 else []
+    return together, notes
 
 
 def _fewest(moments: Moments, effective: Floats, rows: list[int], errors: Floats, used: list[int]) -> float:
@@ -163,7 +169,7 @@ class _Told:
         """
         spread = covariance(self.question, self.moments, self._single_rows, moments_of(formula))
         with np.errstate(all="ignore"):
-            found = evaluate(formula, self.moments.sums, spread + self._model)
+            found = evaluate(formula, self.moments.sums, spread + self._model, self.question.counts)
             errors, biases = np.sqrt(found.variance(spread)), np.sqrt(found.variance(self._model))
             clear = found.clear & np.isfinite(found.value) & np.isfinite(errors) & np.isfinite(biases)
         return (

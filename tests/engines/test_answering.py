@@ -165,6 +165,25 @@ def test_simultaneous_intervals_are_wider_and_say_so():
     assert "(99.9%: " in str(one)
 
 
+def test_rows_that_noise_has_chosen_are_marked_and_simultaneous_intervals_cover_them():
+    rows = {"uid": range(2_500), "age": [*range(25)] * 100}  # all groups alike
+    table, text = dn.Table("users", age=dn.Ordinal(0, 24)), "SELECT age, COUNT(*) AS n FROM users GROUP BY age"
+    chosen = [f"{text} ORDER BY n DESC LIMIT 1", f"{text} HAVING COUNT(*) > 300"]
+    held = {False: [], True: []}
+    for run in range(150):
+        reports = dn.Collection(table, epsilon=2.0).perturb(users=rows, source=SeededSource(run), simulation=True)
+        database = dn.connect(reports)
+        for together, inside in held.items():
+            for one in database.sql(chosen[0], simultaneous=together).answers["n"]:
+                inside.append(one.interval[0] < 100 < one.interval[1])
+    assert np.mean(held[False]) < 0.75 < 0.93 < np.mean(held[True])
+    for one in chosen:
+        assert database.sql(one).notes[0].startswith("chosen by noisy estimates")
+        assert not any("chosen" in note for note in database.sql(one, simultaneous=True).notes)
+    for one in (text, f"{text} ORDER BY n DESC", f"{text} ORDER BY age LIMIT 2", f"{text} HAVING COUNT(*) > -1e9"):
+        assert database.sql(one).notes == ()
+
+
 def test_nobody_divides_by_a_number_of_people_below_zero():
     question = parse(
         "SELECT AVG(age) AS x, SUM(age) / SUM(age - 20) AS y FROM users", dn.Collection(USERS, epsilon=1.0)

@@ -26,6 +26,7 @@ ASSUMED = "model: what cells leave open, if the data is smooth between their bor
 FEW = 30
 """Fewer users are not enough to tell a variance by."""
 FEW_CARRY = "few: about {} carry the variance of an answer here, so its error may be far larger than stated"
+CHOSEN = "chosen by noisy estimates: those shown tend to be too extreme, and only simultaneous intervals cover"
 BIASED = "clipped to what is possible: biased, and intervals may not cover"
 
 
@@ -122,15 +123,17 @@ def answer(
             if nonnegative and low >= 0:
                 values = np.maximum(values, 0.0)
         unclear |= bool(np.isnan(values[order]).any())
-        if effective is not None:
-            fewest = min(fewest, _fewest(moments, effective, order, errors, sorted(moments_of(one.formula))))
+        used = sorted(moments_of(one.formula))
+        fewest = min(fewest, _fewest(moments, effective, order, errors, used, question.counts))
         answers[one.name] = tuple(
             Estimate(float(values[row]), float(errors[row]), confidence, together, float(biases[row])) for row in order
         )
     notes = [UNCLEAR] if unclear else []
-    notes += [FEW_CARRY.format(counted(math.ceil(fewest), "user"))] if fewest < FEW else []
+    notes += [FEW_CARRY.format(counted(max(math.ceil(fewest), 1), "user"))] if fewest < FEW else []
     notes += [ASSUMED] if any(one.model for each in answers.values() for one in each) else []
     notes += [BIASED] if clip or nonnegative else []
+    by_estimates = question.having is not None or any(not key.group for key in question.order)
+    notes += [CHOSEN] if by_estimates and len(order) < len(moments.keys) and not simultaneous else []
     notes += all_hold
     groups = {
         label: [moments.keys[row][place] for row in order]
@@ -148,11 +151,25 @@ def at_once(question: Question, rows: int, confidence: float) -> tuple[int, list
     return together, notes
 
 
-def _fewest(moments: Moments, effective: Floats, rows: list[int], errors: Floats, used: list[int]) -> float:
-    """The fewest users who carry a moment that a formula uses, in rows that are not known exactly."""
-    silent = np.einsum("gii->gi", moments.crosses)[:, used] == 0.0  # nobody has drawn a view with weight
-    uncertain = [row for row in rows if errors[row] > 0 or silent[row].any()]
-    return float(effective[np.ix_(uncertain, used)].min(initial=math.inf))
+def _fewest(
+    moments: Moments,
+    effective: Floats | None,
+    rows: list[int],
+    errors: Floats,
+    used: list[int],
+    counts: frozenset[int],
+) -> float:
+    """The fewest users who carry a moment that a formula uses, in rows that are not known exactly.
+
+    That is by the plan, for rows that are spread evenly. Where nearly nobody is, and little noise, it is by what was
+    seen: whoever counts and is seen to adds one at least to the sum of squares.
+    """
+    squares = np.einsum("gii->gi", moments.crosses)[:, used]
+    silent = squares == 0.0  # nobody has drawn a view with weight
+    seen = np.where(np.array([number in counts for number in used]) & ~silent, squares, math.inf)
+    uncertain = [row for row in rows if errors[row] > 0 or silent[row].any() or (seen[row] < 1).any()]
+    carried = seen if effective is None else np.minimum(seen, effective[:, used])
+    return float(carried[uncertain].min(initial=math.inf))
 
 
 class _Told:

@@ -111,6 +111,9 @@ class Source:
         # Words are little-endian on every machine, so that an address means the same bits everywhere.
         return np.frombuffer(data, dtype="<u8", count=size)
 
+    def check_process(self) -> None:
+        """Refuse where two processes may use the same bits. Whoever keeps what was drawn asks before it is used."""
+
     def randbelow(self, bound: int) -> int:
         """One uniform integer in {0, …, bound − 1}, of any size."""
         if bound < 1:
@@ -280,12 +283,16 @@ class SecureSource(Source):
 
     def words(self, size: int) -> Words:
         """`size` uniform 64-bit words, in the process that made this source."""
+        self.check_process()
+        return super().words(size)
+
+    def check_process(self) -> None:
+        """Refuse to go on in a fork of the process that made this source."""
         if os.getpid() != self._process:
             raise RandomnessFault(
                 "this SecureSource was made in another process, which may draw the same bits. "
                 "Nothing was drawn. Make a new one here: with a key, under another stream name."
             )
-        return super().words(size)
 
     def _sibling(self, name: tuple[Name, ...], counter: int) -> Self:
         sibling = super()._sibling(name, counter)

@@ -1,4 +1,4 @@
-"""Numbers as words have them: one helper for everything that prints."""
+"""Numbers as words have them, for everything that prints."""
 
 from __future__ import annotations
 
@@ -10,3 +10,12 @@ def counted(number: int, what: str) -> str:
     ('1 report', '2,000 reports', '0 uneven cells')
     """
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def percent(share: float) -> str:
+    """A share with all its digits: 99.9 % is not 100 %.
+
+    >>> percent(0.95), percent(0.999)
+    ('95%', '99.9%')
+    """
+    return f"{100 * share:.10g}%"

@@ -9,6 +9,8 @@ import pytest
 
 import deniable as dn
 from deniable.errors import InvalidParameter, QueryRefused
+from deniable.queries.estimation import Moments, answer
+from deniable.queries.sql import parse
 from deniable.randomness import SeededSource
 
 USERS = dn.Table("users", age=dn.Ordinal(0, 49), kind=dn.Categorical("a", "b", "c"))
@@ -154,7 +156,57 @@ def test_simultaneous_intervals_are_wider_and_say_so():
         assert (other.interval[1] - other.value) / (one.interval[1] - one.value) == pytest.approx(
             2.394 / 1.960, rel=1e-3
         )
-    assert "all 3 rows hold at once with 95%" in together.notes[0]
+    assert together.notes == ("all 3 intervals hold at once with 95%",)
+    # Two columns are twice as many intervals.
+    two = database.sql(text.replace("COUNT", "SUM(age) AS s, COUNT"), simultaneous=True, confidence=0.999)
+    assert two.notes == ("all 6 intervals hold at once with 99.9%",)
+    one = two.answers["n"][0]
+    assert (one.interval[1] - one.value) / one.stderr == pytest.approx(3.764, rel=1e-3)
+    assert "(99.9%: " in str(one)
+
+
+def test_rows_that_noise_has_chosen_are_marked_and_simultaneous_intervals_cover_them():
+    rows = {"uid": range(2_500), "age": [*range(25)] * 100}  # all groups alike
+    table, text = dn.Table("users", age=dn.Ordinal(0, 24)), "SELECT age, COUNT(*) AS n FROM users GROUP BY age"
+    chosen = [f"{text} ORDER BY n DESC LIMIT 1", f"{text} HAVING COUNT(*) > 300"]
+    held = {False: [], True: []}
+    for run in range(150):
+        reports = dn.Collection(table, epsilon=2.0).perturb(users=rows, source=SeededSource(run), simulation=True)
+        database = dn.connect(reports)
+        for together, inside in held.items():
+            for one in database.sql(chosen[0], simultaneous=together).answers["n"]:
+                inside.append(one.interval[0] < 100 < one.interval[1])
+    assert np.mean(held[False]) < 0.75 < 0.93 < np.mean(held[True])
+    for one in chosen:
+        assert database.sql(one).notes[0].startswith("chosen by noisy estimates")
+        assert not any("chosen" in note for note in database.sql(one, simultaneous=True).notes)
+    for one in (text, f"{text} ORDER BY n DESC", f"{text} ORDER BY age LIMIT 2", f"{text} HAVING COUNT(*) > -1e9"):
+        assert database.sql(one).notes == ()
+
+
+def test_nobody_divides_by_a_number_of_people_below_zero():
+    question = parse(
+        "SELECT AVG(age) AS x, SUM(age) / SUM(age - 20) AS y FROM users", dn.Collection(USERS, epsilon=1.0)
+    )
+    moments = len(question.moments)
+    (count,) = question.counts
+    for sign in (-1.0, 1.0):
+        sums = np.full((1, moments), sign * 100.0)
+        found = answer(
+            question,
+            Moments(
+                ((),),
+                np.array([500.0]),
+                sums,
+                np.eye(moments)[None] * 40.0,
+                np.zeros((1, moments, moments)),
+                np.zeros(1, dtype=np.int64),
+            ),
+            single_rows=False,
+        )
+        assert math.isnan(found.answers["x"][0].value) == (sign < 0)  # a count of −100 ± 4 is no count
+        assert not math.isnan(found.answers["y"][0].value)  # other sums may be negative
+    assert question.moments[count].indicator
 
 
 def test_a_result_is_a_table_in_a_notebook():

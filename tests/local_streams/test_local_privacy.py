@@ -14,7 +14,7 @@ from deniable.randomness import SeededSource
 from deniable.streams.local_simulation import first_codes, second_codes
 from tables.enumeration import EnumeratedDevice, EnumeratedSource, law_of
 
-VALUES = (-3.0, 0.0, 0.4, 1.0, 2.5, 3.0, 7.0, 10.0, 11.0, float("nan"))
+VALUES = (-3.0, 0.0, 0.4, 1.0, 2.5, 3.0, 7.0, 10.0, 11.0, float("nan"), None)
 MODULES = ("hybrid", "piecewise", "randomized_response", "stochastic_rounding", "_window")
 THETAS = (None, 3.0, 10.0)
 

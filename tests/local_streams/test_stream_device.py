@@ -21,7 +21,7 @@ VECTORS = Path(__file__).parents[1] / "golden" / "stream_reports.json"
 @pytest.mark.parametrize("theta", [None, 40.0])
 def test_bytes_and_json_have_one_size_and_are_read_back(theta):
     sizes, lengths = set(), set()
-    for value in (0, 1, 2.5, 499.999, 500, 10**400, -(10**400), float("inf"), float("nan"), Fraction(1, 3)):
+    for value in (0, 1, 2.5, 499.999, 500, 10**400, -(10**400), float("inf"), float("nan"), None, Fraction(1, 3)):
         report = ToPLClient(1.0, 500).report(value, theta)
         sizes.add(len(report.to_bytes()))
         lengths.add(len(report.to_json("ann")))
@@ -48,7 +48,7 @@ def test_a_damaged_memory_stops_everything(tmp_path):
         ToPLClient(1.0, 500, tmp_path / "memory.json").report(7)
 
 
-@pytest.mark.parametrize("value", ["987654", None, True, [987654]])
+@pytest.mark.parametrize("value", ["987654", True, [987654]])
 def test_what_is_no_number_is_refused_and_not_shown(value):
     memory = {}
     with pytest.raises(InvalidData, match="must be a number") as caught:
@@ -59,9 +59,9 @@ def test_what_is_no_number_is_refused_and_not_shown(value):
 
 def test_odd_values_do_not_silence_the_device_and_are_counted_there():
     client = ToPLClient(1.0, 500)
-    for value in (501, -1, float("nan"), 10):
+    for value in (501, -1, float("nan"), None, 10):
         client.fresh(value)
-    assert client.clipped == {"above the bound": 1, "below zero": 1, "not a number": 1}
+    assert client.clipped == {"above the bound": 1, "below zero": 1, "not a number": 2}
     assert repr(client) == f"ToPLClient(protocol {client.protocol.sha256[:8]})"
 
 

@@ -59,6 +59,43 @@ def test_the_share_of_users_who_carry_the_variance(design, weights, sums, text):
     assert effective_shares(plan, 10**9) is None  # enough of every view, whatever the weights
 
 
+@pytest.mark.parametrize(
+    ("tau", "text"),
+    [
+        (2, "SELECT COUNT(*) FROM orders WHERE amount < 4"),
+        (3, "SELECT SUM(amount) FROM orders"),
+        (2, "SELECT COUNT(*) FROM orders JOIN users USING (uid) WHERE amount < 4 AND age < 9"),
+    ],
+)
+def test_several_reports_of_a_user_share_the_variance(tau, text):
+    count = 200_000
+    orders = dn.Table("orders", many=4, tau=tau, amount=dn.Ordinal(0, 9))
+    collection = dn.Collection(USERS, orders, epsilon=3.0)
+    plan = make_plan(parse(text, collection), collection, "greedy")
+    bought = {"uid": np.repeat(np.arange(count), 2), "amount": np.random.default_rng(2).integers(0, 10, 2 * count)}
+    everybody = {"users": frames(count)[0]["users"], "orders": pa.table(bought)}
+    reports = collection.perturb(**everybody, source=SeededSource(1), simulation=True)
+    contributions, views = np.ones(count), np.zeros(count, dtype=np.int64)
+    for table in plan.tables:
+        design = collection.design_of(table.table)
+        columns = [reports[table.table][name].to_numpy() for name in ("view", "seed", "y")]
+        found = Program.of(table.parts[0], design.views).contributions(*columns)[:, 0]
+        contributions *= found.reshape(count, -1).sum(axis=1)
+        for slot in np.sort(columns[0].reshape(count, -1), axis=1).T:
+            views = views * design.views + slot
+    off = np.square(contributions - contributions.mean())
+    # The square of a mean that is itself noisy is too large; the product of two independent ones is not.
+    half, which = np.arange(count) % 2 == 0, np.unique(views, return_inverse=True)[1]
+    sizes, sums = (
+        [np.bincount(which[mine], one[mine], minlength=which.max() + 1) for mine in (half, ~half)]
+        for one in (np.ones(count), off)
+    )
+    both = np.minimum(*sizes) > 0
+    square = np.average(np.prod(sums, axis=0)[both] / np.prod(sizes, axis=0)[both], weights=sum(sizes)[both])
+    (share,) = effective_shares(plan, 1.0).ravel()
+    assert share == pytest.approx(off.mean() ** 2 / square, rel=0.1)
+
+
 def test_what_is_known_without_any_report_is_carried_by_nobody():
     collection = dn.Collection(USERS, JOBS, epsilon=4.0)
     plan = make_plan(parse("SELECT COUNT(*), SUM(age) FROM users JOIN jobs USING (uid)", collection), collection)
@@ -101,3 +138,16 @@ def test_a_group_of_few_people_is_noted():
         result = database.sql(f"SELECT COUNT(*) FROM users WHERE city = '{city}' AND age < 9")
         assert any(note.startswith("few: ") for note in result.notes) == few
         assert database.sql(f"SELECT COUNT(*) FROM users WHERE city = '{city}'").notes == ()  # exact
+
+
+def test_a_group_that_nearly_nobody_is_in_is_noted_where_noise_is_small():
+    table = dn.Table("users", age=dn.Ordinal(0, 24))
+    rows = {"uid": range(2_000), "age": [7, 8] * 998 + [20] * 4}
+    for epsilon, few in ((20.0, True), (1.0, False)):
+        database = dn.connect(dn.Collection(table, epsilon=epsilon).perturb(users=rows))
+        for condition in ("age = 20", "age = 24"):  # four people, of whom a few have drawn a view that tells; nobody
+            result = database.sql(f"SELECT COUNT(*) FROM users WHERE {condition}")
+            assert any(note.startswith("few: ") for note in result.notes) == few
+        assert database.sql("SELECT COUNT(*), AVG(age) FROM users WHERE age < 8").notes == ()
+        assert database.sql("SELECT COUNT(*) FROM users").notes == ()
+        assert database.sql("SELECT COUNT(*) FROM users WHERE age > 9 AND age < 8").notes == ()

@@ -354,6 +354,9 @@ class TestConsistency:
             assert abs(one.value - truth(plain)) < 5 * one.error
             assert result.scalar() == db.sql(text, postprocess="consistent").scalar()  # the bootstrap is seeded
         groups = db.sql("SELECT sex, COUNT(*) FROM people GROUP BY sex", postprocess="consistent")
+        wide = db.sql("SELECT sex, COUNT(*) FROM people GROUP BY sex", postprocess="consistent", simultaneous=True)
+        assert {one.together for one in wide.answers["count"]} == {len(wide)}
+        assert wide.notes[1] == f"all {len(wide)} intervals hold at once with 95%"
         assert sum(one.value for one in next(iter(groups.answers.values()))) == pytest.approx(20_000, rel=1e-6)
         three = "SELECT COUNT(*) FROM people WHERE age < 14 AND income < 14 AND sex = 'f'"
         one = db.sql(three, postprocess="consistent").scalar()

@@ -2,6 +2,8 @@
 
 import itertools
 import math
+import subprocess
+import sys
 from collections import defaultdict
 from fractions import Fraction
 
@@ -189,3 +191,35 @@ def test_published_values_say_nothing_of_the_warm_up_but_what_was_learnt(kind):
     assert np.array_equal(
         one.push_many(np.concatenate((warm, values))), two.push_many(np.concatenate((warm[::-1], values)))
     )
+
+
+@pytest.mark.parametrize("block", [1, 4])
+def test_a_publisher_publishes_nothing_in_a_fork(block):
+    # Noise that was fetched ahead is in both processes: the difference of what they publish would be the data.
+    script = f"""
+import os, sys
+from deniable.errors import RandomnessFault
+from deniable.streams import Perturber, ToPS
+tops = ToPS(1.0, 100, warmup=1000, horizon=4096, block={block})
+tops.push_many([7] * 1000 + [3] * 8)
+sums = Perturber(1.0, 100, 4096, {block}).begin()
+sums.push_many([3] * 8)
+for _ in range({block}):
+    tops.push(3)
+if os.fork() == 0:
+    for publish in (
+        lambda: [tops.push(5) for _ in range({block})],
+        lambda: tops.push_many([5] * 8),
+        lambda: sums.push_many([5] * 8),
+    ):
+        try:
+            publish()
+        except RandomnessFault as error:
+            assert "another process" in str(error)
+        else:
+            os._exit(1)
+    os._exit(0)
+tops.push_many([5] * 8), sums.push_many([5] * 8)
+sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

@@ -1,6 +1,8 @@
 """The client on a device: constant bytes, a memory, known answers, and nothing installed."""
 
 import json
+import os
+import stat
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -41,6 +43,21 @@ def test_asked_twice_it_sends_the_same_bytes_whatever_the_data_are_now(tmp_path)
         other = dn.Collection(USERS, ORDERS, epsilon=2.5)
         assert len(other.client(memory).reports("orders", [])) == 3
     assert "amount" not in (tmp_path / "memory.json").read_text()
+
+
+def test_a_memory_is_on_the_disk_under_its_name_before_anything_is_sent(tmp_path, monkeypatch):
+    # A name that is not settled is lost in a power cut, and the client would draw again.
+    settled = []
+
+    def watched(descriptor):
+        folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+        settled.append("folder" if folder else "file")
+        if folder:
+            assert (tmp_path / "memory.json").exists()
+
+    monkeypatch.setattr("deniable.tables.memory.os.fsync", watched)
+    SHOP.client(tmp_path / "memory.json").report("users", ROW)
+    assert settled == ["file", "folder"]
 
 
 def test_a_damaged_memory_stops_everything(tmp_path):

@@ -38,7 +38,7 @@ def asking_options(command: F) -> F:
         WEIGHTS,
         SUMS,
         click.option("--confidence", type=float, default=0.95, show_default=True, help="Of the intervals."),
-        click.option("--simultaneous", is_flag=True, help="The intervals of all rows hold at once."),
+        click.option("--simultaneous", is_flag=True, help="All intervals of an answer hold at once."),
         click.option("--clip", is_flag=True, help="Cut estimates to what is possible; they are biased then."),
         click.option("--nonnegative", is_flag=True, help="Cut at zero what cannot be negative; biased likewise."),
         UNBIASED,

@@ -48,7 +48,7 @@ SETTINGS = {
     "weights": Setting("optimal|greedy|rdc(8)", "how nodes of trees are weighed", _weights),
     "sums": Setting("direct|designed", "by the values, or as collected", _one_of(direct="direct", designed="designed")),
     "confidence": Setting("0.95", "of the intervals", _confidence),
-    "simultaneous": Setting("on|off", "the intervals of all rows hold at once", _SWITCH),
+    "simultaneous": Setting("on|off", "all intervals of an answer hold at once", _SWITCH),
     "clip": Setting("on|off", "cut estimates to what is possible; biased", _SWITCH),
     "nonnegative": Setting("on|off", "cut at zero what cannot be negative; biased", _SWITCH),
     "unbiased": Setting("on|off", "of a grid, only what it tells without assuming", _SWITCH),

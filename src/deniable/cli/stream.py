@@ -12,7 +12,7 @@ from deniable.cli.terminal import short, show, table
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.exact import check_epsilon
 from deniable.queries.result import number
-from deniable.wording import counted
+from deniable.wording import counted, percent
 
 
 @click.group()
@@ -58,7 +58,7 @@ def query(path: str, windows: tuple[str, ...], as_mean: bool, confidence: float,
     what = "mean" if as_mean else "sum"
     shown = ", ".join(f"{name} = {released.about[name]:g}" for name in ("epsilon", "theta") if name in released.about)
     title = f"{counted(len(released), 'value')}: {shown}"
-    made = table(title, "window", what, f"{confidence:.0%} interval", "noise", "smoothing", "cut", folding=0)
+    made = table(title, "window", what, f"{percent(confidence)} interval", "noise", "smoothing", "cut", folding=0)
     for text, answer in zip(windows, answers, strict=True):
         low, high = answer.interval
         error = math.hypot(answer.stderr, answer.smoothing)

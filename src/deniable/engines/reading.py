@@ -88,9 +88,9 @@ class Database:
         attributes; ORDER BY, HAVING, LIMIT. Anything else is refused by name.
 
         `weights` is "optimal", "greedy" or "rdc(k)"; `sums` is "direct", or "designed" for the rounded values that
-        AHIO, EHIO and SR-HIO collect. With `simultaneous` the intervals of all rows hold at once. `clip` cuts estimates
-        to what is possible, `nonnegative` only at zero: they look better and are biased. On a grid `unbiased` allows
-        only what its cells and points tell without any assumption; other designs need none. There
+        AHIO, EHIO and SR-HIO collect. With `simultaneous` all intervals of an answer hold at once. `clip` cuts
+        estimates to what is possible, `nonnegative` only at zero: they look better and are biased. On a grid `unbiased`
+        allows only what its cells and points tell without any assumption; other designs need none. There
         `postprocess="consistent"` answers from one possible table of cells instead: less noise, and biased.
 
         >>> import deniable as dn
@@ -129,7 +129,7 @@ class Database:
             raise QueryRefused("postprocess is for grids and biased", "Leave it out, or unbiased.")
         if not any(part.views for one in plan.tables for part in one.parts):
             return result  # what is known without any report is consistent as it is
-        return consistent_answer(plan, self._moments, result.answers, confidence)
+        return consistent_answer(plan, self._moments, result.answers, confidence, simultaneous=simultaneous)
 
     def _users(self, tables: tuple[str, ...]) -> int:
         """How many users can be in all of some tables."""

@@ -59,11 +59,11 @@ class ToPLClient:
     def __repr__(self) -> str:
         return f"ToPLClient(protocol {self.protocol.sha256[:8]})"
 
-    def report(self, value: float, theta: float | None = None) -> StreamReport:
+    def report(self, value: float | None, theta: float | None = None) -> StreamReport:
         """The report of the user's value: a first one while no threshold is announced, a second one under θ.
 
-        A value outside [0, bound] counts as the nearer end and one that is missing (NaN) as 0: a device that fell
-        silent would tell that something was odd. `clipped` counts them, on the device only.
+        A value outside [0, bound] counts as the nearer end and one that is missing (None, NaN) as 0: a device that
+        fell silent would tell that something was odd. `clipped` counts them, on the device only.
         """
         threshold = None if theta is None else self.protocol.check_theta(theta)
         number = self._checked(value)
@@ -73,7 +73,7 @@ class ToPLClient:
                 self._memory[key] = self._randomised(self._cut(number), threshold).to_bytes().hex()
             return StreamReport.from_bytes(bytes.fromhex(self._memory[key]))
 
-    def fresh(self, value: float, theta: float | None = None) -> StreamReport:
+    def fresh(self, value: float | None, theta: float | None = None) -> StreamReport:
         """The report of yet another user with the same settings, who is not remembered: to try things out."""
         threshold = None if theta is None else self.protocol.check_theta(theta)
         return self._randomised(self._cut(self._checked(value)), threshold)
@@ -88,8 +88,10 @@ class ToPLClient:
 
     @staticmethod
     def _checked(value: Any) -> float:
+        if value is None:
+            return math.nan
         if isinstance(value, bool) or not isinstance(value, Real):
-            raise InvalidData("the value must be a number", "Convert it first; float('nan') stands for a missing one.")
+            raise InvalidData("the value must be a number", "Convert it first; None stands for a missing one.")
         try:
             return float(value)
         except OverflowError:

@@ -9,12 +9,17 @@ Let D be the mean of (W − E[W])² given the views that a user has drawn, W bei
     n · E[D]² / E[D²]
 
 carry the variance: all of them if D is the same for all views, n·π if it is due to one view of probability π. With
-W a product over tables (and parts of a design) so are A = E[W²|views] and B = E[W|views], and with μ = E[W]
+W a product over tables so are A = E[W²|views] and B = E[W|views], and with μ = E[W]
 
     D = A − 2μB + μ²,    E[D] = E[A] − μ²,    E[D²] = E[A²] + 4μ²·E[B²] − 4μ·E[AB] + 2μ²·E[A] − 3μ⁴,
 
-each expectation a product over tables. Rows count as spread evenly, as in a prediction; several reports of a user for
-one table count as one, so that their number is understated.
+each expectation a product over tables. In a table a user's contribution is the sum of τ slots, of which each has drawn
+its views. A slot adds b on average and b² + c in the mean square, given its views; both b and b² + c are products over
+the parts of a design. With S the sum of the b, and slots alike and apart from each other,
+
+    A = Σ c + S²,    B = S.
+
+Rows count as spread evenly, as in a prediction.
 """
 
 from __future__ import annotations
@@ -63,13 +68,28 @@ def _terms(plan: Plan) -> tuple[Floats, Floats]:
     products = np.ones((5, plan.coefficients.size))
     for number, table in enumerate(plan.tables):
         columns = column_of(plan, number, plan.factors)
-        for part in table.parts:
-            products *= _expectations(part)[:, columns]
+        slot = np.prod([_expectations(part) for part in table.parts], axis=0)
+        products *= _summed_slots(slot, plan.collection[table.table].tau)[:, columns]
     a, aa, b, bb, ab = products
     mean = np.maximum(a - b**2, 0.0)
     square = np.maximum(aa + 4 * b**2 * bb - 4 * b * ab + 2 * b**2 * a - 3 * b**4, mean**2)
     known = mean <= _NOISE * b**2  # without any report, but for rounding
     return np.where(known, 0.0, plan.coefficients**2 * mean), np.where(known, 1.0, mean**2 / square)
+
+
+def _summed_slots(slot: Floats, tau: int) -> Floats:
+    """E[A], E[A²], E[B], E[B²] and E[AB] of τ slots, from what `_expectations` says of one."""
+    a, aa, ab, abb, b, bb, bbb, bbbb = slot
+    c, cc = np.maximum(a - bb, 0.0), np.maximum(aa - 2 * abb + bbbb, 0.0)
+    cb, cbb = ab - bbb, abb - bbbb
+    two, three, four = tau * (tau - 1), tau * (tau - 1) * (tau - 2), tau * (tau - 1) * (tau - 2) * (tau - 3)
+    # The first four moments of S: which of its factors are of one slot?
+    s, ss, sss = tau * b, tau * bb + two * b**2, tau * bbb + 3 * two * bb * b + three * b**3
+    ssss = tau * bbbb + two * (4 * bbb * b + 3 * bb**2) + 6 * three * bb * b**2 + four * b**4
+    csum_s = tau * cb + two * c * b
+    csum_ss = tau * cbb + two * (2 * cb * b + c * bb) + three * c * b**2
+    csum_csum = tau * cc + two * c**2
+    return np.stack((tau * c + ss, csum_csum + 2 * csum_ss + ssss, s, ss, csum_s + sss))
 
 
 def _by_moment(plan: Plan, values: Floats) -> Floats:
@@ -80,9 +100,9 @@ def _by_moment(plan: Plan, values: Floats) -> Floats:
 
 
 def _expectations(part: PartPlan) -> Floats:
-    """E[A], E[A²], E[B], E[B²] and E[AB] of one report for every column, over the views it may be of."""
+    """Expectations of `_powers` of one report for every column, over the views it may be of."""
     constants = part.constants
-    found = np.zeros((5, constants.size))
+    found = np.zeros((8, constants.size))
     rest = 1.0
     for view in part.views:
         means, squares = _view_moments(view, constants.size)
@@ -92,7 +112,8 @@ def _expectations(part: PartPlan) -> Floats:
 
 
 def _powers(a: Floats, b: Floats) -> Floats:
-    return np.stack((a, a * a, b, b * b, a * b))
+    """Products of the mean square a and the mean b, given the view."""
+    return np.stack((a, a * a, a * b, a * b**2, b, b**2, b**3, b**4))
 
 
 def _view_moments(view: ViewWeights, columns: int) -> tuple[Floats, Floats]:

@@ -20,12 +20,13 @@ from deniable.arrays import Floats
 from deniable.queries.formula import CLEAR, Formula, evaluate, moments_of
 from deniable.queries.question import Comparison, Having, Ordering, Question
 from deniable.queries.result import UNCLEAR, Estimate, Result
-from deniable.wording import counted
+from deniable.wording import counted, percent
 
 ASSUMED = "model: what cells leave open, if the data is smooth between their borders"
 FEW = 30
 """Fewer users are not enough to tell a variance by."""
 FEW_CARRY = "few: about {} carry the variance of an answer here, so its error may be far larger than stated"
+CHOSEN = "chosen by noisy estimates: those shown tend to be too extreme, and only simultaneous intervals cover"
 BIASED = "clipped to what is possible: biased, and intervals may not cover"
 
 
@@ -100,7 +101,7 @@ def answer(
     variance of every moment, rows × moments, where they may be few.
     """
     told = _Told(question, moments, single_rows, model)
-    together = max(len(moments.keys), 1) if simultaneous else 1
+    together, all_hold = at_once(question, len(moments.keys), confidence) if simultaneous else (1, [])
     kept = np.ones(len(moments.keys), dtype=bool) if question.having is None else _truth(question.having, told)[0]
     order = _sorted(told, np.flatnonzero(kept))
     end = None if question.limit is None else question.offset + question.limit
@@ -122,17 +123,18 @@ def answer(
             if nonnegative and low >= 0:
                 values = np.maximum(values, 0.0)
         unclear |= bool(np.isnan(values[order]).any())
-        if effective is not None:
-            fewest = min(fewest, _fewest(moments, effective, order, errors, sorted(moments_of(one.formula))))
+        used = sorted(moments_of(one.formula))
+        fewest = min(fewest, _fewest(moments, effective, order, errors, used, question.counts))
         answers[one.name] = tuple(
             Estimate(float(values[row]), float(errors[row]), confidence, together, float(biases[row])) for row in order
         )
     notes = [UNCLEAR] if unclear else []
-    notes += [FEW_CARRY.format(counted(math.ceil(fewest), "user"))] if fewest < FEW else []
+    notes += [FEW_CARRY.format(counted(max(math.ceil(fewest), 1), "user"))] if fewest < FEW else []
     notes += [ASSUMED] if any(one.model for each in answers.values() for one in each) else []
     notes += [BIASED] if clip or nonnegative else []
-    if together > 1:
-        notes.append(f"the intervals of all {together:,} rows hold at once with {confidence:.0%}")
+    by_estimates = question.having is not None or any(not key.group for key in question.order)
+    notes += [CHOSEN] if by_estimates and len(order) < len(moments.keys) and not simultaneous else []
+    notes += all_hold
     groups = {
         label: [moments.keys[row][place] for row in order]
         for label in question.shown_groups
@@ -142,11 +144,32 @@ def answer(
     return Result(groups, answers, tuple(notes), question.text)
 
 
-def _fewest(moments: Moments, effective: Floats, rows: list[int], errors: Floats, used: list[int]) -> float:
-    """The fewest users who carry a moment that a formula uses, in rows that are not known exactly."""
-    silent = np.einsum("gii->gi", moments.crosses)[:, used] == 0.0  # nobody has drawn a view with weight
-    uncertain = [row for row in rows if errors[row] > 0 or silent[row].any()]
-    return float(effective[np.ix_(uncertain, used)].min(initial=math.inf))
+def at_once(question: Question, rows: int, confidence: float) -> tuple[int, list[str]]:
+    """How many intervals an answer of so many rows has, and what to say if all of them are to hold."""
+    together = max(rows, 1) * sum(one.shown for one in question.outputs)
+    notes = [f"all {together:,} intervals hold at once with {percent(confidence)}"] if together > 1 else []
+    return together, notes
+
+
+def _fewest(
+    moments: Moments,
+    effective: Floats | None,
+    rows: list[int],
+    errors: Floats,
+    used: list[int],
+    counts: frozenset[int],
+) -> float:
+    """The fewest users who carry a moment that a formula uses, in rows that are not known exactly.
+
+    That is by the plan, for rows that are spread evenly. Where nearly nobody is, and little noise, it is by what was
+    seen: whoever counts and is seen to adds one at least to the sum of squares.
+    """
+    squares = np.einsum("gii->gi", moments.crosses)[:, used]
+    silent = squares == 0.0  # nobody has drawn a view with weight
+    seen = np.where(np.array([number in counts for number in used]) & ~silent, squares, math.inf)
+    uncertain = [row for row in rows if errors[row] > 0 or silent[row].any() or (seen[row] < 1).any()]
+    carried = seen if effective is None else np.minimum(seen, effective[:, used])
+    return float(carried[uncertain].min(initial=math.inf))
 
 
 class _Told:
@@ -163,7 +186,7 @@ class _Told:
         """
         spread = covariance(self.question, self.moments, self._single_rows, moments_of(formula))
         with np.errstate(all="ignore"):
-            found = evaluate(formula, self.moments.sums, spread + self._model)
+            found = evaluate(formula, self.moments.sums, spread + self._model, self.question.counts)
             errors, biases = np.sqrt(found.variance(spread)), np.sqrt(found.variance(self._model))
             clear = found.clear & np.isfinite(found.value) & np.isfinite(errors) & np.isfinite(biases)
         return (

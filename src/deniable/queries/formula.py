@@ -6,6 +6,7 @@ variance a formula of three. By the delta method the variance of a formula f of 
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,8 +77,11 @@ class Valued:
         return np.maximum(found, 0.0)
 
 
-def evaluate(formula: Formula, sums: Floats, covariance: Floats) -> Valued:
-    """A formula at the moments of every group: `sums` groups × moments, `covariance` groups × moments × moments."""
+def evaluate(formula: Formula, sums: Floats, covariance: Floats, counts: Container[int] = ()) -> Valued:
+    """A formula at the moments of every group: `sums` groups × moments, `covariance` groups × moments × moments.
+
+    Moments that are `counts` must be clearly above zero where they are divided by, others clearly apart from it.
+    """
     groups, moments = sums.shape
     sure = np.ones(groups, dtype=bool)
     if isinstance(formula, Number):
@@ -87,12 +91,12 @@ def evaluate(formula: Formula, sums: Floats, covariance: Floats) -> Valued:
         gradient[:, formula.number] = 1.0
         return Valued(sums[:, formula.number].copy(), gradient, sure)
     if isinstance(formula, Root):
-        inner = evaluate(formula.of, sums, covariance)
+        inner = evaluate(formula.of, sums, covariance, counts)
         # Its slope is steep at zero: the error bars hold only where the radicand is clearly positive.
         clear = inner.clear & (inner.value > CLEAR * np.sqrt(inner.variance(covariance)))
         root = np.sqrt(np.where(clear, inner.value, 1.0))
         return Valued(root, inner.gradient / (2 * root[:, None]), clear)
-    left, right = evaluate(formula.left, sums, covariance), evaluate(formula.right, sums, covariance)
+    left, right = (evaluate(side, sums, covariance, counts) for side in (formula.left, formula.right))
     clear = left.clear & right.clear
     a, b = left.value[:, None], right.value[:, None]
     if formula.sign == "+":
@@ -101,7 +105,9 @@ def evaluate(formula: Formula, sums: Floats, covariance: Floats) -> Valued:
         return Valued(left.value - right.value, left.gradient - right.gradient, clear)
     if formula.sign == "*":
         return Valued(left.value * right.value, left.gradient * b + right.gradient * a, clear)
-    clear = clear & (np.abs(right.value) > CLEAR * np.sqrt(right.variance(covariance)))
+    counted = isinstance(formula.right, Moment) and formula.right.number in counts
+    away = right.value if counted else np.abs(right.value)
+    clear = clear & (away > CLEAR * np.sqrt(right.variance(covariance)))
     b = np.where(clear[:, None], b, 1.0)
     return Valued(left.value / b[:, 0], (left.gradient - a / b * right.gradient) / b, clear)
 

@@ -13,7 +13,7 @@ frequencies drawn around those that were found, with the noise that reports have
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ from deniable.arrays import Floats
 from deniable.errors import QueryRefused
 from deniable.queries.cell_frequencies import counting_plan, counting_table
 from deniable.queries.consistency import norm_sub
-from deniable.queries.estimation import Moments
+from deniable.queries.estimation import Moments, at_once
 from deniable.queries.formula import evaluate
 from deniable.queries.grid_weights import Bias, solve_grid
 from deniable.queries.many_attributes import by_maximum_entropy
@@ -45,7 +45,12 @@ Measuring = Callable[[Plan], Moments]
 
 
 def consistent_answer(
-    plan: Plan, measuring: Measuring, plain: Mapping[str, tuple[Estimate, ...]], confidence: float
+    plan: Plan,
+    measuring: Measuring,
+    plain: Mapping[str, tuple[Estimate, ...]],
+    confidence: float,
+    *,
+    simultaneous: bool = False,
 ) -> Result:
     """The answer to a planned question; `plain` are the plain answers, whose model errors are taken over."""
     question = plan.question
@@ -67,17 +72,20 @@ def consistent_answer(
         value = total * counting.answers(possible)[0]
         drawn = total * counting.answers(counting.possible(noisy))
         covariance = np.einsum("dgi,dgj->gij", drawn - value, drawn - value) / DRAWS
-        told = {one.name: _told(one, value, covariance) for one in question.outputs if one.shown}
+        told = {one.name: _told(one, value, covariance, question.counts) for one in question.outputs if one.shown}
         for combination in range(value.shape[0]):
             rank, labels = _labels(plan, keys, public, combination)
             rows.append((rank, labels, {name: each[combination] for name, each in told.items()}))
     rows.sort(key=lambda row: row[0])  # in the order of the plain answer
     groups = {label: [labels[label] for _, labels, _ in rows] for label in question.shown_groups}
+    together, all_hold = at_once(question, len(rows), confidence) if simultaneous else (1, [])
     answers = {
-        name: tuple(Estimate(*row[2][name], confidence, 1, one.model) for row, one in zip(rows, each, strict=True))
+        name: tuple(
+            Estimate(*row[2][name], confidence, together, one.model) for row, one in zip(rows, each, strict=True)
+        )
         for name, each in plain.items()
     }
-    return Result(groups, answers, (NOTE,), question.text)
+    return Result(groups, answers, (NOTE, *all_hold), question.text)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -217,9 +225,9 @@ def _combined(plan: Plan, worth: Sequence[tuple[Floats, Floats]], single: bool, 
     return values, constants
 
 
-def _told(output: Output, value: Floats, covariance: Floats) -> list[tuple[float, float]]:
+def _told(output: Output, value: Floats, covariance: Floats, counts: Container[int]) -> list[tuple[float, float]]:
     """Value and standard error of an output in every private group."""
-    valued = evaluate(output.formula, value, covariance)
+    valued = evaluate(output.formula, value, covariance, counts)
     errors = np.sqrt(valued.variance(covariance))
     return [
         (float(one), float(error)) if clear else (math.nan, math.nan)

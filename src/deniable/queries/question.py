@@ -124,3 +124,8 @@ class Question:
     order: tuple[Ordering, ...] = ()
     limit: int | None = None
     offset: int = 0
+
+    @property
+    def counts(self) -> frozenset[int]:
+        """The moments that are numbers of rows."""
+        return frozenset(number for number, one in enumerate(self.moments) if one.indicator)

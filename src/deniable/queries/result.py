@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from deniable.errors import QueryRefused
 from deniable.notebook import html_table, html_text
+from deniable.wording import percent
 
 UNCLEAR = "unclear: too few people, or too much noise, to divide by their number"
 
@@ -63,7 +64,7 @@ class Estimate:
         if math.isnan(self.value):
             return "unclear"
         low, high = (number(end, self.error) for end in self.interval)
-        return f"{_shown(self)} ({self.confidence:.0%}: {low} to {high})"
+        return f"{_shown(self)} ({percent(self.confidence)}: {low} to {high})"
 
     def _repr_html_(self) -> str:
         """What it prints as, for notebooks."""

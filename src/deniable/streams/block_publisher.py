@@ -6,8 +6,10 @@ with what makes the block add up to its noisy sum. So a block of one value is an
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +25,19 @@ from deniable.streams.smoother import SLAB, publish_blocks, published_values
 from deniable.streams.warmup import Learnt
 
 _AHEAD = 4096  # noise that is fetched together for blocks of one value that come one by one
+
+
+_ALIVE: WeakSet[BlockPublisher] = WeakSet()
+
+
+def _throw_noise_away() -> None:
+    """In a fork noise that lies ready is there twice. Whoever asks for it again is refused (`check_process`)."""
+    for one in _ALIVE:
+        one._ready = []
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_throw_noise_away)
 
 
 class BlockPublisher:
@@ -45,6 +60,7 @@ class BlockPublisher:
         self._missing = 0.0  # what the end of the stream added to the last value
         self._noise: tuple[int, ChunkNoise] | None = None
         self._ready: list[int] = []  # noise of the next blocks of one value, last first
+        _ALIVE.add(self)
 
     @property
     def published(self) -> int:

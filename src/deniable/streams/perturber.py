@@ -152,9 +152,10 @@ class ChunkNoise:
     _drawn: dict[int, tuple[int, Integers]] = field(default_factory=dict)
 
     def leaves(self, start: int, stop: int) -> Integers:
-        """Noise of the leaves start … stop − 1."""
+        """Noise of the leaves start … stop − 1; none in a fork, which would publish other values with it."""
         if not self.scale:
             return np.zeros(stop - start, dtype=np.int64)
+        self.source.check_process()
         parts, size = [], self._segment_size
         while start < stop:
             number, inside = divmod(start, size)

@@ -68,6 +68,7 @@ class FileMemory(MutableMapping[str, str]):
                 file.flush()
                 os.fsync(file.fileno())
             new.replace(self._path)
+            _settle(self._path.parent)
         except OSError as problem:
             raise self._unwritable(problem) from None
 
@@ -86,3 +87,13 @@ class FileMemory(MutableMapping[str, str]):
 
     def __len__(self) -> int:
         return len(self._read())
+
+
+def _settle(folder: Path) -> None:
+    """See that the names in a folder are on the disk: else a power cut could bring back the memory of before."""
+    if os.name == "posix":  # elsewhere folders cannot be opened
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -25,7 +25,7 @@ from deniable.wording import counted
 ASSUMED = "model: what cells leave open, if the data is smooth between their borders"
 FEW = 30
 """Fewer users are not enough to tell a variance by."""
-FEW_CARRY = "few: about {} carry the variance of an answer here, so its error may be far larger than stated"
+FEW_CARRY = "few: about {} {} the variance of an answer here, so its error may be far larger than stated"
 BIASED = "clipped to what is possible: biased, and intervals may not cover"
 
 
@@ -123,12 +123,14 @@ def answer(
                 values = np.maximum(values, 0.0)
         unclear |= bool(np.isnan(values[order]).any())
         if effective is not None:
-            fewest = min(fewest, _fewest(moments, effective, order, errors, sorted(moments_of(one.formula))))
+            fewest = min(fewest, _fewest(told, one.formula, effective, order, errors))
         answers[one.name] = tuple(
             Estimate(float(values[row]), float(errors[row]), confidence, together, float(biases[row])) for row in order
         )
     notes = [UNCLEAR] if unclear else []
-    notes += [FEW_CARRY.format(counted(math.ceil(fewest), "user"))] if fewest < FEW else []
+    if fewest < FEW:
+        carriers = math.ceil(fewest)
+        notes.append(FEW_CARRY.format(counted(carriers, "user"), "carries" if carriers == 1 else "carry"))
     notes += [ASSUMED] if any(one.model for each in answers.values() for one in each) else []
     notes += [BIASED] if clip or nonnegative else []
     if together > 1:
@@ -142,10 +144,15 @@ def answer(
     return Result(groups, answers, tuple(notes), question.text)
 
 
-def _fewest(moments: Moments, effective: Floats, rows: list[int], errors: Floats, used: list[int]) -> float:
-    """The fewest users who carry a moment that a formula uses, in rows that are not known exactly."""
-    silent = np.einsum("gii->gi", moments.crosses)[:, used] == 0.0  # nobody has drawn a view with weight
-    uncertain = [row for row in rows if errors[row] > 0 or silent[row].any()]
+def _fewest(told: _Told, formula: Formula, effective: Floats, rows: list[int], errors: Floats) -> float:
+    """The fewest users who carry a moment that a formula uses, in rows that are not known exactly.
+
+    An error of zero is no knowledge where reports could have differed and happen to be alike: those of one user, say.
+    """
+    used = sorted(moments_of(formula))
+    alike = np.einsum("gii->gi", told.spread(formula))[:, used] == 0.0
+    lucky = (alike & np.isfinite(effective[:, used])).any(axis=1)
+    uncertain = [row for row in rows if errors[row] > 0 or lucky[row]]
     return float(effective[np.ix_(uncertain, used)].min(initial=math.inf))
 
 
@@ -156,12 +163,16 @@ class _Told:
         self.question, self.moments, self._single_rows = question, moments, single_rows
         self._model = np.zeros_like(moments.crosses) if model is None else model
 
+    def spread(self, formula: Formula) -> Floats:
+        """The covariance of the moments that it uses, in every row."""
+        return covariance(self.question, self.moments, self._single_rows, moments_of(formula))
+
     def of(self, formula: Formula) -> tuple[Floats, Floats, Floats]:
         """Its value, standard error and model error in every row.
 
         Where they are unclear, or beyond any float, the first two are NaN and there is no model error to show.
         """
-        spread = covariance(self.question, self.moments, self._single_rows, moments_of(formula))
+        spread = self.spread(formula)
         with np.errstate(all="ignore"):
             found = evaluate(formula, self.moments.sums, spread + self._model)
             errors, biases = np.sqrt(found.variance(spread)), np.sqrt(found.variance(self._model))

@@ -89,7 +89,7 @@ def test_a_note_says_where_intervals_fail_to_cover_and_only_there():
     assert covered["ahio"] < 0.8
     assert covered["hio"] > 0.88
     assert noted["hio"] == {()}
-    few = "few: about 5 users carry the variance of an answer here, so its error may be far larger than stated"
+    few = "few: about 5 users carry the variance here: errors may be far larger than shown"
     assert noted["ahio"] == {(few,)}
 
 

@@ -25,7 +25,7 @@ from deniable.wording import counted
 ASSUMED = "model: what cells leave open, if the data is smooth between their borders"
 FEW = 30
 """Fewer users are not enough to tell a variance by."""
-FEW_CARRY = "few: about {} {} the variance of an answer here, so its error may be far larger than stated"
+FEW_CARRY = "few: about {} {} the variance here: errors may be far larger than shown"
 BIASED = "clipped to what is possible: biased, and intervals may not cover"
 
 

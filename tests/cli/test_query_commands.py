@@ -39,6 +39,18 @@ def test_wide_answers_fit_into_80_columns(folder):
     assert "unclear" in shown.stdout
 
 
+def test_no_answer_is_left_out_where_the_terminal_is_too_narrow(folder):
+    names = [f"an_answer_with_a_rather_long_name_{place}" for place in range(5)] + ["long_" * 20]
+    asked = ", ".join(f"COUNT(*) + {place} AS {name}" for place, name in enumerate(names))
+    shown = ask(folder, f"SELECT marital, {asked} FROM users GROUP BY marital").stdout
+    assert max(map(len, shown.splitlines())) <= 80
+    assert all(name in shown for name in names[:5])
+    plain = json.loads(
+        ask(folder, f"SELECT marital, {asked} FROM users GROUP BY marital", "--json").stdout.split("\n")[0]
+    )
+    assert all(f"{plain[name]:,.0f} ± " in shown for name in names)
+
+
 def test_json_and_csv_hold_the_same_numbers(folder):
     text = "SELECT marital, COUNT(*) AS n, AVG(age) AS a FROM users GROUP BY marital"
     lines = [json.loads(line) for line in ask(folder, text, "--json").stdout.splitlines()]

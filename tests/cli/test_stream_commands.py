@@ -114,6 +114,10 @@ def test_a_bad_line_stops_after_everything_before_it_and_is_not_shown():
     done = run("stream", "publish", *SETTINGS, "-", text="\n".join(map(str, VALUES[:2100])) + "\nwhat\n5\n")
     assert (done.returncode, len(done.stdout.splitlines())) == (2, 100)
     assert "line 2,101 cannot be read" in done.stderr
+    assert "to publish earlier values again would spend ε again" in done.stderr
+    early = run("stream", "publish", *SETTINGS, "-", text="1\n\n2\n\n-17\n")
+    assert "line 5 was refused" in early.stderr
+    assert "begin again: nothing has been published" in early.stderr
 
 
 def test_a_timestamp_that_goes_back_stops_before_it(tmp_path):
@@ -126,6 +130,37 @@ def test_a_timestamp_that_goes_back_stops_before_it(tmp_path):
     assert "row 4,001 was refused: its timestamp goes back" in done.stderr
     released = Released.load(tmp_path / "private.parquet")
     assert (len(released), released.between(2500, 3000)) == (2000, (500, 1000))
+
+
+def test_times_that_nobody_can_ask_for_are_refused_before_anything_is_published(tmp_path):
+    lines = [f"{1 + day % 28:02}.02.2024,{value}" for day, value in enumerate(VALUES[:2500])]
+    (tmp_path / "input.csv").write_text("at,value\n" + "\n".join(lines))
+    arguments = ["--time-column", "at", tmp_path / "input.csv", "-o", tmp_path / "private.parquet"]
+    done = run("stream", "publish", *SETTINGS, *arguments)
+    assert done.returncode == 2
+    assert "row 1 was refused: its timestamp is missing, or neither a number nor like 2024-01-31T12:00" in done.stderr
+    assert not (tmp_path / "private.parquet").exists()
+    for text in ({"text": "1\n2\n"}, {}):
+        source = "-" if text else tmp_path / "input.txt"
+        (tmp_path / "input.txt").write_text("1\n2\n")
+        done = run("stream", "publish", *SETTINGS, "--time-column", "at", source, **text)
+        assert (done.returncode, "--time-column cannot be in a text" in done.stderr) == (2, True)
+
+
+def test_windows_in_time_say_what_they_lack(tmp_path):
+    stamps = np.datetime64("2024-01-01", "us") + np.arange(5000) * np.timedelta64(1, "m")
+    pq.write_table(pa.table({"at": stamps, "value": VALUES[:5000]}), tmp_path / "input.parquet")
+    private = tmp_path / "private.parquet"
+    run("stream", "publish", *SETTINGS, "--time-column", "at", tmp_path / "input.parquet", "-o", private)
+    later = run("stream", "query", private, "2030-01-01..2031-01-01")
+    assert later.returncode == 2
+    assert "holds no published value" in later.stderr
+    assert "There are values from 2024-01-02T09:20:00.000000 to 2024-01-04T11:19:00.000000" in later.stderr
+    assert run("stream", "query", private, "..2024-01-01").returncode == 2
+    partly = run("stream", "query", private, "2024-01-01..2024-01-03", "--json")
+    assert json.loads(partly.stdout)["start"] == 0
+    assert "2024-01-01..2024-01-03 begins before the first value" in partly.stderr
+    assert run("stream", "query", private, "2024-01-02T10:00..", "--json").stderr == ""
 
 
 def test_a_stream_goes_on_from_its_state(tmp_path):
@@ -145,6 +180,12 @@ def test_a_stream_goes_on_from_its_state(tmp_path):
     other = run("stream", "publish", "--epsilon", "2", *SETTINGS[2:], "--state", state, tmp_path / "two.txt")
     assert other.returncode == 2
     assert "not those of the state file" in other.stderr
+
+
+def test_the_shortest_horizon_has_a_forecast():
+    done = run("stream", "forecast", "--epsilon", "1", "--bound", "10", "--horizon", "1")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "chunks of 1, blocks of 1" in done.stdout
 
 
 def test_a_forecast_reads_no_data():

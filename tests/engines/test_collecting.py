@@ -367,6 +367,21 @@ def test_no_rows_at_all():
     assert (reports["users"].num_rows, reports["orders"].num_rows) == (0, 0)
 
 
+def test_a_table_without_rows_does_not_say_which_type_ids_and_columns_are(tmp_path):
+    named = user_rows().set_column(0, "uid", pa.array([f"user {i}" for i in range(200)]))
+    (tmp_path / "orders.csv").write_text("uid,amount,kind\n")
+    pd.DataFrame({"uid": [], "amount": [], "kind": []}, dtype=object).to_parquet(tmp_path / "orders.parquet")
+    for orders in ({"uid": [], "amount": [], "kind": []}, tmp_path / "orders.csv", tmp_path / "orders.parquet"):
+        for users in (named, user_rows()):
+            reports = SHOP.perturb(users=users, orders=orders)
+            assert reports["orders"]["uid"].type == reports["users"]["uid"].type
+            assert reports["orders"].num_rows == 400
+            assert reports.summaries["orders"].rejected == {}
+    nobody = SHOP.perturb(users={"uid": [], "age": [], "marital": [], "city": []}, orders=order_rows())
+    assert repr(nobody) == "Reports(users: 0 reports, orders: 0 reports)"
+    assert nobody.summaries["orders"].rejected == {"of an unknown user": order_rows().num_rows}
+
+
 KILLED = """
 import sys, pyarrow as pa, numpy as np, deniable as dn
 from deniable.engines import rows as reading

@@ -54,6 +54,37 @@ def test_timestamps_come_along(tmp_path):
         assert (np.concatenate([batch.timestamps for batch in batches]) == stamps).all()
 
 
+def test_timestamps_that_are_missing_or_unreadable_are_not_times(tmp_path):
+    stamps = ["2024-01-01T00:00", None, "31.01.2024", "2024-01-01T01:00+01:00", "2024-01-02"]
+    expected = np.array(["2024-01-01", "NaT", "NaT", "2024-01-01", "2024-01-02"], dtype="datetime64[us]")
+    pq.write_table(pa.table({"value": range(5), "at": stamps}), tmp_path / "stream.parquet")
+    lines = "".join(json.dumps({"value": v, "at": t}) + "\n" for v, t in enumerate(stamps))
+    (tmp_path / "stream.jsonl").write_text(lines)
+    (tmp_path / "stream.csv").write_text("value,at\n" + "".join(f"{v},{t or ''}\n" for v, t in enumerate(stamps)))
+    for name in ("stream.parquet", "stream.jsonl", "stream.csv"):
+        (batch,) = read_batches(tmp_path / name, "value", "at")
+        assert np.array_equal(batch.timestamps, expected, equal_nan=True), name
+    (tmp_path / "stream.txt").write_text("1\n2\n")
+    with pytest.raises(InvalidParameter, match="--time-column cannot be in a text"):
+        list(read_batches(tmp_path / "stream.txt", "value", "at"))
+
+
+def test_blank_lines_count_in_the_number_of_a_line():
+    (batch,) = read_lines(io.BytesIO(b"\n1\n2\n\n\n3\n"), column=None, time_column=None)
+    assert [batch.place(position) for position in range(3)] == [2, 3, 6]
+    (batch,) = read_lines(io.BytesIO(b"\n1\n2\n"), column=None, time_column=None)
+    assert [batch.place(position) for position in range(2)] == [2, 3]
+
+
+def test_a_line_without_its_timestamp_is_not_handed_on():
+    lines = io.BytesIO(b'{"value": 1, "at": 1}\n{"value": 2}\n')
+    batches = read_lines(lines, column="value", time_column="at")
+    batch = next(batches)
+    assert (batch.values.tolist(), batch.timestamps.tolist()) == ([1], [1])
+    with pytest.raises(InvalidData, match="line 2 cannot be read"):
+        next(batches)
+
+
 def test_an_unreadable_line_is_named_and_not_shown():
     batches = read_lines(io.BytesIO(b"1\n2\n\nsecret\n4\n"), column=None, time_column=None)
     assert next(batches).values.tolist() == [1, 2]

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -13,28 +14,50 @@ import click
 from deniable.cli.terminal import show, table, width
 from deniable.queries.result import Estimate, Result, number
 
+Column = list[str]
+"""A header and what stands below it."""
+
 
 def show_table(result: Result) -> None:
-    """Every answer with its interval; where the terminal is too narrow for that, with its standard error."""
-    groups = list(result.groups)
-    rows = [[_text(values[place]) for values in result.groups.values()] for place in range(len(result))]
-    assumed = any(one.model for estimates in result.answers.values() for one in estimates)
-    wide, narrow = [row.copy() for row in rows], [row.copy() for row in rows]
-    confidence = next((one.confidence for estimates in result.answers.values() for one in estimates), 0.95)
-    for estimates in result.answers.values():
-        for place, one in enumerate(estimates):
-            wide[place] += [*_with_interval(one), *([_model(one)] if assumed else [])]
-            narrow[place].append(_with_error(one))
-    parts = (f"{_percent(confidence)} interval", *(["model error"] if assumed else []))
-    header = [*groups, *(part for name in result.answers for part in (name, *parts))]
-    if _width(header, wide) > width():
-        header, wide = [*groups, *(f"{name} ± error" for name in result.answers)], narrow
-    made = table("Answer", *header, numbers_from=len(groups))
-    for row in wide:
-        made.add_row(*row)
-    show(made)
+    """Every answer with its interval; where the terminal is too narrow for that, with its standard error.
+
+    Where it is too narrow for that too, some answers go into a table of their own below: none is left out.
+    """
+    groups = [[name, *map(_text, values)] for name, values in result.groups.items()]
+    wide = [column for name, estimates in result.answers.items() for column in _wide(name, estimates, result)]
+    if _width([*groups, *wide]) <= width():
+        _show(groups, wide)
+    else:
+        shown: list[Column] = []
+        for name, estimates in result.answers.items():
+            column = [f"{name} ± error", *map(_with_error, estimates)]
+            if shown and _width([*groups, *shown, column]) > width():
+                _show(groups, shown)
+                shown = []
+            shown.append(column)
+        _show(groups, shown)
     for note in result.notes:
         click.echo(note)
+
+
+def _wide(name: str, estimates: Sequence[Estimate], result: Result) -> list[Column]:
+    """An answer, its interval and, if some answer has one, its model error."""
+    confidence = next((one.confidence for one in estimates), 0.95)
+    values, intervals = zip(*map(_with_interval, estimates), strict=True) if estimates else ((), ())
+    columns = [[name, *values], [f"{_percent(confidence)} interval", *intervals]]
+    if any(one.model for others in result.answers.values() for one in others):
+        columns.append(["model error", *map(_model, estimates)])
+    return columns
+
+
+def _show(groups: list[Column], answers: list[Column]) -> None:
+    columns = [*groups, *answers]
+    widest = max(range(len(columns)), key=lambda place: _width([columns[place]]))
+    header, *rows = zip(*columns, strict=True)
+    made = table("Answer", *header, numbers_from=len(groups), folding=widest)
+    for row in rows:
+        made.add_row(*row)
+    show(made)
 
 
 def as_json(result: Result) -> str:
@@ -61,11 +84,11 @@ def _plain_rows(result: Result) -> list[dict[str, Any]]:
     ]
 
 
-def _with_interval(one: Estimate) -> list[str]:
+def _with_interval(one: Estimate) -> tuple[str, str]:
     if math.isnan(one.value):
-        return ["unclear", ""]
+        return "unclear", ""
     low, high = one.interval
-    return [number(one.value, one.stderr), f"{number(low, one.stderr)} to {number(high, one.stderr)}"]
+    return number(one.value, one.stderr), f"{number(low, one.stderr)} to {number(high, one.stderr)}"
 
 
 def _model(one: Estimate) -> str:
@@ -86,5 +109,5 @@ def _text(value: Any) -> str:
     return "NULL" if value is None else str(value)
 
 
-def _width(header: list[str], rows: list[list[str]]) -> int:
-    return sum(max(map(len, column)) + 2 for column in zip(header, *rows, strict=True))
+def _width(columns: list[Column]) -> int:
+    return sum(max(map(len, column)) + 2 for column in columns)

@@ -69,6 +69,8 @@ def query(path: str, windows: tuple[str, ...], as_mean: bool, confidence: float,
 
 
 def _window(text: str, released: Any) -> tuple[int, int]:
+    import numpy as np
+
     refusal = QueryRefused(f"{text!r} is no window", "Use START:STOP by position, or START..STOP by time.")
     start, by_time, stop = (part.strip() for part in text.partition(".."))
     if by_time:
@@ -78,7 +80,13 @@ def _window(text: str, released: Any) -> tuple[int, int]:
             first, last = released.between(start or released.timestamps[0], stop or released.timestamps[-1])
         except ValueError:
             raise refusal from None
-        return first, last if stop else len(released)
+        last = last if stop else len(released)
+        oldest, newest = (released.timestamps[place] for place in (0, -1))
+        if first == len(released) or last == 0:
+            raise QueryRefused(f"{text!r} holds no published value", f"There are values from {oldest} to {newest}.")
+        if start and np.asarray(start).astype(released.timestamps.dtype) < oldest:
+            click.echo(f"{text} begins before the first value, of {oldest}: what came before is not in it", err=True)
+        return first, last
     start, colon, stop = text.partition(":")
     try:
         if not colon:
@@ -150,7 +158,7 @@ def forecast(
     expected = Expectation(drift, spread)
     plan = choose_plan(epsilon, horizon, expectation=expected, block=block)
     cut = bound if theta is None else theta
-    lengths = [length for length in (1, 60, 1440, 65_536, horizon // 2, horizon) if length <= horizon]
+    lengths = [length for length in (1, 60, 1440, 65_536, horizon // 2, horizon) if 1 <= length <= horizon]
     made = table(
         "Standard error of window sums",
         "window",

@@ -71,6 +71,7 @@ class Publishing:
 
     def go(self) -> None:
         """Publish all that comes, and leave a file and a state to go on from."""
+        from deniable.engines.stream_files import Unreadable
         from deniable.engines.stream_state import Journal, StateFile
 
         self.parquet = parquet_output(self.options["output"])
@@ -91,6 +92,8 @@ class Publishing:
                 for batch in self._batches():
                     self._publish(batch)
                     self._report()
+        except Unreadable as refusal:
+            raise Unreadable(refusal.place, self._repair()) from None
         finally:
             self._finish()
             if self.taken or sys.exc_info()[0] is None:
@@ -129,13 +132,14 @@ class Publishing:
         return restored
 
     def _batches(self) -> Iterator[Batch]:
-        from deniable.engines.stream_files import read_batches, read_lines
+        from deniable.engines.stream_files import read_batches, read_lines, refuse_times_of_text
 
         source, column, times = (self.options[name] for name in ("source", "column", "time_column"))
         if source != "-":
             return read_batches(source, column, times)
-        named = column if self.options["json_lines"] else None
-        return read_lines(sys.stdin.buffer, column=named, time_column=times if named else None)
+        if not self.options["json_lines"]:
+            refuse_times_of_text(times)
+        return read_lines(sys.stdin.buffer, column=column if self.options["json_lines"] else None, time_column=times)
 
     def _publish(self, batch: Batch) -> None:
         """One batch; if a value of it is refused, everything before that value, and then the refusal with its place."""
@@ -146,21 +150,23 @@ class Publishing:
             good, reason = _first_refused(self.publisher, batch.values), str(refusal).split(". ")[0]
             reason = "it has no value" if batch.values[good] is None else reason
         if batch.timestamps is not None:
-            ordered = _first_back(batch.timestamps, self.newest)
+            ordered, wrong = _first_back(batch.timestamps, self.newest)
             if ordered < good:
-                good, reason = ordered, "its timestamp goes back"
+                good, reason = ordered, wrong
         self._emit(batch, good)
         if reason:
             name = "line" if self.options["source"] == "-" else "row"
-            repair = (
-                "Repair it, and go on with it in a new stream: to publish earlier values again would spend ε again."
-                if self.options["state"] is None and self.published
-                else "Repair it and go on from there."
-            )
             cost = "Nothing of it was taken or published; the values before it were"
-            raise InvalidData(f"{name} {batch.first + good:,} was refused: {reason}", repair, cost=cost)
+            raise InvalidData(f"{name} {batch.place(good):,} was refused: {reason}", self._repair(), cost=cost)
         if batch.timestamps is not None:
             self.newest = batch.timestamps[-1]
+
+    def _repair(self) -> str:
+        if self.options["state"] is not None:
+            return "Repair it and go on from there."
+        if self.published:
+            return "Repair it, and go on with it in a new stream: to publish earlier values again would spend ε again."
+        return "Repair it and begin again: nothing has been published."
 
     def _emit(self, batch: Batch, count: int) -> None:
         import numpy as np
@@ -236,12 +242,21 @@ def _first_refused(publisher: Publisher, values: Any) -> int:
     return good
 
 
-def _first_back(timestamps: Any, newest: Any) -> int:
-    """How many timestamps from the start on do not go back."""
-    if newest is not None and timestamps[0] < newest:
-        return 0
+def _first_back(timestamps: Any, newest: Any) -> tuple[int, str]:
+    """How many timestamps from the start on are there and do not go back, and what is wrong with the next."""
+    import numpy as np
+
+    if newest is not None and (timestamps.dtype.kind == "M") != (np.asarray(newest).dtype.kind == "M"):
+        return 0, "its timestamp is of another type than those before it"
+    missing = np.isnat(timestamps) if timestamps.dtype.kind == "M" else np.isnan(timestamps)
+    there = int(missing.argmax()) if missing.any() else len(timestamps)
     back = (timestamps[1:] < timestamps[:-1]).nonzero()[0]
-    return int(back[0]) + 1 if back.size else len(timestamps)
+    ordered = int(back[0]) + 1 if back.size else len(timestamps)
+    if newest is not None and timestamps[0] < newest:
+        ordered = 0
+    if there <= ordered:
+        return there, "its timestamp is missing, or neither a number nor like 2024-01-31T12:00"
+    return ordered, "its timestamp goes back"
 
 
 def _whole(number: float) -> float:

@@ -108,18 +108,19 @@ class Database:
         for table in tables:
             self._check_believed(table.name)
         moments = self._moments(plan)
+        # Weights that assume something do not count rows once or not at all.
+        single_rows = all(table.many is None for table in tables) and all(one.bias is None for one in plan.tables)
         result = answer(
             plan.question,
             moments,
-            # Weights that assume something do not count rows once or not at all.
-            single_rows=all(table.many is None for table in tables) and all(one.bias is None for one in plan.tables),
+            single_rows=single_rows,
             confidence=confidence,
             simultaneous=simultaneous,
             clip=clip,
             nonnegative=nonnegative,
             rows_per_user=float(np.prod([table.many or 1 for table in tables])),
             model=model_spread(self.revised(plan), moments),
-            effective=effective_users(plan, moments),
+            effective=effective_users(plan, moments, single_rows=single_rows),
         )
         if postprocess is None:
             return result

@@ -27,6 +27,7 @@ from deniable.tables.schema import Table
 MEMORY_LIMIT = 512_000_000
 NO_USER, UNKNOWN_USER = "without a user id", "of an unknown user"
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
+_NULL = '"NULL"'
 UNREADABLE = " is unreadable"
 PRESENT = "row is present"  # a space keeps it apart from every attribute
 
@@ -96,6 +97,7 @@ class RowReader:
         self._collection, self._frames, self._key, self._given = collection, frames, key, everyone
         self._repeatable = repeatable
         self._key_kinds: set[str] = set()
+        self._without_ids: dict[str, tuple[duckdb.DuckDBPyRelation, Table | None]] = {}
         self.names = [table.name for table in collection.tables if table.name in frames]
 
     def __enter__(self) -> RowReader:
@@ -106,6 +108,7 @@ class RowReader:
                 self._attach(f"rows_{name}", self._frames[name], self._collection[name], f"table {name!r}")
             if self._given is not None:
                 self._attach("everyone_given", self._given, None, "everyone")
+            self._attach_empty()
             self._everyone(self._given is not None)
         except BaseException:
             self.__exit__()
@@ -135,6 +138,9 @@ class RowReader:
             raise InvalidData(f"{where} lacks the column {lacking[0]!r}", "Rename it, or change the specification.")
         if isinstance(frame, (str, Path)) and is_csv(frame):
             relation = relation.project(self._typed(relation, table))
+        if not relation.filter(f"{_quoted(self._key)} IS NOT NULL").limit(1).project("true").fetchall():
+            self._without_ids[view] = relation, table
+            return
         relation.create_view(view)
         kind = str(relation.types[relation.columns.index(self._key)])
         if kind != "VARCHAR" and kind not in _INTEGERS:
@@ -142,6 +148,18 @@ class RowReader:
         self._key_kinds.add("text" if kind == "VARCHAR" else "integer")
         if len(self._key_kinds) > 1:
             raise InvalidData("user ids are integers in one table and texts in another", "Use one type for all.")
+
+    def _attach_empty(self) -> None:
+        """Tables without any id do not say of which type ids are: of that of the others. So with untyped columns."""
+        key, kind = _quoted(self._key), "VARCHAR" if self._key_kinds == {"text"} else "BIGINT"
+        for view, (relation, table) in self._without_ids.items():
+            columns = [f"TRY_CAST({key} AS {kind}) AS {key}"]
+            untyped = [name for name, kind in zip(relation.columns, relation.types, strict=True) if str(kind) == _NULL]
+            for name, domain in zip(table.private, table.domains, strict=True) if table else ():
+                if name in untyped:
+                    text = f"CAST({_quoted(name)} AS VARCHAR)"
+                    columns.append(f"{csv_type(domain).format(text)} AS {_quoted(name)}")
+            relation.project(f"* REPLACE ({', '.join(columns)})").create_view(view)
 
     def _typed(self, relation: Any, table: Table | None) -> str:
         """The columns of a CSV file, all texts, as the specification wants them: one odd value spoils its own row only.

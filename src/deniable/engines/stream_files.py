@@ -7,8 +7,10 @@ more.
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -27,11 +29,20 @@ _PIPE_BYTES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Some values, their timestamps if there are any, and the number of the first row or line, from 1 on."""
+    """Some values, their timestamps if there are any, and the number of the first row or line, from 1 on.
+
+    A timestamp that is missing, or cannot be read, is NaT or NaN.
+    """
 
     values: NDArray[Any]
     timestamps: NDArray[Any] | None
     first: int
+    lines: tuple[int, ...] = ()
+    """The number of every line, where blank ones stand between."""
+
+    def place(self, position: int) -> int:
+        """The number of the row or line of a value."""
+        return self.lines[position] if self.lines else self.first + position
 
 
 def write_parquet(table: pa.Table, path: str | PathLike[str]) -> None:
@@ -101,8 +112,16 @@ def read_batches(path: str | PathLike[str], column: str, time_column: str | None
         with place.open("rb") as stream:
             yield from read_lines(stream, column=column, time_column=time_column)
     else:
+        refuse_times_of_text(time_column)
         with place.open("rb") as stream:
             yield from read_lines(stream, column=None, time_column=None)
+
+
+def refuse_times_of_text(time_column: str | None) -> None:
+    """A text with a number per line has no timestamps."""
+    if time_column is not None:
+        how = "Give Parquet, CSV or JSON lines (--json-lines from a pipe), or leave it out."
+        raise InvalidParameter("--time-column", "cannot be in a text with a number per line", how)
 
 
 def read_lines(stream: BinaryIO, *, column: str | None, time_column: str | None) -> Iterator[Batch]:
@@ -119,6 +138,7 @@ def read_lines(stream: BinaryIO, *, column: str | None, time_column: str | None)
         rest = lines.pop() if data else b""
         values: list[Any] = []
         stamps: list[Any] = []
+        places: list[int] = []
         problem: str | None = None
         for offset, line in enumerate(lines):
             if not line.strip():
@@ -131,21 +151,28 @@ def read_lines(stream: BinaryIO, *, column: str | None, time_column: str | None)
                     values.append(row[column])
                     if time_column is not None:
                         stamps.append(row[time_column])
+                places.append(number + offset)
             except (ValueError, KeyError, TypeError):
                 problem = f"line {number + offset:,}"
                 break
-        if values:
-            yield Batch(_column(values), _times(stamps) if stamps else None, number)
+        if places:
+            blank = places[-1] - places[0] >= len(places)
+            times = None if time_column is None else _times(stamps)
+            yield Batch(_column(values[: len(places)]), times, places[0], tuple(places) if blank else ())
         if problem is not None:
-            raise _unreadable(problem)
+            raise Unreadable(problem)
         number += len(lines)
         if not data:
             return
 
 
-def _unreadable(place: str) -> InvalidData:
-    cost = "Nothing of it was taken or published; what stands before it was"
-    return InvalidData(f"{place} cannot be read", "Repair it and go on from there.", cost=cost)
+class Unreadable(InvalidData):
+    """A line or row cannot be read; those before it were handed on."""
+
+    def __init__(self, place: str, repair: str = "Repair it and go on from there, not from the start.") -> None:
+        self.place = place
+        cost = "Nothing of it was taken or published; what stands before it was"
+        super().__init__(f"{place} cannot be read", repair, cost=cost)
 
 
 def _number(line: bytes) -> float:
@@ -168,12 +195,27 @@ def _column(values: list[Any]) -> NDArray[Any]:
 
 
 def _times(stamps: list[Any]) -> NDArray[Any]:
-    if all(isinstance(stamp, (int, float)) for stamp in stamps):
+    """Numbers, or ISO 8601 texts as points in time."""
+    if all(type(stamp) in (int, float) for stamp in stamps):
         return np.array(stamps)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # times with a zone become UTC
+        try:
+            return np.array(stamps, dtype="datetime64[us]")
+        except (ValueError, TypeError):
+            return np.array([_time(stamp) for stamp in stamps], dtype="datetime64[us]")
+
+
+def _time(stamp: Any) -> np.datetime64:
     try:
-        return np.array(stamps, dtype="datetime64[us]")
-    except (ValueError, TypeError):
-        raise InvalidData("a timestamp cannot be read", "Use numbers or ISO 8601 texts.") from None
+        return np.datetime64(stamp if isinstance(stamp, (str, date)) else "NaT", "us")
+    except ValueError:
+        return np.datetime64("NaT", "us")
+
+
+def _time_column(column: pa.Array) -> NDArray[Any]:
+    found = np.asarray(column)
+    return found if found.dtype.kind in "iufM" else _times(column.to_pylist())
 
 
 def _tables(path: Path, kind: str, column: str, time_column: str | None) -> Iterator[Batch]:
@@ -191,7 +233,7 @@ def _tables(path: Path, kind: str, column: str, time_column: str | None) -> Iter
             parts = pa.csv.open_csv(path, convert_options=options)
         for part in parts:
             values = part.column(column)
-            stamps = None if time_column is None else np.asarray(part.column(time_column))
+            stamps = None if time_column is None else _time_column(part.column(time_column))
             yield Batch(_column(values.to_pylist()) if values.null_count else np.asarray(values), stamps, number)
             number += len(part)
     except KeyError:
@@ -221,10 +263,10 @@ def _until_unreadable(path: Path, column: str, time_column: str | None, first: i
                 break
         start, stop = max(first - number, 0), len(values)  # earlier rows were handed on
         if start < stop:
-            stamps = None if time_column is None else np.asarray(part.column(time_column))[start:stop]
+            stamps = None if time_column is None else _time_column(part.column(time_column))[start:stop]
             yield Batch(_column(values[start:]), stamps, number + start)
         if stop < len(part):
-            raise _unreadable(f"row {number + stop:,}")
+            raise Unreadable(f"row {number + stop:,}")
         number += len(part)
 
 

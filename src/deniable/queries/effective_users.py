@@ -38,8 +38,14 @@ from deniable.queries.term_pairs import column_of
 _NOISE = 1e-9
 
 
-def effective_users(plan: Plan, moments: Moments) -> Floats | None:
-    """rows × moments: how many users carry the variance of an answer's moments; None if they are enough in any case."""
+def effective_users(plan: Plan, moments: Moments, *, single_rows: bool) -> Floats | None:
+    """rows × moments: how many users carry the variance of an answer's moments.
+
+    None if they are enough in any case, or if nothing is drawn: without noise, views, or a choice among rows.
+    """
+    views = [view for one in plan.tables for part in one.parts for view in part.views]
+    if single_rows and all(view.probability == 1.0 and view.q == 0.0 for view in views):
+        return None
     shares = effective_shares(plan, float(moments.users.min(initial=math.inf)))
     if shares is None:
         return None

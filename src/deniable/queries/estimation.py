@@ -25,8 +25,8 @@ from deniable.wording import counted, percent
 ASSUMED = "model: what cells leave open, if the data is smooth between their borders"
 FEW = 30
 """Fewer users are not enough to tell a variance by."""
-FEW_CARRY = "few: about {} carry the variance of an answer here, so its error may be far larger than stated"
-CHOSEN = "chosen by noisy estimates: those shown tend to be too extreme, and only simultaneous intervals cover"
+FEW_CARRY = "few: about {} {} the variance here: errors may be far larger than shown"
+CHOSEN = "chosen by noisy estimates: too extreme on average; use simultaneous intervals"
 BIASED = "clipped to what is possible: biased, and intervals may not cover"
 
 
@@ -123,13 +123,14 @@ def answer(
             if nonnegative and low >= 0:
                 values = np.maximum(values, 0.0)
         unclear |= bool(np.isnan(values[order]).any())
-        used = sorted(moments_of(one.formula))
-        fewest = min(fewest, _fewest(moments, effective, order, errors, used, question.counts))
+        fewest = min(fewest, _fewest(told, one.formula, effective, order, errors))
         answers[one.name] = tuple(
             Estimate(float(values[row]), float(errors[row]), confidence, together, float(biases[row])) for row in order
         )
     notes = [UNCLEAR] if unclear else []
-    notes += [FEW_CARRY.format(counted(max(math.ceil(fewest), 1), "user"))] if fewest < FEW else []
+    if fewest < FEW:
+        carriers = max(math.ceil(fewest), 1)
+        notes.append(FEW_CARRY.format(counted(carriers, "user"), "carries" if carriers == 1 else "carry"))
     notes += [ASSUMED] if any(one.model for each in answers.values() for one in each) else []
     notes += [BIASED] if clip or nonnegative else []
     by_estimates = question.having is not None or any(not key.group for key in question.order)
@@ -151,25 +152,22 @@ def at_once(question: Question, rows: int, confidence: float) -> tuple[int, list
     return together, notes
 
 
-def _fewest(
-    moments: Moments,
-    effective: Floats | None,
-    rows: list[int],
-    errors: Floats,
-    used: list[int],
-    counts: frozenset[int],
-) -> float:
+def _fewest(told: _Told, formula: Formula, effective: Floats | None, rows: list[int], errors: Floats) -> float:
     """The fewest users who carry a moment that a formula uses, in rows that are not known exactly.
 
     That is by the plan, for rows that are spread evenly. Where nearly nobody is, and little noise, it is by what was
-    seen: whoever counts and is seen to adds one at least to the sum of squares.
+    seen: whoever counts and is seen to adds one at least to the sum of squares. An error of zero is no knowledge where
+    reports could have differed and happen to be alike: those of one user, say.
     """
-    squares = np.einsum("gii->gi", moments.crosses)[:, used]
-    silent = squares == 0.0  # nobody has drawn a view with weight
-    seen = np.where(np.array([number in counts for number in used]) & ~silent, squares, math.inf)
-    uncertain = [row for row in rows if errors[row] > 0 or silent[row].any() or (seen[row] < 1).any()]
-    carried = seen if effective is None else np.minimum(seen, effective[:, used])
-    return float(carried[uncertain].min(initial=math.inf))
+    used = sorted(moments_of(formula))
+    planned = np.full((len(told.moments.keys), len(used)), math.inf) if effective is None else effective[:, used]
+    squares = np.einsum("gii->gi", told.moments.crosses)[:, used]
+    counts = np.array([number in told.question.counts for number in used], dtype=bool)
+    seen = np.where(counts & (squares > 0), squares, math.inf)
+    alike = np.einsum("gii->gi", told.spread(formula))[:, used] == 0.0
+    lucky = ((alike & np.isfinite(planned)) | (seen < 1)).any(axis=1)
+    uncertain = [row for row in rows if errors[row] > 0 or lucky[row]]
+    return float(np.minimum(seen, planned)[uncertain].min(initial=math.inf))
 
 
 class _Told:
@@ -179,12 +177,16 @@ class _Told:
         self.question, self.moments, self._single_rows = question, moments, single_rows
         self._model = np.zeros_like(moments.crosses) if model is None else model
 
+    def spread(self, formula: Formula) -> Floats:
+        """The covariance of the moments that it uses, in every row."""
+        return covariance(self.question, self.moments, self._single_rows, moments_of(formula))
+
     def of(self, formula: Formula) -> tuple[Floats, Floats, Floats]:
         """Its value, standard error and model error in every row.
 
         Where they are unclear, or beyond any float, the first two are NaN and there is no model error to show.
         """
-        spread = covariance(self.question, self.moments, self._single_rows, moments_of(formula))
+        spread = self.spread(formula)
         with np.errstate(all="ignore"):
             found = evaluate(formula, self.moments.sums, spread + self._model, self.question.counts)
             errors, biases = np.sqrt(found.variance(spread)), np.sqrt(found.variance(self._model))

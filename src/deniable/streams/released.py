@@ -62,6 +62,8 @@ class Released:
         stamps = self.timestamps
         if stamps is not None and stamps.size != self.values.size:
             raise InvalidData("there is not one timestamp per value", "Give as many as there are values.")
+        if stamps is not None and (stamps.dtype.kind not in "iufM" or np.isnan(stamps).any()):
+            raise InvalidData("timestamps must be numbers or points in time", "Convert them, and leave out none.")
         if stamps is not None and (stamps[1:] < stamps[:-1]).any():
             raise InvalidData("timestamps must not go back", "Sort the stream by time before it is published.")
 

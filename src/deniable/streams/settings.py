@@ -58,7 +58,7 @@ class Settings:
             raise InvalidParameter(
                 "warmup",
                 "is 0, so there is nothing to learn from",
-                "Give PublicThreshold(...) and measure_start=False.",
+                "Give PublicThreshold(...), or --theta.",
             )
         if self.block is not None and self.block != "paper":
             check_count("block", self.block, smallest=1, largest=self.horizon)  # type: ignore[arg-type]

@@ -75,7 +75,9 @@ def test_results_print_and_convert():
 
 
 def test_an_average_over_nobody_says_so():
-    database = dn.connect(dn.Collection(USERS, epsilon=1.0).perturb(users=frames(500)["users"]))
+    database = dn.connect(
+        dn.Collection(USERS, epsilon=1.0).perturb(users=frames(500)["users"], source=SeededSource(1), simulation=True)
+    )
     result = database.sql("SELECT AVG(age) FROM users WHERE age = 49 AND kind = 'a'")
     assert math.isnan(result.scalar().value)
     assert "unclear" in str(result)

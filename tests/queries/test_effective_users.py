@@ -133,7 +133,9 @@ def test_a_note_says_where_intervals_fail_to_cover_and_only_there():
 def test_a_group_of_few_people_is_noted():
     table = dn.Table("users", age=dn.Ordinal(0, 24), city=dn.Public())
     rows = {"uid": range(1_000), "age": [7] * 1_000, "city": ["Rome"] * 990 + ["Oslo"] * 10}
-    database = dn.connect(dn.Collection(table, epsilon=4.0).perturb(users=rows))
+    database = dn.connect(
+        dn.Collection(table, epsilon=4.0).perturb(users=rows, source=SeededSource(1), simulation=True)
+    )
     for city, few in (("Rome", False), ("Oslo", True)):
         result = database.sql(f"SELECT COUNT(*) FROM users WHERE city = '{city}' AND age < 9")
         assert any(note.startswith("few: ") for note in result.notes) == few
@@ -144,7 +146,9 @@ def test_a_group_that_nearly_nobody_is_in_is_noted_where_noise_is_small():
     table = dn.Table("users", age=dn.Ordinal(0, 24))
     rows = {"uid": range(2_000), "age": [7, 8] * 998 + [20] * 4}
     for epsilon, few in ((20.0, True), (1.0, False)):
-        database = dn.connect(dn.Collection(table, epsilon=epsilon).perturb(users=rows))
+        database = dn.connect(
+            dn.Collection(table, epsilon=epsilon).perturb(users=rows, source=SeededSource(2), simulation=True)
+        )
         for condition in ("age = 20", "age = 24"):  # four people, of whom a few have drawn a view that tells; nobody
             result = database.sql(f"SELECT COUNT(*) FROM users WHERE {condition}")
             assert any(note.startswith("few: ") for note in result.notes) == few

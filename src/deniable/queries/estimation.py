@@ -166,7 +166,7 @@ def _fewest(
     """
     squares = np.einsum("gii->gi", moments.crosses)[:, used]
     silent = squares == 0.0  # nobody has drawn a view with weight
-    seen = np.where(np.array([number in counts for number in used]) & ~silent, squares, math.inf)
+    seen = np.where(np.array([number in counts for number in used], dtype=bool) & ~silent, squares, math.inf)
     uncertain = [row for row in rows if errors[row] > 0 or silent[row].any() or (seen[row] < 1).any()]
     carried = seen if effective is None else np.minimum(seen, effective[:, used])
     return float(carried[uncertain].min(initial=math.inf))

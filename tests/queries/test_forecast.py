@@ -92,6 +92,28 @@ def test_an_average_of_too_few_is_unclear():
         groups.scalar()
 
 
+def test_the_average_of_a_public_measure_is_not_called_exact():
+    # Were it one for everybody, as forecasts assume of measures, errors of its sum and of the count would cancel.
+    users = dn.Table("users", age=dn.Ordinal(1, 95), income=dn.Public())
+    collection = dn.Collection(users, epsilon=2.0)
+    told = {
+        text: forecast(collection, text, 10_000).predictions[0].stderr
+        for text in (
+            "SELECT AVG(income) FROM users WHERE age < 50",
+            "SELECT SUM(income) FROM users WHERE age < 50",
+            "SELECT AVG(income * age) FROM users WHERE age < 50",
+            "SELECT AVG(income) FROM users",
+        )
+    }
+    unclear, summed, product, exact = told.values()
+    assert math.isnan(unclear)
+    assert summed > 0
+    assert product > 0
+    assert exact == 0.0
+    with pytest.raises(InvalidParameter, match="cannot be reached"):
+        users_needed(collection, "SELECT AVG(income) FROM users WHERE age < 50", 0.1)
+
+
 def test_designs_are_compared_and_one_is_recommended():
     found = compare(SHOP, [YOUNG, "SELECT AVG(age) FROM users WHERE marital = 'single'"], 2_000_000)
     assert [one.design for one in found.choices][:2] == ["grid", "hio"]  # fitted to the questions, and the default

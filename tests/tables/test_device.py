@@ -60,6 +60,30 @@ def test_a_memory_is_on_the_disk_under_its_name_before_anything_is_sent(tmp_path
     assert settled == ["file", "folder"]
 
 
+def test_a_client_without_a_memory_draws_nothing_in_a_fork():
+    # Parent and child would answer for one user in different words, and spend ε twice.
+    script = """
+import os, sys
+import deniable as dn
+from deniable.client import ToPLClient
+from deniable.errors import Failure
+shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+for client, ask in (
+    (shop.client(), lambda one: one.report("users", {"age": 31})),
+    (ToPLClient(1.0, 500), lambda one: one.report(31)),
+):
+    for drawn in (False, True):
+        known = ask(client) if drawn else None
+        if os.fork() == 0:
+            try:
+                os._exit(0 if ask(client) == known else 1)
+            except Failure as problem:
+                os._exit(2 if "another process" in str(problem) else 1)
+        assert os.waitstatus_to_exitcode(os.wait()[1]) == (0 if drawn else 2)
+"""
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
 def test_a_damaged_memory_stops_everything(tmp_path):
     path = tmp_path / "memory.json"
     path.write_text("{half")

@@ -19,7 +19,7 @@ from deniable.errors import InvalidData
 from deniable.exact import RandBelow, check_randbelow
 from deniable.local_streams.protocol import Protocol
 from deniable.local_streams.report import FIRST, SECOND, StreamReport
-from deniable.tables.memory import FileMemory
+from deniable.tables.memory import FileMemory, ProcessMemory
 
 Memory = MutableMapping[str, str]
 ABOVE, BELOW, MISSING = "above the bound", "below zero", "not a number"
@@ -50,7 +50,7 @@ class ToPLClient:
         self.protocol = Protocol(epsilon, bound, **settings)
         self._randbelow = randbelow
         self._memory: Memory = (
-            FileMemory(memory) if isinstance(memory, (str, Path)) else {} if memory is None else memory
+            FileMemory(memory) if isinstance(memory, (str, Path)) else ProcessMemory() if memory is None else memory
         )
         lock = threading.Lock()
         self._alone = self._memory.alone if isinstance(self._memory, FileMemory) else lambda: lock

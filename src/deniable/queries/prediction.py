@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from deniable.arrays import Floats, Integers
-from deniable.queries.formula import Valued, evaluate
+from deniable.queries.formula import Formula, Valued, evaluate, moments_of
 from deniable.queries.model_error import model_covariance
 from deniable.queries.plan import Plan
 from deniable.queries.product_weights import rounded_attribute
@@ -43,7 +43,7 @@ class Prediction:
     value: float
     """What it would be if rows were spread evenly."""
     stderr: float
-    """NaN if nothing could be said: what is divided by would not be clearly positive."""
+    """NaN if nothing could be said: what is divided by would not be clearly positive, or all depends on a measure."""
     causes: Mapping[str, float]
     """The share of the variance that each cause adds."""
     per_user: bool
@@ -72,9 +72,21 @@ def predict(plan: Plan, users: float) -> tuple[Prediction, ...]:
     for output in plan.question.outputs:
         if output.shown:
             valued = evaluate(output.formula, sums, covariance + model)
+            valued = _measures_apart(plan, output.formula, valued, covariance)
             causes = np.array([valued.variance(users * step) for step in steps])
             found.append(_prediction(output.name, output.adds_up, valued, covariance, causes, model))
     return tuple(found)
+
+
+def _measures_apart(plan: Plan, formula: Formula, valued: Valued, covariance: Floats) -> Valued:
+    """Unclear where errors cancel only because a public measure counts as one for everybody, as in its average."""
+    used = moments_of(formula)
+    factors = [one for number in used for term in plan.question.moments[number].terms for one in term.public.values()]
+    if not any(one.measure for one in factors):
+        return valued
+    apart = np.einsum("gi,gii->g", valued.gradient**2, covariance)
+    cancelled = (apart > 0) & (valued.variance(covariance) <= NEGLIGIBLE * apart)
+    return replace(valued, clear=valued.clear & ~cancelled)
 
 
 def _prediction(

@@ -21,7 +21,7 @@ from deniable.errors import InvalidData, InvalidParameter
 from deniable.exact import RandBelow, check_randbelow, fraction_coin
 from deniable.mechanisms import LocalHashing
 from deniable.tables.collection import Collection
-from deniable.tables.memory import FileMemory
+from deniable.tables.memory import FileMemory, ProcessMemory
 from deniable.tables.report import SIZE, Report
 from deniable.tables.schema import Table, Unplaceable
 from deniable.tables.views import Axis, Design, chances
@@ -53,7 +53,7 @@ class Client:
         self._collection = collection
         self._randbelow = randbelow
         self._memory: Memory = (
-            FileMemory(memory) if isinstance(memory, (str, Path)) else {} if memory is None else memory
+            FileMemory(memory) if isinstance(memory, (str, Path)) else ProcessMemory() if memory is None else memory
         )
         lock = threading.Lock()
         self._alone = self._memory.alone if isinstance(self._memory, FileMemory) else lambda: lock

@@ -14,6 +14,23 @@ from deniable.errors import Failure
 _TRIES, _PAUSE = 500, 0.02
 
 
+class ProcessMemory(dict[str, str]):
+    """What was sent, as long as the process lives. A fork would not know what its parent has sent since."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._process = os.getpid()
+
+    def __contains__(self, key: object) -> bool:
+        known = super().__contains__(key)
+        if not known and os.getpid() != self._process:
+            raise Failure(
+                "this client was made in another process, which may have sent other reports. Nothing was sent. "
+                "Give it a memory, or make it where it is needed."
+            )
+        return known
+
+
 class FileMemory(MutableMapping[str, str]):
     """A mapping of texts in a JSON file, replaced as a whole so that a crash leaves the old or the new one."""
 

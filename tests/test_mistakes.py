@@ -454,7 +454,7 @@ COMMANDS = [
     (
         "stream publish --epsilon 1 --bound 10 --warmup 1 stream.txt -o out0.parquet",
         "line 3 cannot be read",
-        "Repair it and go on from there",
+        "Repair it, and go on with it in a new stream",
     ),
     (
         "stream publish --epsilon 1 --bound 10 no.csv -o out1.parquet",

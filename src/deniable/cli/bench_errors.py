@@ -104,10 +104,10 @@ def _grid_accuracy(
 def streams(data: str | None, repetitions: int, parts: tuple[str, ...], large: bool, local: bool) -> None:
     """Error and speed of private streams.
 
-    Beside the authors' code and numpy. Parts: speed, variances, calibration, defaults, thresholds, paper, hierarchies,
-    smoothers, percentiles, coverage, other. Those after `calibration` need `--data`. `paper` takes half an hour,
-    `variances` five minutes (25 times the repetitions: single trees vary much), the rest a few. Exits 1 if a target is
-    missed.
+    Beside the authors' code and numpy. Parts: speed, variances, calibration, intervals, defaults, thresholds, paper,
+    hierarchies, smoothers, percentiles, coverage, other. Those after `intervals` need `--data`. `paper` takes half an
+    hour, `variances` five minutes (25 times the repetitions: single trees vary much), the rest a few. Exits 1 if a
+    target is missed.
 
     \b
     Example:

@@ -351,6 +351,11 @@ SQL = [
     ("SELECT SUM(marital) FROM users", "'marital' is not a number", "Sum attributes of numbers"),
     ("SELECT COUNT(*) FROM users WHERE marital LIKE 's%'", "this condition is not supported", "Use =, <>"),
     ("SELEC COUNT(*) FROM users", "the text is no SQL .at character 1", "Mend the text there"),
+    (
+        "SELECT COUNT(*) AS n, SUM(age) AS n_stderr FROM users",
+        "'n_stderr' is the name of a column that stands beside another answer",
+        "Name it otherwise",
+    ),
     ("SELECT select, COUNT(*) FROM users", "the text is no SQL .at character 8", "stands in double quotes"),
     ("SELECT COUNT(*) FROM users WHERE UPPER(marital) = 'S'", "'marital' is not a number", "attributes of numbers"),
     ("INSERT INTO users VALUES (1)", "one SELECT is expected", r"Write SELECT COUNT\(\*\)"),

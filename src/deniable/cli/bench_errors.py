@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 @click.option(
     "--data", type=click.Path(file_okay=False), help="Folder with tables/atus_*.parquet; else synthetic rows."
 )
-@click.option("--rows", type=int, default=3_000_000, show_default=True)
-@click.option("--runs", type=int, default=3, show_default=True, help="Releases per cell; seeds of --grids.")
+@click.option("--rows", type=click.IntRange(1), default=3_000_000, show_default=True)
+@click.option(
+    "--runs", type=click.IntRange(1), default=3, show_default=True, help="Releases per cell; seeds of --grids."
+)
 @click.option("--grids", is_flag=True, help="Fitted grids beside HIO, on data of several shapes.")
 @click.option("--users", type=int, default=1_000_000, show_default=True, help="Of --grids.")
 @click.option("--questions", type=int, default=30, show_default=True, help="Of --grids, per seed.")

@@ -13,6 +13,8 @@ import pyarrow as pa
 from deniable.errors import QueryRefused
 from deniable.notebook import html_table, html_text
 
+BESIDE = ("_stderr", "_low", "_high", "_model")
+"""How columns end that stand beside an answer when it is exported."""
 UNCLEAR = "unclear: too few people, or too much noise, to divide by their number"
 
 
@@ -95,6 +97,8 @@ class Result:
         0.5
         """
         (estimates, *others) = self.answers.values()
+        if not others and not estimates:
+            raise QueryRefused("the answer has no row", "Ask without LIMIT, OFFSET or HAVING.")
         if others or len(estimates) != 1:
             raise QueryRefused("the answer has several numbers", "Read .answers, or ask for one aggregate.")
         return estimates[0]

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from deniable.experiments.stream_reference import Figure
 
 
+GRID_PARTS = ("ranges", "many", "shapes", "joins", "skewed", "households")
+
+
 @click.command()
 @click.option(
     "--data", type=click.Path(file_okay=False), help="Folder with tables/atus_*.parquet; else synthetic rows."
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
 @click.option("--users", type=int, default=1_000_000, show_default=True, help="Of --grids.")
 @click.option("--questions", type=int, default=30, show_default=True, help="Of --grids, per seed.")
 @click.option("--seed", type=int, default=0, show_default=True, help="The first seed of --grids.")
-@click.option("--part", "parts", multiple=True, help="Of --grids: ranges, many, shapes, joins, skewed, households.")
+@click.option("--part", "parts", type=click.Choice(GRID_PARTS), multiple=True, help="Of --grids; all if left out.")
 def accuracy(
     data: str | None,
     rows: int,

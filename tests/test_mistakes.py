@@ -250,6 +250,7 @@ DATA = [
         r"the memory 'memory\.json' cannot be written",
         "Check that its folder exists",
     ),
+    (lambda _: SHOP.save("no/such/folder/shop.toml"), r"file 'shop\.toml' cannot be written", "Check the path"),
     (lambda _: SHOP.gather("a line"), "lines are one text", "Pass a list of lines"),
     (
         lambda _: audit(Case("mine", 1.0, 1.0, 2, lambda world, runs, source: source.below(5, runs)), 1_000, SEEDED),
@@ -350,6 +351,13 @@ SQL = [
     ("SELECT SUM(marital) FROM users", "'marital' is not a number", "Sum attributes of numbers"),
     ("SELECT COUNT(*) FROM users WHERE marital LIKE 's%'", "this condition is not supported", "Use =, <>"),
     ("SELEC COUNT(*) FROM users", "the text is no SQL .at character 1", "Mend the text there"),
+    (
+        "SELECT COUNT(*) AS n, SUM(age) AS n_stderr FROM users",
+        "'n_stderr' is the name of a column that stands beside another answer",
+        "Name it otherwise",
+    ),
+    ("SELECT select, COUNT(*) FROM users", "the text is no SQL .at character 8", "stands in double quotes"),
+    ("SELECT COUNT(*) FROM users WHERE UPPER(marital) = 'S'", "'marital' is not a number", "attributes of numbers"),
     ("INSERT INTO users VALUES (1)", "one SELECT is expected", r"Write SELECT COUNT\(\*\)"),
     ("SELECT COUNT(*) FROM users; SELECT COUNT(*) FROM orders", "one SELECT is expected", r"Write SELECT COUNT\(\*\)"),
     ("SELECT marital, COUNT(*) FROM users", "neither an aggregate nor in GROUP BY", "Add it to GROUP BY"),
@@ -454,7 +462,7 @@ COMMANDS = [
     (
         "stream publish --epsilon 1 --bound 10 --warmup 1 stream.txt -o out0.parquet",
         "line 3 cannot be read",
-        "Repair it and go on from there",
+        "Repair it, and go on with it in a new stream",
     ),
     (
         "stream publish --epsilon 1 --bound 10 no.csv -o out1.parquet",

@@ -1,6 +1,7 @@
 """`deniable init`, `check` and `perturb`, as a person uses them."""
 
 import json
+import re
 import tomllib
 
 import pyarrow.parquet as pq
@@ -115,8 +116,20 @@ def test_init_mends_names_that_a_specification_cannot_have(shop):
     done = run("init", "--from", shop / "my file-2.csv")
     parsed = tomllib.loads(done.stdout)
     assert list(parsed["tables"]) == ["my_file_2"]
-    assert list(parsed["tables"]["my_file_2"]["attributes"]) == ["the_age", "y_", "2nd_"]
+    assert list(parsed["tables"]["my_file_2"]["attributes"]) == ["the_age", "y_", "_2nd"]
     assert 'rename the column "the age" to this' in done.stdout
+
+
+def test_no_two_columns_are_proposed_under_one_name(tmp_path):
+    (tmp_path / "2024.csv").write_text("uid,net worth,net-worth,Net_Worth,1st,Größe,view\n1,2,3,4,5,6,7\n")
+    proposed = run("init", "--from", tmp_path / "2024.csv").stdout
+    names = [line.split()[0] for line in proposed.splitlines() if line.startswith("attributes.")]
+    assert len({name.lower() for name in names}) == 6
+    assert "attributes._1st" in names
+    assert 'rename the column "Größe" to this' in proposed
+    decided = proposed.replace('low = "DECIDE", high = "DECIDE", step = "DECIDE"', "low = 1, high = 9")
+    (tmp_path / "odd.toml").write_text(re.sub('epsilon = ".*"', "epsilon = 2", decided))
+    assert run("check", tmp_path / "odd.toml").returncode == 0
 
 
 def test_long_names_fold_instead_of_pushing_numbers_out(shop):

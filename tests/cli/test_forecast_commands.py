@@ -60,6 +60,17 @@ def test_designs_are_compared(specification, tmp_path):
     assert "No design answers all of them clearly" in text
 
 
+def test_no_error_is_left_out_where_there_are_many_questions(specification):
+    arguments = ["compare", specification, "-", "--users", "1000000"]
+    asked = ";".join(f"SELECT COUNT(*) FROM users WHERE age < {age}" for age in range(5, 17))
+    text, lines = printed(*arguments, text=asked), printed(*arguments, "--csv", text=asked).splitlines()
+    assert max(map(len, text.splitlines())) <= 80
+    for name in lines[0].split(",")[3:]:
+        assert f" {name} " in text
+    best = lines[1].split(",")
+    assert all(f" {float(error):,.3g} " in text for error in best[3:])
+
+
 def test_a_grid_is_fitted_and_written(specification, tmp_path):
     (tmp_path / "q.sql").write_text(f"{YOUNG};\n")
     out = tmp_path / "fitted.toml"

@@ -105,14 +105,15 @@ def test_refused_reports_are_counted_by_reason():
     other = run("stream", "report", *AGREED, "--theta", "41", "--first-uid", "10", text="1\n2\n").stdout
     first = run("stream", "report", *AGREED, "--first-uid", "20", text="1\n").stdout
     odd = 'nonsense\n{"uid": 5, "report": "00"}\n{"uid": 99999999999999999999, "report": "' + "00" * 16 + '"}\n'
+    odd += good.splitlines()[0].replace('"uid":0', '"uid":"\\ud800"') + "\n" + "[" * 100_000 + "\n"
     texts = json.dumps({"uid": "ann", "report": json.loads(good.splitlines()[0])["report"]}) + "\n"
     done = run("stream", "collect", *AGREED, "--theta", "40", text=good + good + other + first + odd + "\n" + texts)
     assert done.returncode == 0
     assert len(done.stdout.splitlines()) == 5
-    assert "13 reports: 0 first, 4 second; refused: 1 first-phase, after θ was announced, 2 made for another θ, " in (
+    assert "15 reports: 0 first, 4 second; refused: 1 first-phase, after θ was announced, 2 made for another θ, " in (
         done.stderr
     )
-    assert "3 malformed, 3 of a user who has answered\n" in done.stderr
+    assert "5 malformed, 3 of a user who has answered\n" in done.stderr
 
 
 def test_a_user_with_a_memory_repeats_the_answer(tmp_path):

@@ -68,6 +68,8 @@ def test_results_print_and_convert():
     assert str(result).splitlines()[0].split() == ["kind", "n", "(±", "standard", "error)"]
     with pytest.raises(QueryRefused, match="several numbers"):
         result.scalar()
+    with pytest.raises(QueryRefused, match="the answer has no row"):
+        database.sql("SELECT COUNT(*) FROM users LIMIT 0").scalar()
     single = database.sql("SELECT COUNT(*) FROM users WHERE age < 20").scalar()
     assert "95%" in str(single)
     low, high = single.interval

@@ -211,3 +211,9 @@ def test_dimensions_that_do_not_fit(database):
         database.sql('SELECT COUNT(*) FROM users JOIN cities AS "a.b" ON "a.b".city = users.city')
     same = database.sql("SELECT COUNT(*) FROM users JOIN dates ON day = dates.when").scalar()
     assert math.isfinite(same.value)
+
+
+@pytest.mark.parametrize("column", ["day", "seen"])
+def test_who_calculates_with_dates_is_told_to_compare_them(database, column):
+    with pytest.raises(QueryRefused, match=f"'{column}' is not a number .* Compare it with dates or times"):
+        database.sql(f"SELECT COUNT(*) FROM users WHERE YEAR({column}) = 2020")

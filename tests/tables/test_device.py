@@ -164,6 +164,37 @@ def test_what_devices_sent_becomes_reports_that_can_be_read():
     assert SHOP.gather([]).tables == {}
 
 
+@pytest.mark.parametrize(
+    ("uid", "public", "reason"),
+    [
+        (2**63, {"city": "Rome"}, "malformed"),
+        ("\ud800", {"city": "Rome"}, "malformed"),
+        (9, {"city": 5}, "with a public value of another type"),
+        (9, {"city": True}, "with a public value of another type"),
+        (9, {"city": ["Rome"]}, "with a public value of another type"),
+        (9, {"city": "\ud800"}, "with a public value of another type"),
+    ],
+)
+def test_no_single_device_can_spoil_what_others_sent(uid, public, reason):
+    lines = [SHOP.client().report("users", ROW).to_json(user, "users", {"city": "Rome"}) for user in range(3)]
+    odd = SHOP.client().report("users", ROW).to_json(uid, "users", public)
+    reports = SHOP.gather([odd, *lines, "[" * 100_000])
+    assert reports["users"]["uid"].to_pylist() == [0, 1, 2]
+    rejected = [*reports.summaries["users"].rejected, *reports.summaries["(none)"].rejected]
+    assert reason in rejected
+    assert dn.connect(reports).sql("SELECT city, COUNT(*) AS n FROM users GROUP BY city").groups == {"city": ["Rome"]}
+
+
+def test_public_numbers_of_devices_are_of_one_type():
+    sent = [5, 2.5, None, "five", 2**64]
+    lines = [
+        SHOP.client().report("users", ROW).to_json(user, "users", {"city": city}) for user, city in enumerate(sent)
+    ]
+    reports = SHOP.gather(lines)
+    assert reports["users"]["city"].to_pylist() == [5.0, 2.5, None]
+    assert reports.summaries["users"].rejected == {"with a public value of another type": 2}
+
+
 def test_bytes_and_json_have_one_size_and_are_read_back():
     client_sizes, json_sizes = set(), set()
     for amount in range(0, 501, 50):

@@ -11,36 +11,22 @@ from typing import Any
 
 import click
 
-from deniable.cli.terminal import show, table, width
+from deniable.cli.terminal import columns_width, show_columns, width
 from deniable.queries.result import Estimate, Result, number
-
-Column = list[str]
-"""A header and what stands below it."""
 
 
 def show_table(result: Result) -> None:
-    """Every answer with its interval; where the terminal is too narrow for that, with its standard error.
-
-    Where it is too narrow for that too, some answers go into a table of their own below: none is left out.
-    """
+    """Every answer with its interval; where the terminal is too narrow for that, with its standard error."""
     groups = [[name, *map(_text, values)] for name, values in result.groups.items()]
-    wide = [column for name, estimates in result.answers.items() for column in _wide(name, estimates, result)]
-    if _width([*groups, *wide]) <= width():
-        _show(groups, wide)
-    else:
-        shown: list[Column] = []
-        for name, estimates in result.answers.items():
-            column = [f"{name} ± error", *map(_with_error, estimates)]
-            if shown and _width([*groups, *shown, column]) > width():
-                _show(groups, shown)
-                shown = []
-            shown.append(column)
-        _show(groups, shown)
+    answers = [column for name, estimates in result.answers.items() for column in _wide(name, estimates, result)]
+    if columns_width([*groups, *answers]) > width():
+        answers = [[f"{name} ± error", *map(_with_error, each)] for name, each in result.answers.items()]
+    show_columns("Answer", groups, answers)
     for note in result.notes:
         click.echo(note)
 
 
-def _wide(name: str, estimates: Sequence[Estimate], result: Result) -> list[Column]:
+def _wide(name: str, estimates: Sequence[Estimate], result: Result) -> list[list[str]]:
     """An answer, its interval and, if some answer has one, its model error."""
     confidence = next((one.confidence for one in estimates), 0.95)
     values, intervals = zip(*map(_with_interval, estimates), strict=True) if estimates else ((), ())
@@ -48,16 +34,6 @@ def _wide(name: str, estimates: Sequence[Estimate], result: Result) -> list[Colu
     if any(one.model for others in result.answers.values() for one in others):
         columns.append(["model error", *map(_model, estimates)])
     return columns
-
-
-def _show(groups: list[Column], answers: list[Column]) -> None:
-    columns = [*groups, *answers]
-    widest = max(range(len(columns)), key=lambda place: _width([columns[place]]))
-    header, *rows = zip(*columns, strict=True)
-    made = table("Answer", *header, numbers_from=len(groups), folding=widest)
-    for row in rows:
-        made.add_row(*row)
-    show(made)
 
 
 def as_json(result: Result) -> str:
@@ -107,7 +83,3 @@ def _percent(confidence: float) -> str:
 
 def _text(value: Any) -> str:
     return "NULL" if value is None else str(value)
-
-
-def _width(columns: list[Column]) -> int:
-    return sum(max(map(len, column)) + 2 for column in columns)

@@ -17,17 +17,22 @@ if TYPE_CHECKING:
     from deniable.experiments.stream_reference import Figure
 
 
+GRID_PARTS = ("ranges", "many", "shapes", "joins", "skewed", "households")
+
+
 @click.command()
 @click.option(
     "--data", type=click.Path(file_okay=False), help="Folder with tables/atus_*.parquet; else synthetic rows."
 )
-@click.option("--rows", type=int, default=3_000_000, show_default=True)
-@click.option("--runs", type=int, default=3, show_default=True, help="Releases per cell; seeds of --grids.")
+@click.option("--rows", type=click.IntRange(1), default=3_000_000, show_default=True)
+@click.option(
+    "--runs", type=click.IntRange(1), default=3, show_default=True, help="Releases per cell; seeds of --grids."
+)
 @click.option("--grids", is_flag=True, help="Fitted grids beside HIO, on data of several shapes.")
 @click.option("--users", type=int, default=1_000_000, show_default=True, help="Of --grids.")
 @click.option("--questions", type=int, default=30, show_default=True, help="Of --grids, per seed.")
 @click.option("--seed", type=int, default=0, show_default=True, help="The first seed of --grids.")
-@click.option("--part", "parts", multiple=True, help="Of --grids: ranges, many, shapes, joins, skewed, households.")
+@click.option("--part", "parts", type=click.Choice(GRID_PARTS), multiple=True, help="Of --grids; all if left out.")
 def accuracy(
     data: str | None,
     rows: int,
@@ -104,10 +109,10 @@ def _grid_accuracy(
 def streams(data: str | None, repetitions: int, parts: tuple[str, ...], large: bool, local: bool) -> None:
     """Error and speed of private streams.
 
-    Beside the authors' code and numpy. Parts: speed, variances, calibration, defaults, thresholds, paper, hierarchies,
-    smoothers, percentiles, coverage, other. Those after `calibration` need `--data`. `paper` takes half an hour,
-    `variances` five minutes (25 times the repetitions: single trees vary much), the rest a few. Exits 1 if a target is
-    missed.
+    Beside the authors' code and numpy. Parts: speed, variances, calibration, intervals, defaults, thresholds, paper,
+    hierarchies, smoothers, percentiles, coverage, other. Those after `intervals` need `--data`. `paper` takes half an
+    hour, `variances` five minutes (25 times the repetitions: single trees vary much), the rest a few. Exits 1 if a
+    target is missed.
 
     \b
     Example:

@@ -151,9 +151,10 @@ def skeleton(name: str, columns: dict[str, str], key: str) -> str:
         'design = "hio"',
         "fanout = 5",
         "",
-        f"[tables.{re.sub(r'[^A-Za-z0-9_]', '_', name)}]",
+        f"[tables.{_plain(name)}]",
         "# many = 10  # DECIDE: for several rows per user, the most that count",
     ]
+    taken: set[str] = set()
     for column, kind in columns.items():
         if column == key:
             continue
@@ -161,8 +162,16 @@ def skeleton(name: str, columns: dict[str, str], key: str) -> str:
             domain = '{ kind = "ordinal", low = "DECIDE", high = "DECIDE", step = "DECIDE" }'
         else:
             domain = '{ kind = "categorical", values = ["DECIDE"] }'
-        safe = re.sub(r"[^A-Za-z0-9_]", "_", column)
-        safe = f"{safe}_" if safe in RESERVED or safe[0].isdigit() else safe
-        note = "" if safe == column else f"; rename the column {json.dumps(column)} to this"
+        safe = _plain(column)
+        while safe in RESERVED or safe.lower() in taken:
+            safe += "_"
+        taken.add(safe.lower())
+        note = "" if safe == column else f"; rename the column {json.dumps(column, ensure_ascii=False)} to this"
         lines.append(f'attributes.{safe} = {domain}  # or {{ kind = "public" }}, or leave it out{note}')
     return "\n".join(lines)
+
+
+def _plain(name: str) -> str:
+    """A name of letters, digits and _ that does not begin with a digit."""
+    plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
+    return f"_{plain}" if plain[:1].isdigit() else plain

@@ -11,7 +11,7 @@ import click
 
 from deniable.cli.asking import DIMENSIONS, ENGINE, SUMS, UNBIASED, WEIGHTS, open_reports
 from deniable.cli.sql_text import questions_about, sql_text
-from deniable.cli.terminal import count, progress, show, table
+from deniable.cli.terminal import count, progress, show, show_columns, table
 from deniable.errors import BadInput
 from deniable.tables.collection import Collection
 from deniable.wording import counted
@@ -113,18 +113,12 @@ def compare(specification: str, queries: str, users: int, as_csv: bool) -> None:
         for one in found.choices:
             click.echo(",".join([one.design, one.weights, one.sums, *(f"{error:.6g}" for error in one.errors)]))
         return
-    made = table(
-        f"Predicted standard errors, {counted(found.users, 'user')}",
-        "design",
-        "weights",
-        "sums",
-        *names,
-        numbers_from=3,
-    )
-    for one in found.choices:
-        errors = ["unclear" if math.isinf(error) else f"{error:,.3g}" for error in one.errors]
-        made.add_row(one.design, one.weights, one.sums, *errors)
-    show(made)
+    choices = [[name, *(getattr(one, name) for one in found.choices)] for name in ("design", "weights", "sums")]
+    errors = [
+        [name, *("unclear" if math.isinf(one.errors[place]) else f"{one.errors[place]:,.3g}" for one in found.choices)]
+        for place, name in enumerate(names)
+    ]
+    show_columns(f"Predicted standard errors, {counted(found.users, 'user')}", choices, errors)
     for name, question in zip(names, questions, strict=True):
         click.echo(f"{name}: {' '.join(question.split())}")
     best = found.best

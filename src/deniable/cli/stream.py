@@ -78,7 +78,7 @@ def _window(text: str, released: Any) -> tuple[int, int]:
             raise QueryRefused("this stream has no timestamps", "Ask by position: START:STOP.")
         try:
             first, last = released.between(start or released.timestamps[0], stop or released.timestamps[-1])
-        except ValueError:
+        except QueryRefused:
             raise refusal from None
         last = last if stop else len(released)
         oldest, newest = (released.timestamps[place] for place in (0, -1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -76,6 +76,35 @@ def short(size: float) -> str:
 def show(made: Table) -> None:
     """Print a table to stdout."""
     Console().print(made)
+
+
+Column = Sequence[str]
+"""A header and what stands below it."""
+
+
+def columns_width(columns: Sequence[Column]) -> int:
+    """How wide a table of these is."""
+    return sum(max(map(len, column)) + 2 for column in columns)
+
+
+def show_columns(title: str, names: Sequence[Column], numbers: Sequence[Column]) -> None:
+    """Print columns as a table; where the terminal is too narrow, as several, each with the names: none is left out."""
+    shown: list[Column] = []
+    for column in numbers:
+        if shown and columns_width([*names, *shown, column]) > width():
+            _show_columns(title, [*names, *shown], len(names))
+            shown = []
+        shown.append(column)
+    _show_columns(title, [*names, *shown], len(names))
+
+
+def _show_columns(title: str, columns: Sequence[Column], numbers_from: int) -> None:
+    widest = max(range(len(columns)), key=lambda place: columns_width([columns[place]]))
+    header, *rows = zip(*columns, strict=True)
+    made = table(title, *header, numbers_from=numbers_from, folding=widest)
+    for row in rows:
+        made.add_row(*row)
+    show(made)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,14 @@ import pyarrow as pa
 
 from deniable.errors import InvalidData
 from deniable.tables.collection import Collection
-from deniable.tables.report import Report, public_of
+from deniable.tables.report import Report, kind_of, public_of
 from deniable.tables.reports import OTHER_SPECIFICATION, Reports, Summary, report_schema
 
 _WIRE = np.dtype([("version", ">u1"), ("tag", ">u1"), ("slot", ">u2"), ("view", ">u4"), ("seed", ">u4"), ("y", ">u4")])
-MALFORMED, UNKNOWN_TABLE = "malformed", "of an unknown table"
+MALFORMED, UNKNOWN_TABLE, ODD_PUBLIC = "malformed", "of an unknown table", "with a public value of another type"
+
+Entry = tuple[str | int, bytes, dict[str, Any]]
+"""User, report and public values."""
 
 
 def gather(collection: Collection, lines: Iterable[str]) -> Reports:
@@ -25,7 +28,7 @@ def gather(collection: Collection, lines: Iterable[str]) -> Reports:
     """
     if isinstance(lines, (str, bytes)):
         raise InvalidData("lines are one text", "Pass a list of lines, or an open file.")
-    found: dict[str, list[tuple[str | int, bytes, dict[str, Any]]]] = {table.name: [] for table in collection.tables}
+    found: dict[str, list[Entry]] = {table.name: [] for table in collection.tables}
     rejected: dict[str, Counter[str]] = {table.name: Counter() for table in collection.tables}
     lost: Counter[str] = Counter()
     for line in lines:
@@ -41,7 +44,9 @@ def gather(collection: Collection, lines: Iterable[str]) -> Reports:
         else:
             found[name].append((uid, report.to_bytes(), public_of(line)))
     tables, summaries = {}, {}
-    for name, entries in found.items():
+    for name, sent in found.items():
+        entries = _fitting(collection[name].public, sent)
+        rejected[name] += Counter({ODD_PUBLIC: len(sent) - len(entries)})
         if entries or rejected[name]:
             tables[name] = _table(collection, name, entries)
             count = len(entries) + rejected[name].total()
@@ -53,7 +58,27 @@ def gather(collection: Collection, lines: Iterable[str]) -> Reports:
     return Reports(collection, tables, summaries)
 
 
-def _table(collection: Collection, name: str, entries: list[tuple[str | int, bytes, dict[str, Any]]]) -> pa.Table:
+def _fitting(public: Sequence[str], entries: list[Entry]) -> list[Entry]:
+    """Those whose public values are missing or of the type that most devices send; numbers are of one type."""
+    for column in public:
+        kinds = [None if (one := values.get(column)) is None else _family(one) for _, _, values in entries]
+        usual, _ = (Counter(kind for kind in kinds if kind) or Counter([""])).most_common(1)[0]
+        entries = [entry for entry, kind in zip(entries, kinds, strict=True) if kind in (None, usual)]
+    return entries
+
+
+def _family(value: Any) -> str:
+    kind = kind_of(value)
+    return "" if kind is None else "number" if kind in (int, float) else kind.__name__
+
+
+def _column(values: list[Any]) -> pa.Array:
+    if any(isinstance(value, float) for value in values):
+        return pa.array([None if value is None else float(value) for value in values])
+    return pa.array(values)
+
+
+def _table(collection: Collection, name: str, entries: list[Entry]) -> pa.Table:
     if len({type(uid) for uid, _, _ in entries}) > 1:
         raise InvalidData(f"user ids of table {name!r} are integers and texts", "Use one type for all devices.")
     entries = sorted(entries, key=lambda entry: entry[0])
@@ -61,7 +86,7 @@ def _table(collection: Collection, name: str, entries: list[tuple[str | int, byt
     uid = pa.array([uid for uid, _, _ in entries])
     if not entries:
         uid = pa.array([], pa.int64())
-    public = {column: pa.array([values.get(column) for _, _, values in entries]) for column in collection[name].public}
+    public = {column: _column([values.get(column) for _, _, values in entries]) for column in collection[name].public}
     schema = report_schema(collection, name, uid.type, {column: array.type for column, array in public.items()})
     numbers = [
         pa.array(wire[column].astype(kind))

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from deniable.errors import Failure, InvalidData
 from deniable.local_streams.report import SIZE, parse
+from deniable.tables.report import kind_of
 
 _PIPE_BYTES, _BATCH_ROWS = 1 << 16, 1 << 18
 _PAUSE = 0.02
@@ -55,7 +56,7 @@ def _batches(lines: list[bytes]) -> Iterator[ReportBatch]:
         except InvalidData:
             malformed += 1
             continue
-        if len(data) != SIZE or (isinstance(uid, int) and not -(2**63) <= uid < 2**63):
+        if len(data) != SIZE or kind_of(uid) is None:
             malformed += 1
             continue
         if ids and type(uid) is not type(ids[0]):

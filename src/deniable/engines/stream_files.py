@@ -152,7 +152,7 @@ def read_lines(stream: BinaryIO, *, column: str | None, time_column: str | None)
                     if time_column is not None:
                         stamps.append(row[time_column])
                 places.append(number + offset)
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, RecursionError):
                 problem = f"line {number + offset:,}"
                 break
         if places:

@@ -70,7 +70,7 @@ def parse(text: str | bytes) -> tuple[str | int, bytes]:
     try:
         fields = json.loads(text)
         uid, data = fields["uid"], bytes.fromhex(fields["report"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise InvalidData("a report is not of the documented JSON form", "Check how it was sent.") from None
     if isinstance(uid, bool) or not isinstance(uid, (str, int)):
         raise InvalidData("a report is not of the documented JSON form", "Check how it was sent.")

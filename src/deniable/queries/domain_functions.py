@@ -77,7 +77,9 @@ def single_attribute(scope: Scope, node: Node) -> PrivateColumn:
     if any(isinstance(one, PrivateColumn) and one.dimension is not None for one in found):
         raise scope.refusal(node, "a dimension's column cannot be calculated with here", "Use the column itself.")
     if not isinstance(first.domain, Ordinal) or first.domain.kind != "number":
-        raise scope.refusal(node, f"{first.place[1]!r} is not a number", "Calculate with ordinal attributes.")
+        timed = isinstance(first.domain, Ordinal)
+        repair = "Compare it with dates or times." if timed else "Calculate with ordinal attributes of numbers."
+        raise scope.refusal(node, f"{first.place[1]!r} is not a number", repair)
     if first.domain.size > MOST_VALUES:
         raise scope.refusal(node, "the attribute's domain is too large to calculate with", "Compare the attribute.")
     return first

@@ -21,7 +21,7 @@ from sqlglot import exp
 from deniable.errors import QueryRefused
 
 LONGEST_TEXT = 100_000
-_MEND = "Mend the text there."
+_MEND = "Mend the text there; a name that is a keyword stands in double quotes."
 _THIS = frozenset({"this"})
 _BINARY = frozenset({"this", "expression"})
 _PARTS: dict[Any, set[str] | frozenset[str]] = {

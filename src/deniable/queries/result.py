@@ -14,6 +14,8 @@ from deniable.errors import QueryRefused
 from deniable.notebook import html_table, html_text
 from deniable.wording import percent
 
+BESIDE = ("_stderr", "_low", "_high", "_model")
+"""How columns end that stand beside an answer when it is exported."""
 UNCLEAR = "unclear: too few people, or too much noise, to divide by their number"
 
 
@@ -96,6 +98,8 @@ class Result:
         0.5
         """
         (estimates, *others) = self.answers.values()
+        if not others and not estimates:
+            raise QueryRefused("the answer has no row", "Ask without LIMIT, OFFSET or HAVING.")
         if others or len(estimates) != 1:
             raise QueryRefused("the answer has several numbers", "Read .answers, or ask for one aggregate.")
         return estimates[0]

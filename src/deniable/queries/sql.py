@@ -33,6 +33,7 @@ from deniable.queries.question import (
     PublicGroups,
     Question,
 )
+from deniable.queries.result import BESIDE
 from deniable.queries.scope import Node, PublicColumn, Scope
 from deniable.queries.where import read_where
 from deniable.tables.collection import Collection
@@ -212,6 +213,10 @@ class _Reader:
         names = [*(one.name for one in self._outputs), *shown]
         if len({name.casefold() for name in names}) != len(names):
             raise self._scope.refusal(items[0][1], "two answers have one name", "Name them with AS.")
+        beside = {f"{one.name}{ending}".casefold() for one in self._outputs for ending in BESIDE}
+        if clash := [name for name in names if name.casefold() in beside]:
+            problem = f"{clash[0]!r} is the name of a column that stands beside another answer"
+            raise self._scope.refusal(items[0][1], problem, "Name it otherwise with AS.")
         return tuple(shown)
 
     def _named(self, node: Node) -> Node:

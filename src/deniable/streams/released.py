@@ -204,7 +204,10 @@ class Released:
         """
         if self.timestamps is None:
             raise QueryRefused("this stream has no timestamps", "Ask by positions, or publish it with timestamps.")
-        ends = [np.asarray(end).astype(self.timestamps.dtype) for end in (start, stop)]
+        try:
+            ends = [np.asarray(end).astype(self.timestamps.dtype) for end in (start, stop)]
+        except (ValueError, TypeError):
+            raise QueryRefused("an end of the window is no time", "Write 2024-01-31T12:00, for example.") from None
         first, last = (int(np.searchsorted(self.timestamps, end, side="left")) for end in ends)
         return first, max(first, last)
 

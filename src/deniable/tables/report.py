@@ -66,9 +66,9 @@ class Report:
         try:
             fields = json.loads(text)
             uid, table, data = fields["uid"], fields["table"], bytes.fromhex(fields["report"])
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise InvalidData("a report is not of the documented JSON form", "Check how it was sent.") from None
-        if isinstance(uid, bool) or not isinstance(uid, (str, int)) or not isinstance(table, str):
+        if kind_of(uid) not in (int, str) or not isinstance(table, str):
             raise InvalidData("a report is not of the documented JSON form", "Check how it was sent.")
         return uid, table, cls.from_bytes(data)
 
@@ -77,3 +77,16 @@ def public_of(text: str) -> dict[str, Any]:
     """The public attributes in one line of JSON."""
     public = json.loads(text).get("public", {})
     return dict(public) if isinstance(public, Mapping) else {}
+
+
+def kind_of(value: Any) -> type | None:
+    """The type of a value that a column can hold: bool, an int of 64 bits, float, or a str of whole characters.
+
+    >>> kind_of("Rome"), kind_of(2**63), kind_of(["Rome"])
+    (<class 'str'>, None, None)
+    """
+    if isinstance(value, str):
+        return None if any("\ud800" <= one <= "\udfff" for one in value) else str
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int if -(2**63) <= value < 2**63 else None
+    return type(value) if isinstance(value, (bool, float)) else None

@@ -342,4 +342,6 @@ def _is_text(value: str) -> bool:
 
 def _check_name(what: str, name: str) -> None:
     if not isinstance(name, str) or not _NAME.match(name):
-        raise InvalidParameter(f"{what} name {name!r}", "must be letters, digits and _", "Rename it.")
+        raise InvalidParameter(
+            f"{what} name {name!r}", "must be letters, digits and _, the first no digit", "Rename it."
+        )

@@ -31,7 +31,11 @@ def save(collection: Collection, path: str | Path) -> None:
     """Write a specification as TOML or JSON, by the ending."""
     path = _named(path)
     text = to_toml(collection) if path.suffix == ".toml" else collection.to_json() + "\n"
-    path.write_text(text, encoding="utf-8")
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        reason = f"cannot be written ({(error.strerror or type(error).__name__).lower()})"
+        raise InvalidParameter(f"file {path.name!r}", reason, "Check the path.") from None
 
 
 def _named(path: str | Path) -> Path:

@@ -1,6 +1,7 @@
 """The command line as a person meets it: help, versions, errors, exit codes, 80 columns."""
 
 import re
+import subprocess
 import sys
 
 import click
@@ -24,7 +25,10 @@ def every_command(group=cli, path=()):
 
 
 def test_help_and_version():
-    assert started("--version").stdout == f"deniable, version {deniable.__version__}\n"
+    version = f"deniable, version {deniable.__version__}\n"
+    assert started("--version").stdout == version
+    module = [sys.executable, "-m", "deniable", "--version"]
+    assert subprocess.run(module, capture_output=True, text=True, check=True).stdout == version
     shown = started("--help")
     assert shown.returncode == 0
     for name in cli.commands:

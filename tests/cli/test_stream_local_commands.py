@@ -222,3 +222,10 @@ def test_the_pipe_of_the_docs_runs(tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("theta ")
     assert len(done.stdout.splitlines()) == 3
+
+
+@pytest.mark.parametrize("text", ["", "\n", "  \n", "abc\n", "nan\n", "12"])
+def test_a_device_never_falls_silent(text, tmp_path):
+    done = run("stream", "report", *AGREED, "--uid", "ann", "--memory", str(tmp_path / "memory"), text=text)
+    (line,) = done.stdout.splitlines()
+    assert json.loads(line)["uid"] == "ann"

@@ -426,3 +426,18 @@ def test_seeded_simulations_repeat_whatever_order_the_rows_are_in():
         made.append(reports.tables["orders"])
     assert made[0].equals(made[1])
     assert made[0].equals(made[2])
+
+
+def test_ids_in_csv_files_that_are_not_written_like_integers_are_texts(tmp_path):
+    table = dn.Table("users", age=dn.Ordinal(0, 9))
+    other = dn.Table("others", age=dn.Ordinal(0, 9))
+    (tmp_path / "users.csv").write_text("uid,age\n007,1\n7,2\n12,3\n")
+    (tmp_path / "others.csv").write_text("uid,age\n7,1\n12,2\n")
+    shop = dn.Collection(table, other, epsilon=1.0)
+    reports = shop.perturb(users=tmp_path / "users.csv", others=tmp_path / "others.csv")
+    assert sorted(reports["users"]["uid"].to_pylist()) == ["007", "12", "7"]
+    assert sorted(reports["others"]["uid"].to_pylist()) == ["12", "7"]  # one type for all
+    alone = shop.perturb(others=tmp_path / "others.csv")
+    assert sorted(alone["others"]["uid"].to_pylist()) == [7, 12]
+    beside = shop.perturb(users={"uid": ["ann", "7"], "age": [1, 2]}, others=tmp_path / "others.csv")
+    assert sorted(beside["others"]["uid"].to_pylist()) == ["12", "7"]

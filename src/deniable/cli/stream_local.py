@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,14 +49,14 @@ def report(source: str, epsilon: float, bound: float, name: str, **options: Any)
     """Randomise values on the device side: a line of JSON for each.
 
     Without --uid every line is a user of its own, for trying things out. On a device there is one user, with --uid and
-    --memory: asked again, the same answer is sent.
+    --memory: asked again, the same answer is sent, and what it reads from a pipe and is no number counts as missing.
 
     \b
     Example:
       deniable stream report --epsilon 1 --bound 500 --theta 40 values.txt > sent
     """
     from deniable.engines.local_stream_files import wait_for_theta
-    from deniable.engines.stream_files import read_batches, read_lines
+    from deniable.engines.stream_files import read_batches, read_lines, read_values
     from deniable.local_streams import ToPLClient
 
     theta, waits = options["theta"], options["theta_from"]
@@ -67,14 +67,17 @@ def report(source: str, epsilon: float, bound: float, name: str, **options: Any)
             "--memory", "and --uid belong together", "Give both on a device, none to try things out."
         )
     one = None if options["uid"] is None else ToPLClient(epsilon, bound, options["memory"], name=name)
-    if source == "-":
-        batches = read_lines(sys.stdin.buffer, column=None, time_column=None)
+    values: Iterable[list[Any]]
+    if source != "-":
+        values = (batch.values.tolist() for batch in read_batches(source, options["column"], None))
+    elif one is not None:
+        values = ([value] for value in read_values(sys.stdin.buffer))
     else:
-        batches = read_batches(source, options["column"], None)
+        values = (batch.values.tolist() for batch in read_lines(sys.stdin.buffer, column=None, time_column=None))
     sent, draws = 0, ToPLClient(epsilon, bound, name=name)
     with until_the_reader_leaves():
-        for batch in batches:
-            for value in batch.values.tolist():
+        for some in values:
+            for value in some:
                 if waits is not None and theta is None and sent >= options["first"]:
                     sys.stdout.flush()
                     theta = wait_for_theta(waits, options["wait"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,26 @@ def unreadable_column(table: str, column: str, kind: str) -> InvalidData:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """Rows as they were handed in, and the name they get."""
+
+    view: str
+    frame: Any
+    table: Table | None
+    """None for the list of everyone."""
+
+    @property
+    def where(self) -> str:
+        """What messages call it."""
+        return "everyone" if self.table is None else f"table {self.table.name!r}"
+
+    @property
+    def is_csv(self) -> bool:
+        """Whether it is a file without types."""
+        return isinstance(self.frame, (str, Path)) and is_csv(self.frame)
+
+
 class RowReader:
     """The tables that were handed in, as sorted streams of batches that hold whole users.
 
@@ -104,10 +125,13 @@ class RowReader:
         self._folder = tempfile.TemporaryDirectory(prefix="deniable-")
         self._connection = open_duckdb(memory_limit=MEMORY_LIMIT, folder=Path(self._folder.name))
         try:
-            for name in self.names:
-                self._attach(f"rows_{name}", self._frames[name], self._collection[name], f"table {name!r}")
+            given = [_Given(f"rows_{name}", self._frames[name], self._collection[name]) for name in self.names]
             if self._given is not None:
-                self._attach("everyone_given", self._given, None, "everyone")
+                given.append(_Given("everyone_given", self._given, None))
+            opened = [(one, self._open(one)) for one in given]
+            self._text_ids = any(self._has_text_ids(one, relation) for one, relation in opened)
+            for one, relation in opened:
+                self._attach(one, relation)
             self._attach_empty()
             self._everyone(self._given is not None)
         except BaseException:
@@ -119,16 +143,18 @@ class RowReader:
         self._connection.close()
         self._folder.cleanup()
 
-    def _attach(self, view: str, frame: Any, table: Table | None, where: str) -> None:
-        """Make a frame or file known under a name, with the columns that are needed."""
+    def _open(self, given: _Given) -> duckdb.DuckDBPyRelation:
+        """A frame or file that has the columns that are needed."""
+        table, frame, where = given.table, given.frame, given.where
         needed = [self._key] if table is None else [self._key, *(table.private if table.many else table.attributes)]
+        relation: duckdb.DuckDBPyRelation
         try:
             if isinstance(frame, (str, Path)):
                 relation = opened_as_text(self._connection, frame)
             else:
                 # No view begins like this, whatever tables are called: a clash would mix up their rows.
-                self._connection.register(f"given_{view}", arrow_or_as_it_is(frame))
-                relation = self._connection.table(f"given_{view}")
+                self._connection.register(f"given_{given.view}", arrow_or_as_it_is(frame))
+                relation = self._connection.table(f"given_{given.view}")
         except (duckdb.Error, TypeError):
             raise InvalidData(why_unreadable(frame, where), FRAMES) from None
         lacking = [column for column in needed if column not in relation.columns]
@@ -136,15 +162,30 @@ class RowReader:
             raise InvalidData(f"{where} lacks the column {self._key!r} of user ids", "Name it with key=, or --key.")
         if lacking:
             raise InvalidData(f"{where} lacks the column {lacking[0]!r}", "Rename it, or change the specification.")
-        if isinstance(frame, (str, Path)) and is_csv(frame):
-            relation = relation.project(self._typed(relation, table))
+        return relation
+
+    def _has_text_ids(self, given: _Given, relation: duckdb.DuckDBPyRelation) -> bool:
+        """Whether some id is a text. In a CSV file it is one if it is not written as integers are: 007 is not 7.
+
+        Ids are public, so they may decide their own type.
+        """
+        if not given.is_csv:
+            return str(relation.types[relation.columns.index(self._key)]) == "VARCHAR"
+        odd = f"NOT regexp_full_match({_quoted(self._key)}, '0|-?[1-9][0-9]{{0,17}}')"
+        return bool(relation.filter(odd).limit(1).project("true").fetchall())
+
+    def _attach(self, given: _Given, relation: duckdb.DuckDBPyRelation) -> None:
+        """Make a frame or file known under a name. Ids of CSV files are integers if all ids anywhere can be."""
+        if given.is_csv:
+            relation = relation.project(self._typed(relation, given.table))
         if not relation.filter(f"{_quoted(self._key)} IS NOT NULL").limit(1).project("true").fetchall():
-            self._without_ids[view] = relation, table
+            self._without_ids[given.view] = relation, given.table
             return
-        relation.create_view(view)
+        relation.create_view(given.view)
         kind = str(relation.types[relation.columns.index(self._key)])
         if kind != "VARCHAR" and kind not in _INTEGERS:
-            raise InvalidData(f"user ids must be integers or texts, and in {where} they are {kind}", "Convert them.")
+            problem = f"user ids must be integers or texts, and in {given.where} they are {kind}"
+            raise InvalidData(problem, "Convert them.")
         self._key_kinds.add("text" if kind == "VARCHAR" else "integer")
         if len(self._key_kinds) > 1:
             raise InvalidData("user ids are integers in one table and texts in another", "Use one type for all.")
@@ -162,13 +203,9 @@ class RowReader:
             relation.project(f"* REPLACE ({', '.join(columns)})").create_view(view)
 
     def _typed(self, relation: Any, table: Table | None) -> str:
-        """The columns of a CSV file, all texts, as the specification wants them: one odd value spoils its own row only.
-
-        Ids are public, so they may decide their own type: integers if all of them are.
-        """
+        """The columns of a CSV file, all texts, as the specification wants them: an odd value spoils only its row."""
         key = _quoted(self._key)
-        odd = relation.filter(f"NOT regexp_full_match({key}, '-?[0-9]{{1,18}}')").count("*").fetchall()[0][0]
-        columns = [key if odd else f"CAST({key} AS BIGINT) AS {key}"]
+        columns = [key if self._text_ids else f"CAST({key} AS BIGINT) AS {key}"]
         for name, domain in zip(table.private, table.domains, strict=True) if table else ():
             column, kind = _quoted(name), csv_type(domain)
             columns.append(f"{kind.format(column)} AS {column}")

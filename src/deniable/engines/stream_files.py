@@ -166,6 +166,22 @@ def read_lines(stream: BinaryIO, *, column: str | None, time_column: str | None)
             return
 
 
+def read_values(stream: BinaryIO) -> Iterator[float | None]:
+    """The value of a device, one per line. What is no number is a missing value: silence would tell that it is odd."""
+    line = b""
+    for line in stream:
+        yield _number_or_nothing(line)
+    if not line:  # not even a line
+        yield None
+
+
+def _number_or_nothing(line: bytes) -> float | None:
+    try:
+        return _number(line)
+    except ValueError:
+        return None
+
+
 class Unreadable(InvalidData):
     """A line or row cannot be read; those before it were handed on."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -130,8 +130,16 @@ class RowReader:
                 given.append(_Given("everyone_given", self._given, None))
             opened = [(one, self._open(one)) for one in given]
             self._text_ids = any(self._has_text_ids(one, relation) for one, relation in opened)
+            opened = [
+                (one, relation.project(self._typed(relation, one.table)) if one.is_csv else relation)
+                for one, relation in opened
+            ]
+            doubtful = self._types_are_doubtful([relation for _, relation in opened])
             for one, relation in opened:
-                self._attach(one, relation)
+                if doubtful and not relation.filter(f"{_quoted(self._key)} IS NOT NULL").limit(1).fetchall():
+                    self._without_ids[one.view] = relation, one.table
+                else:
+                    self._attach(one, relation)
             self._attach_empty()
             self._everyone(self._given is not None)
         except BaseException:
@@ -170,19 +178,24 @@ class RowReader:
         Ids are public, so they may decide their own type.
         """
         if not given.is_csv:
-            return str(relation.types[relation.columns.index(self._key)]) == "VARCHAR"
+            return self._kind(relation) == "VARCHAR"
         odd = f"NOT regexp_full_match({_quoted(self._key)}, '0|-?[1-9][0-9]{{0,17}}')"
         return bool(relation.filter(odd).limit(1).project("true").fetchall())
 
+    def _types_are_doubtful(self, relations: Sequence[duckdb.DuckDBPyRelation]) -> bool:
+        """Whether it matters that a table may be empty: ids are of several types or odd ones, or a column has none."""
+        kinds = {self._kind(relation) for relation in relations}
+        if len(kinds) > 1 or not kinds <= {"VARCHAR", *_INTEGERS}:
+            return True
+        return any(_NULL in map(str, relation.types) for relation in relations)
+
+    def _kind(self, relation: duckdb.DuckDBPyRelation) -> str:
+        return str(relation.types[relation.columns.index(self._key)])
+
     def _attach(self, given: _Given, relation: duckdb.DuckDBPyRelation) -> None:
-        """Make a frame or file known under a name. Ids of CSV files are integers if all ids anywhere can be."""
-        if given.is_csv:
-            relation = relation.project(self._typed(relation, given.table))
-        if not relation.filter(f"{_quoted(self._key)} IS NOT NULL").limit(1).project("true").fetchall():
-            self._without_ids[given.view] = relation, given.table
-            return
+        """Make a frame or file known under a name, if its ids are of the type that those before it have."""
         relation.create_view(given.view)
-        kind = str(relation.types[relation.columns.index(self._key)])
+        kind = self._kind(relation)
         if kind != "VARCHAR" and kind not in _INTEGERS:
             problem = f"user ids must be integers or texts, and in {given.where} they are {kind}"
             raise InvalidData(problem, "Convert them.")

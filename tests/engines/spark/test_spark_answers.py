@@ -106,9 +106,21 @@ def test_a_question_takes_one_or_two_jobs(pair, spark):
     _, on_spark = pair
     tracker = spark.sparkContext.statusTracker()
     spark.sparkContext.setJobGroup("counted", "one question")
-    on_spark.sql(GOLDEN[2])
+    on_spark.sql("SELECT AVG(age) FROM people WHERE city = 'Rome'")
     spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
     assert 1 <= len(tracker.getJobIdsForGroup("counted")) <= 2  # with adaptive execution a shuffle is a job of its own
+
+
+def test_a_question_that_pairs_of_cells_answer_takes_no_job(pair, spark):
+    _, on_spark = pair
+    text = "SELECT age, kind, COUNT(*) FROM people GROUP BY age, kind"
+    on_spark.sql(text)
+    assert "people" in on_spark._pairs
+    tracker = spark.sparkContext.statusTracker()
+    spark.sparkContext.setJobGroup("none", "no question")
+    on_spark.sql(text)
+    spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+    assert not tracker.getJobIdsForGroup("none")
 
 
 def test_settings_are_put_back(pair, spark):

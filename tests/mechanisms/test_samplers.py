@@ -20,7 +20,7 @@ from deniable.mechanisms import (
 from deniable.mechanisms.hashing import bucket_array
 from deniable.randomness import SeededSource
 
-MANY, SOME, CHOICES = 600_000, 150_000, 60_000
+MANY, SOME, CHOICES = 600_000, 150_000, 30_000
 
 
 def relative(mechanism, seeds, buckets, value):
@@ -80,8 +80,8 @@ CASES = {
     "hybrid": (Hybrid(1.0, steps=8), 0.9, plain_law, many, one),
     "square wave": (SquareWave(1.0, cells=8), 0.3, plain_law, many, one),
     "discrete laplace": (DiscreteLaplace(1.0), 0, clamped_law, clamp(many), clamp(one)),
-    "noisy max": (NoisyMax(1.0), [0, 0, 0, 0, 3], plain_law, repeated, repeated_one),
-    "permute and flip": (PermuteAndFlip(1.0), [0, 0, 0, 0, 3], plain_law, repeated, repeated_one),
+    "noisy max": (NoisyMax(1.0), [0, 0, 0, 0, 6], plain_law, repeated, repeated_one),
+    "permute and flip": (PermuteAndFlip(1.0), [0, 0, 0, 0, 6], plain_law, repeated, repeated_one),
 }
 
 

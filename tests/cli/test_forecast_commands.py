@@ -62,7 +62,7 @@ def test_designs_are_compared(specification, tmp_path):
 
 def test_no_error_is_left_out_where_there_are_many_questions(specification):
     arguments = ["compare", specification, "-", "--users", "1000000"]
-    asked = ";".join(f"SELECT COUNT(*) FROM users WHERE age < {age}" for age in range(5, 13))
+    asked = ";".join(f"SELECT COUNT(*) FROM users WHERE age < {age}" for age in range(5, 17))
     text, lines = printed(*arguments, text=asked), printed(*arguments, "--csv", text=asked).splitlines()
     assert max(map(len, text.splitlines())) <= 80
     for name in lines[0].split(",")[3:]:

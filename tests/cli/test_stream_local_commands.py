@@ -229,3 +229,7 @@ def test_a_device_never_falls_silent(text, tmp_path):
     done = run("stream", "report", *AGREED, "--uid", "ann", "--memory", str(tmp_path / "memory"), text=text)
     (line,) = done.stdout.splitlines()
     assert json.loads(line)["uid"] == "ann"
+    (tmp_path / "value.txt").write_text(text)
+    from_file = [str(tmp_path / "value.txt"), "--uid", "bob", "--memory", str(tmp_path / "other")]
+    (line,) = run("stream", "report", *AGREED, *from_file).stdout.splitlines()
+    assert json.loads(line)["uid"] == "bob"

@@ -49,14 +49,14 @@ def report(source: str, epsilon: float, bound: float, name: str, **options: Any)
     """Randomise values on the device side: a line of JSON for each.
 
     Without --uid every line is a user of its own, for trying things out. On a device there is one user, with --uid and
-    --memory: asked again, the same answer is sent, and what it reads from a pipe and is no number counts as missing.
+    --memory: asked again, the same answer is sent, and a line of text that is no number counts as missing.
 
     \b
     Example:
       deniable stream report --epsilon 1 --bound 500 --theta 40 values.txt > sent
     """
     from deniable.engines.local_stream_files import wait_for_theta
-    from deniable.engines.stream_files import read_batches, read_lines, read_values
+    from deniable.engines.stream_files import is_plain_text, read_batches, read_lines, read_values
     from deniable.local_streams import ToPLClient
 
     theta, waits = options["theta"], options["theta_from"]
@@ -68,10 +68,10 @@ def report(source: str, epsilon: float, bound: float, name: str, **options: Any)
         )
     one = None if options["uid"] is None else ToPLClient(epsilon, bound, options["memory"], name=name)
     values: Iterable[list[Any]]
-    if source != "-":
+    if one is not None and (source == "-" or is_plain_text(source)):
+        values = ([value] for value in read_values(source))
+    elif source != "-":
         values = (batch.values.tolist() for batch in read_batches(source, options["column"], None))
-    elif one is not None:
-        values = ([value] for value in read_values(sys.stdin.buffer))
     else:
         values = (batch.values.tolist() for batch in read_lines(sys.stdin.buffer, column=None, time_column=None))
     sent, draws = 0, ToPLClient(epsilon, bound, name=name)

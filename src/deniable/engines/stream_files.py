@@ -7,8 +7,10 @@ more.
 from __future__ import annotations
 
 import json
+import sys
 import warnings
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import date
 from os import PathLike
@@ -166,13 +168,23 @@ def read_lines(stream: BinaryIO, *, column: str | None, time_column: str | None)
             return
 
 
-def read_values(stream: BinaryIO) -> Iterator[float | None]:
-    """The value of a device, one per line. What is no number is a missing value: silence would tell that it is odd."""
-    line = b""
-    for line in stream:
-        yield _number_or_nothing(line)
-    if not line:  # not even a line
-        yield None
+def is_plain_text(path: str | PathLike[str]) -> bool:
+    """Whether an existing file is read as one number per line."""
+    place = Path(path)
+    return place.is_file() and place.suffix.lower() not in (".parquet", ".csv", ".jsonl", ".ndjson")
+
+
+def read_values(source: str | PathLike[str]) -> Iterator[float | None]:
+    """The value of a device, one per line of a text, or of - for a pipe.
+
+    What is no number is a missing value, also an empty text: silence would tell that it is odd.
+    """
+    with nullcontext(sys.stdin.buffer) if source == "-" else Path(source).open("rb") as stream:
+        line = b""
+        for line in stream:
+            yield _number_or_nothing(line)
+        if not line:
+            yield None
 
 
 def _number_or_nothing(line: bytes) -> float | None:

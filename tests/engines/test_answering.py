@@ -205,6 +205,7 @@ def test_nobody_divides_by_a_number_of_people_below_zero():
                 np.eye(moments)[None] * 40.0,
                 np.zeros((1, moments, moments)),
                 np.zeros(1, dtype=np.int64),
+                np.zeros((1, moments), dtype=bool),
             ),
             single_rows=False,
         )

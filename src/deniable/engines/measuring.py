@@ -21,6 +21,7 @@ from deniable.engines.summing import Columns, Summing, TableSumming
 from deniable.engines.totals import Totals
 from deniable.errors import QueryRefused
 from deniable.queries.estimation import Moments
+from deniable.queries.known_sums import known_moments
 from deniable.queries.plan import Plan, public_groups
 from deniable.queries.question import MOST_GROUPS, PrivateGroups, PublicGroups
 
@@ -191,6 +192,7 @@ def moments_of(plan: Plan, totals: Totals, listed: Mapping[str, pa.Array], count
         crosses=_symmetric(totals.crosses[public_rows, private_rows]),
         between=_between(totals, counts)[public_rows, private_rows],
         private=private_rows,
+        known=known_moments(plan)[private_rows],
     )
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from deniable.arrays import Floats
 from deniable.queries.formula import CLEAR, Formula, evaluate, moments_of
+from deniable.queries.known_sums import without_known
 from deniable.queries.question import Comparison, Having, Ordering, Question
 from deniable.queries.result import UNCLEAR, Estimate, Result
 from deniable.wording import counted, percent
@@ -46,6 +47,8 @@ class Moments:
     """The part of these that is due to how many users drew which view, where these numbers have been counted."""
     private: NDArray[np.int64]
     """The number of the combination of private groups, for every row."""
+    known: NDArray[np.bool_]
+    """rows × moments: whether a moment is known exactly, whatever reports say."""
 
 
 def covariance(question: Question, moments: Moments, single_rows: bool, used: set[int] | None = None) -> Floats:
@@ -57,9 +60,10 @@ def covariance(question: Question, moments: Moments, single_rows: bool, used: se
 
 
 def _whole(found: Floats, moments: Moments) -> Floats:
-    """Zero where nothing but rounding is left."""
+    """Zero where a moment is known, and where nothing but rounding is left."""
     scale = np.sqrt(np.maximum(np.einsum("gii->gi", moments.crosses), 0.0))
-    return np.where(np.abs(found) > 1e-11 * scale[:, :, None] * scale[:, None, :], found, 0.0)
+    clear = np.abs(found) > 1e-11 * scale[:, :, None] * scale[:, None, :]
+    return without_known(np.where(clear, found, 0.0), moments.known)
 
 
 def _covariance(question: Question, moments: Moments, single_rows: bool, used: set[int]) -> Floats:
@@ -165,7 +169,8 @@ def _fewest(told: _Told, formula: Formula, effective: Floats | None, rows: list[
     counts = np.array([number in told.question.counts for number in used], dtype=bool)
     seen = np.where(counts & (squares > 0), squares, math.inf)
     alike = np.einsum("gii->gi", told.spread(formula))[:, used] == 0.0
-    lucky = ((alike & np.isfinite(planned)) | (seen < 1)).any(axis=1)
+    by_chance = ~told.moments.known[:, used]
+    lucky = (by_chance & ((alike & np.isfinite(planned)) | (seen < 1))).any(axis=1)
     uncertain = [row for row in rows if errors[row] > 0 or lucky[row]]
     return float(np.minimum(seen, planned)[uncertain].min(initial=math.inf))
 

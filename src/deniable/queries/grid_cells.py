@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from deniable.arrays import Floats, Integers
 from deniable.mechanisms import LocalHashing
@@ -58,7 +59,8 @@ class Asked:
             given.append(batch)
             grounds.append(ground(domain, mine, batch))
             averaged.append(grounds[-1].averaged(batch))
-            means.append(grounds[-1].means(averaged[-1]))
+            # Of a constant the mean is its value, whatever the shares of atoms add up to.
+            means.append(np.where(_constant(batch), batch[:, 0], grounds[-1].means(averaged[-1])))
         if table.many is not None:
             grounds.append(weight_ground())
             given.append(np.array([[0.0, table.many / table.tau]]))
@@ -79,7 +81,15 @@ class Asked:
     @property
     def spoken_of(self) -> set[int]:
         """The grounds on which some function is not the same everywhere."""
-        return {place for place, batch in enumerate(self.functions) if np.any(batch != batch[:, :1])}
+        return {place for place, batch in enumerate(self.given) if not _constant(batch).all()}
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """The columns that ask for the same of every row: no view tells anything about them, and nothing is assumed."""
+        constant = np.ones(self.places.shape[0], dtype=bool)
+        for number, batch in enumerate(self.given):
+            constant &= _constant(batch)[self.places[:, number]]
+        return np.asarray(np.bincount(self.owners, ~constant, minlength=self.columns) == 0)
 
     def column_means(self) -> Floats:
         """The mean of each column over evenly spread rows."""
@@ -105,7 +115,8 @@ class Asked:
             else:
                 found = known.second(mine, functions)[:, self.places[:, number]]
                 total = (total[:, None, :] * found[None, :, :]).reshape(-1, total.shape[1])
-        return self._summed(total) - np.outer(view.means, self.column_means())
+        found = self._summed(total) - np.outer(view.means, self.column_means())
+        return np.where(self.known, 0.0, found)
 
     def second_moments(self, left: Integers, right: Integers) -> Floats:
         """E[p(f)·p(g)] for pairs of columns f and g."""
@@ -121,6 +132,11 @@ class Asked:
         for number, second in enumerate(seconds):
             value = value * second[self.places[a, number], self.places[b, number]]
         return np.bincount(pair, value, minlength=left.size).astype(np.float64)
+
+
+def _constant(functions: Floats) -> NDArray[np.bool_]:
+    """Which functions (one per row) are the same everywhere."""
+    return np.asarray(np.all(functions == functions[:, :1], axis=1))
 
 
 def kron(left: Floats, right: Floats) -> Floats:

@@ -112,6 +112,8 @@ class Bias:
         """E[p(f)p(g)], E[p(f̂)p(g)], E[p(f)p(ĝ)], E[p(f̂)p(ĝ)] for pairs of columns, f̂ being what is answered for f."""
         means = self.asked.column_means()
         base = means[left] * means[right]
+        known = self.asked.known
+        sure = known[left] | known[right]  # p(f) is f, and so is what is answered
         one, two = self.weights[:, left], self.weights[:, right]
         found = (
             self.asked.second_moments(left, right),
@@ -119,7 +121,7 @@ class Bias:
             base + np.einsum("up,up->p", two, self.system.crossed[:, left]),
             base + np.einsum("up,up->p", one, self.spread[:, right]),
         )
-        return tuple(each * self.reports**2 for each in found)  # type: ignore[return-value]
+        return tuple(np.where(sure, base, each) * self.reports**2 for each in found)  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

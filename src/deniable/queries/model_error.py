@@ -14,6 +14,7 @@ import numpy as np
 
 from deniable.arrays import Floats, Integers
 from deniable.queries.estimation import Moments
+from deniable.queries.known_sums import known_moments, without_known
 from deniable.queries.plan import Plan
 from deniable.queries.question import PublicGroups
 from deniable.queries.term_pairs import TermPairs, column_of
@@ -53,4 +54,4 @@ def model_covariance(plan: Plan, groups: Integers) -> Floats | None:
         for kind, found in zip(kinds, table.bias.products(distinct[0], distinct[1]), strict=True):
             kind *= found[which.reshape(-1)]
     truth, one, two, answered = kinds
-    return pairs.summed(answered - one - two + truth)
+    return without_known(pairs.summed(answered - one - two + truth), known_moments(plan)[groups])

@@ -19,6 +19,7 @@ import numpy as np
 
 from deniable.arrays import Floats, Integers
 from deniable.queries.formula import Formula, Valued, evaluate, moments_of
+from deniable.queries.known_sums import known_moments, without_known
 from deniable.queries.model_error import model_covariance
 from deniable.queries.plan import Plan
 from deniable.queries.product_weights import rounded_attribute
@@ -65,6 +66,8 @@ def predict(plan: Plan, users: float) -> tuple[Prediction, ...]:
     # Differences between stages of which only rounding is left are none.
     steps = np.diff(stages, axis=0)
     steps[np.abs(steps) < NEGLIGIBLE * np.abs(stages).max(axis=0)] = 0.0
+    known = known_moments(plan)[groups]
+    steps = np.array([without_known(step, known) for step in steps])
     sums, covariance = users * _means(pairs, plan, groups), users * steps.sum(axis=0)
     biases = model_covariance(plan, groups)
     model = np.zeros_like(covariance) if biases is None else users**2 * biases

@@ -83,6 +83,13 @@ class ViewWeights:
         _, (which, columns), values = row_products([cells, Rows(self.column_starts, self.columns, self.coefficients)])
         return distinct, self.shares[first], Rows.summed(which, columns, values, distinct.size)
 
+    def weighted_columns(self) -> Integers:
+        """The columns for which some cell has a weight other than zero."""
+        rows = np.arange(self.row_starts.size - 1)
+        weighted = np.bincount(np.repeat(rows, np.diff(self.row_starts)), self.weights != 0.0, minlength=rows.size) > 0
+        counts = weighted[np.repeat(rows, np.diff(self.column_starts))] & (self.coefficients != 0.0)
+        return np.unique(self.columns[counts])
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartPlan:

@@ -1,6 +1,8 @@
-"""Numbers as words have them, for everything that prints."""
+"""Numbers and names as words have them, for everything that prints."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 
 def counted(number: int, what: str) -> str:
@@ -19,3 +21,23 @@ def percent(share: float) -> str:
     ('95%', '99.9%')
     """
     return f"{100 * share:.10g}%"
+
+
+def shown(name: object, length: int = 80) -> str:
+    """A name in quotes, for a message; a long one is cut.
+
+    >>> shown("users.csv"), shown("x" * 1_000_000, 10)
+    ("'users.csv'", "'xxxxxxxxxx…'")
+    """
+    text = str(name)
+    return repr(text if len(text) <= length else f"{text[:length]}…")
+
+
+def listed(names: Iterable[str], most: int = 10) -> str:
+    """Names that may be used instead; of many, the first ones.
+
+    >>> listed(["age", "sex"]), listed(map(str, range(1_000)), 3)
+    ('age, sex', '0, 1, 2, … (1,000 in all)')
+    """
+    known = list(names)
+    return ", ".join(known) if len(known) <= most else f"{', '.join(known[:most])}, … ({len(known):,} in all)"

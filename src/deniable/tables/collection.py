@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any, overload
 
 from deniable.errors import InvalidParameter
 from deniable.exact import check_epsilon
+from deniable.limits import MOST_TABLES
 from deniable.notebook import html_table
-from deniable.tables.designs import DESIGNS, GRID
+from deniable.tables.designs import DESIGNS, GRID, PRODUCTS
 from deniable.tables.designs.grid import grid
 from deniable.tables.entries import FORMAT, read_specification
 from deniable.tables.grids import GridView, checked_grids, listed_grids
-from deniable.tables.schema import Table
+from deniable.tables.schema import Table, repeated
 from deniable.tables.views import Design
+from deniable.wording import listed, shown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,6 +36,7 @@ ORACLES = ("auto", "olh")
 MOST_VIEWS = 2**32
 MOST_REPORTS = 2**16
 LARGEST_FANOUT = 2**16
+LARGEST_SHARE = 1e300
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
@@ -64,6 +67,8 @@ class Collection:
     grids: Mapping[str, tuple[GridView, ...]] | None
     sha256: str
     """The identity of the specification: reports made under another one are refused."""
+    _by_name: Mapping[str, Table]
+    _reports: Mapping[str, int]
 
     def __init__(
         self,
@@ -78,12 +83,12 @@ class Collection:
         check_epsilon(epsilon)
         if not tables or not all(isinstance(table, Table) for table in tables):
             raise InvalidParameter("tables", "must be one Table or more", "Pass dn.Table(...) values.")
+        if len(tables) > MOST_TABLES:
+            raise InvalidParameter("tables", f"are more than {MOST_TABLES:,}", "Divide them into collections.")
         names = [table.name for table in tables]
-        for name in names:
-            if [other.casefold() for other in names].count(name.casefold()) > 1:
-                raise InvalidParameter(
-                    f"table {name!r}", "is named twice", "Rename one of the two; case does not count."
-                )
+        if twice := repeated(names):
+            repair = "Rename one of the two; case does not count."
+            raise InvalidParameter(f"table {min(twice, key=names.index)!r}", "is named twice", repair)
         if not isinstance(design, str) or design not in (*DESIGNS, GRID):
             raise InvalidParameter("design", "is unknown", f"Use one of {', '.join(sorted((*DESIGNS, GRID)))}.")
         if isinstance(fanout, bool) or not isinstance(fanout, int) or not 2 <= fanout <= LARGEST_FANOUT:
@@ -102,15 +107,17 @@ class Collection:
             ("oracle", oracle),
             ("shares", None if shares is None else {name: float(shares[name]) for name in names}),
             ("grids", checked_grids(tables, grids) if design == GRID else None),
+            ("_by_name", {table.name: table for table in tables}),
         ):
             object.__setattr__(self, field, value)
         for table in tables:
-            if self.views(table.name) > MOST_VIEWS:
-                raise InvalidParameter(
-                    f"table {table.name!r}",
-                    f"has {self.views(table.name):,} views in design {design!r}, more than 32 bits can number",
-                    "Use fewer attributes, a larger fanout, or the designs sc or mg.",
-                )
+            if design in PRODUCTS and len(table.private) >= MOST_VIEWS.bit_length():  # of two levels each
+                raise _too_many_views(table.name, design)
+        parts = {name: self._parts(name) for name in names}
+        object.__setattr__(self, "_reports", {name: self[name].tau * len(parts[name]) for name in names})
+        for table in tables:
+            if Design(parts[table.name], 1.0).views > MOST_VIEWS:
+                raise _too_many_views(table.name, design)
             if self.reports_per_user(table.name) > MOST_REPORTS:
                 raise InvalidParameter(f"table {table.name!r}: tau", "gives over 65,536 reports per user", "Lower tau.")
             try:
@@ -151,11 +158,9 @@ class Collection:
         )
 
     def __getitem__(self, name: str) -> Table:
-        for table in self.tables:
-            if table.name == name:
-                return table
-        known = ", ".join(table.name for table in self.tables)
-        raise InvalidParameter(f"table {name!r}", "is not in this collection", f"It has {known}.")
+        if name in self._by_name:
+            return self._by_name[name]
+        raise InvalidParameter(f"table {shown(name)}", "is not in this collection", f"It has {listed(self._by_name)}.")
 
     def views(self, name: str) -> int:
         """How many views a table's design has.
@@ -180,7 +185,7 @@ class Collection:
         >>> dn.Collection(orders, epsilon=2.0).reports_per_user("orders")
         2
         """
-        return self[name].tau * len(self._parts(name))
+        return self._reports[self[name].name]
 
     def epsilon_per_report(self, name: str) -> float:
         """What one report of a table spends: its share of ε, rounded down so that the sum never exceeds ε.
@@ -193,7 +198,7 @@ class Collection:
         if math.isinf(self.epsilon):
             return math.inf
         if self.shares is None:
-            share = Fraction(1, sum(self.reports_per_user(table.name) for table in self.tables))
+            share = Fraction(1, sum(self._reports.values()))
         else:
             total = sum(Fraction(part) for part in self.shares.values())
             share = Fraction(self.shares[name]) / total / self.reports_per_user(name)
@@ -411,9 +416,15 @@ def _design(collection: Collection, name: str) -> Design:
     return Design(parts, collection.epsilon_per_report(name), adaptive=collection.oracle == "auto")
 
 
+def _too_many_views(name: str, design: str) -> InvalidParameter:
+    problem = f"has more views in design {design!r} than 32 bits can number"
+    repair = "Use fewer attributes, a larger fanout, or the designs sc or mg."
+    return InvalidParameter(f"table {name!r}", problem, repair)
+
+
 def _check_shares(shares: Any, names: list[str]) -> None:
     if not isinstance(shares, Mapping) or set(shares) != set(names):
-        raise InvalidParameter("shares", "must name every table once", f"Name {', '.join(names)}.")
+        raise InvalidParameter("shares", "must name every table once", f"Name {listed(names)}.")
     for name, share in shares.items():
-        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < math.inf:
+        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= LARGEST_SHARE:
             raise InvalidParameter(f"shares of {name!r}", "must be a positive number", "Use 1 for an even share.")

@@ -10,8 +10,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from deniable.errors import InvalidParameter
+from deniable.limits import MOST_ATTRIBUTES, MOST_TABLES
 from deniable.tables.scalars import parsed
 from deniable.tables.schema import Attribute, Categorical, Ordinal, Public, Table
+from deniable.wording import shown
 
 FORMAT = 1
 """The version of the canonical form."""
@@ -32,12 +34,14 @@ def read_specification(entries: Any) -> tuple[tuple[Table, ...], dict[str, Any]]
     tables = rest.pop("tables", None)
     if not isinstance(tables, (list, Mapping)):
         raise InvalidParameter("tables", "are missing", "Add a table.")
+    if len(tables) > MOST_TABLES:
+        raise InvalidParameter("tables", f"are more than {MOST_TABLES:,}", "Divide them into collections.")
     listed = tables if isinstance(tables, list) else list(_named(tables, "table"))
     if rest.get("epsilon") == "inf":
         rest["epsilon"] = math.inf
     allowed = {"epsilon", "design", "fanout", "oracle", "shares", "grids"}
     if unknown := sorted(set(rest) - allowed):
-        raise InvalidParameter(unknown[0], "is no field of a collection", f"Use {', '.join(sorted(allowed))}.")
+        raise InvalidParameter(shown(unknown[0]), "is no field of a collection", f"Use {', '.join(sorted(allowed))}.")
     if "epsilon" not in rest:
         raise InvalidParameter("epsilon", "is missing", "Say how much all of a user's reports may spend.")
     return tuple(_table(entry) for entry in listed), rest
@@ -46,23 +50,25 @@ def read_specification(entries: Any) -> tuple[tuple[Table, ...], dict[str, Any]]
 def _named(entries: Mapping[str, Any], what: str) -> Iterator[dict[str, Any]]:
     """Entries of a file that are named by their key."""
     for name, entry in entries.items():
-        fields = as_mapping(f"{what} {name!r}", entry)
+        fields = as_mapping(f"{what} {shown(name)}", entry)
         if "name" in fields:
-            raise InvalidParameter(f"{what} {name!r}: name", "is given by the key already", "Remove that field.")
+            raise InvalidParameter(f"{what} {shown(name)}: name", "is given by the key already", "Remove that field.")
         yield {"name": name, **fields}
 
 
 def _table(entry: Any) -> Table:
     rest = as_mapping("a table", entry)
     name = rest.pop("name", None)
-    where = f"table {name!r}"
+    where = f"table {shown(name)}"
     attributes = rest.pop("attributes", None)
     if not isinstance(attributes, (list, Mapping)):
         raise InvalidParameter(where, "has no attributes", "Add one.")
+    if len(attributes) > MOST_ATTRIBUTES:
+        raise InvalidParameter(where, f"has more than {MOST_ATTRIBUTES:,} attributes", "Divide it into tables.")
     if isinstance(attributes, Mapping):
         attributes = list(_named(attributes, f"{where}: attribute"))
     if unknown := sorted(set(rest) - {"many", "tau"}):
-        raise InvalidParameter(f"{where}: {unknown[0]}", "is no field of a table", "Use many, tau and attributes.")
+        raise InvalidParameter(f"{where}: {shown(unknown[0])}", "is no field of a table", "Use many, tau and attributes.")
     made: dict[str, Any] = {}
     for one in attributes:
         fields = as_mapping(f"{where}: attribute", one)
@@ -70,10 +76,10 @@ def _table(entry: Any) -> Table:
         if not isinstance(attribute, str):
             raise InvalidParameter(f"{where}: attribute", "has no name", "Give it one, a text.")
         if attribute in made:
-            raise InvalidParameter(f"{where}: attribute {attribute!r}", "is named twice", "Rename one of the two.")
+            raise InvalidParameter(f"{where}: attribute {shown(attribute)}", "is named twice", "Rename one of the two.")
         if attribute in ("many", "tau"):
-            raise InvalidParameter(f"{where}: attribute {attribute!r}", "is a field of tables", "Rename it.")
-        made[attribute] = _attribute(f"{where}: attribute {attribute!r}", fields)
+            raise InvalidParameter(f"{where}: attribute {shown(attribute)}", "is a field of tables", "Rename it.")
+        made[attribute] = _attribute(f"{where}: attribute {shown(attribute)}", fields)
     return Table(name, **{key: value for key, value in rest.items() if value is not None}, **made)
 
 
@@ -85,7 +91,7 @@ def _attribute(where: str, fields: dict[str, Any]) -> Attribute:
         raise InvalidParameter(f"{where}: kind", "is unknown", 'Use "ordinal", "categorical" or "public".')
     if unknown := sorted(set(rest) - allowed[kind]):
         known = ", ".join(sorted(allowed[kind])) or "none"
-        raise InvalidParameter(f"{where}: {unknown[0]}", f"is no field of {kind} attributes", f"Its fields: {known}.")
+        raise InvalidParameter(f"{where}: {shown(unknown[0])}", f"is no field of {kind} attributes", f"Its fields: {known}.")
     try:
         if kind == "ordinal":
             return Ordinal(**{field: parsed(value) for field, value in rest.items()})

@@ -13,9 +13,10 @@ from itertools import combinations, pairwise
 from typing import Any
 
 from deniable.errors import InvalidParameter
+from deniable.limits import MOST_GRID_VIEWS
 from deniable.tables.entries import as_mapping
 from deniable.tables.schema import Categorical, Private, Table
-from deniable.wording import counted
+from deniable.wording import counted, listed, shown
 
 MOST_WEIGHT = 2**20
 CELLS_ALONE, CELLS_PAIRED = 32, 8
@@ -98,6 +99,9 @@ class GridView:
 def default_grid(table: Table) -> tuple[GridView, ...]:
     """Every attribute alone, finely, and every pair, coarsely; all equally likely. `fit` chooses better ones."""
     sizes = dict(zip(table.private, table.domains, strict=True))
+    if len(sizes) * (len(sizes) + 1) > 2 * MOST_GRID_VIEWS:
+        problem = f"has too many attributes for a view of every pair: over {MOST_GRID_VIEWS:,}"
+        raise InvalidParameter(f"table {table.name!r}", problem, "List the views in grids, or let dn.fit choose.")
 
     def cut(name: str, most: int) -> Cells:
         domain = sizes[name]
@@ -112,8 +116,11 @@ def checked_grids(tables: Sequence[Table], given: Mapping[str, Any] | None) -> d
     """The views of every table's grid in their canonical form, the default where none are given; or what is wrong."""
     named = {} if given is None else as_mapping("grids", given)
     if unknown := sorted(map(str, set(named) - {table.name for table in tables})):
-        raise InvalidParameter(f"grids of {unknown[0]!r}", "are of no table", "Name tables of this collection.")
-    return {table.name: _checked(table, named.get(table.name, default_grid(table))) for table in tables}
+        raise InvalidParameter(f"grids of {shown(unknown[0])}", "are of no table", "Name tables of this collection.")
+    return {
+        table.name: _checked(table, named[table.name] if table.name in named else default_grid(table))
+        for table in tables
+    }
 
 
 def listed_grids(grids: Mapping[str, tuple[GridView, ...]]) -> dict[str, Any]:
@@ -126,11 +133,13 @@ def _checked(table: Table, views: Any) -> tuple[GridView, ...]:
     where = f"grid of table {table.name!r}"
     if not isinstance(views, Sequence) or isinstance(views, (str, bytes)) or not views:
         raise InvalidParameter(where, "must be a list of views", "Give at least one GridView.")
+    if len(views) > MOST_GRID_VIEWS:
+        raise InvalidParameter(where, f"has more than {MOST_GRID_VIEWS:,} views", "List fewer, or let dn.fit choose.")
     found = []
     for one in views:
         view = one if isinstance(one, GridView) else _from_dict(where, one)
         if unknown := sorted(map(str, set(view.axes) - set(table.private))):
-            raise InvalidParameter(where, f"names {unknown[0]!r}", f"Use {', '.join(table.private)}.")
+            raise InvalidParameter(where, f"names {shown(unknown[0])}", f"Use {listed(table.private)}.")
         if not view.axes:
             raise InvalidParameter(where, "has a view without attributes", "Name at least one.")
         if isinstance(view.weight, bool) or not isinstance(view.weight, int) or not 1 <= view.weight <= MOST_WEIGHT:
@@ -173,13 +182,13 @@ def _from_dict(where: str, entry: Any) -> GridView:
     rest = as_mapping(where, entry)
     axes = {}
     for name, cut in as_mapping(f"{where}: axes", rest.pop("axes", None)).items():
-        fields = {"cells": cut} if isinstance(cut, int) else as_mapping(f"{where}: {name!r}", cut)
+        fields = {"cells": cut} if isinstance(cut, int) else as_mapping(f"{where}: {shown(name)}", cut)
         if len(fields) != 1 or next(iter(fields)) not in ("cells", "points"):
-            raise InvalidParameter(f"{where}: {name!r}", "is neither cells nor points", "Use { cells = 8 }.")
+            raise InvalidParameter(f"{where}: {shown(name)}", "is neither cells nor points", "Use { cells = 8 }.")
         axes[name] = Cells(fields["cells"]) if "cells" in fields else Points(fields["points"])
     weight = rest.pop("weight", 1)
     if rest:
-        raise InvalidParameter(f"{where}: {min(map(str, rest))}", "is no field of a view", "Use weight and axes.")
+        raise InvalidParameter(f"{where}: {shown(min(map(str, rest)))}", "is no field of a view", "Use weight and axes.")
     return GridView(axes, weight)
 
 

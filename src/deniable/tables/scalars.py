@@ -11,6 +11,9 @@ from typing import Any
 from deniable.errors import InvalidParameter
 
 _WIDE = Context(prec=200)
+LONGEST_NUMBER = 400
+"""Characters of a number that is written as a text, and its largest power of ten, up or down: beyond, nothing is
+converted, because that would take long."""
 _UNITS = {
     "second": timedelta(seconds=1),
     "minute": timedelta(minutes=1),
@@ -39,12 +42,20 @@ def as_scalar(name: str, value: Any) -> Any:
         raise InvalidParameter(name, "must be a number, a date or a time", "For texts use Categorical.")
     if isinstance(value, Integral):
         return int(value)
+    if isinstance(value, str) and len(value) > LONGEST_NUMBER:
+        raise InvalidParameter(name, f"is longer than {LONGEST_NUMBER} characters", "Use a coarser unit.")
     try:
         number = Decimal(value) if isinstance(value, (str, Decimal)) else Decimal(float.__repr__(float(value)))
     except InvalidOperation:
         raise InvalidParameter(name, "must be a number, a date or a time", "For texts use Categorical.") from None
+    except OverflowError:
+        raise InvalidParameter(name, "is too large", "Use a coarser unit.") from None
     if not number.is_finite():
         raise InvalidParameter(name, "must be finite", "Use a number.")
+    if not number:
+        return 0
+    if abs(number.adjusted()) > LONGEST_NUMBER:
+        raise InvalidParameter(name, f"is beyond 10^±{LONGEST_NUMBER}", "Use another unit.")
     # In a context of its own: the identity of a specification must not depend on the caller's.
     return int(number) if number == number.to_integral_value(context=_WIDE) else number.normalize(_WIDE)
 
@@ -79,7 +90,10 @@ def parsed(value: Any) -> Any:
     """The reverse of `written`; dates and times may also be native ones of TOML."""
     if isinstance(value, str):
         if re.fullmatch(r"[0-9]+(\.[0-9]+)? s", value):
-            return timedelta(seconds=float(value.removesuffix(" s")))
+            try:
+                return timedelta(seconds=float(value.removesuffix(" s")))
+            except OverflowError:
+                return value  # which is not a step then
         if value in _UNITS:
             return value
         for parse in (date.fromisoformat, datetime.fromisoformat) if "-" in value[1:] else ():

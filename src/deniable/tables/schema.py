@@ -9,17 +9,20 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
+from itertools import islice
 from numbers import Integral
 from typing import Any
 
 from deniable.errors import InvalidData, InvalidParameter
+from deniable.limits import LONGEST_CATEGORY, LONGEST_NAME, MOST_ATTRIBUTES, MOST_CATEGORIES
 from deniable.notebook import html_table
 from deniable.tables.scalars import as_scalar, as_step, kind_of, written
-from deniable.wording import counted
+from deniable.wording import counted, shown
 
 LARGEST_DOMAIN = 2**31
 LARGEST_TAU = 2**15
@@ -158,15 +161,19 @@ class Categorical:
 
     def __init__(self, *values: Any) -> None:
         if len(values) == 1 and isinstance(values[0], Iterable) and not isinstance(values[0], str):
-            values = tuple(values[0])
+            values = tuple(islice(values[0], MOST_CATEGORIES + 1))
+        if len(values) > MOST_CATEGORIES:
+            raise InvalidParameter("values", f"are more than {MOST_CATEGORIES:,}", "Join rare ones, or use Ordinal.")
         kinds = {type(value) for value in values}
         if len(kinds) > 1 or not kinds <= {str, int, bool}:
             raise InvalidParameter("values", "must be all texts, all integers or all truth values", "Use one type.")
         if len(set(values)) != len(values):
             raise InvalidParameter("values", "list something twice", "Name every value once.")
-        if not 2 <= len(values) <= LARGEST_DOMAIN:
+        if len(values) < 2:
             raise InvalidParameter("values", "must be at least two", "A constant needs no report: leave it out.")
         for value in values:
+            if isinstance(value, str) and len(value) > LONGEST_CATEGORY:
+                raise InvalidParameter("values", f"contain one over {LONGEST_CATEGORY:,} characters", "Shorten it.")
             if (isinstance(value, str) and not _is_text(value)) or (isinstance(value, int) and abs(value) >= 2**63):
                 raise InvalidParameter("values", "contain half a character or a number beyond 64 bits", "Replace it.")
         object.__setattr__(self, "values", values)
@@ -249,11 +256,14 @@ class Table:
         if name in ARGUMENTS:
             raise InvalidParameter(f"table {name!r}", "is named like an argument of perturb", "Rename it.")
         where = f"table {name!r}"
+        if len(attributes) > MOST_ATTRIBUTES:
+            raise InvalidParameter(where, f"has more than {MOST_ATTRIBUTES:,} attributes", "Divide it into tables.")
+        twice = repeated(attributes)
         for attribute, meaning in attributes.items():
             _check_name(f"{where}: attribute", attribute)
             if attribute in RESERVED:
                 raise InvalidParameter(f"{where}: attribute {attribute!r}", "is a column of reports", "Rename it.")
-            if [other.casefold() for other in attributes].count(attribute.casefold()) > 1:
+            if attribute in twice:
                 raise InvalidParameter(f"{where}: attribute {attribute!r}", "is named twice but for case", "Rename it.")
             if not isinstance(meaning, Attribute):
                 raise InvalidParameter(
@@ -340,8 +350,17 @@ def _is_text(value: str) -> bool:
     return True
 
 
+def repeated(names: Iterable[str]) -> set[str]:
+    """The names that occur more than once if case does not count."""
+    listed = list(names)
+    counts = Counter(name.casefold() for name in listed)
+    return {name for name in listed if counts[name.casefold()] > 1}
+
+
 def _check_name(what: str, name: str) -> None:
+    if isinstance(name, str) and len(name) > LONGEST_NAME:
+        raise InvalidParameter(f"{what} name {shown(name)}", f"is longer than {LONGEST_NAME} characters", "Shorten it.")
     if not isinstance(name, str) or not _NAME.match(name):
         raise InvalidParameter(
-            f"{what} name {name!r}", "must be letters, digits and _, the first no digit", "Rename it."
+            f"{what} name {shown(name)}", "must be letters, digits and _, the first no digit", "Rename it."
         )

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
 
 from deniable.errors import InvalidParameter
+from deniable.limits import LARGEST_JSON, LARGEST_TOML, LONGEST_KEY
 from deniable.tables.collection import Collection
+
+_PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
+_LONG_KEY = re.compile(rf"(?:^|[\[{{,])[ \t]*+(?:{_PART}){{{LONGEST_KEY}}}", re.MULTILINE)
 
 
 def load(path: str | Path) -> Collection:
     """A collection from a TOML or JSON file."""
     path = _named(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = _read(path)
     except OSError as error:
         reason = f"cannot be read ({(error.strerror or type(error).__name__).lower()})"
         raise InvalidParameter(f"file {path.name!r}", reason, "Check the path.") from None
@@ -25,6 +30,24 @@ def load(path: str | Path) -> Collection:
         return Collection.from_dict(tomllib.loads(text) if path.suffix == ".toml" else json.loads(text))
     except (tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
         raise InvalidParameter(f"file {path.name!r}", f"is not well-formed: {error}", "Mend that place.") from None
+    except RecursionError:
+        raise InvalidParameter(f"file {path.name!r}", "is nested too deeply", "Three levels are enough.") from None
+    except ValueError:  # Python converts no number of over 4,300 digits
+        raise InvalidParameter(f"file {path.name!r}", "has a number of too many digits", "Shorten it.") from None
+
+
+def _read(path: Path) -> str:
+    """A file's text, if it is of a size that a specification may have, and in a form that is parsed in linear time."""
+    most = LARGEST_TOML if path.suffix == ".toml" else LARGEST_JSON
+    with path.open("rb") as file:
+        raw = file.read(most + 1)
+    if len(raw) > most:
+        repair = "Check the path: there is no data in a specification. Long lists of categories go into JSON."
+        raise InvalidParameter(f"file {path.name!r}", f"is larger than {most // 2**20} MiB", repair)
+    text = raw.decode("utf-8")
+    if path.suffix == ".toml" and _LONG_KEY.search(text):
+        raise InvalidParameter(f"file {path.name!r}", f"has a key of over {LONGEST_KEY} parts", "Three are enough.")
+    return text
 
 
 def save(collection: Collection, path: str | Path) -> None:

@@ -24,4 +24,6 @@ DESIGNS: dict[str, Callable[[Table, int], Parts]] = {
     "sr-hio": sr_hio,
 }
 GRID = "grid"
+PRODUCTS = frozenset({"hio", "sr-hio", "ahio", "ehio"})
+"""The designs whose views are all combinations of levels of all attributes."""
 """Its views are listed in the specification; see `grid.py`."""

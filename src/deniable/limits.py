@@ -1,0 +1,39 @@
+"""How large the things may be that strangers hand in: specifications, SQL, names.
+
+Each is checked before any work that grows with it, so a hostile file or text costs no time and no memory.
+`docs/reference/limits.md` lists all of them, with those that other files state beside what they bound.
+"""
+
+from __future__ import annotations
+
+LONGEST_NAME = 200
+"""Characters of the name of a table, an attribute, or an answer."""
+LONGEST_CATEGORY = 1_000
+"""Characters of a category."""
+MOST_TABLES = 1_000
+"""Of a collection."""
+MOST_ATTRIBUTES = 1_000
+"""Of a table, private and public ones together."""
+MOST_CATEGORIES = 1_000_000
+"""Of an attribute."""
+MOST_GRID_VIEWS = 5_000
+"""Of a table's grid."""
+LARGEST_JSON, LARGEST_TOML = 2**24, 2**20
+"""Bytes of a specification file. JSON is for programs and read fast, TOML for people."""
+LONGEST_KEY = 16
+"""Parts of a dotted key in TOML: the parser's time grows with their square."""
+
+LONGEST_SQL = 100_000
+"""Characters of a question."""
+MOST_TOKENS = 10_000
+"""Words, numbers and signs of a question."""
+DEEPEST_BRACKETS = 32
+"""Brackets inside brackets of a question."""
+MOST_ANSWERS = 200
+"""Of a question: numbers that SELECT and ORDER BY ask for, not counting groups."""
+MOST_CONDITIONS = 200
+"""ANDs and ORs of WHERE, and of HAVING."""
+MOST_TERMS = 5_000
+"""Products of attributes and conditions that a question adds up."""
+MOST_CROSSES = 2**25
+"""Pairs of sums, in all groups, whose covariance an answer needs; or pairs of terms of a forecast."""

@@ -30,7 +30,9 @@ MOST_TOKENS = 10_000
 DEEPEST_BRACKETS = 32
 """Brackets inside brackets of a question."""
 MOST_ANSWERS = 200
-"""Of a question: numbers that SELECT and ORDER BY ask for, not counting groups."""
+"""Things that SELECT, GROUP BY or ORDER BY lists."""
+MOST_MOMENTS = 600
+"""Sums over users that the answers to a question are made of: one for COUNT and SUM, two for AVG, three for others."""
 MOST_CONDITIONS = 200
 """ANDs and ORs of WHERE, and of HAVING."""
 MOST_TERMS = 5_000

@@ -11,7 +11,7 @@ import pytest
 
 import deniable as dn
 from deniable.engines import measuring
-from deniable.queries import prediction, smoothness
+from deniable.queries import even_means, smoothness
 from deniable.queries.forecast import error_of, planned
 from deniable.tables.designs import DESIGNS
 
@@ -45,7 +45,8 @@ def _coarse_rounding(monkeypatch):
         return lambda *given, **named: off(function(*given, **named))
 
     for owner, name in (
-        (prediction, "_product_mean"),
+        (even_means.EvenMeans, "columns"),
+        (even_means.EvenMeans, "pairs"),
         (measuring, "_symmetric"),
         (measuring, "_between"),
         (smoothness.Ground, "means"),

@@ -22,6 +22,7 @@ from deniable.engines.totals import Totals
 from deniable.errors import QueryRefused
 from deniable.queries.estimation import Moments
 from deniable.queries.known_sums import known_moments
+from deniable.queries.layout import check_crosses
 from deniable.queries.plan import Plan, public_groups
 from deniable.queries.question import MOST_GROUPS, PrivateGroups, PublicGroups
 
@@ -86,6 +87,7 @@ def listed_groups(
     count = int(np.prod([len(values) for values in listed.values()], dtype=np.float64)) if listed else 1
     if count * len(plan.private_groups) > MOST_GROUPS:
         raise QueryRefused(f"there are over {MOST_GROUPS:,} groups", "Group by fewer attributes, or bins.")
+    check_crosses(plan.question, count * len(plan.private_groups))
     return listed, count
 
 

@@ -9,6 +9,8 @@ import numpy as np
 from sqlglot import exp
 
 from deniable.arrays import Floats
+from deniable.errors import QueryRefused
+from deniable.limits import MOST_MOMENTS, MOST_TERMS
 from deniable.queries.conditions import Conjunction, Disjoint, Place, TooManyTerms, both, private, public
 from deniable.queries.constants import number
 from deniable.queries.domain_functions import numbers
@@ -38,6 +40,7 @@ class Aggregates:
         self._keys: dict[tuple[Any, ...], int] = {}
         self._regions: dict[tuple[Any, ...], int] = {}
         self.moments: list[MomentOf] = []
+        self._terms = 0
 
     def formula(self, node: Node) -> Formula:
         """A select item, or a part of one."""
@@ -203,6 +206,10 @@ class Aggregates:
         key = (tuple(sorted(polynomial.terms.items())), _identity(where))
         if key not in self._keys:
             self._keys[key] = len(self.moments)
+            self._terms += len(where) * len(polynomial.terms)
+            if len(self.moments) >= MOST_MOMENTS or self._terms > MOST_TERMS:
+                problem = f"the answers need over {MOST_MOMENTS} sums, or {MOST_TERMS:,} products in them"
+                raise QueryRefused(problem, "Ask several questions, or simplify the condition.")
             terms = [
                 self._term(conjunction, monomial, coefficient)
                 for conjunction in where

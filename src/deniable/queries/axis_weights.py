@@ -91,22 +91,26 @@ def weigh(
 
     `wanted[axis][product]` is the function of the axis that the product needs.
     """
-    batches: list[list[Floats]] = [[] for _ in group.axes]
-    places: list[Integers] = [np.zeros(len(families), dtype=np.int64) for _ in group.axes]
-    weights: list[list[Weights]] = [[] for _ in group.axes]
-    for family in sorted(set(families)):
-        mine = [number for number, one in enumerate(families) if one == family]
-        functions = []
-        for axis in range(len(group.axes)):
-            distinct: dict[bytes, int] = {}
-            for number in mine:
-                found = distinct.setdefault(wanted[axis][number].tobytes(), len(distinct))
-                places[axis][number] = sum(len(batch) for batch in batches[axis]) + found
-            batch = np.array([np.frombuffer(one) for one in distinct])
-            batches[axis].append(batch)
-            functions.append(batch)
-        for axis, found_weights in enumerate(_weigh_family(design, group, functions, rule)):
-            weights[axis].append(found_weights)
+    members: dict[int, list[int]] = {}
+    for number, family in enumerate(families):
+        members.setdefault(family, []).append(number)
+    axes = range(len(group.axes))
+    places: list[Integers] = [np.zeros(len(families), dtype=np.int64) for _ in axes]
+    weights: list[list[Weights]] = [[] for _ in axes]
+    starts: dict[tuple[tuple[bytes, ...], ...], list[int]] = {}  # sums of the same, times other numbers, share weights
+    reached = [0 for _ in axes]
+    for _, mine in sorted(members.items()):
+        distinct: list[dict[bytes, int]] = [{} for _ in axes]
+        inside = [[distinct[n].setdefault(wanted[n][one].tobytes(), len(distinct[n])) for one in mine] for n in axes]
+        key = tuple(tuple(one) for one in distinct)
+        if key not in starts:
+            starts[key] = reached.copy()
+            functions = [np.array([np.frombuffer(one) for one in batch]) for batch in key]
+            for axis, found in enumerate(_weigh_family(design, group, functions, rule)):
+                weights[axis].append(found)
+                reached[axis] += len(key[axis])
+        for axis in axes:
+            places[axis][mine] = np.array(inside[axis]) + starts[key][axis]
     layers = []
     for axis, choices in enumerate(group.levels):
         stacked = [np.concatenate([one[level] for one in weights[axis]]) for level in choices]

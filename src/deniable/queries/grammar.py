@@ -19,8 +19,8 @@ import sqlglot
 from sqlglot import exp
 
 from deniable.errors import QueryRefused
+from deniable.limits import DEEPEST_BRACKETS, LONGEST_NAME, LONGEST_SQL, MOST_TOKENS
 
-LONGEST_TEXT = 100_000
 _MEND = "Mend the text there; a name that is a keyword stands in double quotes."
 _THIS = frozenset({"this"})
 _BINARY = frozenset({"this", "expression"})
@@ -86,8 +86,7 @@ def read_select(text: str) -> Any:
     """The tree of a text that is one SELECT, with no part that is not known."""
     if not isinstance(text, str) or not text.strip():
         raise QueryRefused("there is no text", "Write SELECT COUNT(*) FROM …")
-    if len(text) > LONGEST_TEXT:
-        raise QueryRefused(f"the text is longer than {LONGEST_TEXT:,} characters", "Ask a shorter question.")
+    _check_size(text)
     try:
         _parser().extract_statements(text)
         statements = sqlglot.parse(text, read="duckdb")
@@ -107,6 +106,9 @@ def read_select(text: str) -> Any:
             start = _word(text, word)
             raise QueryRefused(*why, text=text, start=start if start is not None else _first(text, value))
     for node in select.walk():
+        if isinstance(node, exp.Identifier) and len(node.name) > LONGEST_NAME:
+            problem = f"a name has more than {LONGEST_NAME} characters"
+            raise QueryRefused(problem, "Shorten it.", text=text, start=place_of(text, node))
         allowed = _PARTS.get(type(node))
         if allowed is None:
             continue
@@ -116,6 +118,26 @@ def read_select(text: str) -> Any:
                 why = _WHY.get(part, (f"{part.strip('_').upper()} of {kind} is not supported", "Leave it out."))
                 raise QueryRefused(*why, text=text, start=place_of(text, node))
     return select
+
+
+def _check_size(text: str) -> None:
+    """Refuse what a parser would need minutes and gigabytes for; counting its tokens takes neither."""
+    if len(text) > LONGEST_SQL:
+        raise QueryRefused(f"the text is longer than {LONGEST_SQL:,} characters", "Ask a shorter question.")
+    try:
+        raw = text.encode()
+    except UnicodeEncodeError as error:
+        raise QueryRefused("the text has half a character", _MEND, text=text, start=error.start) from None
+    starts = [start for start, kind in duckdb.tokenize(text) if kind != duckdb.token_type.comment]
+    if len(starts) > MOST_TOKENS:
+        raise QueryRefused(f"the text has over {MOST_TOKENS:,} words and signs", "Ask a shorter question.")
+    depth = 0
+    for start in starts:
+        depth += (raw[start] in b"([{") - (raw[start] in b")]}")
+        if depth > DEEPEST_BRACKETS:
+            place = len(raw[:start].decode())
+            problem = f"brackets are nested more than {DEEPEST_BRACKETS} deep"
+            raise QueryRefused(problem, "Ask a simpler question.", text=text, start=place)
 
 
 def _first(text: str, value: Any) -> int | None:

@@ -15,9 +15,11 @@ import numpy as np
 
 from deniable.arrays import Floats, Integers
 from deniable.errors import QueryRefused
+from deniable.limits import MOST_CROSSES
 from deniable.queries.question import MOST_GROUPS, PrivateGroups, PublicFactor, Question, Term
 from deniable.queries.table_plan import Column, Product
 from deniable.tables.collection import Collection
+from deniable.wording import counted
 
 MOST_COLUMNS = 50_000
 
@@ -41,6 +43,7 @@ def lay_out(question: Question, collection: Collection) -> Layout:
     count = math.prod(len(group.values) for group in private)
     if count > MOST_GROUPS:
         raise QueryRefused(f"there are {count:,} groups, over {MOST_GROUPS:,}", "Group by fewer attributes, or bins.")
+    check_crosses(question, count)
     combinations = tuple(product(*(range(len(group.values)) for group in private)))
     book = _Book(question, collection)
     starts, coefficients, factors = [0], [], []
@@ -59,6 +62,14 @@ def lay_out(question: Question, collection: Collection) -> Layout:
         coefficients=np.array(coefficients, dtype=np.float64),
         factors=np.array([book.place(chosen) for chosen in factors], dtype=np.int64).reshape(len(factors), book.width),
     )
+
+
+def check_crosses(question: Question, groups: int) -> None:
+    """Refuse where all the covariances between sums would not fit into memory."""
+    if groups * len(question.moments) ** 2 > MOST_CROSSES:
+        sums = counted(len(question.moments), "sum")
+        problem = f"{counted(groups, 'group')} of {sums} each need too much memory"
+        raise QueryRefused(problem, "Ask for fewer answers at once, or group by bins.")
 
 
 def _indicators(groups: list[PrivateGroups], combination: tuple[int, ...]) -> dict[tuple[str, str], Floats]:

@@ -18,13 +18,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from deniable.arrays import Floats, Integers
+from deniable.queries.even_means import EvenMeans
 from deniable.queries.formula import Formula, Valued, evaluate, moments_of
 from deniable.queries.known_sums import known_moments, without_known
 from deniable.queries.model_error import model_covariance
 from deniable.queries.plan import Plan
 from deniable.queries.product_weights import rounded_attribute
 from deniable.queries.row_products import Rows
-from deniable.queries.table_plan import Column, PartPlan, TablePlan, ViewWeights
+from deniable.queries.table_plan import PartPlan, TablePlan, ViewWeights
 from deniable.queries.term_pairs import TermPairs, column_of
 from deniable.tables.schema import Table
 
@@ -135,62 +136,38 @@ def _between(pairs: TermPairs, plan: Plan, users: float) -> Floats:
                 mine *= _view_differences(table.parts[0], left, right)
             else:
                 described = plan.collection[other.table]
-                mean = np.array([_product_mean(described, one, None, None) for one in other.asked])
-                mine *= (_rows_of(described) ** 2) * mean[left] * mean[right]
+                mine *= (_rows_of(described) ** 2) * _column_means(described, other, left, right)
         total += mine
     return total
 
 
 def _means(pairs: TermPairs, plan: Plan, groups: Integers) -> Floats:
     """groups × moments: what a user is worth on average."""
-    groups_count, moments = pairs.shape
-    found = np.zeros(pairs.shape)
-    for number in range(groups_count):
-        for moment in range(moments):
-            outcome = int(groups[number]) * moments + moment
-            for term in range(plan.starts[outcome], plan.starts[outcome + 1]):
-                value = plan.coefficients[term]
-                for place, table in enumerate(plan.tables):
-                    column = int(column_of(plan, place, plan.factors[term][None, :])[0])
-                    described = plan.collection[table.table]
-                    value *= _rows_of(described) * _product_mean(described, table.asked[column], None, None)
-                found[number, moment] += value
-    return found
+    moments = pairs.shape[1]
+    spans = [(plan.starts[one * moments], plan.starts[(one + 1) * moments]) for one in groups.tolist()]
+    terms = np.concatenate([np.arange(first, end) for first, end in spans])
+    values = plan.coefficients[terms]
+    for place, table in enumerate(plan.tables):
+        described, columns = plan.collection[table.table], column_of(plan, place, plan.factors[terms])
+        distinct, which = np.unique(columns, return_inverse=True)
+        means = EvenMeans.of(described, [table.asked[one] for one in distinct.tolist()]).columns()
+        values = values * _rows_of(described) * means[which]
+    owners = np.repeat(np.arange(plan.starts.size - 1), np.diff(plan.starts))
+    found = np.bincount(owners[terms], values, minlength=plan.starts.size - 1)
+    return np.asarray(found, dtype=np.float64).reshape(-1, moments)[groups]
+
+
+def _column_means(table: Table, plan: TablePlan, left: Integers, right: Integers) -> Floats:
+    """Products of the means of two columns each."""
+    used, places = np.unique(np.stack((left, right)), return_inverse=True)
+    means = EvenMeans.of(table, [plan.asked[column] for column in used.tolist()]).columns()
+    first, second = places.reshape(2, -1)
+    return np.asarray(means[first] * means[second])
 
 
 def _rows_of(table: Table) -> float:
     """How many rows a user is taken to have."""
     return 1.0 if table.many is None else max(table.many / 2, 0.5)
-
-
-def _product_mean(table: Table, one: Column, other: Column | None, rounding: Mapping[int, str | None] | None) -> float:
-    """The mean over evenly spread rows of f, or of f·g; with rounding, of the products of rounded values."""
-    total = 0.0
-    for first in one:
-        for second in other or (None,):
-            value = first.coefficient * (second.coefficient if second else 1.0)
-            for name, domain in zip(table.private, table.domains, strict=True):
-                factor = np.ones(domain.size)
-                measures = []
-                for product in (first, second):
-                    if product is not None:
-                        factor = factor * product.conditions.get(name, 1.0)
-                        if name in product.measures:
-                            measures.append(product.measures[name])
-                if (
-                    rounding is not None
-                    and len(measures) == 2
-                    and rounding.get(id(first)) == name == rounding.get(id(second))
-                ):
-                    up = np.linspace(0.0, 1.0, domain.size)
-                    low, high = measures[0][0] * measures[1][0], measures[0][-1] * measures[1][-1]
-                    factor = factor * (low + (high - low) * up)
-                else:
-                    for measure in measures:
-                        factor = factor * measure
-                value *= float(factor.mean())
-            total += value
-    return total
 
 
 def _table_second_moments(plan: Plan, table: TablePlan, left: Integers, right: Integers, stage: int) -> Floats:
@@ -199,11 +176,11 @@ def _table_second_moments(plan: Plan, table: TablePlan, left: Integers, right: I
     pairs, which = np.unique(np.stack((left, right)), axis=1, return_inverse=True)
     one, two = pairs
     rows, tau, many = _rows_of(described), described.tau, described.many or 1
-    plain = np.array(
-        [_product_mean(described, table.asked[i], table.asked[j], None) for i, j in zip(one, two, strict=True)]
-    )
-    mean = {i: _product_mean(described, table.asked[i], None, None) for i in np.unique(pairs).tolist()}
-    average = np.array([mean[i] for i in one.tolist()]) * np.array([mean[j] for j in two.tolist()])
+    used, places = np.unique(pairs, return_inverse=True)
+    first, second = places.reshape(pairs.shape)
+    even = EvenMeans.of(described, [table.asked[column] for column in used.tolist()])
+    plain, mean = even.pairs(first, second), even.columns()
+    average = mean[first] * mean[second]
     over_rows = average + (plain - average) / rows  # of the means over one user's rows
     if described.many is None:
         across, single = np.zeros_like(plain), plain
@@ -216,14 +193,8 @@ def _table_second_moments(plan: Plan, table: TablePlan, left: Integers, right: I
     if stage == 1:
         return np.asarray((tau * (rows / tau) ** 2 * single + across)[which])
     if stage == 2:
-        rounding = {
-            id(product): rounded_attribute(described, design, product, plan.sums)
-            for column in table.asked
-            for product in column
-        }
-        rounded = np.array(
-            [_product_mean(described, table.asked[i], table.asked[j], rounding) for i, j in zip(one, two, strict=True)]
-        )
+        rounding = [rounded_attribute(described, design, product, plan.sums) for product in even.products]
+        rounded = even.pairs(first, second, rounding)
         weight = (rows / tau) ** 2 if described.many is None else many * rows / tau**2
         return np.asarray((tau * weight * rounded + across)[which])
     product = np.ones(one.size)

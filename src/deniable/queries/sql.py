@@ -15,6 +15,7 @@ import numpy as np
 from sqlglot import exp
 
 from deniable.errors import QueryRefused
+from deniable.limits import MOST_ANSWERS, MOST_CONDITIONS
 from deniable.queries.aggregates import AGGREGATES, Aggregates
 from deniable.queries.conditions import EVERYTHING, both, private, public
 from deniable.queries.dimensions import Dimension
@@ -39,6 +40,7 @@ from deniable.queries.where import read_where
 from deniable.tables.collection import Collection
 from deniable.tables.schema import Ordinal
 
+_LISTS = ("GROUP", "ORDER")
 _WHOLE = re.compile(r"[0-9]{1,18}")
 _SIGNS = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 
@@ -80,6 +82,7 @@ class _Reader:
         self._aggregates = Aggregates(scope, where, centred=self._centred)
         items = [(one.alias, one.this) if isinstance(one, exp.Alias) else ("", one) for one in select.expressions]
         self._aliases = {alias.casefold(): inner for alias, inner in items if alias}
+        self._check_lengths(select)
         self._read_groups(select.args.get("group"), items)
         shown = self._read_items(items)
         having = self._having(select.args["having"].this) if select.args.get("having") else None
@@ -101,6 +104,17 @@ class _Reader:
             limit=self._count(select.args.get("limit")),
             offset=self._count(select.args.get("offset")) or 0,
         )
+
+    def _check_lengths(self, select: Node) -> None:
+        """Refuse lists that would take long to work through."""
+        for clause, expressions in (("SELECT", select), *((name, select.args.get(name.lower())) for name in _LISTS)):
+            if expressions is not None and len(expressions.expressions) > MOST_ANSWERS:
+                problem = f"{clause} lists more than {MOST_ANSWERS} things"
+                raise self._scope.refusal(expressions.expressions[MOST_ANSWERS], problem, "Ask several questions.")
+        having = select.args.get("having")
+        if having is not None and sum(1 for _ in having.find_all(exp.And, exp.Or)) > MOST_CONDITIONS:
+            problem = f"HAVING has more than {MOST_CONDITIONS} conditions"
+            raise self._scope.refusal(having, problem, "Sort out rows yourself.")
 
     def _count(self, node: Node) -> int | None:
         if node is None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from deniable.arrays import Floats, Integers
+from deniable.errors import QueryRefused
+from deniable.limits import MOST_CROSSES
 from deniable.queries.plan import Plan
 
 
@@ -26,22 +28,22 @@ class TermPairs:
     def of(cls, plan: Plan, groups: Integers) -> TermPairs:
         """All pairs within each group."""
         moments = len(plan.question.moments)
-        rows, left, right = [], [], []
-        for place, group in enumerate(groups.tolist()):
-            terms = [
-                (moment, term)
-                for moment in range(moments)
-                for term in range(plan.starts[group * moments + moment], plan.starts[group * moments + moment + 1])
-            ]
-            for moment, term in terms:
-                for other, second in terms:
-                    rows.append((place * moments + moment) * moments + other)
-                    left.append(term)
-                    right.append(second)
-        one, two = np.array(left, dtype=np.int64), np.array(right, dtype=np.int64)
+        firsts, ends = plan.starts[groups * moments], plan.starts[(groups + 1) * moments]
+        if int(((ends - firsts) ** 2).sum()) > MOST_CROSSES:
+            problem = "the question has too many groups, or terms in them, for errors to be worked out"
+            raise QueryRefused(problem, "Ask for fewer answers at once, or simplify the condition.")
+        owners = np.repeat(np.arange(plan.starts.size - 1), np.diff(plan.starts)) % max(moments, 1)
+        rows, left, right = [np.zeros(0, dtype=np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        for place, (first, end) in enumerate(zip(firsts.tolist(), ends.tolist(), strict=True)):
+            terms = np.arange(first, end)
+            one, two = np.repeat(terms, terms.size), np.tile(terms, terms.size)
+            rows.append((place * moments + owners[one]) * moments + owners[two])
+            left.append(one)
+            right.append(two)
+        one, two = np.concatenate(left), np.concatenate(right)
         return cls(
             (groups.size, moments),
-            np.array(rows, dtype=np.int64),
+            np.concatenate(rows),
             plan.coefficients[one] * plan.coefficients[two],
             plan.factors[one],
             plan.factors[two],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sqlglot import exp
 
+from deniable.limits import MOST_CONDITIONS
 from deniable.queries.conditions import Disjoint, Mask, TooManyTerms, both, either, private, public
 from deniable.queries.constants import CAST_TO, position
 from deniable.queries.domain_functions import COMPARISONS, FLIPPED, compare, evaluate, single_attribute
@@ -16,8 +17,6 @@ _PUBLIC_NODES = {
     exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Cast,
     exp.DataType,
 }  # fmt: skip
-
-MOST_CONDITIONS = 200
 
 
 def read_where(scope: Scope, node: Node) -> Disjoint:
@@ -93,9 +92,12 @@ def _condition(scope: Scope, node: Node) -> tuple[PrivateColumn, Mask]:
         _same(scope, node, [low, high])
         return low[0], low[1] & high[1]
     if isinstance(node, exp.In) and node.expressions and not node.args.get("query"):
-        found = [_compared(scope, exp.EQ(this=node.this, expression=one)) for one in node.expressions]
-        _same(scope, node, found)
-        return found[0][0], np.logical_or.reduce([mask for _, mask in found])
+        column, mask = _compared(scope, exp.EQ(this=node.this, expression=node.expressions[0]))
+        for one in node.expressions[1:]:  # each mask may be as long as the domain: one after the other
+            other = _compared(scope, exp.EQ(this=node.this, expression=one))
+            _same(scope, node, [(column, mask), other])
+            mask = mask | other[1]
+        return column, mask
     if isinstance(node, exp.Is) and isinstance(node.expression, exp.Boolean):
         return _compared(scope, exp.EQ(this=node.this, expression=node.expression))
     if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):

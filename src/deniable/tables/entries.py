@@ -68,7 +68,9 @@ def _table(entry: Any) -> Table:
     if isinstance(attributes, Mapping):
         attributes = list(_named(attributes, f"{where}: attribute"))
     if unknown := sorted(set(rest) - {"many", "tau"}):
-        raise InvalidParameter(f"{where}: {shown(unknown[0])}", "is no field of a table", "Use many, tau and attributes.")
+        raise InvalidParameter(
+            f"{where}: {shown(unknown[0])}", "is no field of a table", "Use many, tau and attributes."
+        )
     made: dict[str, Any] = {}
     for one in attributes:
         fields = as_mapping(f"{where}: attribute", one)
@@ -91,7 +93,9 @@ def _attribute(where: str, fields: dict[str, Any]) -> Attribute:
         raise InvalidParameter(f"{where}: kind", "is unknown", 'Use "ordinal", "categorical" or "public".')
     if unknown := sorted(set(rest) - allowed[kind]):
         known = ", ".join(sorted(allowed[kind])) or "none"
-        raise InvalidParameter(f"{where}: {shown(unknown[0])}", f"is no field of {kind} attributes", f"Its fields: {known}.")
+        raise InvalidParameter(
+            f"{where}: {shown(unknown[0])}", f"is no field of {kind} attributes", f"Its fields: {known}."
+        )
     try:
         if kind == "ordinal":
             return Ordinal(**{field: parsed(value) for field, value in rest.items()})

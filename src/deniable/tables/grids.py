@@ -188,7 +188,9 @@ def _from_dict(where: str, entry: Any) -> GridView:
         axes[name] = Cells(fields["cells"]) if "cells" in fields else Points(fields["points"])
     weight = rest.pop("weight", 1)
     if rest:
-        raise InvalidParameter(f"{where}: {shown(min(map(str, rest)))}", "is no field of a view", "Use weight and axes.")
+        raise InvalidParameter(
+            f"{where}: {shown(min(map(str, rest)))}", "is no field of a view", "Use weight and axes."
+        )
     return GridView(axes, weight)
 
 

@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Protocol
 
 from deniable.errors import InvalidParameter, SimulationOnly
+from deniable.simulation import check_noise, is_simulated
 
 WORD_BITS = 64
 RandBelow = Callable[[int], int]
@@ -164,10 +165,13 @@ def fraction_coin(value: Fraction, randbelow: RandBelow) -> bool:
             return drawn < threshold
 
 
-def check_randbelow(randbelow: RandBelow) -> None:
-    """Refuse the draws of a seeded source on a release path; `SeededSource.simulated_randbelow` says what it is."""
-    if getattr(getattr(randbelow, "__self__", None), "simulation", False):
+def check_randbelow(randbelow: RandBelow, epsilon: float, *, simulation: bool = False) -> None:
+    """Refuse the draws of a seeded source, and an ε without noise, unless draws or caller say it is a simulation."""
+    if simulation or is_simulated(randbelow):
+        return
+    if is_simulated(getattr(randbelow, "__self__", None)):  # a method of a seeded source
         raise SimulationOnly
+    check_noise(epsilon, simulation=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 from typing import Any
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from deniable.errors import QueryRefused
 from deniable.notebook import html_table, html_text
+from deniable.simulation import NOTE, mark
 from deniable.wording import percent
 
 BESIDE = ("_stderr", "_low", "_high", "_model")
@@ -91,6 +92,15 @@ class Result:
     def __len__(self) -> int:
         return len(next(iter(self.answers.values())))
 
+    @property
+    def simulation(self) -> bool:
+        """Whether the reports protect nobody."""
+        return NOTE in self.notes
+
+    def of_simulation(self) -> Result:
+        """The same answer, which says that its reports protect nobody."""
+        return replace(self, notes=(*self.notes, NOTE))
+
     def scalar(self) -> Estimate:
         """The only estimate of an answer that has one.
 
@@ -118,7 +128,8 @@ class Result:
                 columns[f"{name}_model"] = pa.array([one.model for one in estimates], pa.float64())
             columns[f"{name}_low"] = pa.array([one.interval[0] for one in estimates], pa.float64())
             columns[f"{name}_high"] = pa.array([one.interval[1] for one in estimates], pa.float64())
-        return pa.table(columns)
+        made = pa.table(columns)
+        return made.replace_schema_metadata(mark(simulation=True)) if self.simulation else made
 
     def to_pandas(self) -> Any:
         """The same as a pandas frame.

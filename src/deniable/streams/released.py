@@ -48,7 +48,7 @@ class Released:
     >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
     >>> private = tops.push_many([5, 6, 7, 8] * 1000)
     >>> tops.released
-    Released(3,000 values; method=tops, epsilon=1.0, theta=8.0, warmup=1000, r=1000, b=4, s=256, chunk=3, simulation=True)
+    Released(3,000 values; method=tops, epsilon=1.0, theta=8.0, warmup=1000, r=1000, b=4, s=256, chunk=3; simulation)
     """
 
     values: NDArray[Any]
@@ -73,10 +73,8 @@ class Released:
         return int(self.values.size)
 
     def __repr__(self) -> str:
-        facts = ", ".join(
-            f"{name}={value}" for name, value in self.about.items() if isinstance(value, (int, float, str))
-        )
-        return f"Released({counted(len(self), 'value')}; {facts})"
+        facts = ", ".join(f"{name}={value}" for name, value in self.about.items() if type(value) in (int, float, str))
+        return f"Released({counted(len(self), 'value')}; {facts}{'; simulation' * self.simulation})"
 
     def _repr_html_(self) -> str:
         """Public facts, and the means of a few windows with their errors, for notebooks."""

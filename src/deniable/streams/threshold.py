@@ -212,15 +212,7 @@ class FixedPercentile:
     kind: ClassVar[str] = "percentile"
     private: ClassVar[bool] = False
 
-    def choose(
-        self,
-        values: Integers,
-        situation: Situation,
-        epsilon: float,
-        source: Source,
-        *,
-        simulation: bool = False,  # noqa: ARG002
-    ) -> int:
+    def choose(self, values: Integers, *_: Any, simulation: bool = False) -> int:
         """θ, for no ε at all."""
         if not simulation:
             raise SimulationOnly("a percentile without noise is a value of the data", "Use PredictedError()")
@@ -242,15 +234,7 @@ class PublicThreshold:
     kind: ClassVar[str] = "public"
     private: ClassVar[bool] = True
 
-    def choose(
-        self,
-        values: Integers,
-        situation: Situation,
-        epsilon: float,
-        source: Source,
-        *,
-        simulation: bool = False,  # noqa: ARG002
-    ) -> int:
+    def choose(self, *_: Any, **__: Any) -> int:
         """Never asked: the publisher puts θ on its grid."""
         raise InvalidParameter("theta", "is public and needs no choice", "Read .theta.")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +132,7 @@ class Database:
         # What is known without any report is consistent as it is.
         if postprocess == CONSISTENT and any(part.views for one in plan.tables for part in one.parts):
             result = consistent_answer(plan, self._moments, result.answers, confidence, simultaneous=simultaneous)
-        return result.of_simulation() if self.simulation else result
+        return replace(result, simulation=self.simulation)
 
     def _users(self, tables: tuple[str, ...]) -> int:
         """How many users can be in all of some tables."""

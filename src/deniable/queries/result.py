@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any
 
@@ -88,18 +88,16 @@ class Result:
     answers: Mapping[str, tuple[Estimate, ...]]
     notes: tuple[str, ...] = ()
     sql: str = field(default="", repr=False)
+    simulation: bool = False
+    """Whether the reports protect nobody."""
 
     def __len__(self) -> int:
         return len(next(iter(self.answers.values())))
 
     @property
-    def simulation(self) -> bool:
-        """Whether the reports protect nobody."""
-        return NOTE in self.notes
-
-    def of_simulation(self) -> Result:
-        """The same answer, which says that its reports protect nobody."""
-        return replace(self, notes=(*self.notes, NOTE))
+    def footnotes(self) -> tuple[str, ...]:
+        """What stands below the table: the notes, and of a simulation that it is one."""
+        return (*self.notes, NOTE) if self.simulation else self.notes
 
     def scalar(self) -> Estimate:
         """The only estimate of an answer that has one.
@@ -157,7 +155,7 @@ class Result:
             rows.append([*row, *(_shown(estimates[place]) for estimates in self.answers.values())])
         widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
         lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-        return "\n".join([*lines, *self.notes])
+        return "\n".join([*lines, *self.footnotes])
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
@@ -169,7 +167,7 @@ class Result:
             for place in range(len(self))
         )
         header = [*self.groups, *(f"{name} (± standard error)" for name in self.answers)]
-        return html_table(header, rows, notes=self.notes)
+        return html_table(header, rows, notes=self.footnotes)
 
 
 def _shown(estimate: Estimate) -> str:

@@ -43,9 +43,9 @@ def reports_in(folder, name):
 
 def test_reports_are_written_and_read_by_both_engines(spark, tmp_path):
     given = rows(spark)
-    done = SHOP.perturb(**given, key="id", out=tmp_path / "reports", engine=spark)
+    done = SHOP.perturb(**given, key="id", out=tmp_path / "reports", engine=spark, simulation=True)
     frames = {name: pa.table(frame.toArrow()) for name, frame in given.items()}
-    expected = SHOP.perturb(**frames, key="id", out=tmp_path / "other")
+    expected = SHOP.perturb(**frames, key="id", out=tmp_path / "other", simulation=True)
     assert done.summaries == expected.summaries
     assert sorted(done.summaries["users"].rejected.values()) == [1, 1, 1]
     names = {path.name for path in (tmp_path / "reports").iterdir()}
@@ -64,7 +64,7 @@ def test_reports_are_written_and_read_by_both_engines(spark, tmp_path):
     limited = dn.connect(tmp_path / "reports", memory_limit=0)  # read from files, which are not sorted
     agree(limited.sql(question), answers[0])
     with pytest.raises(BadInput, match="would spend ε again"):
-        SHOP.perturb(users=given["users"], key="id", out=tmp_path / "reports", engine=spark)
+        SHOP.perturb(users=given["users"], key="id", out=tmp_path / "reports", engine=spark, simulation=True)
     with pytest.raises(BadInput, match="holds something else"):
         NOISY.perturb(users=given["users"], key="id", out=tmp_path / "reports", engine=spark)
 
@@ -142,7 +142,10 @@ def test_a_task_that_runs_twice_sends_the_same_reports(spark):
     """As a speculative copy of a task does: another attempt, at another time, in another worker."""
     given = collecting._Rows(spark, NOISY, rows(spark), "id", None)
     secrets = [b"\1" * 32, b"\1" * 32, b"\2" * 32]
-    runs = [collecting.randomised(given, "users", secret, collecting.Tally()).toArrow() for secret in secrets]
+    runs = [
+        collecting.randomised(given, "users", secret, collecting.Tally(), simulation=False).toArrow()
+        for secret in secrets
+    ]
     assert runs[0].num_rows == 400
     assert runs[0] == runs[1] != runs[2]
 
@@ -190,21 +193,23 @@ def test_keys_differ_in_everything_that_a_batch_is():
 def test_impossible_requests(spark, tmp_path):
     given = rows(spark)
     with pytest.raises(InvalidParameter, match="Spark writes reports, once"):
-        SHOP.perturb(**given, key="id", engine=spark)
+        SHOP.perturb(**given, key="id", engine=spark, simulation=True)
     with pytest.raises(InvalidParameter, match="everyone is missing"):
-        SHOP.perturb(orders=given["orders"], key="id", out=tmp_path / "a", engine=spark)
+        SHOP.perturb(orders=given["orders"], key="id", out=tmp_path / "a", engine=spark, simulation=True)
     with pytest.raises(InvalidData, match="no column 'uid'"):
-        SHOP.perturb(**given, out=tmp_path / "a", engine=spark)
+        SHOP.perturb(**given, out=tmp_path / "a", engine=spark, simulation=True)
     odd = given["users"].withColumn("age", given["users"]["age"].cast("string"))
     with pytest.raises(InvalidData, match="cannot hold its domain"):
-        SHOP.perturb(users=odd, key="id", out=tmp_path / "a", engine=spark)
+        SHOP.perturb(users=odd, key="id", out=tmp_path / "a", engine=spark, simulation=True)
     odd = given["orders"].withColumn("id", given["orders"]["id"].cast("string"))
     with pytest.raises(InvalidData, match="integers in one table and texts"):
-        SHOP.perturb(users=given["users"], orders=odd, key="id", out=tmp_path / "a", engine=spark)
+        SHOP.perturb(users=given["users"], orders=odd, key="id", out=tmp_path / "a", engine=spark, simulation=True)
     city = dn.Collection(dn.Table("orders", many=2, amount=dn.Ordinal(0, 9), city=dn.Public()), epsilon=1.0)
     varying = given["users"].union(given["users"].withColumn("city", given["users"]["id"].cast("string")))
     with pytest.raises(InvalidData, match="varies between rows"):
-        city.perturb(orders=given["orders"], everyone=varying, key="id", out=tmp_path / "a", engine=spark)
+        city.perturb(
+            orders=given["orders"], everyone=varying, key="id", out=tmp_path / "a", engine=spark, simulation=True
+        )
     with pytest.raises(InvalidData, match="taken from its rows"):
-        city.perturb(orders=given["orders"], key="id", out=tmp_path / "a", engine=spark)
+        city.perturb(orders=given["orders"], key="id", out=tmp_path / "a", engine=spark, simulation=True)
     assert list(tmp_path.iterdir()) == []

@@ -58,6 +58,7 @@ class Database:
     >>> print(db.sql("SELECT AVG(age) AS age FROM users"))
     age (± standard error)
               25.04 ± 0.90
+    simulation: no privacy
     """
 
     collection: Collection

@@ -28,7 +28,7 @@ from deniable.streams.local_ids import Answered
 from deniable.streams.local_reports import DUPLICATE, MALFORMED, faults, read_one, read_table
 from deniable.streams.local_threshold import KINDS, LocalChoice, LocalRule, SmoothTail
 from deniable.streams.packing import check_version, packed, unpacked
-from deniable.streams.released import Released
+from deniable.streams.released import SIMULATION, Released
 from deniable.streams.windows import WindowEstimate
 
 _SLAB = 1 << 18  # reports that are looked at together
@@ -251,7 +251,7 @@ class ToPLServer:
         """Public facts for a file."""
         facts: dict[str, Any] = {"method": "topl", "epsilon": self.protocol.epsilon, "theta": self.theta}
         facts |= {"first": self.heard, "mechanism": self.protocol.mechanism, "rule": self.rule.kind}
-        facts |= {"simulation": True} if self.simulation else {}
+        facts |= {SIMULATION: True} if self.simulation else {}
         mixed = self.theta is not None and self.protocol.mechanism == "hybrid"
         return facts | {"alpha": float(Hybrid(self.protocol.epsilon).alpha)} if mixed else facts
 

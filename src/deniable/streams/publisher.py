@@ -152,8 +152,8 @@ class Publisher:
         """
         if self._learnt is None or self._blocks is None:
             raise QueryRefused("nothing is published during the warm-up", "Push more values first.")
-        made = release(steps, self.settings, self._learnt, self._blocks, first=first, timestamps=timestamps)
-        return made.of_simulation() if self.simulation else made
+        facts: dict[str, Any] = {"first": first, "timestamps": timestamps, "simulation": self.simulation}
+        return release(steps, self.settings, self._learnt, self._blocks, **facts)
 
     # Publishing ----------------------------------------------------------------------------------------------------
 

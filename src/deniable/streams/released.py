@@ -97,10 +97,6 @@ class Released:
         """Whether the stream protects nobody."""
         return bool(self.about.get(SIMULATION)) or not has_noise(self.about.get("epsilon", 0.0))
 
-    def of_simulation(self) -> Released:
-        """The same stream, which says that it protects nobody."""
-        return replace(self, about={**self.about, SIMULATION: True})
-
     @cached_property
     def _prefix(self) -> NDArray[Any]:
         kind = np.int64 if self.values.dtype.kind in "iu" else np.float64

@@ -95,6 +95,36 @@ def test_runs_differ_and_simulations_repeat(spark, tmp_path):
         NOISY.perturb(**given, key="id", out=tmp_path / "five", engine=spark, source=SeededSource(1))
 
 
+def test_simulations_are_marked_and_kept_apart_from_releases(spark, tmp_path):
+    given = {"users": rows(spark)["users"]}
+    with pytest.raises(SimulationOnly, match="lets the data out"):
+        SHOP.perturb(**given, key="id", out=tmp_path / "exact", engine=spark)
+    simulated = {"source": SeededSource(1), "simulation": True}
+    assert NOISY.perturb(**given, key="id", out=tmp_path / "simulation", engine=spark, **simulated).simulation
+    assert not NOISY.perturb(**given, key="id", out=tmp_path / "release", engine=spark).simulation
+    question = "SELECT COUNT(*) AS n FROM users"
+    frames = {name: spark.read.parquet(str(tmp_path / name / "users")) for name in ("simulation", "release")}
+    for name, simulation in (("simulation", True), ("release", False)):
+        for database in (
+            dn.connect(tmp_path / name, engine=spark),
+            dn.connect({"users": frames[name]}, engine=spark),
+            dn.connect(tmp_path / name),  # without Spark the mark is found as well
+        ):
+            assert database.simulation == simulation
+            assert ("simulation: no privacy" in str(database.sql(question))) == simulation
+    everyone = given["users"].select("id")
+    orders = {"orders": rows(spark)["orders"], "everyone": everyone, "key": "id", "engine": spark}
+    for name, options in (("simulation", {}), ("release", simulated)):
+        with pytest.raises(BadInput, match="cannot be mixed"):
+            NOISY.perturb(**orders, out=tmp_path / name, **options)
+    # What was moved between folders is noticed too.
+    (tmp_path / "simulation" / "users").rename(tmp_path / "users")
+    (tmp_path / "release" / "users").rename(tmp_path / "simulation" / "users")
+    for engine in (None, spark):
+        with pytest.raises(BadInput, match="cannot be mixed"):
+            dn.connect(tmp_path / "simulation", engine=engine)
+
+
 @pytest.mark.parametrize("other_data", [False, True])
 def test_a_task_that_is_tried_again_repeats_its_reports_only_for_the_same_rows(
     spark, tmp_path, monkeypatch, other_data

@@ -26,7 +26,7 @@ class DeniableError(Exception):
     ...     dn.mechanisms.RandomizedResponse(epsilon=0, k=4)
     ... except dn.DeniableError as error:
     ...     print(error)
-    epsilon must be a positive number. Nothing was drawn or spent. Use 0.1 to 10, or math.inf for no noise.
+    epsilon must be a positive number. Nothing was drawn or spent. Use 0.1 to 10, or math.inf in a simulation.
     """
 
     exit_code = 1

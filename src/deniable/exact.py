@@ -29,9 +29,11 @@ SMALLEST_SCALE, LARGEST_SCALE = Fraction(1, 100), Fraction(10**12)
 def check_epsilon(epsilon: float) -> None:
     """Refuse an ε that is not a positive number; infinity is allowed and means no noise."""
     if isinstance(epsilon, bool) or not isinstance(epsilon, (int, float)) or not epsilon > 0:
-        raise InvalidParameter("epsilon", "must be a positive number", "Use 0.1 to 10, or math.inf for no noise.")
+        raise InvalidParameter("epsilon", "must be a positive number", "Use 0.1 to 10, or math.inf in a simulation.")
     if LARGEST_EPSILON < epsilon < math.inf:
-        raise InvalidParameter("epsilon", f"above {LARGEST_EPSILON:g} protects nobody", "Use math.inf for no noise.")
+        raise InvalidParameter(
+            "epsilon", f"above {LARGEST_EPSILON:g} protects nobody", "Use 0.1 to 10, or math.inf in a simulation."
+        )
     if epsilon < SMALLEST_EPSILON:
         raise InvalidParameter("epsilon", f"below {SMALLEST_EPSILON:g} lets nothing through", "Use 0.01 to 10.")
 

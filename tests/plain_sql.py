@@ -110,7 +110,7 @@ class Pair:
     def __init__(self, *, text_ids=False, design="mg"):
         self.raw = raw_tables(text_ids=text_ids)
         self.collection = dn.Collection(PEOPLE, JOBS, VISITS, GIFTS, epsilon=math.inf, design=design)
-        self.database = dn.connect(self.collection.perturb(**self.raw), dimensions=DIMENSIONS)
+        self.database = dn.connect(self.collection.perturb(**self.raw, simulation=True), dimensions=DIMENSIONS)
         self.plain = duckdb.connect()
         for name, frame in {**self.raw, **DIMENSIONS}.items():
             self.plain.register(name, frame)

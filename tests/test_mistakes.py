@@ -24,6 +24,7 @@ SEEDED = dn.SeededSource(1)
 USERS = dn.Table("users", age=dn.Ordinal(1, 95), marital=dn.Categorical("married", "single"), city=dn.Public())
 ORDERS = dn.Table("orders", many=10, amount=dn.Ordinal(0, 500))
 SHOP = dn.Collection(USERS, ORDERS, epsilon=2.0)
+EXACT = dn.Collection(USERS, epsilon=math.inf)
 U = {"uid": [1, 2, 3], "age": [31, 40, 52], "marital": ["single"] * 3, "city": ["Rome"] * 3}
 O = {"uid": [1, 1, 3], "amount": [5, 6, 7]}  # noqa: E741 - beside U
 NOTHING = (
@@ -86,7 +87,11 @@ def check(mistake, happened, repair):
 SPECIFICATIONS = [
     (lambda: dn.Collection(USERS, epsilon=0), "epsilon must be a positive number", r"Use 0\.1 to 10"),
     (lambda: dn.Collection(USERS, epsilon="2"), "epsilon must be a positive number", r"Use 0\.1 to 10"),
-    (lambda: dn.Collection(USERS, epsilon=1000.0), "epsilon above 700 protects nobody", r"Use math\.inf for no noise"),
+    (
+        lambda: dn.Collection(USERS, epsilon=1000.0),
+        "epsilon above 700 protects nobody",
+        r"Use 0\.1 to 10, or math\.inf in a simulation",
+    ),
     (lambda: dn.Collection(epsilon=1.0), "tables must be one Table or more", r"Pass dn\.Table"),
     (
         lambda: dn.Collection({"age": dn.Ordinal(1, 95)}, epsilon=1.0),
@@ -252,6 +257,13 @@ DATA = [
     ),
     (lambda _: SHOP.save("no/such/folder/shop.toml"), r"file 'shop\.toml' cannot be written", "Check the path"),
     (lambda _: SHOP.gather("a line"), "lines are one text", "Pass a list of lines"),
+    (
+        lambda _: EXACT.client().report("users", {"age": 31}),
+        "ε = inf lets the data out as they are",
+        "pass simulation=True",
+    ),
+    (lambda _: EXACT.perturb(users=U), "ε = inf lets the data out as they are", "Use an ε of at most 64"),
+    (lambda _: ToPLClient(100.0, 500), "ε = 100 lets the data out as they are", "Use an ε of at most 64"),
     (
         lambda _: audit(Case("mine", 1.0, 1.0, 2, lambda world, runs, source: source.below(5, runs)), 1_000, SEEDED),
         "a draw did not give one whole number",
@@ -495,6 +507,7 @@ COMMANDS = [
         r"'stream\.txt' exists already: devices may have read another threshold",
         "Remove it",
     ),
+    ("stream publish --epsilon inf --bound 9 stream.txt", "ε = inf lets the data out as they are", "--simulation"),
     ("stream publish --epsilon 1 --bound inf stream.txt", "bound must be a finite number", "Give the public range"),
     ("stream publish --epsilon 1 --bound 9 --theta 20 stream.txt", "--theta must lie above 0", "Give another"),
     ("stream publish --epsilon 1 --bound 9 --theta 1 --low 2 stream.txt", "--theta must lie above 2", "Give another"),

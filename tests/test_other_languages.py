@@ -66,3 +66,21 @@ def test_the_sha_of_a_specification_is_that_of_its_file(tmp_path):
     shop = Collection.from_dict(json.loads((VECTORS / "reports.json").read_text())[0]["specification"])
     shop.save(tmp_path / "collection.json")
     assert hashlib.sha256((tmp_path / "collection.json").read_bytes().rstrip(b"\n")).hexdigest() == shop.sha256
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
+@pytest.mark.parametrize("epsilon", ["inf", 65.0])
+def test_clients_in_javascript_refuse_an_epsilon_without_noise(epsilon, tmp_path):
+    """JSON has no infinity: a specification says "inf"."""
+    (table, *_), (stream, *_) = (
+        json.loads((VECTORS / name).read_text()) for name in ("reports.json", "stream_reports.json")
+    )
+    table["specification"]["epsilon"] = epsilon if epsilon == "inf" else 1000.0
+    stream["settings"]["epsilon"] = epsilon
+    for vector in (table, stream):
+        (tmp_path / "one.json").write_text(json.dumps([vector]))
+        command = [shutil.which("node"), "--input-type=module", "-e", REPEAT, str(CLIENTS), str(tmp_path / "one.json")]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode
+        assert "epsilon must be above 0 and at most 64" in done.stderr
+        assert not done.stdout

@@ -94,6 +94,11 @@ function domainOf(one) {
   return { size, ordinal: true, summed: true, place: (v) => (v - one.low) / one.step };
 }
 
+// An infinite ε, or one above 64, lets the data out as they are: that is for simulations, which devices never run.
+export function checkNoise(epsilon) {
+  if (!(epsilon > 0 && epsilon <= 64)) throw new Error("epsilon must be above 0 and at most 64. Nothing was sent.");
+}
+
 export function reports(specification, sha256, name, rows, below = secureBelow) {
   const shape = specification.tables.map((table) => {
     const domains = table.attributes.filter((one) => one.kind !== "public").map(domainOf);
@@ -102,6 +107,7 @@ export function reports(specification, sha256, name, rows, below = secureBelow) 
   const { table, domains, groups: each, leaves } = shape.find((one) => one.table.name === name);
   if (specification.shares !== null || specification.oracle !== "auto") throw new Error("shares and oracles are not done here");
   const epsilon = share(specification.epsilon, shape.reduce((sum, one) => sum + one.table.tau * one.groups.length, 0));
+  checkNoise(epsilon);
   const e = expBelow(epsilon), tag = createHash("sha256").update(`${sha256}:${name}`).digest()[0];
   const names = table.attributes.filter((one) => one.kind !== "public").map((one) => one.name);
 

@@ -1,6 +1,6 @@
 // A client for streams without trust in JavaScript: the one report of one user, in either phase.
 import { createHash } from "node:crypto";
-import { coin, expBelow, fraction, power, response, secureBelow } from "./client.mjs";
+import { checkNoise, coin, expBelow, fraction, power, response, secureBelow } from "./client.mjs";
 
 const UNIT = 1n << 64n, SCALE = 1n << 256n;
 
@@ -49,6 +49,7 @@ function tag({ epsilon, bound, name }) {
 }
 
 export function streamReport(settings, value, theta = null, below = secureBelow) {
+  checkNoise(settings.epsilon);
   const { epsilon, bound } = settings, cut = Math.min(Math.max(Number.isNaN(value) ? 0 : value, 0), bound);
   const y = theta === null ? wave(cut, bound, epsilon, below) : hybrid(Math.min(cut, theta), theta, epsilon, below);
   const bytes = Buffer.alloc(16);

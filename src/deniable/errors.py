@@ -5,7 +5,7 @@
     │   ├── InvalidParameter     a setting is impossible (ε ≤ 0, an empty domain, …)
     │   ├── InvalidData          values are not of the declared type or domain
     │   ├── QueryRefused         a question cannot be answered, or not yet
-    │   └── SimulationOnly       a seeded source was offered where privacy is promised
+    │   └── SimulationOnly       a seeded source or an infinite ε was offered where privacy is promised
     └── Failure                  something else stands in the way: exit code 1
         ├── RandomnessFault      drawing would repeat or expose randomness
         ├── MissingExtra         an optional dependency is not installed
@@ -26,7 +26,7 @@ class DeniableError(Exception):
     ...     dn.mechanisms.RandomizedResponse(epsilon=0, k=4)
     ... except dn.DeniableError as error:
     ...     print(error)
-    epsilon must be a positive number. Nothing was drawn or spent. Use 0.1 to 10, or math.inf for no noise.
+    epsilon must be a positive number. Nothing was drawn or spent. Use 0.1 to 10, or math.inf in a simulation.
     """
 
     exit_code = 1
@@ -84,17 +84,20 @@ class QueryRefused(BadInput):
 
 
 class SimulationOnly(BadInput):
-    """A seeded source was offered to something that promises privacy.
+    """A seeded source, or an ε that adds no noise, was offered to something that promises privacy.
 
     >>> str(SimulationOnly()).split(". ")[1]
     'Nothing was released'
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        problem: str = "a SeededSource can be repeated by anyone who knows its seed, so its output is not private",
+        repair: str = "Leave `source` out for a release",
+    ) -> None:
         super().__init__(
-            "a SeededSource can be repeated by anyone who knows its seed, so its output is not "
-            "private. Nothing was released. Leave `source` out for a release, or pass "
-            "simulation=True for a test or an experiment on data that need no protection."
+            f"{problem}. Nothing was released. {repair}, or pass simulation=True (--simulation on the command line) "
+            "for a test or an experiment on data that need no protection."
         )
 
 

@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Protocol
 
 from deniable.errors import InvalidParameter, SimulationOnly
+from deniable.simulation import check_noise, is_simulated
 
 WORD_BITS = 64
 RandBelow = Callable[[int], int]
@@ -28,9 +29,11 @@ SMALLEST_SCALE, LARGEST_SCALE = Fraction(1, 100), Fraction(10**12)
 def check_epsilon(epsilon: float) -> None:
     """Refuse an ε that is not a positive number; infinity is allowed and means no noise."""
     if isinstance(epsilon, bool) or not isinstance(epsilon, (int, float)) or not epsilon > 0:
-        raise InvalidParameter("epsilon", "must be a positive number", "Use 0.1 to 10, or math.inf for no noise.")
+        raise InvalidParameter("epsilon", "must be a positive number", "Use 0.1 to 10, or math.inf in a simulation.")
     if LARGEST_EPSILON < epsilon < math.inf:
-        raise InvalidParameter("epsilon", f"above {LARGEST_EPSILON:g} protects nobody", "Use math.inf for no noise.")
+        raise InvalidParameter(
+            "epsilon", f"above {LARGEST_EPSILON:g} protects nobody", "Use 0.1 to 10, or math.inf in a simulation."
+        )
     if epsilon < SMALLEST_EPSILON:
         raise InvalidParameter("epsilon", f"below {SMALLEST_EPSILON:g} lets nothing through", "Use 0.01 to 10.")
 
@@ -164,10 +167,13 @@ def fraction_coin(value: Fraction, randbelow: RandBelow) -> bool:
             return drawn < threshold
 
 
-def check_randbelow(randbelow: RandBelow) -> None:
-    """Refuse the draws of a seeded source on a release path; `SeededSource.simulated_randbelow` says what it is."""
-    if getattr(getattr(randbelow, "__self__", None), "simulation", False):
+def check_randbelow(randbelow: RandBelow, epsilon: float, *, simulation: bool = False) -> None:
+    """Refuse the draws of a seeded source, and an ε without noise, unless draws or caller say it is a simulation."""
+    if simulation or is_simulated(randbelow):
+        return
+    if is_simulated(getattr(randbelow, "__self__", None)):  # a method of a seeded source
         raise SimulationOnly
+    check_noise(epsilon, simulation=False)
 
 
 @dataclass(frozen=True, slots=True)

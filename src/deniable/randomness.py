@@ -32,6 +32,7 @@ from deniable.exact import (
     nonzero_chance,
     word,
 )
+from deniable.simulation import SimulatedDraws, check_noise
 
 Name = str | int
 Words = NDArray[np.uint64]
@@ -327,11 +328,15 @@ class SeededSource(Source):
     @property
     def simulated_randbelow(self) -> RandBelow:
         """`randbelow` for tests and simulations of one device, where `perturb_one` would refuse the method itself."""
-        return lambda bound: self.randbelow(bound)
+        return SimulatedDraws(self.randbelow)
 
 
-def release_source(source: Source | None, *, simulation: bool) -> Source:
-    """The source a release may use: a fresh secure one by default, a seeded one only if the caller says so."""
+def release_source(source: Source | None, *, simulation: bool, epsilon: float) -> Source:
+    """The source a release may use: a fresh secure one by default, a seeded one only if the caller says so.
+
+    An ε that adds no noise is refused likewise.
+    """
+    check_noise(epsilon, simulation=simulation)
     if source is None:
         return SecureSource()
     if not isinstance(source, Source):

@@ -24,6 +24,7 @@ def register(
     reports: str | Path | Mapping[str, Any] | None = None,
     *,
     dimensions: Mapping[str, Any] | None = None,
+    simulation: bool = False,
 ) -> None:
     """Make a collection known to Spark SQL.
 
@@ -33,11 +34,13 @@ def register(
 
     `SELECT * FROM deniable_sql('SELECT …')` answers a question, with standard errors and intervals as columns. It
     looks for reports in `reports` (a path, or DataFrames and catalog names by table), else in the catalog's tables and
-    views named `<table>_reports`.
+    views named `<table>_reports`. Answers from a simulation have a column `simulation`.
+
+    An ε without noise needs `simulation`, as it does everywhere.
     """
     from deniable.engines.spark.session import checked_session
 
     checked_session(spark)
     from deniable.engines.spark.sql_functions import register as registered
 
-    registered(spark, collection, reports, dimensions)
+    registered(spark, collection, reports, dimensions, simulation=simulation)

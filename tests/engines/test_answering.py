@@ -49,7 +49,7 @@ def test_without_noise_answers_equal_plain_sql_on_the_raw_tables():
     # The design with one view, so that every row is seen at its finest; one row per user, so that nothing is sampled.
     rows = {name: frame for name, frame in frames(2_000).items() if name != "orders"}
     exact = dn.Collection(USERS, JOBS, epsilon=math.inf, design="mg")
-    database = dn.connect(exact.perturb(**rows))
+    database = dn.connect(exact.perturb(**rows, simulation=True))
     for text in QUESTIONS[:4]:
         assert database.sql(text).scalar().value == pytest.approx(plain(rows, text)[0][0], rel=1e-12)
     text = "SELECT kind, COUNT(*) AS n, SUM(hours) AS s, AVG(age) AS a FROM users JOIN jobs USING (uid) GROUP BY kind"
@@ -90,7 +90,7 @@ def test_public_attributes_filter_and_group():
     random = np.random.default_rng(3)
     cities = np.array(["Oslo", "Rome", "Bern"])[random.integers(0, 3, 900)]
     rows = {"users": pa.table({"uid": np.arange(900), "age": random.integers(0, 50, 900), "city": cities})}
-    database = dn.connect(dn.Collection(table, epsilon=math.inf, design="mg").perturb(**rows))
+    database = dn.connect(dn.Collection(table, epsilon=math.inf, design="mg").perturb(**rows, simulation=True))
     for text in (
         "SELECT COUNT(*) AS x FROM users WHERE city <> 'Rome' AND age < 20",
         "SELECT AVG(age) AS x FROM users WHERE city IN ('Rome', 'Bern') AND NOT city = 'Bern'",
@@ -109,11 +109,11 @@ def test_users_are_joined_wherever_both_have_reports():
     collection = dn.Collection(USERS, JOBS, epsilon=math.inf, design="mg")
     rows = frames(100)
     half = rows["jobs"].slice(0, 50)
-    database = dn.connect(collection.perturb(users=rows["users"], jobs=half))
+    database = dn.connect(collection.perturb(users=rows["users"], jobs=half, simulation=True))
     text = "SELECT COUNT(*) AS x FROM users JOIN jobs USING (uid)"
     assert database.sql(text).scalar().value == 50
     apart = half.set_column(0, "uid", pa.array(np.arange(1000, 1050)))
-    database = dn.connect(collection.perturb(users=rows["users"], jobs=apart))
+    database = dn.connect(collection.perturb(users=rows["users"], jobs=apart, simulation=True))
     assert database.sql(text).scalar().value == 0
 
 

@@ -87,7 +87,7 @@ def test_no_name_of_a_table_leads_to_the_rows_of_another():
         table.name: pa.table({"uid": np.arange(place + 1), "a": ["x" if place % 2 else "y"] * (place + 1)})
         for place, table in enumerate(tables)
     }
-    reports = exact.perturb(**rows)
+    reports = exact.perturb(**rows, simulation=True)
     for place, table in enumerate(tables):
         assert reports[table.name]["y"].to_pylist() == [0 if place % 2 else 1] * (place + 1)
 
@@ -329,7 +329,7 @@ def test_types_in_csv_files_are_those_of_the_specification(tmp_path):
     exact = dn.Collection(table, epsilon=math.inf, design="mg")
     rows = ["b,2,false,20,2020-01-03,2020-01-01 05:30:00", "a,,true,10,2020-01-01,2020-01-01 00:00:00"]
     (tmp_path / "t.csv").write_text("\n".join(["uid,code,flag,number,day,hour", *rows]) + "\n")
-    reports = exact.perturb(t=tmp_path / "t.csv")
+    reports = exact.perturb(t=tmp_path / "t.csv", simulation=True)
     assert reports.summaries["t"].rejected == {}
     assert reports["t"]["y"].to_pylist() == [2 * 2 * 2 * 31 * 24, (((1 * 2 + 1) * 2 + 1) * 31 + 2) * 24 + 5]
 

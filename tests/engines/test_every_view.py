@@ -93,7 +93,7 @@ def exhaustive(collection, name, rows):
 
 
 def as_reports(collection, name, view, y):
-    schema = report_schema(collection, name, pa.int64(), {})
+    schema = report_schema(collection, name, pa.int64(), {}, simulation=True)
     blank = np.zeros(view.size, dtype=np.int64)
     made = pa.table({"uid": np.arange(view.size), "slot": blank, "view": view, "seed": blank, "y": y})
     return made.cast(schema.remove_metadata()).replace_schema_metadata(schema.metadata)

@@ -168,7 +168,7 @@ def test_reports_that_happen_to_be_alike_are_not_called_exact(text):
 
 def test_what_is_known_without_noise_is_not_called_uncertain():
     rows = {"uid": range(5), "age": [7, 7, 9, 8, 7], "kind": [*"abaca"]}
-    database = dn.connect(dn.Collection(USERS, epsilon=np.inf, design="mg").perturb(users=rows))
+    database = dn.connect(dn.Collection(USERS, epsilon=np.inf, design="mg").perturb(users=rows, simulation=True))
     result = database.sql("SELECT kind, COUNT(*) AS n, SUM(age) AS s FROM users GROUP BY kind")
     assert [one.value for one in result.answers["n"]] == [3, 1, 1]
     assert result.notes == ()

@@ -186,7 +186,7 @@ def test_published_values_say_nothing_of_the_warm_up_but_what_was_learnt(kind):
     """Two warm-ups that teach the same lead to the same published stream under the same key."""
     key = bytes(range(32))
     values = np.arange(50) % 7
-    one, two = (kind(math.inf, 10, warmup=8, horizon=32, key=key) for _ in range(2))
+    one, two = (kind(math.inf, 10, warmup=8, horizon=32, key=key, simulation=True) for _ in range(2))
     warm = np.array([1, 2, 3, 4, 5, 6, 7, 10])
     assert np.array_equal(
         one.push_many(np.concatenate((warm, values))), two.push_many(np.concatenate((warm[::-1], values)))

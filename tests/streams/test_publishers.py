@@ -181,6 +181,7 @@ def test_the_standard_error_knows_how_the_smoother_spreads_noise(smoother, flush
             block=block,
             fanout=2,
             smoother=smoother,
+            simulation=True,
         )
         publisher.push_many(np.concatenate(([int(initial)], values)))
         if flush:
@@ -245,12 +246,12 @@ def test_standard_errors_are_calibrated_at_every_window_length(horizon, block, f
 
 
 def test_values_above_the_bound_count_as_the_bound_and_a_lower_end_shifts():
-    publisher = ToPS(math.inf, 10, low=-5, warmup=4, horizon=8, block=1)
+    publisher = ToPS(math.inf, 10, low=-5, warmup=4, horizon=8, block=1, simulation=True)
     assert publisher.push_many([10, 10, 10, 10]).size == 0
     assert publisher.push_many([-5, 0, 7, 99]).tolist() == [-5, 0, 7, 10]
     with pytest.raises(InvalidData, match="lower bound -5"):
         publisher.push(-6)
-    fine = ToPS(math.inf, 1.0, resolution=0.25, warmup=4, horizon=8, block=1)
+    fine = ToPS(math.inf, 1.0, resolution=0.25, warmup=4, horizon=8, block=1, simulation=True)
     fine.push_many([1.0] * 4)
     assert fine.push_many(np.array([0.1, 0.2, 0.6, 2.0])).tolist() == [0.0, 0.25, 0.5, 1.0]
     assert fine.released.sum(0, 4).value == 1.75
@@ -310,7 +311,7 @@ def test_unknown_parts_are_refused_by_name():
         {"low": 60},
         {"horizon": 0},
         {"epsilon": 1e-8},
-        {"epsilon": 699.0},
+        {"epsilon": 699.0, "simulation": True},
         {"bound": 2**39, "horizon": 2**30},
     ],
 )
@@ -321,7 +322,8 @@ def test_impossible_settings_are_refused(settings):
 
 def test_without_noise_and_with_bounds_too_wide_to_bite_sums_are_exact():
     values = stream()
-    publisher = ToPS(math.inf, 10**6, warmup=WARMUP, horizon=HORIZON, threshold=PublicThreshold(10**6), block=16)
+    theta = PublicThreshold(10**6)
+    publisher = ToPS(math.inf, 10**6, warmup=WARMUP, horizon=HORIZON, threshold=theta, block=16, simulation=True)
     publisher.push_many(values)
     published, rest = publisher.released, values[WARMUP:]
     for start, stop in ((0, 992), (160, 1000), (0, 2000 + 160)):

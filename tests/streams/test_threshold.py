@@ -79,7 +79,10 @@ def test_the_default_finds_the_best_threshold_of_an_exponential_tail():
 def test_noise_rarely_leads_far_astray(mechanism):
     values = np.floor(np.random.default_rng(2).exponential(10, 65_536)).astype(int)
     facts = situation(1638, 65_536, horizon=2**20, error=30 / 0.01**2)
-    chosen = [PredictedError(mechanism).choose(values, facts, 0.008, SeededSource(seed)) for seed in range(200)]
+    chosen = [
+        PredictedError(mechanism).choose(values, facts, 0.008, SeededSource(seed), simulation=True)
+        for seed in range(200)
+    ]
     assert np.quantile(chosen, 0.02) > 20
     assert np.quantile(chosen, 0.98) < 250
 
@@ -87,10 +90,10 @@ def test_noise_rarely_leads_far_astray(mechanism):
 def test_without_noise_the_other_thresholds_are_percentiles():
     values, facts = np.arange(1, 101), situation(100, 100)
     source = SeededSource(1)
-    assert SmoothThreshold(0.9).choose(values, facts, math.inf, source) == 90
-    assert PAKPercentile(0.9).choose(values, facts, math.inf, source) == 90
-    assert FixedPercentile(0.9).choose(values, facts, 1.0, source) == 90
-    assert FixedPercentile(0.9).choose(values * 0, facts, 1.0, source) == 1
+    assert SmoothThreshold(0.9).choose(values, facts, math.inf, source, simulation=True) == 90
+    assert PAKPercentile(0.9).choose(values, facts, math.inf, source, simulation=True) == 90
+    assert FixedPercentile(0.9).choose(values, facts, 1.0, source, simulation=True) == 90
+    assert FixedPercentile(0.9).choose(values * 0, facts, 1.0, source, simulation=True) == 1
     with pytest.raises(InvalidParameter, match="public"):
         PublicThreshold(3).choose(values, facts, 1.0, source)
 
@@ -112,7 +115,7 @@ def test_bounds_of_ten_million_are_no_trouble():
     values = np.random.default_rng(3).integers(0, 10**7, 65_536)
     facts = situation(10**7, 65_536, horizon=2**20)
     for threshold in (PredictedError(), PaperScore()):
-        assert 1 <= threshold.choose(values, facts, 0.1, SeededSource(4)) <= 10**7
+        assert 1 <= threshold.choose(values, facts, 0.1, SeededSource(4), simulation=True) <= 10**7
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def show_table(result: Result) -> None:
     if columns_width([*groups, *answers]) > width():
         answers = [[f"{name} ± error", *map(_with_error, each)] for name, each in result.answers.items()]
     show_columns("Answer", groups, answers)
-    for note in result.notes:
+    for note in result.footnotes:
         click.echo(note)
 
 

@@ -9,14 +9,17 @@ from typing import Any
 
 import click
 
-from deniable.cli.terminal import progress, show, table
+from deniable.cli.terminal import progress, show, simulation_option, table
 from deniable.errors import BadInput
+from deniable.simulation import NOTE, has_noise
 from deniable.tables.collection import Collection
+from deniable.tables.runs import largest_epsilon
 from deniable.tables.schema import RESERVED
 from deniable.tables.views import View
 from deniable.wording import counted
 
 MOST_VIEWS_SHOWN = 12
+CAUTIOUS_EPSILON = 10.0
 ORACLES = {"RandomizedResponse": "response", "LocalHashing": "hashing"}
 SYMBOLS = {"rounded": "⇅", "embedded": "±", "weight and rounded": "⇅rows"}
 
@@ -43,8 +46,19 @@ def check(specification: str, views: bool) -> None:
             one.name, rows, str(count), f"{each:.4g}", f"{count * each:.4g}", f"{collection.views(one.name):,}"
         )
     show(spending)
+    if caution := _caution(collection):
+        click.echo(f"{caution}\n")
     for one in collection.tables:
         _show_views(collection, one.name, everything=views)
+
+
+def _caution(collection: Collection) -> str:
+    """What an ε of no use says to whoever checks a specification."""
+    if not has_noise(largest_epsilon(collection)):
+        return "No privacy: reports tell the truth. Only simulations run with this specification (--simulation)."
+    if collection.epsilon > CAUTIOUS_EPSILON:
+        return f"Little privacy: the odds of a guess about a user may grow by e^{collection.epsilon:g}. Use 0.1 to 10."
+    return ""
 
 
 def _show_views(collection: Collection, name: str, *, everything: bool) -> None:
@@ -82,7 +96,10 @@ def _granularity(collection: Collection, name: str, view: View) -> str:
 @click.option("-o", "--out", required=True, type=click.Path(), help="Folder for the reports; must not exist.")
 @click.option("--key", default="uid", show_default=True, help="Column of user ids.")
 @click.option("--everyone", type=click.Path(), help="File with the ids of all users, for tables with many rows.")
-def perturb(specification: str, tables: tuple[str, ...], out: str, key: str, everyone: str | None) -> None:
+@simulation_option
+def perturb(
+    specification: str, tables: tuple[str, ...], out: str, key: str, everyone: str | None, simulation: bool
+) -> None:
     """Randomise the rows of Parquet or CSV files into reports.
 
     \b
@@ -97,7 +114,9 @@ def perturb(specification: str, tables: tuple[str, ...], out: str, key: str, eve
     if len(frames) != len(tables):
         raise BadInput("a table is named twice. Nothing was read or written. Name each table once.")
     with progress("randomising", count_rows(frames)) as advance:
-        collected: Any = collect(collection, frames, key=key, out=out, everyone=everyone, advance=advance)
+        collected: Any = collect(
+            collection, frames, key=key, out=out, everyone=everyone, simulation=simulation, advance=advance
+        )
     made = table("Collected", "table", "rows read", "users", "reports", "ε per report", "rejected")
     for name, summary in collected.summaries.items():
         made.add_row(
@@ -112,6 +131,8 @@ def perturb(specification: str, tables: tuple[str, ...], out: str, key: str, eve
     for name, summary in collected.summaries.items():
         for reason, count in sorted(summary.rejected.items()):
             click.echo(f"{name}: {counted(count, 'row')} rejected: {reason}")
+    if collected.simulation:
+        click.echo(NOTE)
 
 
 def _named_file(entry: str) -> tuple[str, str]:

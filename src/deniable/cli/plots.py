@@ -61,7 +61,10 @@ def draw(
     last.set_xlabel(", ".join(result.groups), parse_math=False)
     confidence = next(iter(result.answers.values()))[0]
     together = ", all at once" if confidence.together > 1 else ""
-    figure.suptitle(f"estimates with {100 * confidence.confidence:.4g} % intervals{together}", fontsize=10)
+    figure.suptitle(
+        f"estimates with {100 * confidence.confidence:.4g} % intervals{together}{', simulation' * result.simulation}",
+        fontsize=10,
+    )
     save(figure, path, dpi=dpi)
 
 

@@ -59,7 +59,7 @@ def query(
         click.echo(f"drawn in {Path(plot).name}", err=True)
     if json_wanted or csv_wanted:
         click.echo(as_json(result) if json_wanted else as_csv(result), nl=False)
-        for note in result.notes:
+        for note in result.footnotes:
             click.echo(note, err=True)
         return
     show_table(result)

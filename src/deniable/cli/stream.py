@@ -12,6 +12,7 @@ from deniable.cli.terminal import short, show, table
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.exact import check_epsilon
 from deniable.queries.result import number
+from deniable.simulation import NOTE
 from deniable.wording import counted, percent
 
 
@@ -54,6 +55,8 @@ def query(path: str, windows: tuple[str, ...], as_mean: bool, confidence: float,
             }
             facts |= {"low": low, "high": high, "smoothing": answer.smoothing, "truncation": answer.truncation}
             click.echo(json.dumps(facts))
+        if released.simulation:
+            click.echo(NOTE, err=True)
         return
     what = "mean" if as_mean else "sum"
     shown = ", ".join(f"{name} = {released.about[name]:g}" for name in ("epsilon", "theta") if name in released.about)
@@ -66,6 +69,8 @@ def query(path: str, windows: tuple[str, ...], as_mean: bool, confidence: float,
         interval = f"{number(low, error)} to {number(high, error)}"
         made.add_row(text, number(answer.value, error), interval, short(answer.stderr), short(answer.smoothing), cut)
     show(made)
+    if released.simulation:
+        click.echo(NOTE)
 
 
 def _window(text: str, released: Any) -> tuple[int, int]:

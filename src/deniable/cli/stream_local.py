@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from deniable.cli.stream_output import Interrupts, parquet_output, until_the_reader_leaves
+from deniable.cli.terminal import simulation_option
 from deniable.errors import Failure, InvalidData, InvalidParameter
+from deniable.simulation import NOTE
 
 if TYPE_CHECKING:
     from deniable.engines.local_stream_files import ReportBatch
@@ -26,6 +28,7 @@ SECONDS_BETWEEN_SAVES = 60.0
 def _agreed(command: Callable[..., Any]) -> Callable[..., Any]:
     """Options that devices and server must agree on."""
     for option in (
+        simulation_option,
         click.option("--name", default="", help="Name of the stream, if a user takes part in several."),
         click.option("--bound", type=float, required=True, help="Public upper bound; values above count as it."),
         click.option("--epsilon", type=float, required=True, help="Privacy of a user's value, against everybody."),
@@ -45,7 +48,7 @@ def _agreed(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--uid", default=None, help="The user's id; without it every line is a user, numbered from --first-uid.")
 @click.option("--first-uid", type=int, default=0, show_default=True)
 @click.option("--memory", type=click.Path(dir_okay=False), default=None, help="What this user has sent; needs --uid.")
-def report(source: str, epsilon: float, bound: float, name: str, **options: Any) -> None:
+def report(source: str, epsilon: float, bound: float, name: str, simulation: bool, **options: Any) -> None:
     """Randomise values on the device side: a line of JSON for each.
 
     Without --uid every line is a user of its own, for trying things out. On a device there is one user, with --uid and
@@ -66,7 +69,8 @@ def report(source: str, epsilon: float, bound: float, name: str, **options: Any)
         raise InvalidParameter(
             "--memory", "and --uid belong together", "Give both on a device, none to try things out."
         )
-    one = None if options["uid"] is None else ToPLClient(epsilon, bound, options["memory"], name=name)
+    agreed: dict[str, Any] = {"epsilon": epsilon, "bound": bound, "name": name, "simulation": simulation}
+    one = None if options["uid"] is None else ToPLClient(memory=options["memory"], **agreed)
     values: Iterable[list[Any]]
     if one is not None and (source == "-" or is_plain_text(source)):
         values = ([value] for value in read_values(source))
@@ -74,7 +78,7 @@ def report(source: str, epsilon: float, bound: float, name: str, **options: Any)
         values = (batch.values.tolist() for batch in read_batches(source, options["column"], None))
     else:
         values = (batch.values.tolist() for batch in read_lines(sys.stdin.buffer, column=None, time_column=None))
-    sent, draws = 0, ToPLClient(epsilon, bound, name=name)
+    sent, draws = 0, ToPLClient(**agreed)
     with until_the_reader_leaves():
         for some in values:
             for value in some:
@@ -98,7 +102,7 @@ def report(source: str, epsilon: float, bound: float, name: str, **options: Any)
 @click.option("--state", type=click.Path(dir_okay=False), default=None, help="Private file to go on from and leave.")
 @click.option("-o", "--output", default="-", show_default=True, help="A .parquet file, or - for lines.")
 @click.option("--every", type=click.IntRange(1), default=1, show_default=True, help="Mean and ± of so many estimates.")
-def collect(source: str, epsilon: float, bound: float, name: str, **options: Any) -> None:
+def collect(source: str, epsilon: float, bound: float, name: str, simulation: bool, **options: Any) -> None:
     """Collect reports of devices: the threshold, then estimates.
 
     INPUT is a Parquet file with columns `uid` and `report`, JSON lines, or - for a pipe. Refused reports are counted
@@ -110,7 +114,8 @@ def collect(source: str, epsilon: float, bound: float, name: str, **options: Any
     Example:
       deniable stream collect --epsilon 1 --bound 500 --every 1000 < reports.jsonl
     """
-    _Collecting(source, {"epsilon": epsilon, "bound": bound, "name": name}, options).go()
+    agreed = {"epsilon": epsilon, "bound": bound, "name": name, "simulation": simulation}
+    _Collecting(source, agreed, options).go()
 
 
 class _Collecting:
@@ -247,3 +252,5 @@ class _Collecting:
             total = server.total
             mean, stderr = total.value / server.published, total.stderr / server.published
             click.echo(f"sum {total.value:,.6g} ± {total.stderr:,.3g}, mean {mean:.4g} ± {stderr:.2g}", err=True)
+        if server.simulation:
+            click.echo(NOTE, err=True)

@@ -12,7 +12,9 @@ import click
 
 from deniable.cli.stream import check_theta
 from deniable.cli.stream_output import Interrupts, parquet_output, until_the_reader_leaves
+from deniable.cli.terminal import simulation_option
 from deniable.errors import InvalidData, InvalidParameter
+from deniable.simulation import NOTE
 from deniable.wording import counted
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ SECONDS_BETWEEN_REPORTS = 1.0
 @click.option("--paper", is_flag=True, help="ToPS with the paper's threshold and blocks.")
 @click.option("--state", type=click.Path(dir_okay=False), default=None, help="Private file to go on from and leave.")
 @click.option("--json-lines", is_flag=True, help="A pipe brings JSON objects instead of numbers.")
+@simulation_option
 @click.pass_context
 def publish(context: click.Context, /, **_: Any) -> None:
     """Publish the numbers of a file or a pipe, each as it comes.
@@ -104,7 +107,7 @@ class Publishing:
         from deniable.streams.publishers import BY_KIND
 
         chosen = self.options
-        settings: dict[str, Any] = {"warmup": chosen["warmup"], "horizon": chosen["horizon"]}
+        settings: dict[str, Any] = {name: chosen[name] for name in ("warmup", "horizon", "simulation")}
         settings |= {"low": _whole(chosen["low"]), "resolution": _whole(chosen["resolution"])}
         if chosen["block"] is not None:
             settings["block"] = chosen["block"]
@@ -127,7 +130,7 @@ class Publishing:
         if record is None:
             return made
         restored = restore(record["state"])
-        if restored.settings != made.settings:
+        if (restored.settings, restored.simulation) != (made.settings, made.simulation):
             raise InvalidParameter("the settings", "are not those of the state file", "Give the same, or a new file.")
         return restored
 
@@ -226,7 +229,7 @@ class Publishing:
             text += (
                 f"; ε = {self.publisher.settings.epsilon:g}, θ = {self.publisher.settings.grid.value(learnt.theta):g}"
             )
-        click.echo(text, err=True)
+        click.echo(f"{text}; {NOTE}" if last and self.publisher.simulation else text, err=True)
 
 
 def _first_refused(publisher: Publisher, values: Any) -> int:

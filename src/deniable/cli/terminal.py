@@ -17,6 +17,10 @@ from deniable.errors import DeniableError
 
 TRACEBACK_SWITCH = "DENIABLE_TRACEBACK"
 
+simulation_option = click.option(
+    "--simulation", is_flag=True, help="For data that need no protection: allows --epsilon inf, marks what is made."
+)
+
 
 def table(title: str, *columns: str, numbers_from: int = 1, folding: int = -1) -> Table:
     """A compact table that reads well in 80 columns and without colour; numbers are right-aligned.

@@ -25,11 +25,14 @@ from deniable.engines.user_batches import few_users, starts_of
 from deniable.errors import BadInput, InvalidData, InvalidParameter
 from deniable.notebook import html_table
 from deniable.randomness import Source, release_source
+from deniable.simulation import NOTE, one_kind
 from deniable.tables import bulk
 from deniable.tables.collection import Collection
 from deniable.tables.encoding import REASONS, encode
 from deniable.tables.reports import Reports, Summary, report_schema
+from deniable.tables.runs import largest_epsilon, run_text
 from deniable.tables.schema import WRONG_TYPE, Table
+from deniable.tables.specification_files import load_run
 from deniable.tables.views import Design
 from deniable.wording import counted
 
@@ -56,15 +59,18 @@ class Collected:
     collection: Collection
     summaries: Mapping[str, Summary]
     path: Path | str
+    simulation: bool = False
+    """Whether they protect nobody."""
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{name}: {counted(one.reports, 'report')}" for name, one in self.summaries.items())
-        return f"Collected({counts}; in {str(self.path)!r})"
+        return f"Collected({counts}; in {str(self.path)!r}{'; simulation' * self.simulation})"
 
     def _repr_html_(self) -> str:
         """How many reports there are, for notebooks: not what became of the rows."""
         rows = ((name, f"{one.reports:,}") for name, one in self.summaries.items())
-        return html_table(("table", "reports"), rows, title=f"Reports in {str(self.path)!r}")
+        notes = [NOTE] * self.simulation
+        return html_table(("table", "reports"), rows, title=f"Reports in {str(self.path)!r}", notes=notes)
 
 
 def perturb(
@@ -79,7 +85,7 @@ def perturb(
     advance: Advance = lambda _: None,
 ) -> Reports | Collected:
     """The reports of all users in the given tables. See `Collection.perturb`."""
-    source = release_source(source, simulation=simulation)
+    source = release_source(source, simulation=simulation, epsilon=largest_epsilon(collection))
     if not frames:
         raise InvalidParameter("tables", "are missing", "Pass the rows of one table at least.")
     for name in frames:
@@ -87,8 +93,8 @@ def perturb(
     try:
         with RowReader(collection, frames, key, everyone, repeatable=source.simulation) as reader:
             if out is None:
-                return _into_memory(collection, reader, source, advance)
-            return _into_files(collection, reader, source, Path(out), advance)
+                return _into_memory(collection, reader, source, advance, simulation=simulation)
+            return _into_files(collection, reader, source, Path(out), advance, simulation=simulation)
     except (duckdb.Error, pa.ArrowException):
         # Their texts quote data.
         raise InvalidData(
@@ -96,31 +102,39 @@ def perturb(
         ) from None
 
 
-def _into_memory(collection: Collection, reader: RowReader, source: Source, advance: Advance) -> Reports:
+def _into_memory(
+    collection: Collection, reader: RowReader, source: Source, advance: Advance, *, simulation: bool
+) -> Reports:
     tables, summaries = {}, {}
     for name in reader.names:
-        schema, batches, tally = _randomised(collection, reader, name, table_stream(source, name), advance)
+        schema, batches, tally = _randomised(
+            collection, reader, name, table_stream(source, name), advance, simulation=simulation
+        )
         tables[name] = pa.Table.from_batches(list(_even(batches, schema)), schema)
         summaries[name] = tally.summary(collection, name)
     return Reports(collection, tables, summaries)
 
 
-def _into_files(collection: Collection, reader: RowReader, source: Source, out: Path, advance: Advance) -> Collected:
+def _into_files(
+    collection: Collection, reader: RowReader, source: Source, out: Path, advance: Advance, *, simulation: bool
+) -> Collected:
     """Write each table's dataset beside its place, and move it there when it is whole."""
-    _check_destination(collection, out, reader.names)
+    _check_destination(collection, out, reader.names, simulation=simulation)
     out.parent.mkdir(parents=True, exist_ok=True)
     partial = out.parent / f".{out.name}.partial-{uuid.uuid4().hex[:8]}"
     partial.mkdir()
     summaries = {}
     try:
         for name in reader.names:
-            schema, batches, tally = _randomised(collection, reader, name, table_stream(source, name), advance)
+            schema, batches, tally = _randomised(
+                collection, reader, name, table_stream(source, name), advance, simulation=simulation
+            )
             (partial / name).mkdir()
             with pq.ParquetWriter(partial / name / "part-0.parquet", schema) as writer:
                 for batch in _even(batches, schema):
                     writer.write_batch(batch)
             summaries[name] = tally.summary(collection, name)
-        (partial / SPECIFICATION_FILE).write_text(collection.to_json() + "\n", encoding="utf-8")
+        (partial / SPECIFICATION_FILE).write_text(run_text(collection, simulation=simulation), encoding="utf-8")
         if out.exists():
             for name in reader.names:
                 (partial / name).rename(out / name)
@@ -128,7 +142,7 @@ def _into_files(collection: Collection, reader: RowReader, source: Source, out: 
             partial.rename(out)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    return Collected(collection, summaries, out)
+    return Collected(collection, summaries, out, simulation)
 
 
 def table_stream(source: Source, name: str) -> Source:
@@ -152,24 +166,26 @@ def _even(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.R
         yield held.combine_chunks().to_batches()[0]
 
 
-def _check_destination(collection: Collection, out: Path, names: list[str]) -> None:
+def _check_destination(collection: Collection, out: Path, names: list[str], *, simulation: bool) -> None:
     """Nothing is overwritten; a table may be added to a folder of the same specification."""
     if not out.exists():
         return
     specification = out / SPECIFICATION_FILE
+    held = [name for name in names if (out / name).exists()]
     check_destination(
-        out.name,
-        same=specification.exists() and Collection.load(specification) == collection,
-        held=[name for name in names if (out / name).exists()],
+        out.name, collection, load_run(specification) if specification.exists() else None, held, simulation
     )
 
 
-def check_destination(folder: str, *, same: bool, held: list[str]) -> None:
-    """Refuse a folder of another specification, and one that holds a table's reports."""
-    if not same:
+def check_destination(
+    folder: str, collection: Collection, run: tuple[Collection, bool] | None, held: list[str], simulation: bool
+) -> None:
+    """Refuse a folder of another specification or kind (`run` is what it holds), and one that has a table's reports."""
+    if run is None or run[0] != collection:
         raise BadInput(
             f"{folder!r} exists and holds something else. Nothing was read or written. Choose another folder."
         )
+    one_kind({folder: run[1], "what would be added": simulation})
     for name in held:
         raise BadInput(
             f"{folder!r} holds reports of table {name!r} already; new ones would spend ε again. "
@@ -178,13 +194,13 @@ def check_destination(folder: str, *, same: bool, held: list[str]) -> None:
 
 
 def _randomised(
-    collection: Collection, reader: RowReader, name: str, source: Source, advance: Advance
+    collection: Collection, reader: RowReader, name: str, source: Source, advance: Advance, *, simulation: bool
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch], Tally]:
     """The schema of a table's reports, the reports batch by batch, and counts that are right once all were read."""
     table, design = collection[name], collection.design_of(name)
     tally = Tally()
     stream, uid_type, public = reader.stream(name, tally)
-    schema = report_schema(collection, name, uid_type, public)
+    schema = report_schema(collection, name, uid_type, public, simulation=simulation)
     slots = collection.reports_per_user(name)
 
     def batches() -> Iterator[pa.RecordBatch]:

@@ -10,24 +10,28 @@ import numpy as np
 import pyarrow as pa
 
 from deniable.errors import InvalidData
+from deniable.simulation import check_noise
 from deniable.tables.collection import Collection
 from deniable.tables.report import Report, kind_of, public_of
 from deniable.tables.reports import OTHER_SPECIFICATION, Reports, Summary, report_schema
+from deniable.tables.runs import largest_epsilon, run_tag
 
 _WIRE = np.dtype([("version", ">u1"), ("tag", ">u1"), ("slot", ">u2"), ("view", ">u4"), ("seed", ">u4"), ("y", ">u4")])
 MALFORMED, UNKNOWN_TABLE, ODD_PUBLIC = "malformed", "of an unknown table", "with a public value of another type"
+OTHER_KIND = {False: "of a simulation", True: "of a release, not of a simulation"}
 
 Entry = tuple[str | int, bytes, dict[str, Any]]
 """User, report and public values."""
 
 
-def gather(collection: Collection, lines: Iterable[str]) -> Reports:
+def gather(collection: Collection, lines: Iterable[str], *, simulation: bool = False) -> Reports:
     """The reports in lines of JSON, as `Report.to_json` writes them. What cannot be read is counted by reason.
 
     The order of the lines is the order of arrival, which may tell something: reports are put in the order of ids.
     """
     if isinstance(lines, (str, bytes)):
         raise InvalidData("lines are one text", "Pass a list of lines, or an open file.")
+    check_noise(largest_epsilon(collection), simulation=simulation)
     found: dict[str, list[Entry]] = {table.name: [] for table in collection.tables}
     rejected: dict[str, Counter[str]] = {table.name: Counter() for table in collection.tables}
     lost: Counter[str] = Counter()
@@ -39,7 +43,9 @@ def gather(collection: Collection, lines: Iterable[str]) -> Reports:
             continue
         if name not in found:
             lost[UNKNOWN_TABLE] += 1
-        elif report.tag != collection.tag(name):
+        elif report.tag == run_tag(collection, name, simulation=not simulation):
+            rejected[name][OTHER_KIND[simulation]] += 1
+        elif report.tag != run_tag(collection, name, simulation=simulation):
             rejected[name][OTHER_SPECIFICATION] += 1
         else:
             found[name].append((uid, report.to_bytes(), public_of(line)))
@@ -48,7 +54,7 @@ def gather(collection: Collection, lines: Iterable[str]) -> Reports:
         entries = _fitting(collection[name].public, sent)
         rejected[name] += Counter({ODD_PUBLIC: len(sent) - len(entries)})
         if entries or rejected[name]:
-            tables[name] = _table(collection, name, entries)
+            tables[name] = _table(collection, name, entries, simulation=simulation)
             count = len(entries) + rejected[name].total()
             users, spent = len({uid for uid, _, _ in entries}), collection.epsilon_per_report(name)
             summaries[name] = Summary(count, users, len(entries), spent, dict(rejected[name]))
@@ -78,7 +84,7 @@ def _column(values: list[Any]) -> pa.Array:
     return pa.array(values)
 
 
-def _table(collection: Collection, name: str, entries: list[Entry]) -> pa.Table:
+def _table(collection: Collection, name: str, entries: list[Entry], *, simulation: bool) -> pa.Table:
     if len({type(uid) for uid, _, _ in entries}) > 1:
         raise InvalidData(f"user ids of table {name!r} are integers and texts", "Use one type for all devices.")
     entries = sorted(entries, key=lambda entry: entry[0])
@@ -87,7 +93,8 @@ def _table(collection: Collection, name: str, entries: list[Entry]) -> pa.Table:
     if not entries:
         uid = pa.array([], pa.int64())
     public = {column: _column([values.get(column) for _, _, values in entries]) for column in collection[name].public}
-    schema = report_schema(collection, name, uid.type, {column: array.type for column, array in public.items()})
+    kinds = {column: array.type for column, array in public.items()}
+    schema = report_schema(collection, name, uid.type, kinds, simulation=simulation)
     numbers = [
         pa.array(wire[column].astype(kind))
         for column, kind in (("slot", np.uint16), ("view", np.uint32), ("seed", np.uint32), ("y", np.uint32))

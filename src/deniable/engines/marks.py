@@ -1,25 +1,35 @@
-"""Which specification reports were made under, where Spark wrote them: it keeps that beside the column of user ids."""
+"""Where reports come from, if Spark wrote them: it keeps that in the metadata of the column of user ids."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 
+from deniable.simulation import is_marked, mark
 from deniable.tables.reports import SPECIFICATION, TABLE
 
 SPARK_SCHEMA = "org.apache.spark.sql.parquet.row.metadata"
 """Where Spark keeps its own schema in a Parquet file."""
 
 
-def spark_marks(schema: Any) -> tuple[str, str]:
-    """The specification's SHA-256 and the table's name in a schema of Spark, parsed; empty if they are missing."""
+Origin = tuple[str, str, bool]
+"""The specification's SHA-256, the table's name, and whether a simulation made the reports."""
+
+
+def origin_of(metadata: Mapping[str, str]) -> Origin:
+    """What metadata of Spark, or of a file, say; texts are empty if they are missing."""
+    return metadata.get(SPECIFICATION.decode(), ""), metadata.get(TABLE.decode(), ""), is_marked(metadata)
+
+
+def spark_marks(schema: Any) -> Origin:
+    """Where the reports come from that a schema of Spark, parsed, describes."""
     for field in schema.get("fields", ()):
         if field.get("name") == "uid":
-            entries = field.get("metadata") or {}
-            return entries.get(SPECIFICATION.decode(), ""), entries.get(TABLE.decode(), "")
-    return "", ""
+            return origin_of(field.get("metadata") or {})
+    return origin_of({})
 
 
 def marked(schema: pa.Schema) -> pa.Schema:
@@ -27,5 +37,7 @@ def marked(schema: pa.Schema) -> pa.Schema:
     metadata = schema.metadata or {}
     if SPECIFICATION in metadata or SPARK_SCHEMA.encode() not in metadata:
         return schema
-    specification, table = spark_marks(json.loads(metadata[SPARK_SCHEMA.encode()]))
-    return schema.with_metadata({SPECIFICATION: specification.encode(), TABLE: table.encode()})
+    specification, table, simulation = spark_marks(json.loads(metadata[SPARK_SCHEMA.encode()]))
+    return schema.with_metadata(
+        {SPECIFICATION: specification.encode(), TABLE: table.encode(), **mark(simulation=simulation)}
+    )

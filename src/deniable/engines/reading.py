@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ from deniable.queries.prediction import predict
 from deniable.queries.result import Result
 from deniable.queries.sql import parse
 from deniable.queries.table_plan import DIRECT
+from deniable.simulation import NOTE
 from deniable.tables.collection import Collection
 from deniable.tables.reports import Reports, validate
 from deniable.tables.views import View
@@ -57,6 +58,7 @@ class Database:
     >>> print(db.sql("SELECT AVG(age) AS age FROM users"))
     age (± standard error)
               25.04 ± 0.90
+    simulation: no privacy
     """
 
     collection: Collection
@@ -64,6 +66,8 @@ class Database:
     refused: Mapping[str, Counter[str]]
     """For each table, how many reports were refused, by reason."""
     dimensions: Mapping[str, DimensionTable]
+    simulation: bool = False
+    """Whether the reports protect nobody; every answer says so."""
     _plans: dict[tuple[str, str, str, bool], Plan] = field(default_factory=dict, init=False, repr=False)
     _beliefs: dict[str, Beliefs] = field(default_factory=dict, init=False, repr=False)
     _pairs: dict[str, Pairs] = field(default_factory=dict, init=False, repr=False)
@@ -122,15 +126,14 @@ class Database:
             model=model_spread(self.revised(plan), moments),
             effective=effective_users(plan, moments, single_rows=single_rows),
         )
-        if postprocess is None:
-            return result
-        if postprocess != CONSISTENT:
+        if postprocess not in (None, CONSISTENT):
             raise InvalidParameter("postprocess", "is unknown", f'Use "{CONSISTENT}", or leave it out.')
-        if self.collection.grids is None or unbiased:
+        if postprocess == CONSISTENT and (self.collection.grids is None or unbiased):
             raise QueryRefused("postprocess is for grids and biased", "Leave it out, or unbiased.")
-        if not any(part.views for one in plan.tables for part in one.parts):
-            return result  # what is known without any report is consistent as it is
-        return consistent_answer(plan, self._moments, result.answers, confidence, simultaneous=simultaneous)
+        # What is known without any report is consistent as it is.
+        if postprocess == CONSISTENT and any(part.views for one in plan.tables for part in one.parts):
+            result = consistent_answer(plan, self._moments, result.answers, confidence, simultaneous=simultaneous)
+        return replace(result, simulation=self.simulation)
 
     def _users(self, tables: tuple[str, ...]) -> int:
         """How many users can be in all of some tables."""
@@ -255,7 +258,7 @@ class Database:
             + (f" ({total:,} refused)" if (total := self.refused[name].total()) else "")
             for name, store in self.stores.items()
         )
-        return f"Database({kept})"
+        return f"Database({kept}{'; simulation' * self.simulation})"
 
     def _repr_html_(self) -> str:
         """What can be asked, for notebooks."""
@@ -273,7 +276,10 @@ class Database:
             ("table", "reports", "refused", "private", "public"),
             rows,
             title=f"Reports under ε = {self.collection.epsilon:g} per user",
-            notes=[f"dimensions: {', '.join(self.dimensions)}"] if self.dimensions else [],
+            notes=[
+                *([f"dimensions: {', '.join(self.dimensions)}"] if self.dimensions else []),
+                *[NOTE] * self.simulation,
+            ],
         )
 
 
@@ -313,9 +319,9 @@ def connect(
         raise InvalidParameter("memory_limit", "must be a number of bytes", "Use 2**30.")
     found: dict[str, pa.Table | tuple[Path, ...]]
     if isinstance(reports, Reports):
-        collection, found = reports.collection, dict(reports.tables)
+        collection, found, simulation = reports.collection, dict(reports.tables), reports.simulation
     elif isinstance(reports, (str, Path)):
-        collection, found = read_folder(Path(reports), memory_limit)
+        collection, found, simulation = read_folder(Path(reports), memory_limit)
     else:
         raise InvalidParameter("reports", "are no folder of reports", "Pass its path, or what Collection.perturb gave.")
     refused: dict[str, Counter[str]] = {}
@@ -329,7 +335,7 @@ def connect(
     slots = {name: collection.reports_per_user(name) for name in kept}
     stores: dict[str, Store] = {**filed, **memory_stores(kept, slots, tuple(filed.values()))}
     ordered = {table.name: stores[table.name] for table in collection.tables if table.name in stores}
-    return Database(collection, ordered, refused, dimension_tables(collection, dimensions or {}))
+    return Database(collection, ordered, refused, dimension_tables(collection, dimensions or {}), simulation)
 
 
 def dimension_tables(collection: Collection, given: Mapping[str, Any]) -> dict[str, DimensionTable]:

@@ -26,6 +26,10 @@ class Windowed(Protocol):
     def first(self) -> int:
         """Number of the first value."""
 
+    @property
+    def simulation(self) -> bool:
+        """Whether it protects nobody."""
+
     def __len__(self) -> int: ...
 
     def means(self, starts: Any, stops: Any) -> Any:
@@ -72,7 +76,7 @@ def draw(
     axes.set_ylabel(f"mean of {size:,} {unit}")
     names = {"epsilon": "ε", "theta": "θ"}
     known = ", ".join(f"{names[name]} = {released.about[name]:g}" for name in names if name in released.about)
-    axes.set_title(known, loc="left", fontsize=10)
+    axes.set_title(f"{known}, simulation" if released.simulation else known, loc="left", fontsize=10)
     axes.legend(frameon=False, ncols=3, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0)
     save(figure, output, dpi=dpi)
 

@@ -19,6 +19,7 @@ from deniable.errors import InvalidData
 from deniable.exact import RandBelow, check_randbelow
 from deniable.local_streams.protocol import Protocol
 from deniable.local_streams.report import FIRST, SECOND, StreamReport
+from deniable.simulation import SimulatedDraws, is_simulated
 from deniable.tables.memory import FileMemory, ProcessMemory
 
 Memory = MutableMapping[str, str]
@@ -30,7 +31,8 @@ class ToPLClient:
 
     ε-LDP: whichever phase it is asked in, and whatever θ a server announces, any two values give any report with
     probabilities at most e^ε apart, and there is no second report. `memory` remembers what was sent: a path, or any
-    mutable mapping from texts to texts. Without it the client remembers as long as it lives.
+    mutable mapping from texts to texts. Without it the client remembers as long as it lives. An infinite ε needs
+    `simulation`; reports of a simulation carry another tag, so that a release does not take them.
 
     >>> client = ToPLClient(epsilon=1.0, bound=500)
     >>> first = client.report(31)
@@ -44,11 +46,14 @@ class ToPLClient:
         bound: float,
         memory: Memory | str | Path | None = None,
         randbelow: RandBelow = secrets.randbelow,
+        *,
+        simulation: bool = False,
         **settings: Any,
     ) -> None:
-        check_randbelow(randbelow)
         self.protocol = Protocol(epsilon, bound, **settings)
-        self._randbelow = randbelow
+        check_randbelow(randbelow, epsilon, simulation=simulation)
+        self.simulation = simulation or is_simulated(randbelow)
+        self._randbelow = SimulatedDraws(randbelow) if self.simulation else randbelow
         self._memory: Memory = (
             FileMemory(memory) if isinstance(memory, (str, Path)) else ProcessMemory() if memory is None else memory
         )
@@ -57,7 +62,7 @@ class ToPLClient:
         self.clipped: Counter[str] = Counter()
 
     def __repr__(self) -> str:
-        return f"ToPLClient(protocol {self.protocol.sha256[:8]})"
+        return f"ToPLClient(protocol {self.protocol.sha256[:8]}{'; simulation' * self.simulation})"
 
     def report(self, value: float | None, theta: float | None = None) -> StreamReport:
         """The report of the user's value: a first one while no threshold is announced, a second one under θ.
@@ -68,7 +73,7 @@ class ToPLClient:
         threshold = None if theta is None else self.protocol.check_theta(theta)
         number = self._checked(value)
         with self._alone():
-            key = f"topl:{self.protocol.sha256}"
+            key = f"topl:{self.protocol.sha256}" + ":simulation" * self.simulation
             if key not in self._memory:
                 self._memory[key] = self._randomised(self._cut(number), threshold).to_bytes().hex()
             return StreamReport.from_bytes(bytes.fromhex(self._memory[key]))
@@ -79,12 +84,12 @@ class ToPLClient:
         return self._randomised(self._cut(self._checked(value)), threshold)
 
     def _randomised(self, value: float, theta: float | None) -> StreamReport:
-        protocol = self.protocol
+        protocol, tag = self.protocol, self.protocol.run_tag(simulation=self.simulation)
         if theta is None:
             y = protocol.wave.perturb_one(protocol.position(value), randbelow=self._randbelow)
-            return StreamReport(FIRST, y, 0.0, protocol.tag)
+            return StreamReport(FIRST, y, 0.0, tag)
         y = protocol.second(theta).perturb_one(min(value, theta), randbelow=self._randbelow)
-        return StreamReport(SECOND, y, theta, protocol.tag)
+        return StreamReport(SECOND, y, theta, tag)
 
     @staticmethod
     def _checked(value: Any) -> float:

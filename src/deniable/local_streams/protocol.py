@@ -116,5 +116,9 @@ class Protocol:
 
     @property
     def tag(self) -> int:
-        """The first two bytes of that hash, which every report carries."""
+        """The first two bytes of that hash, which every report of a release carries."""
         return int(self.sha256[:4], 16)
+
+    def run_tag(self, *, simulation: bool) -> int:
+        """The two bytes that reports carry: `tag` in a release, and never those in a simulation."""
+        return self.tag ^ 0xFFFF if simulation else self.tag

@@ -72,13 +72,13 @@ class DiscreteLaplace:
         from deniable.mechanisms._arrays import as_integers
         from deniable.randomness import release_source
 
-        source = release_source(source, simulation=simulation)
+        source = release_source(source, simulation=simulation, epsilon=self.epsilon)
         exact = as_integers(values)
         return exact.copy() if math.isinf(self.epsilon) else exact + source.discrete_laplace(self.scale, exact.size)
 
-    def perturb_one(self, value: int, *, randbelow: RandBelow = secrets.randbelow) -> int:
+    def perturb_one(self, value: int, *, randbelow: RandBelow = secrets.randbelow, simulation: bool = False) -> int:
         """One value with noise, with the standard library only."""
-        check_randbelow(randbelow)
+        check_randbelow(randbelow, self.epsilon, simulation=simulation)
         if isinstance(value, bool) or not isinstance(value, int):
             raise InvalidData("the value must be an integer", "Multiply by the resolution and round first.")
         return value if math.isinf(self.epsilon) else value + discrete_laplace(self.scale, randbelow)

@@ -82,7 +82,7 @@ class Hybrid:
         from deniable.mechanisms._arrays import as_reals
         from deniable.randomness import release_source
 
-        source = release_source(source, simulation=simulation)
+        source = release_source(source, simulation=simulation, epsilon=self.epsilon)
         checked = as_reals(values, self.low, self.high)
         reports = np.empty(checked.size, dtype=np.int64)
         for start in range(0, checked.size, _BATCH):
@@ -103,12 +103,12 @@ class Hybrid:
                 reports[who] = mechanism.perturb(values[who], source=source, simulation=True) + offset
         return reports
 
-    def perturb_one(self, value: float, *, randbelow: RandBelow = secrets.randbelow) -> int:
+    def perturb_one(self, value: float, *, randbelow: RandBelow = secrets.randbelow, simulation: bool = False) -> int:
         """One report, with the standard library only."""
-        check_randbelow(randbelow)
+        check_randbelow(randbelow, self.epsilon, simulation=simulation)
         if fraction_coin(self.alpha, randbelow):
-            return _BITS + self.piecewise.perturb_one(value, randbelow=randbelow)
-        return self.rounding.perturb_one(value, randbelow=randbelow)
+            return _BITS + self.piecewise.perturb_one(value, randbelow=randbelow, simulation=True)
+        return self.rounding.perturb_one(value, randbelow=randbelow, simulation=True)
 
     def estimate(self, reports: Any) -> Floats:
         """One unbiased estimate per report; their mean estimates the mean of the values."""

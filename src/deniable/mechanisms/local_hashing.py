@@ -116,18 +116,20 @@ class LocalHashing:
         from deniable.mechanisms.hashing import bucket_array
         from deniable.randomness import release_source
 
-        source = release_source(source, simulation=simulation)
+        source = release_source(source, simulation=simulation, epsilon=self.epsilon)
         cells = as_cells(values, self.k)
         seeds = source.seeds(cells.size)
         hashed = cells if math.isinf(self.epsilon) else bucket_array(seeds, cells, self.g)
         return HashedReports(seeds, self.response._perturb_cells(hashed, source))
 
-    def perturb_one(self, value: int, *, randbelow: RandBelow = secrets.randbelow) -> tuple[int, int]:
+    def perturb_one(
+        self, value: int, *, randbelow: RandBelow = secrets.randbelow, simulation: bool = False
+    ) -> tuple[int, int]:
         """One report (seed, bucket), with the standard library only."""
-        check_randbelow(randbelow)
+        check_randbelow(randbelow, self.epsilon, simulation=simulation)
         value = check_cell(value, self.k)
         seed = randbelow(SEEDS)
-        return seed, self.response.perturb_one(self.bucket(seed, value), randbelow=randbelow)
+        return seed, self.response.perturb_one(self.bucket(seed, value), randbelow=randbelow, simulation=True)
 
     def estimate(self, reports: HashedReports, cells: Any = None) -> Floats:
         """Unbiased estimates of how many hold each cell: all k cells, or the given ones."""

@@ -30,7 +30,7 @@ class NoisyMax:
     every integer t, so the chance falls by at most e^(−ε). The bound is approached, not reached, as the gap between
     scores grows: `PermuteAndFlip` wastes none of it. A choice has no estimate and no variance, only a score.
 
-    >>> NoisyMax(epsilon=math.inf).perturb([3, 9, 4])
+    >>> NoisyMax(epsilon=math.inf).perturb([3, 9, 4], simulation=True)
     1
     """
 
@@ -58,9 +58,11 @@ class NoisyMax:
 
         return int(np.argmax(self.noise.perturb(scores, source=source, simulation=simulation)))
 
-    def perturb_one(self, scores: Sequence[int], *, randbelow: RandBelow = secrets.randbelow) -> int:
+    def perturb_one(
+        self, scores: Sequence[int], *, randbelow: RandBelow = secrets.randbelow, simulation: bool = False
+    ) -> int:
         """The index of the winner, with the standard library only."""
-        check_randbelow(randbelow)
+        check_randbelow(randbelow, self.epsilon, simulation=simulation)
         check_scores(scores)
         if math.isinf(self.epsilon):
             noisy = list(scores)

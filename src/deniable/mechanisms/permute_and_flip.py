@@ -27,7 +27,7 @@ class PermuteAndFlip:
     random order, is a uniform choice among them. A coin of probability r^g, r = e^(−1/scale), is heads when a geometric
     variable reaches g, so all is exact in integers. A choice has no estimate and no variance.
 
-    >>> PermuteAndFlip(epsilon=math.inf).perturb([3, 9, 4])
+    >>> PermuteAndFlip(epsilon=math.inf).perturb([3, 9, 4], simulation=True)
     1
     """
 
@@ -55,7 +55,7 @@ class PermuteAndFlip:
         from deniable.mechanisms._arrays import as_integers
         from deniable.randomness import release_source
 
-        source = release_source(source, simulation=simulation)
+        source = release_source(source, simulation=simulation, epsilon=self.epsilon)
         exact = as_integers(scores, "scores")
         gaps = exact.max() - exact
         reach = np.zeros_like(gaps) if math.isinf(self.epsilon) else source.geometric(self.scale, gaps.size)
@@ -67,9 +67,11 @@ class PermuteAndFlip:
             if first.size == 1:
                 return int(heads[first[0]])
 
-    def perturb_one(self, scores: Sequence[int], *, randbelow: RandBelow = secrets.randbelow) -> int:
+    def perturb_one(
+        self, scores: Sequence[int], *, randbelow: RandBelow = secrets.randbelow, simulation: bool = False
+    ) -> int:
         """The index of the winner, with the standard library only."""
-        check_randbelow(randbelow)
+        check_randbelow(randbelow, self.epsilon, simulation=simulation)
         check_scores(scores)
         best = max(scores)
         if math.isinf(self.epsilon):

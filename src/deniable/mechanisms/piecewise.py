@@ -66,14 +66,14 @@ class Piecewise:
         from deniable.mechanisms._arrays import as_reals, round_to_points
         from deniable.randomness import release_source
 
-        source = release_source(source, simulation=simulation)
+        source = release_source(source, simulation=simulation, epsilon=self.epsilon)
         checked, window = as_reals(values, self.low, self.high), self.window
         points = round_to_points(checked, self.low, self.high, window.inputs - 1, source)
         return window.perturb_indices(points, source)
 
-    def perturb_one(self, value: float, *, randbelow: RandBelow = secrets.randbelow) -> int:
+    def perturb_one(self, value: float, *, randbelow: RandBelow = secrets.randbelow, simulation: bool = False) -> int:
         """One report, with the standard library only."""
-        check_randbelow(randbelow)
+        check_randbelow(randbelow, self.epsilon, simulation=simulation)
         point, rest = self._split(position_in(value, self.low, self.high))
         return self.window.perturb_index(point + fraction_coin(rest, randbelow), randbelow)
 

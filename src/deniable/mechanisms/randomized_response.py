@@ -57,7 +57,7 @@ class RandomizedResponse:
         from deniable.mechanisms._arrays import as_cells
         from deniable.randomness import release_source
 
-        source = release_source(source, simulation=simulation)
+        source = release_source(source, simulation=simulation, epsilon=self.epsilon)
         return self._perturb_cells(as_cells(values, self.k), source)
 
     def _perturb_cells(self, cells: Integers, source: Source) -> Integers:
@@ -68,9 +68,9 @@ class RandomizedResponse:
         reports[keep] = cells[keep]
         return reports
 
-    def perturb_one(self, value: int, *, randbelow: RandBelow = secrets.randbelow) -> int:
+    def perturb_one(self, value: int, *, randbelow: RandBelow = secrets.randbelow, simulation: bool = False) -> int:
         """One report, with the standard library only."""
-        check_randbelow(randbelow)
+        check_randbelow(randbelow, self.epsilon, simulation=simulation)
         value = check_cell(value, self.k)
         if fraction_coin(self.p, randbelow):
             return value

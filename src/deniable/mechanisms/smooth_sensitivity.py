@@ -52,7 +52,7 @@ class SmoothPercentile:
     65,536 values take some 0.1 s; the worst are evenly spaced ones in a domain wider than their number, at a small ε,
     where every place ties with the next: about 10 s.
 
-    >>> SmoothPercentile(epsilon=math.inf, bound=10, percentile=0.5).perturb_one([1, 2, 9])
+    >>> SmoothPercentile(epsilon=math.inf, bound=10, percentile=0.5).perturb_one([1, 2, 9], simulation=True)
     2
     """
 
@@ -105,12 +105,12 @@ class SmoothPercentile:
         """The private percentile of all values."""
         from deniable.randomness import release_source
 
-        source = release_source(source, simulation=simulation)
+        source = release_source(source, simulation=simulation, epsilon=self.epsilon)
         return self._draw(values, source.randbelow)
 
-    def perturb_one(self, values: Any, *, randbelow: RandBelow = secrets.randbelow) -> int:
+    def perturb_one(self, values: Any, *, randbelow: RandBelow = secrets.randbelow, simulation: bool = False) -> int:
         """The private percentile of all values, with the standard library only."""
-        check_randbelow(randbelow)
+        check_randbelow(randbelow, self.epsilon, simulation=simulation)
         return self._draw(values, randbelow)
 
     def _draw(self, values: Any, randbelow: RandBelow) -> int:

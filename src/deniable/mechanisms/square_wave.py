@@ -83,14 +83,14 @@ class SquareWave:
         from deniable.mechanisms._arrays import as_reals
         from deniable.randomness import release_source
 
-        source = release_source(source, simulation=simulation)
+        source = release_source(source, simulation=simulation, epsilon=self.epsilon)
         checked, window = as_reals(values, self.low, self.high), self.window
         positions = (checked - self.low) / (self.high - self.low) * window.inputs
         return window.perturb_indices(np.clip(positions.astype(np.int64), 0, window.inputs - 1), source)
 
-    def perturb_one(self, value: float, *, randbelow: RandBelow = secrets.randbelow) -> int:
+    def perturb_one(self, value: float, *, randbelow: RandBelow = secrets.randbelow, simulation: bool = False) -> int:
         """One report, with the standard library only."""
-        check_randbelow(randbelow)
+        check_randbelow(randbelow, self.epsilon, simulation=simulation)
         return self.window.perturb_index(self.cell_of(value), randbelow)
 
     def estimate(self, reports: Any, bins: int = 1024, *, smooth: bool = True) -> Floats:

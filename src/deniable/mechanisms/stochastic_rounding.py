@@ -55,15 +55,15 @@ class StochasticRounding:
         from deniable.mechanisms._arrays import as_reals, round_to_points
         from deniable.randomness import release_source
 
-        source = release_source(source, simulation=simulation)
+        source = release_source(source, simulation=simulation, epsilon=self.epsilon)
         checked = as_reals(values, self.low, self.high)
         return self.response._perturb_cells(round_to_points(checked, self.low, self.high, 1, source), source)
 
-    def perturb_one(self, value: float, *, randbelow: RandBelow = secrets.randbelow) -> int:
+    def perturb_one(self, value: float, *, randbelow: RandBelow = secrets.randbelow, simulation: bool = False) -> int:
         """One bit, with the standard library only."""
-        check_randbelow(randbelow)
+        check_randbelow(randbelow, self.epsilon, simulation=simulation)
         rounded = int(fraction_coin(position_in(value, self.low, self.high), randbelow))
-        return self.response.perturb_one(rounded, randbelow=randbelow)
+        return self.response.perturb_one(rounded, randbelow=randbelow, simulation=True)
 
     def estimate(self, reports: Any) -> Floats:
         """One unbiased estimate per report; their mean estimates the mean of the values."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from deniable.errors import QueryRefused
 from deniable.notebook import html_table, html_text
+from deniable.simulation import NOTE, mark
 from deniable.wording import percent
 
 BESIDE = ("_stderr", "_low", "_high", "_model")
@@ -87,9 +88,16 @@ class Result:
     answers: Mapping[str, tuple[Estimate, ...]]
     notes: tuple[str, ...] = ()
     sql: str = field(default="", repr=False)
+    simulation: bool = False
+    """Whether the reports protect nobody."""
 
     def __len__(self) -> int:
         return len(next(iter(self.answers.values())))
+
+    @property
+    def footnotes(self) -> tuple[str, ...]:
+        """What stands below the table: the notes, and of a simulation that it is one."""
+        return (*self.notes, NOTE) if self.simulation else self.notes
 
     def scalar(self) -> Estimate:
         """The only estimate of an answer that has one.
@@ -118,7 +126,8 @@ class Result:
                 columns[f"{name}_model"] = pa.array([one.model for one in estimates], pa.float64())
             columns[f"{name}_low"] = pa.array([one.interval[0] for one in estimates], pa.float64())
             columns[f"{name}_high"] = pa.array([one.interval[1] for one in estimates], pa.float64())
-        return pa.table(columns)
+        made = pa.table(columns)
+        return made.replace_schema_metadata(mark(simulation=True)) if self.simulation else made
 
     def to_pandas(self) -> Any:
         """The same as a pandas frame.
@@ -146,7 +155,7 @@ class Result:
             rows.append([*row, *(_shown(estimates[place]) for estimates in self.answers.values())])
         widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
         lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-        return "\n".join([*lines, *self.notes])
+        return "\n".join([*lines, *self.footnotes])
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
@@ -158,7 +167,7 @@ class Result:
             for place in range(len(self))
         )
         header = [*self.groups, *(f"{name} (± standard error)" for name in self.answers)]
-        return html_table(header, rows, notes=self.notes)
+        return html_table(header, rows, notes=self.footnotes)
 
 
 def _shown(estimate: Estimate) -> str:

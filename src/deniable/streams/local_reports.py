@@ -16,10 +16,13 @@ from deniable.randomness import Coins, Integers
 _WIRE = np.dtype([("version", ">u1"), ("phase", ">u1"), ("tag", ">u2"), ("y", ">u4"), ("theta", ">f8")])
 MALFORMED, OTHER_SETTINGS = "malformed", "made under other settings"
 LATE, OTHER_THETA = "first-phase, after θ was announced", "made for another θ"
+OTHER_KIND = {False: "of a simulation", True: "of a release, not of a simulation"}
 OUT_OF_RANGE, DUPLICATE = "out of range", "of a user who has answered"
 
 
-def report_table(protocol: Protocol, codes: Integers, theta: float | None = None, uid: Any = None) -> pa.Table:
+def report_table(
+    protocol: Protocol, codes: Integers, theta: float | None = None, uid: Any = None, *, simulation: bool = False
+) -> pa.Table:
     """Reports as an Arrow table that `ToPLServer.push_many` takes: what a gateway makes of the bytes of devices.
 
     >>> import numpy as np
@@ -27,7 +30,8 @@ def report_table(protocol: Protocol, codes: Integers, theta: float | None = None
     ['uid', 'report']
     """
     wire = np.zeros(codes.size, dtype=_WIRE)
-    wire["version"], wire["phase"], wire["tag"] = VERSION, FIRST if theta is None else SECOND, protocol.tag
+    wire["version"], wire["phase"] = VERSION, FIRST if theta is None else SECOND
+    wire["tag"] = protocol.run_tag(simulation=simulation)
     wire["y"], wire["theta"] = codes, 0.0 if theta is None else theta
     column = pa.FixedSizeBinaryArray.from_buffers(pa.binary(SIZE), codes.size, [None, pa.py_buffer(wire.tobytes())])
     return pa.table({"report": column} if uid is None else {"uid": uid, "report": column})
@@ -52,12 +56,13 @@ def read_one(data: bytes) -> NDArray[Any] | None:
     return np.frombuffer(data, dtype=_WIRE) if len(data) == SIZE else None
 
 
-def faults(wire: NDArray[Any], protocol: Protocol, theta: float | None) -> list[tuple[str, Coins]]:
+def faults(wire: NDArray[Any], protocol: Protocol, theta: float | None, *, simulation: bool) -> list[tuple[str, Coins]]:
     """Why reports cannot be taken: for each reason that occurs, which ones. Each report has one reason at most."""
     phase = wire["phase"]
     checks = [
         (MALFORMED, (wire["version"] != VERSION) | ((phase != FIRST) & (phase != SECOND))),
-        (OTHER_SETTINGS, wire["tag"] != protocol.tag),
+        (OTHER_KIND[simulation], wire["tag"] == protocol.run_tag(simulation=not simulation)),
+        (OTHER_SETTINGS, wire["tag"] != protocol.run_tag(simulation=simulation)),
     ]
     if theta is None:
         checks.append((OTHER_THETA, phase == SECOND))

@@ -20,6 +20,7 @@ from deniable.mechanisms import Hybrid
 from deniable.mechanisms._checks import check_count
 from deniable.mechanisms.reconstruction import count_outputs
 from deniable.randomness import Coins, Integers, Words
+from deniable.simulation import check_noise
 from deniable.streams.hierarchy import Floats
 from deniable.streams.local_belief import Belief, FirstReports, bins_of, reconstructed
 from deniable.streams.local_estimates import Estimates, state_before
@@ -27,7 +28,7 @@ from deniable.streams.local_ids import Answered
 from deniable.streams.local_reports import DUPLICATE, MALFORMED, faults, read_one, read_table
 from deniable.streams.local_threshold import KINDS, LocalChoice, LocalRule, SmoothTail
 from deniable.streams.packing import check_version, packed, unpacked
-from deniable.streams.released import Released
+from deniable.streams.released import SIMULATION, Released
 from deniable.streams.windows import WindowEstimate
 
 _SLAB = 1 << 18  # reports that are looked at together
@@ -40,7 +41,8 @@ class ToPLServer:
     `first` first-phase reports are taken; then `rule` chooses θ, which users may be told: `theta` is None until then.
     With `theta` given, a public threshold, there is no first phase. Reports that cannot be taken are counted in
     `refused`, by reason. With keep=False only running sums are kept, and memory does not grow with the stream but for
-    eight bytes per user id; reports without ids cannot be checked for duplicates.
+    eight bytes per user id; reports without ids cannot be checked for duplicates. With `simulation` it takes what
+    simulated devices sent and nothing else, allows an infinite ε, and what it publishes is marked.
 
     >>> from deniable.client import ToPLClient
     >>> server = ToPLServer(epsilon=1.0, bound=10, theta=10.0)
@@ -59,9 +61,12 @@ class ToPLServer:
         rule: LocalRule | None = None,
         theta: float | None = None,
         keep: bool = True,
+        simulation: bool = False,
         **settings: Any,
     ) -> None:
         self.protocol = Protocol(epsilon, bound, **settings)
+        check_noise(epsilon, simulation=simulation)
+        self.simulation = simulation
         check_count("first", first, smallest=1, largest=1 << 40)
         check_count("horizon", horizon, smallest=1, largest=1 << 40)
         self.first, self.horizon = first, horizon
@@ -79,7 +84,8 @@ class ToPLServer:
 
     def __repr__(self) -> str:
         state = f"{self.heard:,} of {self.first:,} first reports" if self.theta is None else f"θ = {self.theta:g}"
-        return f"ToPLServer(ε = {self.protocol.epsilon:g}, {state}, {self.published:,} estimates)"
+        end = "; simulation" * self.simulation
+        return f"ToPLServer(ε = {self.protocol.epsilon:g}, {state}, {self.published:,} estimates{end})"
 
     # Phases --------------------------------------------------------------------------------------------------------
 
@@ -141,7 +147,7 @@ class ToPLServer:
         if wire is None:
             self.refused[MALFORMED] += 1
             return None
-        if found := faults(wire, self.protocol, self.theta):
+        if found := faults(wire, self.protocol, self.theta, simulation=self.simulation):
             self.refused[found[0][0]] += 1
             return None
         if uid is not None:
@@ -178,7 +184,7 @@ class ToPLServer:
         estimates: list[Floats] = []
         while wire.size:
             good = np.ones(wire.size, dtype=np.bool_)
-            reasons = faults(wire, self.protocol, self.theta)
+            reasons = faults(wire, self.protocol, self.theta, simulation=self.simulation)
             for _, where in reasons:
                 good &= ~where
             duplicates = np.zeros(wire.size, dtype=np.bool_)
@@ -245,6 +251,7 @@ class ToPLServer:
         """Public facts for a file."""
         facts: dict[str, Any] = {"method": "topl", "epsilon": self.protocol.epsilon, "theta": self.theta}
         facts |= {"first": self.heard, "mechanism": self.protocol.mechanism, "rule": self.rule.kind}
+        facts |= {SIMULATION: True} if self.simulation else {}
         mixed = self.theta is not None and self.protocol.mechanism == "hybrid"
         return facts | {"alpha": float(Hybrid(self.protocol.epsilon).alpha)} if mixed else facts
 
@@ -266,6 +273,7 @@ class ToPLServer:
             "rule": {"kind": self.rule.kind, **asdict(self.rule)},  # type: ignore[call-overload]
             "theta": self._public_theta,
             "keep": self._keep,
+            "simulation": self.simulation,
         }
 
     def state(self) -> dict[str, Any]:

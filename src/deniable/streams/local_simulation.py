@@ -41,8 +41,8 @@ class ToPL:
         simulation: bool = False,
         **settings: Any,
     ) -> None:
-        self.server = ToPLServer(epsilon, bound, **settings)
-        self._source = release_source(source, simulation=simulation)
+        self._source = release_source(source, simulation=simulation, epsilon=epsilon)
+        self.server = ToPLServer(epsilon, bound, simulation=simulation, **settings)
 
     @property
     def protocol(self) -> Protocol:

@@ -81,7 +81,7 @@ class Perturber:
 
     def begin(self, *, source: Source | None = None, simulation: bool = False) -> BlockSums:
         """The perturber at work, for use alone: `push` and `push_many` give noisy sums of complete blocks."""
-        return BlockSums(self, release_source(source, simulation=simulation))
+        return BlockSums(self, release_source(source, simulation=simulation, epsilon=self.epsilon))
 
     def perturb(self, values: Any, *, source: Source | None = None, simulation: bool = False) -> Integers:
         """All blocks of a stream at once: the noisy sum of every block, the last one possibly short."""

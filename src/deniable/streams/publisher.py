@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from deniable.errors import InvalidParameter, QueryRefused, SimulationOnly
 from deniable.notebook import html_table
 from deniable.randomness import SecureSource, Source, release_source
+from deniable.simulation import NOTE
 from deniable.streams.block_publisher import BlockPublisher, state_before
 from deniable.streams.growing import GrowingArray
 from deniable.streams.packing import check_version, packed, unpacked
@@ -41,12 +42,14 @@ class Publisher:
     The noise is a function of (key, settings, chunk, node): a publisher that is restored from a state publishes exactly
     what the first one would have. Two publishers must never share a key, settings and name for different values; by
     default every publisher draws a key of its own. `keep=False` forgets what was published, for streams without end.
+    What protects nobody (a seeded source, an infinite ε, a threshold that is not private) needs `simulation`, and what
+    is published then says so.
 
     >>> import deniable as dn
     >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
     >>> private = tops.push_many([5, 6, 7, 8] * 1000)
     >>> tops
-    ToPS(epsilon=1; 3,000 published)
+    ToPS(epsilon=1; 3,000 published; simulation)
     >>> len(private)
     3000
     """
@@ -71,7 +74,8 @@ class Publisher:
             source = SecureSource(key)
         elif key is not None:
             raise InvalidParameter("key", "and source exclude each other", "Give one of them.")
-        source = release_source(source, simulation=simulation)
+        source = release_source(source, simulation=simulation, epsilon=settings.epsilon)
+        self.simulation = simulation
         self.settings, self.plan, self._key = settings, settings.plan, key
         check_possible(settings, self.plan)
         digest = hashlib.sha256(json.dumps(settings.describe(), sort_keys=True).encode()).hexdigest()
@@ -89,7 +93,7 @@ class Publisher:
 
     def __repr__(self) -> str:
         where = "warming up" if self.warming_up else f"{self.published:,} published"
-        return f"{type(self).__name__}(epsilon={self.settings.epsilon:g}; {where})"
+        return f"{type(self).__name__}(epsilon={self.settings.epsilon:g}; {where}{'; simulation' * self.simulation})"
 
     def _repr_html_(self) -> str:
         """Public settings, and what is published, for notebooks."""
@@ -103,7 +107,7 @@ class Publisher:
         ]
         if self._learnt is not None:
             rows.append(("θ", f"{settings.grid.value(self._learnt.theta):g}"))
-        return html_table(("", type(self).__name__), rows)
+        return html_table(("", type(self).__name__), rows, notes=[NOTE] * self.simulation)
 
     # What is known -------------------------------------------------------------------------------------------------
 
@@ -148,7 +152,8 @@ class Publisher:
         """
         if self._learnt is None or self._blocks is None:
             raise QueryRefused("nothing is published during the warm-up", "Push more values first.")
-        return release(steps, self.settings, self._learnt, self._blocks, first=first, timestamps=timestamps)
+        facts: dict[str, Any] = {"first": first, "timestamps": timestamps, "simulation": self.simulation}
+        return release(steps, self.settings, self._learnt, self._blocks, **facts)
 
     # Publishing ----------------------------------------------------------------------------------------------------
 
@@ -272,6 +277,7 @@ class Publisher:
             "key": None if self._key is None else self._key.hex(),
             "keep": self._keep,
             "ended": self._ended,
+            "simulation": self.simulation,
             "warm": packed(self._warm.array()) if self._blocks is None else None,
             "learnt": None if self._learnt is None else asdict(self._learnt),
             **(state_before(keep=self._keep) if self._blocks is None else self._blocks.state()),
@@ -294,7 +300,8 @@ class Publisher:
         made = cls.__new__(cls)
         key = None if state["key"] is None else bytes.fromhex(state["key"])
         settings = Settings.read(state["settings"])
-        Publisher.__init__(made, settings, key=key, source=source, simulation=key is None, keep=state["keep"])
+        simulation = bool(state.get("simulation", False))
+        Publisher.__init__(made, settings, key=key, source=source, simulation=simulation, keep=state["keep"])
         if [made.plan.block, made.plan.fanout] != state["plan"]:
             raise InvalidParameter(
                 "state", "was planned by another version or machine", "Use that one, or give block and fanout."

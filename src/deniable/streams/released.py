@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from deniable.errors import InvalidData, QueryRefused
 from deniable.notebook import html_table
 from deniable.queries.result import number
+from deniable.simulation import NOTE, has_noise, mark
 from deniable.streams.covariance import Covariance, covariance_of
 from deniable.streams.grid import Grid
 from deniable.streams.hierarchy import BATCH, Integers
@@ -32,6 +33,7 @@ from deniable.wording import counted
 METADATA_KEY = b"deniable.stream"
 METADATA_VERSION = 1
 SHOWN_WINDOWS = 5
+SIMULATION = "simulation"
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +48,7 @@ class Released:
     >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
     >>> private = tops.push_many([5, 6, 7, 8] * 1000)
     >>> tops.released
-    Released(3,000 values; method=tops, epsilon=1.0, theta=8.0, warmup=1000, r=1000, b=4, s=256, chunk=3)
+    Released(3,000 values; method=tops, epsilon=1.0, theta=8.0, warmup=1000, r=1000, b=4, s=256, chunk=3; simulation)
     """
 
     values: NDArray[Any]
@@ -71,14 +73,12 @@ class Released:
         return int(self.values.size)
 
     def __repr__(self) -> str:
-        facts = ", ".join(
-            f"{name}={value}" for name, value in self.about.items() if isinstance(value, (int, float, str))
-        )
-        return f"Released({counted(len(self), 'value')}; {facts})"
+        facts = ", ".join(f"{name}={value}" for name, value in self.about.items() if type(value) in (int, float, str))
+        return f"Released({counted(len(self), 'value')}; {facts}{'; simulation' * self.simulation})"
 
     def _repr_html_(self) -> str:
         """Public facts, and the means of a few windows with their errors, for notebooks."""
-        facts = ", ".join(f"{name} = {value}" for name, value in self.about.items() if isinstance(value, (int, float)))
+        facts = ", ".join(f"{name} = {value}" for name, value in self.about.items() if type(value) in (int, float))
         ends = (
             np.linspace(0, len(self), min(len(self), SHOWN_WINDOWS) + 1).astype(int) if len(self) else np.zeros(1, int)
         )
@@ -88,7 +88,14 @@ class Released:
             value, low, high = (number(end, one.stderr) for end in (one.value, *one.interval))
             rows.append((f"{start:,} to {stop:,}", value, f"{low} to {high}"))
         title = f"Released stream of {counted(len(self), 'value')}"
-        return html_table(("window", "mean", "95 % interval"), rows, title=title, notes=[facts])
+        return html_table(
+            ("window", "mean", "95 % interval"), rows, title=title, notes=[facts, *[NOTE] * self.simulation]
+        )
+
+    @property
+    def simulation(self) -> bool:
+        """Whether the stream protects nobody."""
+        return bool(self.about.get(SIMULATION)) or not has_noise(self.about.get("epsilon", 0.0))
 
     @cached_property
     def _prefix(self) -> NDArray[Any]:
@@ -238,14 +245,14 @@ class Released:
         >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
         >>> private = tops.push_many([5, 6, 7, 8] * 1000)
         >>> list(tops.released.metadata())
-        [b'deniable.stream']
+        [b'deniable.stream', b'deniable.simulation']
         """
         facts: dict[str, Any] = {"version": METADATA_VERSION, "about": dict(self.about), "grid": asdict(self.grid)}
         facts["first"] = self.first
         facts["covariance"] = self.covariance.describe()
         facts["truncation"] = None if self.truncation is None else asdict(self.truncation)
         facts["smoothing"] = None if self.smoothing is None else asdict(self.smoothing)
-        return {METADATA_KEY: json.dumps(facts).encode()}
+        return {METADATA_KEY: json.dumps(facts).encode(), **mark(simulation=self.simulation)}
 
     def to_arrow(self) -> pa.Table:
         """A column `value`, in the stream's own unit, and `timestamp` where there is one, with the metadata.

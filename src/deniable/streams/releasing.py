@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from deniable.streams.block_publisher import BlockPublisher
 from deniable.streams.covariance import TreeNoise
-from deniable.streams.released import Released
+from deniable.streams.released import SIMULATION, Released
 from deniable.streams.settings import Settings
 from deniable.streams.smoothing import Smoothing, measured_smoothing
 from deniable.streams.warmup import Learnt
@@ -23,6 +23,7 @@ def release(
     *,
     first: int,
     timestamps: NDArray[Any] | None,
+    simulation: bool,
 ) -> Released:
     """Values that were published from number `first` on, in steps of the grid, with their errors."""
     tail = settings.expectation.tail
@@ -30,7 +31,7 @@ def release(
     plan, node = blocks.plan, blocks.perturber.node_variance
     noise = TreeNoise(blocks.layout, plan.fanout, plan.consistent, node, learnt.mean_variance, plan.smoother)
     smoothing = _smoothing(settings, learnt, blocks)
-    about = _about(settings, learnt, blocks)
+    about = _about(settings, learnt, blocks) | ({SIMULATION: True} if simulation else {})
     return Released(steps, noise, settings.grid, about, truncation, smoothing, timestamps, first)
 
 

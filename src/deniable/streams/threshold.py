@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from deniable.errors import InvalidParameter
+from deniable.errors import InvalidParameter, SimulationOnly
 from deniable.mechanisms import NoisyMax, PAKThreshold, PermuteAndFlip, SmoothPercentile
 from deniable.mechanisms._checks import check_count
 from deniable.mechanisms.smooth_sensitivity import DEFAULT_DELTA
@@ -97,9 +97,11 @@ class PredictedError:
         penalty = np.rint(2 * tipping * np.log(thetas) * _UNIT).astype(np.int64)
         return -penalty - _loss_table(tipping, values.size)[_counts_above(values, thetas)]
 
-    def choose(self, values: Integers, situation: Situation, epsilon: float, source: Source) -> int:
+    def choose(
+        self, values: Integers, situation: Situation, epsilon: float, source: Source, *, simulation: bool = False
+    ) -> int:
         """θ, for a cost of ε."""
-        winner = _winner(self.mechanism, self.scores(values, situation), epsilon, source)
+        winner = _winner(self.mechanism, self.scores(values, situation), epsilon, source, simulation=simulation)
         return int(self.candidates(situation.bound)[winner])
 
 
@@ -145,9 +147,11 @@ class PaperScore:
         penalty = np.rint(np.minimum(slope * thetas * _UNIT, 2.0**60)).astype(np.int64)
         return np.asarray(-penalty - _UNIT * _counts_above(values, thetas))
 
-    def choose(self, values: Integers, situation: Situation, epsilon: float, source: Source) -> int:
+    def choose(
+        self, values: Integers, situation: Situation, epsilon: float, source: Source, *, simulation: bool = False
+    ) -> int:
         """θ, for a cost of ε."""
-        winner = _winner(self.mechanism, self.scores(values, situation), epsilon, source)
+        winner = _winner(self.mechanism, self.scores(values, situation), epsilon, source, simulation=simulation)
         return int(self.candidates(situation.bound)[winner])
 
 
@@ -169,10 +173,12 @@ class SmoothThreshold:
     private: ClassVar[bool] = True
     _mechanism: ClassVar[type[SmoothPercentile | PAKThreshold]] = SmoothPercentile
 
-    def choose(self, values: Integers, situation: Situation, epsilon: float, source: Source) -> int:
+    def choose(
+        self, values: Integers, situation: Situation, epsilon: float, source: Source, *, simulation: bool = False
+    ) -> int:
         """θ, for a cost of (ε, δ)."""
         mechanism = self._mechanism(epsilon, situation.bound, self.percentile, self.delta, cap=self.cap)
-        return max(mechanism.perturb(values, source=source, simulation=True), 1)
+        return max(mechanism.perturb(values, source=source, simulation=simulation), 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +212,10 @@ class FixedPercentile:
     kind: ClassVar[str] = "percentile"
     private: ClassVar[bool] = False
 
-    def choose(self, values: Integers, situation: Situation, epsilon: float, source: Source) -> int:  # noqa: ARG002
+    def choose(self, values: Integers, *_: Any, simulation: bool = False) -> int:
         """θ, for no ε at all."""
+        if not simulation:
+            raise SimulationOnly("a percentile without noise is a value of the data", "Use PredictedError()")
         return max(int(np.quantile(values, self.percentile, method="inverted_cdf")), 1)
 
 
@@ -226,7 +234,7 @@ class PublicThreshold:
     kind: ClassVar[str] = "public"
     private: ClassVar[bool] = True
 
-    def choose(self, values: Integers, situation: Situation, epsilon: float, source: Source) -> int:  # noqa: ARG002
+    def choose(self, *_: Any, **__: Any) -> int:
         """Never asked: the publisher puts θ on its grid."""
         raise InvalidParameter("theta", "is public and needs no choice", "Read .theta.")
 
@@ -243,11 +251,11 @@ def _check_mechanism(name: str) -> None:
         raise InvalidParameter("mechanism", "is not known", "Use 'noisy-max' or 'permute-and-flip'.")
 
 
-def _winner(mechanism: str, scores: Integers, epsilon: float, source: Source) -> int:
-    """The index of the winner. The source was checked by the publisher, so a seeded one passes here."""
+def _winner(mechanism: str, scores: Integers, epsilon: float, source: Source, *, simulation: bool) -> int:
+    """The index of the winner."""
     kind: type[Any] = NoisyMax if mechanism == "noisy-max" else PermuteAndFlip
     chooser = kind(epsilon, sensitivity=_UNIT, monotone=True)
-    return int(chooser.perturb(scores, source=source, simulation=True))
+    return int(chooser.perturb(scores, source=source, simulation=simulation))
 
 
 def _counts_above(values: Integers, thetas: Integers) -> Integers:

@@ -45,7 +45,8 @@ def learn(values: Integers, settings: Settings, plan: Plan, source: Source) -> L
     if isinstance(settings.threshold, PublicThreshold):
         theta = max(settings.grid.unit(settings.threshold.theta), 1)
     else:
-        theta = settings.threshold.choose(values, situation, costs["threshold"], source.stream("threshold"))
+        draws = source.stream("threshold")  # the publisher has checked source and ε
+        theta = settings.threshold.choose(values, situation, costs["threshold"], draws, simulation=True)
     if not settings.measure_start:
         if not isinstance(settings.threshold, PredictedError):
             return Learnt(theta)

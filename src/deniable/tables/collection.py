@@ -303,8 +303,10 @@ class Collection:
 
     # Use ----------------------------------------------------------------------------------------------------------
 
-    def client(self, memory: Memory | str | Path | None = None) -> Client:
+    def client(self, memory: Memory | str | Path | None = None, *, simulation: bool = False) -> Client:
         """What runs on one device; `memory` (a file or a mapping) keeps it from answering twice in different words.
+
+        With `simulation` an infinite ε is allowed, and reports are marked: a release does not take them.
 
         >>> import deniable as dn
         >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
@@ -313,7 +315,7 @@ class Collection:
         """
         from deniable.tables.device import Client
 
-        return Client(self, memory)
+        return Client(self, memory, simulation=simulation)
 
     @overload
     def perturb(
@@ -362,6 +364,9 @@ class Collection:
         Rows that the specification has no place for are counted by reason. In a table with many rows they do not
         count; in others a random row takes their place, because a missing report would tell.
 
+        A seeded `source` and an ε without noise (infinite, or above 64 per report) need `simulation`. Reports then
+        carry a mark, answers from them say *simulation*, and they do not mix with those of a release.
+
         With `engine`, a SparkSession, tables are its DataFrames or names in its catalog, and the reports are written to
         `out` on any path that Spark can write.
 
@@ -396,8 +401,10 @@ class Collection:
 
         return forecast(self, sql, users, weights=weights, sums=sums)
 
-    def gather(self, lines: Iterable[str]) -> Reports:
+    def gather(self, lines: Iterable[str], *, simulation: bool = False) -> Reports:
         """The reports that devices sent, from lines of JSON (`Report.to_json`); `dn.connect` takes the result.
+
+        A release does not take what simulated devices sent; with `simulation` nothing else is taken.
 
         >>> import deniable as dn
         >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
@@ -407,7 +414,7 @@ class Collection:
         """
         from deniable.engines.gathering import gather
 
-        return gather(self, lines)
+        return gather(self, lines, simulation=simulation)
 
 
 @lru_cache(maxsize=256)

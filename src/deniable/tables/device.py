@@ -20,9 +20,11 @@ from typing import Any
 from deniable.errors import InvalidData, InvalidParameter
 from deniable.exact import RandBelow, check_randbelow, fraction_coin
 from deniable.mechanisms import LocalHashing
+from deniable.simulation import SimulatedDraws, is_simulated
 from deniable.tables.collection import Collection
 from deniable.tables.memory import FileMemory, ProcessMemory
 from deniable.tables.report import SIZE, Report
+from deniable.tables.runs import largest_epsilon, run_tag
 from deniable.tables.schema import Table, Unplaceable
 from deniable.tables.views import Axis, Design, chances
 
@@ -34,7 +36,8 @@ class Client:
     """Reports of one user. Asked again it sends the same bytes, so that ε is spent once.
 
     `memory` remembers what was sent: a path, or any mutable mapping from texts to texts. Without it the client
-    remembers as long as it lives.
+    remembers as long as it lives. An infinite ε, with which rows would leave as they are, needs `simulation`; reports
+    of a simulation carry another tag, so that a release does not take them.
 
     >>> import deniable as dn
     >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
@@ -48,10 +51,13 @@ class Client:
         collection: Collection,
         memory: Memory | str | Path | None = None,
         randbelow: RandBelow = secrets.randbelow,
+        *,
+        simulation: bool = False,
     ) -> None:
-        check_randbelow(randbelow)
+        check_randbelow(randbelow, largest_epsilon(collection), simulation=simulation)
+        self.simulation = simulation or is_simulated(randbelow)
         self._collection = collection
-        self._randbelow = randbelow
+        self._randbelow = SimulatedDraws(randbelow) if self.simulation else randbelow
         self._memory: Memory = (
             FileMemory(memory) if isinstance(memory, (str, Path)) else ProcessMemory() if memory is None else memory
         )
@@ -60,7 +66,7 @@ class Client:
         self.rejected: Counter[str] = Counter()
 
     def __repr__(self) -> str:
-        return f"Client(collection {self._collection.sha256[:8]})"
+        return f"Client(collection {self._collection.sha256[:8]}{'; simulation' * self.simulation})"
 
     def report(self, table: str, row: Row) -> Report:
         """The report of the one row of a table that takes one report per user.
@@ -89,13 +95,13 @@ class Client:
         known = self._collection[table]
         if known.many is None and len(rows) != 1:
             raise InvalidData(f"table {table!r} takes exactly one row per user", "Pass that row.")
-        key = f"{self._collection.sha256}:{table}"
+        key = f"{self._collection.sha256}:{table}" + ":simulation" * self.simulation
         with self._alone():
             if key not in self._memory:
                 encoded = [self._encoded(known, row) for row in rows]
                 codes = [row for row in encoded if row is not None]
                 reports = randomise(known, self._collection.design_of(table), codes, self._randbelow)
-                tag = self._collection.tag(table)
+                tag = run_tag(self._collection, table, simulation=self.simulation)
                 sent = [Report(slot, *fields, tag) for slot, fields in enumerate(reports)]
                 self._memory[key] = b"".join(one.to_bytes() for one in sent).hex()
             remembered = bytes.fromhex(self._memory[key])

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from deniable.arrays import Integers
 from deniable.errors import InvalidData
 from deniable.notebook import html_table
+from deniable.simulation import NOTE, mark, one_kind
 from deniable.tables.collection import Collection
+from deniable.tables.runs import is_simulation
 from deniable.wording import counted
 
 SPECIFICATION = b"deniable.collection"
@@ -59,20 +61,34 @@ class Reports:
     def __getitem__(self, name: str) -> pa.Table:
         return self.tables[name]
 
+    def __post_init__(self) -> None:
+        self.simulation  # noqa: B018 - its check is ours
+
+    @property
+    def simulation(self) -> bool:
+        """Whether they protect nobody; tables of a simulation and of a release together are refused."""
+        tables = self.tables.items()
+        return one_kind({name: is_simulation(self.collection, table.schema.metadata) for name, table in tables})
+
     def __repr__(self) -> str:
         counts = ", ".join(f"{name}: {counted(table.num_rows, 'report')}" for name, table in self.tables.items())
-        return f"Reports({counts})"
+        return f"Reports({counts}{'; simulation' * self.simulation})"
 
     def _repr_html_(self) -> str:
         """How many reports there are, for notebooks: not what became of the rows."""
         rows = ((name, f"{table.num_rows:,}") for name, table in self.tables.items())
-        return html_table(("table", "reports"), rows, title=f"Reports of {self.collection.sha256[:8]}")
+        return html_table(
+            ("table", "reports"), rows, title=f"Reports of {self.collection.sha256[:8]}", notes=[NOTE] * self.simulation
+        )
 
 
-def report_schema(collection: Collection, name: str, uid: pa.DataType, public: Mapping[str, pa.DataType]) -> pa.Schema:
-    """The columns of a service's reports."""
+def report_schema(
+    collection: Collection, name: str, uid: pa.DataType, public: Mapping[str, pa.DataType], *, simulation: bool
+) -> pa.Schema:
+    """The columns of a service's reports, with the marks of their specification, table and kind."""
     columns = {"uid": uid, **_COLUMNS, **public}
-    return pa.schema(list(columns.items()), metadata={SPECIFICATION: collection.sha256.encode(), TABLE: name.encode()})
+    origin = {SPECIFICATION: collection.sha256.encode(), TABLE: name.encode()}
+    return pa.schema(list(columns.items()), metadata={**origin, **mark(simulation=simulation)})
 
 
 def validate(collection: Collection, name: str, reports: pa.Table) -> tuple[pa.Table, Counter[str]]:

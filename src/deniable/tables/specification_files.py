@@ -11,6 +11,7 @@ from typing import Any
 from deniable.errors import InvalidParameter
 from deniable.limits import LARGEST_JSON, LARGEST_TOML, LONGEST_KEY
 from deniable.tables.collection import Collection
+from deniable.tables.runs import read_run
 
 _PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
 _LONG_KEY = re.compile(rf"(?:^|[\[{{,])[ \t]*+(?:{_PART}){{{LONGEST_KEY}}}", re.MULTILINE)
@@ -18,6 +19,11 @@ _LONG_KEY = re.compile(rf"(?:^|[\[{{,])[ \t]*+(?:{_PART}){{{LONGEST_KEY}}}", re.
 
 def load(path: str | Path) -> Collection:
     """A collection from a TOML or JSON file."""
+    return load_run(path)[0]
+
+
+def load_run(path: str | Path) -> tuple[Collection, bool]:
+    """A collection from a file, and whether the file is the `collection.json` of a simulation."""
     path = _named(path)
     try:
         text = _read(path)
@@ -27,7 +33,7 @@ def load(path: str | Path) -> Collection:
     except UnicodeDecodeError:
         raise InvalidParameter(f"file {path.name!r}", "is not UTF-8 text", "Save it as UTF-8.") from None
     try:
-        return Collection.from_dict(tomllib.loads(text) if path.suffix == ".toml" else json.loads(text))
+        return read_run(tomllib.loads(text) if path.suffix == ".toml" else json.loads(text))
     except (tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
         raise InvalidParameter(f"file {path.name!r}", f"is not well-formed: {error}", "Mend that place.") from None
     except RecursionError:

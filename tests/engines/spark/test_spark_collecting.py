@@ -43,9 +43,9 @@ def reports_in(folder, name):
 
 def test_reports_are_written_and_read_by_both_engines(spark, tmp_path):
     given = rows(spark)
-    done = SHOP.perturb(**given, key="id", out=tmp_path / "reports", engine=spark)
+    done = SHOP.perturb(**given, key="id", out=tmp_path / "reports", engine=spark, simulation=True)
     frames = {name: pa.table(frame.toArrow()) for name, frame in given.items()}
-    expected = SHOP.perturb(**frames, key="id", out=tmp_path / "other")
+    expected = SHOP.perturb(**frames, key="id", out=tmp_path / "other", simulation=True)
     assert done.summaries == expected.summaries
     assert sorted(done.summaries["users"].rejected.values()) == [1, 1, 1]
     names = {path.name for path in (tmp_path / "reports").iterdir()}
@@ -64,7 +64,7 @@ def test_reports_are_written_and_read_by_both_engines(spark, tmp_path):
     limited = dn.connect(tmp_path / "reports", memory_limit=0)  # read from files, which are not sorted
     agree(limited.sql(question), answers[0])
     with pytest.raises(BadInput, match="would spend ε again"):
-        SHOP.perturb(users=given["users"], key="id", out=tmp_path / "reports", engine=spark)
+        SHOP.perturb(users=given["users"], key="id", out=tmp_path / "reports", engine=spark, simulation=True)
     with pytest.raises(BadInput, match="holds something else"):
         NOISY.perturb(users=given["users"], key="id", out=tmp_path / "reports", engine=spark)
 
@@ -93,6 +93,36 @@ def test_runs_differ_and_simulations_repeat(spark, tmp_path):
     assert three == four
     with pytest.raises(SimulationOnly):
         NOISY.perturb(**given, key="id", out=tmp_path / "five", engine=spark, source=SeededSource(1))
+
+
+def test_simulations_are_marked_and_kept_apart_from_releases(spark, tmp_path):
+    given = {"users": rows(spark)["users"]}
+    with pytest.raises(SimulationOnly, match="lets the data out"):
+        SHOP.perturb(**given, key="id", out=tmp_path / "exact", engine=spark)
+    simulated = {"source": SeededSource(1), "simulation": True}
+    assert NOISY.perturb(**given, key="id", out=tmp_path / "simulation", engine=spark, **simulated).simulation
+    assert not NOISY.perturb(**given, key="id", out=tmp_path / "release", engine=spark).simulation
+    question = "SELECT COUNT(*) AS n FROM users"
+    frames = {name: spark.read.parquet(str(tmp_path / name / "users")) for name in ("simulation", "release")}
+    for name, simulation in (("simulation", True), ("release", False)):
+        for database in (
+            dn.connect(tmp_path / name, engine=spark),
+            dn.connect({"users": frames[name]}, engine=spark),
+            dn.connect(tmp_path / name),  # without Spark the mark is found as well
+        ):
+            assert database.simulation == simulation
+            assert ("simulation: no privacy" in str(database.sql(question))) == simulation
+    everyone = given["users"].select("id")
+    orders = {"orders": rows(spark)["orders"], "everyone": everyone, "key": "id", "engine": spark}
+    for name, options in (("simulation", {}), ("release", simulated)):
+        with pytest.raises(BadInput, match="cannot be mixed"):
+            NOISY.perturb(**orders, out=tmp_path / name, **options)
+    # What was moved between folders is noticed too.
+    (tmp_path / "simulation" / "users").rename(tmp_path / "users")
+    (tmp_path / "release" / "users").rename(tmp_path / "simulation" / "users")
+    for engine in (None, spark):
+        with pytest.raises(BadInput, match="cannot be mixed"):
+            dn.connect(tmp_path / "simulation", engine=engine)
 
 
 @pytest.mark.parametrize("other_data", [False, True])
@@ -142,7 +172,10 @@ def test_a_task_that_runs_twice_sends_the_same_reports(spark):
     """As a speculative copy of a task does: another attempt, at another time, in another worker."""
     given = collecting._Rows(spark, NOISY, rows(spark), "id", None)
     secrets = [b"\1" * 32, b"\1" * 32, b"\2" * 32]
-    runs = [collecting.randomised(given, "users", secret, collecting.Tally()).toArrow() for secret in secrets]
+    runs = [
+        collecting.randomised(given, "users", secret, collecting.Tally(), simulation=False).toArrow()
+        for secret in secrets
+    ]
     assert runs[0].num_rows == 400
     assert runs[0] == runs[1] != runs[2]
 
@@ -190,21 +223,23 @@ def test_keys_differ_in_everything_that_a_batch_is():
 def test_impossible_requests(spark, tmp_path):
     given = rows(spark)
     with pytest.raises(InvalidParameter, match="Spark writes reports, once"):
-        SHOP.perturb(**given, key="id", engine=spark)
+        SHOP.perturb(**given, key="id", engine=spark, simulation=True)
     with pytest.raises(InvalidParameter, match="everyone is missing"):
-        SHOP.perturb(orders=given["orders"], key="id", out=tmp_path / "a", engine=spark)
+        SHOP.perturb(orders=given["orders"], key="id", out=tmp_path / "a", engine=spark, simulation=True)
     with pytest.raises(InvalidData, match="no column 'uid'"):
-        SHOP.perturb(**given, out=tmp_path / "a", engine=spark)
+        SHOP.perturb(**given, out=tmp_path / "a", engine=spark, simulation=True)
     odd = given["users"].withColumn("age", given["users"]["age"].cast("string"))
     with pytest.raises(InvalidData, match="cannot hold its domain"):
-        SHOP.perturb(users=odd, key="id", out=tmp_path / "a", engine=spark)
+        SHOP.perturb(users=odd, key="id", out=tmp_path / "a", engine=spark, simulation=True)
     odd = given["orders"].withColumn("id", given["orders"]["id"].cast("string"))
     with pytest.raises(InvalidData, match="integers in one table and texts"):
-        SHOP.perturb(users=given["users"], orders=odd, key="id", out=tmp_path / "a", engine=spark)
+        SHOP.perturb(users=given["users"], orders=odd, key="id", out=tmp_path / "a", engine=spark, simulation=True)
     city = dn.Collection(dn.Table("orders", many=2, amount=dn.Ordinal(0, 9), city=dn.Public()), epsilon=1.0)
     varying = given["users"].union(given["users"].withColumn("city", given["users"]["id"].cast("string")))
     with pytest.raises(InvalidData, match="varies between rows"):
-        city.perturb(orders=given["orders"], everyone=varying, key="id", out=tmp_path / "a", engine=spark)
+        city.perturb(
+            orders=given["orders"], everyone=varying, key="id", out=tmp_path / "a", engine=spark, simulation=True
+        )
     with pytest.raises(InvalidData, match="taken from its rows"):
-        city.perturb(orders=given["orders"], key="id", out=tmp_path / "a", engine=spark)
+        city.perturb(orders=given["orders"], key="id", out=tmp_path / "a", engine=spark, simulation=True)
     assert list(tmp_path.iterdir()) == []

@@ -7,6 +7,7 @@ import pytest
 pytest.register_assert_rewrite("spark_shop")
 
 import deniable as dn  # noqa: E402
+from deniable.errors import SimulationOnly  # noqa: E402
 from spark_shop import agree  # noqa: E402
 
 USERS = dn.Table("buyers", age=dn.Ordinal(0, 24), kind=dn.Categorical("a", "b"))
@@ -65,6 +66,19 @@ def test_questions_are_a_table_function(shop):
     ).collect()
     assert joined.c == 2
     agree(database.sql(question), expected)
+
+
+def test_simulations_need_the_word_and_their_answers_say_so(shop, tmp_path):
+    exact = dn.Collection(dn.Table("people", age=dn.Ordinal(0, 24)), epsilon=float("inf"), design="mg")
+    with pytest.raises(SimulationOnly):
+        dn.spark.register(shop, exact)
+    exact.perturb(people={"uid": [1, 2], "age": [7, 9]}, out=tmp_path / "reports", simulation=True)
+    dn.spark.register(shop, exact, tmp_path / "reports", simulation=True)
+    try:
+        (row,) = shop.sql("SELECT * FROM deniable_sql('SELECT SUM(age) AS s FROM people')").collect()
+        assert (row.s, row.simulation) == (16, True)
+    finally:
+        dn.spark.register(shop, SHOP)
 
 
 def test_refusals_reach_whoever_asks(shop):

@@ -45,9 +45,11 @@ from deniable.engines.spark.session import checked_session
 from deniable.engines.user_batches import few_users, whole_users
 from deniable.errors import InvalidData, InvalidParameter
 from deniable.randomness import SecureSource, Source, release_source
+from deniable.simulation import mark
 from deniable.tables.collection import Collection
 from deniable.tables.encoding import readable
 from deniable.tables.reports import SPECIFICATION, TABLE, Summary
+from deniable.tables.runs import largest_epsilon, read_run, run_text
 
 Batches = Iterator[pa.RecordBatch]
 ROWS, USERS, REPORTS = "rows", "users", "reports"
@@ -65,7 +67,7 @@ def perturb_spark(
     simulation: bool,
 ) -> Collected:
     """Write the reports of all users in the given DataFrames. See `Collection.perturb`."""
-    source = release_source(source, simulation=simulation)
+    source = release_source(source, simulation=simulation, epsilon=largest_epsilon(collection))
     spark = checked_session(engine)
     if out is None:
         # A DataFrame is computed anew whenever it is looked at; reports must not be.
@@ -75,17 +77,19 @@ def perturb_spark(
     for name in frames:
         collection[name]
     with told("randomising", collected=False):
-        return _written(_Rows(spark, collection, frames, key, everyone), Folder(spark, str(out)), source)
+        rows = _Rows(spark, collection, frames, key, everyone)
+        return _written(rows, Folder(spark, str(out)), source, simulation=simulation)
 
 
-def _written(rows: _Rows, out: Folder, source: Source) -> Collected:
+def _written(rows: _Rows, out: Folder, source: Source, *, simulation: bool) -> Collected:
     """Write each table's dataset beside its place, and move it there when it is whole."""
     collection = rows.collection
     specification = out.below(SPECIFICATION_FILE)
     there = out.exists()
     if there:
-        same = specification.exists() and specification.read_text().strip() == collection.to_json()
-        check_destination(out.name, same=same, held=[name for name in rows.names if out.below(name).exists()])
+        run = read_run(json.loads(specification.read_text())) if specification.exists() else None
+        held = [name for name in rows.names if out.below(name).exists()]
+        check_destination(out.name, collection, run, held, simulation)
     above = out.path.rstrip("/").rsplit("/", 1)[0] if "/" in out.path.rstrip("/") else "."
     partial = Folder(out.spark, f"{above}/.{out.name}.partial-{uuid.uuid4().hex[:8]}")
     summaries = {}
@@ -94,21 +98,21 @@ def _written(rows: _Rows, out: Folder, source: Source) -> Collected:
         for name in rows.names:
             secret = table_stream(source, name).words(4).tobytes()
             tally = Tally()
-            frame = randomised(rows, name, secret, tally)
+            frame = randomised(rows, name, secret, tally, simulation=simulation)
             frame.write.parquet(partial.below(name).path)
             summaries[name] = _summary(collection, name, tally, rows.counted.value[name])
         if there:
             for name in rows.names:
                 partial.below(name).move(out.below(name))
         else:
-            partial.below(SPECIFICATION_FILE).write_text(collection.to_json() + "\n")
+            partial.below(SPECIFICATION_FILE).write_text(run_text(collection, simulation=simulation))
             partial.move(out)
     finally:
         partial.remove()
-    return Collected(collection, summaries, out.path)
+    return Collected(collection, summaries, out.path, simulation)
 
 
-def randomised(rows: _Rows, name: str, secret: bytes, tally: Tally) -> Any:
+def randomised(rows: _Rows, name: str, secret: bytes, tally: Tally, *, simulation: bool) -> Any:
     """A table's reports as a DataFrame. It must be written once, and not looked at otherwise."""
     from pyspark.sql import types as T  # noqa: N812 - as everybody calls it
 
@@ -118,12 +122,13 @@ def randomised(rows: _Rows, name: str, secret: bytes, tally: Tally) -> Any:
     numbers = [T.StructField(column, T.LongType()) for column in ("view", "seed", "y")]
     schema = T.StructType([prepared.schema["uid"], T.StructField("slot", T.IntegerType()), *numbers, *public])
     reports = prepared.mapInArrow(_randomising(collection, name, secret, rows.counted), schema)
-    mark = {
+    origin = {
         SPECIFICATION.decode(): collection.sha256,
         TABLE.decode(): name,
         WHOLE_SPECIFICATION: collection.to_json(),
+        **{key.decode(): text.decode() for key, text in mark(simulation=simulation).items()},
     }
-    return reports.withMetadata("uid", mark)
+    return reports.withMetadata("uid", origin)
 
 
 def _randomising(collection: Collection, name: str, secret: bytes, counted: Any) -> Callable[[Batches], Batches]:

@@ -6,9 +6,10 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from deniable.engines.marks import SPARK_SCHEMA, spark_marks
+from deniable.engines.marks import SPARK_SCHEMA, Origin, origin_of, spark_marks
 from deniable.engines.spark.faults import RESTORE
 from deniable.errors import InvalidData
+from deniable.simulation import MARK
 from deniable.tables.reports import SPECIFICATION, TABLE
 
 
@@ -79,17 +80,19 @@ class Folder:
                 found.append(path)
         return sorted(found, key=lambda path: str(path.toString()))
 
-    def mark(self) -> tuple[str, str]:
-        """The specification and the table that all of its files name; every footer is read."""
+    def mark(self) -> Origin:
+        """Where all of its files say that they come from; every footer is read."""
         files = self.parquet_files()
         if not files:
             raise InvalidData(f"table {self.name!r} has no files", RESTORE)
         marks = {self._footer_mark(path) for path in files}
         if len(marks) > 1:
-            raise InvalidData(f"files of table {self.name!r} are of different specifications", "Keep them apart.")
+            raise InvalidData(
+                f"files of table {self.name!r} are of different specifications or kinds", "Keep them apart."
+            )
         return marks.pop()
 
-    def _footer_mark(self, path: Any) -> tuple[str, str]:
+    def _footer_mark(self, path: Any) -> Origin:
         from py4j.protocol import Py4JError
 
         parquet = self.spark._jvm.org.apache.parquet.hadoop
@@ -97,11 +100,12 @@ class Folder:
             reader = parquet.ParquetFileReader.open(parquet.util.HadoopInputFile.fromPath(path, self._settings))
             try:
                 entries = reader.getFooter().getFileMetaData().getKeyValueMetaData()
-                told = {name: entries.get(name) for name in (SPECIFICATION.decode(), TABLE.decode(), SPARK_SCHEMA)}
+                names = (SPECIFICATION.decode(), TABLE.decode(), MARK.decode(), SPARK_SCHEMA)
+                told = {name: text for name in names if (text := entries.get(name))}
             finally:
                 reader.close()
         except Py4JError:
             raise InvalidData(f"file {path.getName()!r} of {self.name!r} is damaged", RESTORE) from None
-        if told[SPARK_SCHEMA] and not told[SPECIFICATION.decode()]:
+        if SPARK_SCHEMA in told and SPECIFICATION.decode() not in told:
             return spark_marks(json.loads(told[SPARK_SCHEMA]))
-        return told[SPECIFICATION.decode()] or "", told[TABLE.decode()] or ""
+        return origin_of(told)

@@ -12,6 +12,7 @@ from typing import Any, cast
 from deniable.arrays import Floats
 from deniable.engines.cell_pairs import Pairs
 from deniable.engines.collecting import SPECIFICATION_FILE
+from deniable.engines.marks import Origin, origin_of
 from deniable.engines.reading import Database, dimension_tables
 from deniable.engines.spark.cell_counts import cell_counts, cell_pairs
 from deniable.engines.spark.faults import told
@@ -24,8 +25,10 @@ from deniable.engines.spark.validating import SparkStore, validated
 from deniable.errors import BadInput, InvalidParameter
 from deniable.queries.estimation import Moments
 from deniable.queries.plan import Plan
+from deniable.simulation import has_noise, is_marked, one_kind
 from deniable.tables.collection import Collection
 from deniable.tables.reports import OTHER_SPECIFICATION, SPECIFICATION, TABLE, Reports
+from deniable.tables.runs import largest_epsilon, read_run
 from deniable.tables.views import View
 
 WHOLE_SPECIFICATION = "deniable.specification"
@@ -66,12 +69,13 @@ def connect_spark(
 ) -> SparkDatabase:
     """Open reports with Spark. See `deniable.connect`."""
     spark = checked_session(engine)
-    marks: dict[str, tuple[str, str]]
+    marks: dict[str, Origin]
+    kinds: dict[str, bool] = {}
     if isinstance(reports, Reports):
         collection = reports.collection
         frames = {name: as_frame(spark, table) for name, table in reports.tables.items()}
         marks = {
-            name: tuple((table.schema.metadata or {}).get(key, b"").decode() for key in (SPECIFICATION, TABLE))
+            name: origin_of({key.decode(): text.decode() for key, text in (table.schema.metadata or {}).items()})
             for name, table in reports.tables.items()
         }
     elif isinstance(reports, Mapping):
@@ -80,34 +84,37 @@ def connect_spark(
         marks = {name: _mark(frame, name, collection) for name, frame in frames.items()}
     else:
         with told("opening the reports"):
-            collection, frames, marks = _folder(Folder(spark, str(reports)))
+            collection, frames, marks, kinds[SPECIFICATION_FILE] = _folder(Folder(spark, str(reports)))
     for name in frames:
         collection[name]
+    noiseless = not has_noise(largest_epsilon(collection))
+    simulation = one_kind(kinds | {name: origin[2] or noiseless for name, origin in marks.items()})
     stores: dict[str, SparkStore] = {}
     refused: dict[str, Counter[str]] = {}
     partitions = partitions_for(list(frames.values())) if frames else 1
     for name, frame in frames.items():
-        other = marks[name] != (collection.sha256, name)
+        other = marks[name][:2] != (collection.sha256, name)
         mine = frame.limit(0) if other else frame
         stores[name], refused[name] = validated(collection, name, mine, partitions, joined=len(frames) > 1)
         if other:
             refused[name][OTHER_SPECIFICATION] = frame.count()
     ordered = {table.name: stores[table.name] for table in collection.tables if table.name in stores}
-    return SparkDatabase(collection, cast("Any", ordered), refused, dimension_tables(collection, dimensions))
+    tables = dimension_tables(collection, dimensions)
+    return SparkDatabase(collection, cast("Any", ordered), refused, tables, simulation)
 
 
-def _folder(folder: Folder) -> tuple[Collection, dict[str, Any], dict[str, tuple[str, str]]]:
+def _folder(folder: Folder) -> tuple[Collection, dict[str, Any], dict[str, Origin], bool]:
     specification = folder.below(SPECIFICATION_FILE)
     if not specification.exists():
         raise BadInput(f"{folder.name!r} holds no {SPECIFICATION_FILE}. Nothing was read. Pass a folder of reports.")
-    collection = Collection.from_dict(json.loads(specification.read_text()))
+    collection, simulation = read_run(json.loads(specification.read_text()))
     frames, marks = {}, {}
     for table in collection.tables:
         mine = folder.below(table.name)
         if mine.exists():
             marks[table.name] = mine.mark()
             frames[table.name] = folder.spark.read.parquet(mine.path)
-    return collection, frames, marks
+    return collection, frames, marks, simulation
 
 
 def _entries(frame: Any) -> dict[str, str]:
@@ -124,7 +131,8 @@ def _named_by(frames: Mapping[str, Any]) -> Collection:
     return Collection.from_dict(json.loads(str(named[0])))
 
 
-def _mark(frame: Any, name: str, collection: Collection) -> tuple[str, str]:
+def _mark(frame: Any, name: str, collection: Collection) -> Origin:
     """What a DataFrame says of its origin; one that says nothing is vouched for by whoever passes `collection`."""
     entries = _entries(frame)
-    return entries.get(SPECIFICATION.decode(), collection.sha256), entries.get(TABLE.decode(), name)
+    specification, table = SPECIFICATION.decode(), TABLE.decode()
+    return entries.get(specification, collection.sha256), entries.get(table, name), is_marked(entries)

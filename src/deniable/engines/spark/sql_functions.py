@@ -29,7 +29,9 @@ from deniable.engines.spark.reading import SparkDatabase, connect_spark
 from deniable.engines.spark.session import checked_session
 from deniable.errors import BadInput, DeniableError
 from deniable.randomness import SecureSource
+from deniable.simulation import check_noise
 from deniable.tables.collection import Collection
+from deniable.tables.runs import largest_epsilon
 
 QUESTION = "deniable_sql"
 _REPORTS = T.ArrayType(
@@ -45,9 +47,12 @@ def register(
     collection: Collection,
     reports: str | Path | Mapping[str, Any] | None = None,
     dimensions: Mapping[str, Any] | None = None,
+    *,
+    simulation: bool = False,
 ) -> None:
     """Make a collection known to Spark SQL. See `deniable.spark.register`."""
     checked_session(spark)
+    check_noise(largest_epsilon(collection), simulation=simulation)
     secret = SecureSource.new_key()
     for table in collection.tables:
         function = arrow_udf(_perturbing(collection, table.name, secret), _REPORTS)
@@ -136,7 +141,10 @@ class _Answers:
         if self._opened is None or self._opened[0] != known:
             collection = self._collection if isinstance(reports, Mapping) else None
             self._opened = (known, connect_spark(reports, self._spark, collection, self._dimensions))
-        return self._opened[1].sql(text).to_arrow()
+        result = self._opened[1].sql(text)
+        answer = result.to_arrow()
+        # Spark SQL shows rows and nothing else, so here the mark is a column.
+        return answer.append_column("simulation", pa.repeat(True, len(answer))) if result.simulation else answer
 
 
 def _serve(listener: Listener, answers: _Answers) -> None:

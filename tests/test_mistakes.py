@@ -178,6 +178,16 @@ DATA = [
         "It has age, marital, city",
     ),
     (lambda _: SHOP.client().reports("users", []), "table 'users' takes exactly one row per user", "Pass that row"),
+    (
+        lambda _: [dn.SecureSource(bytes(31) + b"m").stream("a").words(1) for _ in range(2)],
+        "these random bits were drawn before in this process",
+        "Use another stream name, or a new SecureSource",
+    ),
+    (
+        lambda _: [tops(key=bytes(31) + b"m") for _ in range(2)],
+        "another publisher was made in this process with the same key and settings",
+        "Leave key= out, give another name=, or go on from its state",
+    ),
     (lambda _: SHOP.perturb(), "tables are missing", "Pass the rows of one table at least"),
     (lambda _: SHOP.perturb(user=U), "table 'user' is not in this collection", "It has users, orders"),
     (

@@ -12,9 +12,10 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from scipy.stats import chi2
 
 from agreement import agrees
+from deniable.addresses import stream_key
 from deniable.errors import InvalidParameter, RandomnessFault, SimulationOnly
 from deniable.exact import GeometricDigits, RationalChance, word
-from deniable.randomness import SecureSource, SeededSource, Source, _stream_key, release_source
+from deniable.randomness import SecureSource, SeededSource, Source, release_source
 
 
 class Scripted(Source):
@@ -38,12 +39,12 @@ class Scripted(Source):
 def test_the_keystream_is_aes_256_in_counter_mode():
     key = SecureSource.new_key()
     blocks = b"".join((5 + i).to_bytes(16, "big") for i in range(3))
-    cipher = Cipher(algorithms.AES(_stream_key(key, ("noise", 3))), modes.ECB()).encryptor()  # noqa: S305 - block by block
+    cipher = Cipher(algorithms.AES(stream_key(key, ("noise", 3))), modes.ECB()).encryptor()  # noqa: S305 - block by block
     expected = np.frombuffer(cipher.update(blocks), dtype="<u8")
     assert (SecureSource(key).stream("noise", 3).at(5).words(6) == expected).all()
 
 
-@pytest.mark.parametrize("make", [lambda: SeededSource(7), lambda: SecureSource(b"k" * 32)])
+@pytest.mark.parametrize("make", [lambda: SeededSource(7), lambda: SecureSource(b"k" * 32).recomputable(again=True)])
 def test_the_same_address_gives_the_same_bits_and_draws_move_on(make):
     first, again = make().stream("tree", 1), make().stream("tree", 1)
     assert (first.discrete_laplace(Fraction(50), 40_000) == again.discrete_laplace(Fraction(50), 40_000)).all()
@@ -120,6 +121,39 @@ if os.fork() == 0:
 sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
 """
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("same_key", [True, False])
+def test_a_secure_source_draws_no_bit_twice(same_key):
+    key = SecureSource.new_key()
+    source = SecureSource(key)
+    other = SecureSource(key) if same_key else source
+    source.stream("a", 1).words(1)
+    again = [other.stream("a", 1), other.stream("a").stream(1), other.stream("a", 1).at(7)]
+    for stream in again:
+        with pytest.raises(RandomnessFault, match="drawn before"):
+            stream.words(1)
+        with pytest.raises(RandomnessFault, match="drawn before"):
+            stream.recomputable()
+    other.stream("a", 2).words(1)
+    source.words(1)
+    with pytest.raises(RandomnessFault, match="drawn before"):
+        source.at(0).words(1)
+    if same_key:
+        with pytest.raises(RandomnessFault, match="drawn before"):
+            other.words(1)
+    assert (source.fresh("b").words(4) != source.fresh("b").words(4)).all()
+
+
+def test_an_owner_may_draw_the_same_bits_again_and_nobody_else():
+    source = SecureSource()
+    mine = source.stream("tree").recomputable()
+    assert (mine.stream(1).words(4) == mine.stream(1).words(4)).all()
+    with pytest.raises(RandomnessFault, match="drawn before"):
+        source.stream("tree").recomputable()
+    again = source.stream("tree").recomputable(again=True)
+    assert (mine.stream(1).words(4) == again.stream(1).words(4)).all()
+    assert (SeededSource(1).recomputable().words(4) == SeededSource(1).fresh().words(4)).all()
 
 
 def test_a_repr_shows_no_key():

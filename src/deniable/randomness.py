@@ -20,6 +20,8 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from numpy.typing import NDArray
 
+from deniable import addresses
+from deniable.addresses import KEY_BYTES, Name
 from deniable.errors import InvalidParameter, RandomnessFault, SimulationOnly
 from deniable.exact import (
     WORD_BITS,
@@ -34,12 +36,10 @@ from deniable.exact import (
 )
 from deniable.simulation import SimulatedDraws, check_noise
 
-Name = str | int
 Words = NDArray[np.uint64]
 Integers = NDArray[np.int64]
 Coins = NDArray[np.bool_]
 
-_KEY_BYTES = 32
 _BLOCK_WORDS = 2  # one AES block is 128 bits
 _BATCH = 1 << 14  # draws made together, so that their words stay in the cache
 _ZEROS = bytes(8 * _BATCH * 16)
@@ -56,6 +56,7 @@ class Source:
 
     def __init__(self, key: bytes, name: tuple[Name, ...] = (), counter: int = 0) -> None:
         self._key, self._name, self._counter = key, name, counter
+        self._process = os.getpid()
         self._lock = threading.Lock()
         self._cipher: CipherContext | None = None
 
@@ -72,17 +73,25 @@ class Source:
     def stream(self, *name: Name) -> Self:
         """The keystream called `name` (below this one's own name), from its beginning.
 
-        Asked twice for one name it gives the same bits twice: name a stream for what it is drawn for, once.
+        Name a stream for what it is drawn for, once. Of two streams of one name, a secure source refuses the second.
         """
         if not name:
             raise InvalidParameter("name", "is missing: the stream would repeat this one's bits", "Give a name.")
-        return self._sibling((*self._name, *map(_checked_part, name)), 0)
+        return self._sibling((*self._name, *map(addresses.checked_part, name)), 0)
 
     def at(self, counter: int) -> Self:
         """This keystream, read from block `counter` on."""
         if counter < 0:
             raise InvalidParameter("counter", "must not be negative", "Use a counter that a source has shown.")
         return self._sibling(self._name, counter)
+
+    def fresh(self, *name: Name) -> Self:
+        """A keystream for one use: that of a secure source is new at every call, that of a seeded one the same."""
+        return self.stream(*name) if name else self
+
+    def recomputable(self, *, again: bool = False) -> Self:  # noqa: ARG002 - for secure sources
+        """This keystream and those below it, for an owner who draws bits `again`, or more than once for the same data."""
+        return self
 
     def _sibling(self, name: tuple[Name, ...], counter: int) -> Self:
         """Another position under the same key."""
@@ -100,17 +109,16 @@ class Source:
         blocks = -(-size // _BLOCK_WORDS)
         with self._lock:
             if self._cipher is None:
-                start = self._counter.to_bytes(16, "big")
-                cipher = Cipher(algorithms.AES(_stream_key(self._key, self._name)), modes.CTR(start))
-                self._cipher = cipher.encryptor()
+                self._cipher = self._opened(addresses.stream_key(self._key, self._name))
             self._counter += blocks
             need = 16 * blocks
-            if need <= len(_ZEROS):
-                data = self._cipher.update(memoryview(_ZEROS)[:need])
-            else:
-                data = self._cipher.update(bytes(need))
+            data = self._cipher.update(memoryview(_ZEROS)[:need] if need <= len(_ZEROS) else bytes(need))
         # Words are little-endian on every machine, so that an address means the same bits everywhere.
         return np.frombuffer(data, dtype="<u8", count=size)
+
+    def _opened(self, stream_key: bytes) -> CipherContext:
+        """The cipher at the first block that will be read."""
+        return Cipher(algorithms.AES(stream_key), modes.CTR(self._counter.to_bytes(16, "big"))).encryptor()
 
     def check_process(self) -> None:
         """Refuse where two processes may use the same bits. Whoever keeps what was drawn asks before it is used."""
@@ -260,8 +268,9 @@ class Source:
 class SecureSource(Source):
     """The source for releases: keyed from the operating system, or by a 32-byte secret that it once gave.
 
-    It refuses to be copied, pickled or used after a fork: two holders of one keystream would add
-    the same noise to different data, and the difference of what they publish would be the data.
+    It refuses to be copied, pickled or used after a fork, and to draw one stream's bits twice in a process: two holders
+    of one keystream would add the same noise to different data, and the difference of what they publish would be the
+    data. Any number of threads may draw from one source.
 
     >>> SecureSource().words(3).size
     3
@@ -270,17 +279,19 @@ class SecureSource(Source):
     simulation = False
 
     def __init__(self, key: bytes | None = None) -> None:
+        # Nobody else has a key that is drawn here; one that is given may be given twice.
+        self._taken: addresses.Taken = {} if key is None else addresses.OF_GIVEN_KEYS
         if key is None:
-            key = os.urandom(_KEY_BYTES)
-        if not isinstance(key, bytes) or len(key) != _KEY_BYTES:
-            raise InvalidParameter("key", f"must be {_KEY_BYTES} bytes", "Use SecureSource.new_key().")
+            key = os.urandom(KEY_BYTES)
+        if not isinstance(key, bytes) or len(key) != KEY_BYTES:
+            raise InvalidParameter("key", f"must be {KEY_BYTES} bytes", "Use SecureSource.new_key().")
         super().__init__(key)
-        self._process = os.getpid()
+        self._repeats = False
 
     @staticmethod
     def new_key() -> bytes:
         """A fresh secret from the operating system, for noise that must be recomputed later."""
-        return os.urandom(_KEY_BYTES)
+        return os.urandom(KEY_BYTES)
 
     def words(self, size: int) -> Words:
         """`size` uniform 64-bit words, in the process that made this source."""
@@ -297,8 +308,25 @@ class SecureSource(Source):
 
     def _sibling(self, name: tuple[Name, ...], counter: int) -> Self:
         sibling = super()._sibling(name, counter)
-        sibling._process = self._process
+        sibling._process, sibling._taken, sibling._repeats = self._process, self._taken, self._repeats
         return sibling
+
+    def fresh(self, *name: Name) -> Self:
+        """A keystream that nobody else has, below this one's name."""
+        return self.stream(*name, os.urandom(16).hex())
+
+    def recomputable(self, *, again: bool = False) -> Self:
+        """This keystream and those below it, for an owner that accounts for what it draws."""
+        sibling = self._sibling(self._name, self._counter)
+        if not self._repeats:
+            addresses.take(self._taken, addresses.stream_key(self._key, self._name), again=again)
+            sibling._repeats = True
+        return sibling
+
+    def _opened(self, stream_key: bytes) -> CipherContext:
+        if not self._repeats:
+            addresses.take(self._taken, stream_key)
+        return super()._opened(stream_key)
 
     def __reduce__(self) -> NoReturn:
         raise RandomnessFault(
@@ -323,7 +351,13 @@ class SeededSource(Source):
             seed = operator.index(seed)
         except TypeError:
             raise InvalidParameter("seed", "must be an integer", "Use SeededSource(1).") from None
-        super().__init__(hashlib.blake2b(str(seed).encode(), digest_size=_KEY_BYTES, person=b"seeded").digest())
+        super().__init__(hashlib.blake2b(str(seed).encode(), digest_size=KEY_BYTES, person=b"seeded").digest())
+
+    def words(self, size: int) -> Words:
+        """`size` uniform 64-bit words, in a fork those that its parent draws too."""
+        if os.getpid() != self._process:  # there a lock that another thread held stays shut
+            self._lock, self._cipher, self._process = threading.Lock(), None, os.getpid()
+        return super().words(size)
 
     @property
     def simulated_randbelow(self) -> RandBelow:
@@ -344,25 +378,6 @@ def release_source(source: Source | None, *, simulation: bool, epsilon: float) -
     if source.simulation and not simulation:
         raise SimulationOnly
     return source
-
-
-def _checked_part(part: Name) -> Name:
-    """A part of a name: a text, or an integer of any library."""
-    if isinstance(part, str):
-        return str(part)
-    try:
-        return operator.index(part)
-    except TypeError:
-        raise InvalidParameter("name", "must be made of texts and integers", "Convert it first.") from None
-
-
-def _stream_key(key: bytes, name: tuple[Name, ...]) -> bytes:
-    """A key of its own for every stream name; parts are tagged and measured, so no two names read alike."""
-    digest = hashlib.blake2b(key=key, digest_size=_KEY_BYTES, person=b"stream")
-    for part in name:
-        data = str(part).encode()
-        digest.update(f"{type(part).__name__}:{len(data)}:".encode() + data)
-    return digest.digest()
 
 
 @lru_cache(maxsize=256)

@@ -15,11 +15,13 @@ from deniable.engines.stream_state import Journal, StateFile
 from deniable.errors import Failure, InvalidData, InvalidParameter
 from deniable.randomness import SeededSource
 from deniable.streams import ToPS, restore
+from same_noise import forget_what_was_drawn
 
 VALUES = np.arange(1000) % 37
 
 
 def make(**more):
+    forget_what_was_drawn()
     return ToPS(1.0, 50, **{"warmup": 100, "horizon": 256, "block": 8, "key": bytes(32), **more})
 
 

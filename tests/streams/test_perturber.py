@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from deniable.errors import InvalidParameter, SimulationOnly
+from deniable.errors import InvalidParameter, RandomnessFault, SimulationOnly
 from deniable.randomness import SecureSource, SeededSource
 from deniable.streams import hierarchy, perturber
 from deniable.streams.hierarchy import Hierarchy
@@ -81,8 +81,18 @@ def test_chunks_and_keys_have_noise_of_their_own():
     one, two = (settings.noise(SeededSource(1), chunk).leaves(0, 1000) for chunk in (0, 1))
     assert not np.array_equal(one, two)
     key = SecureSource.new_key()
-    again = [settings.noise(SecureSource(key), 0).leaves(0, 1000) for _ in range(2)]
+    again = [settings.noise(SecureSource(key).recomputable(again=True), 0).leaves(0, 1000) for _ in range(2)]
     assert np.array_equal(*again)
+
+
+def test_one_secure_source_adds_other_noise_at_every_use():
+    settings, source = Perturber(0.1, 100, 1000), SecureSource()
+    values = np.arange(1000) % 50
+    one, two = (settings.perturb(values, source=source) for _ in range(2))
+    assert np.mean(one == two) < 0.5
+    settings.noise(source, 0).leaves(0, 10)
+    with pytest.raises(RandomnessFault, match="drawn before"):
+        settings.noise(source, 0)
 
 
 def test_a_seeded_source_needs_the_word_simulation():

@@ -1,7 +1,9 @@
 """The complete publisher, warm-up included, is ε-DP: by an exact coupling of its noise, and by its output law."""
 
+import copy
 import itertools
 import math
+import pickle
 import subprocess
 import sys
 from collections import defaultdict
@@ -11,10 +13,12 @@ import numpy as np
 import pytest
 from scripted import ScriptedSource
 
+from deniable.errors import InvalidParameter, RandomnessFault
 from deniable.mechanisms import DiscreteLaplace
+from deniable.randomness import SecureSource, SeededSource
 from deniable.streams.grid import Grid
 from deniable.streams.publisher import Publisher
-from deniable.streams.publishers import Flat, ToPS
+from deniable.streams.publishers import Flat, ToPS, restore
 from deniable.streams.settings import Settings
 from deniable.streams.smoother import Mean
 from deniable.streams.threshold import PaperScore, PredictedError, PublicThreshold
@@ -183,10 +187,9 @@ def test_shares_of_the_warm_up_add_up_to_epsilon():
 
 @pytest.mark.parametrize("kind", [ToPS, Flat])
 def test_published_values_say_nothing_of_the_warm_up_but_what_was_learnt(kind):
-    """Two warm-ups that teach the same lead to the same published stream under the same key."""
-    key = bytes(range(32))
+    """Two warm-ups that teach the same lead to the same published stream under the same seed."""
     values = np.arange(50) % 7
-    one, two = (kind(math.inf, 10, warmup=8, horizon=32, key=key, simulation=True) for _ in range(2))
+    one, two = (kind(math.inf, 10, warmup=8, horizon=32, source=SeededSource(1), simulation=True) for _ in range(2))
     warm = np.array([1, 2, 3, 4, 5, 6, 7, 10])
     assert np.array_equal(
         one.push_many(np.concatenate((warm, values))), two.push_many(np.concatenate((warm[::-1], values)))
@@ -223,3 +226,38 @@ tops.push_many([5] * 8), sums.push_many([5] * 8)
 sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
 """
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("kind", [ToPS, Flat])
+def test_publishers_that_share_a_secure_source_do_not_share_noise(kind):
+    source = SecureSource()
+    settings = {"warmup": 0, "horizon": 512, "block": 1} if kind is ToPS else {"warmup": 0, "horizon": 512}
+    one, two = (kind(0.1, 100, threshold=PublicThreshold(50), source=source, **settings) for _ in range(2))
+    values = np.arange(512) % 50
+    # Two draws of one node are equal with a chance of at most tanh(ε/2θ) < 0.002: 400 of 512 never are.
+    assert np.count_nonzero(one.push_many(values) == two.push_many(values)) < 400
+    with pytest.raises(InvalidParameter, match="key is not known"):
+        one.state()
+
+
+def test_a_key_serves_one_publisher_in_a_process():
+    key, settings = SecureSource.new_key(), {"warmup": 0, "threshold": PublicThreshold(50)}
+    first = ToPS(0.1, 100, key=key, **settings)
+    private = first.push_many([5] * 10)
+    with pytest.raises(RandomnessFault, match="same key and settings"):
+        ToPS(0.1, 100, key=key, **settings)
+    other = ToPS(0.1, 100, key=key, name="another", **settings)
+    assert other.push_many([5] * 10).size == private.size
+    state = first.state()
+    del first
+    with pytest.raises(RandomnessFault, match="go on from its state"):
+        ToPS(0.1, 100, key=key, **settings)
+    assert restore(state).published == 10
+    with pytest.raises(RandomnessFault, match="same key and settings"):
+        ToPS(0.1, 100, key=bytes.fromhex(state["key"]), **settings)
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_publisher_cannot_be_duplicated(duplicate):
+    with pytest.raises(RandomnessFault, match="a publisher cannot be copied"):
+        duplicate(ToPS(1.0, 100, warmup=1000))

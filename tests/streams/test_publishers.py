@@ -12,12 +12,14 @@ from deniable.streams.covariance import TreeNoise
 from deniable.streams.publishers import NME, PAK, Flat, Hc16, ToPS, restore
 from deniable.streams.smoother import Exponential, MovingAverage
 from deniable.streams.threshold import FixedPercentile, PAKPercentile, PredictedError, PublicThreshold, SmoothThreshold
+from same_noise import forget_what_was_drawn
 
 KEY = bytes(range(32))
 WARMUP, HORIZON = 300, 1000
 
 
 def make(kind=ToPS, **more):
+    forget_what_was_drawn()
     return kind(1.0, 50, **{"warmup": WARMUP, "horizon": HORIZON, "key": KEY, **more})
 
 

@@ -5,7 +5,6 @@ Reports leave in the order of user ids and in groups of a constant size, so that
 
 from __future__ import annotations
 
-import secrets
 import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -108,7 +107,7 @@ def _into_memory(
     tables, summaries = {}, {}
     for name in reader.names:
         schema, batches, tally = _randomised(
-            collection, reader, name, table_stream(source, name), advance, simulation=simulation
+            collection, reader, name, source.fresh(name), advance, simulation=simulation
         )
         tables[name] = pa.Table.from_batches(list(_even(batches, schema)), schema)
         summaries[name] = tally.summary(collection, name)
@@ -127,7 +126,7 @@ def _into_files(
     try:
         for name in reader.names:
             schema, batches, tally = _randomised(
-                collection, reader, name, table_stream(source, name), advance, simulation=simulation
+                collection, reader, name, source.fresh(name), advance, simulation=simulation
             )
             (partial / name).mkdir()
             with pq.ParquetWriter(partial / name / "part-0.parquet", schema) as writer:
@@ -143,11 +142,6 @@ def _into_files(
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return Collected(collection, summaries, out, simulation)
-
-
-def table_stream(source: Source, name: str) -> Source:
-    """The draws of one table in one run: a secure source never draws the same twice, a seeded one always."""
-    return source.stream(name) if source.simulation else source.stream(name, secrets.token_hex(16))
 
 
 def _even(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -49,7 +49,7 @@ MEMORY = 2**30
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """The validated reports of a collection, and what was refused.
+    """The validated reports of a collection, and what was refused. Threads may share it.
 
     >>> import deniable as dn
     >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
@@ -211,14 +211,15 @@ class Database:
           age 1+4+19+25
         """
         key = (text, weights, sums, unbiased)
-        if key not in self._plans:
+        made = self._plans.get(key)
+        if made is None:
             question = parse(text, self.collection, self.dimensions, centred=sums == DIRECT)
             users = self._users(question.tables)
             made = make_plan(question, self.collection, weights, sums, users=max(users, 1), unbiased=unbiased)
             if len(self._plans) >= PLANS_KEPT:
                 self._plans.clear()
             self._plans[key] = made
-        return self._plans[key]
+        return made
 
     def explain(
         self, text: str, *, weights: str = "optimal", sums: str = DIRECT, unbiased: bool = False

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import secrets
-import threading
 from collections import Counter
 from collections.abc import MutableMapping
 from numbers import Real
@@ -19,8 +18,9 @@ from deniable.errors import InvalidData
 from deniable.exact import RandBelow, check_randbelow
 from deniable.local_streams.protocol import Protocol
 from deniable.local_streams.report import FIRST, SECOND, StreamReport
+from deniable.locking import Turn, in_turn
 from deniable.simulation import SimulatedDraws, is_simulated
-from deniable.tables.memory import FileMemory, ProcessMemory
+from deniable.tables.memory import FileMemory, ProcessMemory, alone_with
 
 Memory = MutableMapping[str, str]
 ABOVE, BELOW, MISSING = "above the bound", "below zero", "not a number"
@@ -32,7 +32,8 @@ class ToPLClient:
     ε-LDP: whichever phase it is asked in, and whatever θ a server announces, any two values give any report with
     probabilities at most e^ε apart, and there is no second report. `memory` remembers what was sent: a path, or any
     mutable mapping from texts to texts. Without it the client remembers as long as it lives. An infinite ε needs
-    `simulation`; reports of a simulation carry another tag, so that a release does not take them.
+    `simulation`; reports of a simulation carry another tag, so that a release does not take them. Threads
+    may share a client, or a memory between several clients.
 
     >>> client = ToPLClient(epsilon=1.0, bound=500)
     >>> first = client.report(31)
@@ -57,8 +58,8 @@ class ToPLClient:
         self._memory: Memory = (
             FileMemory(memory) if isinstance(memory, (str, Path)) else ProcessMemory() if memory is None else memory
         )
-        lock = threading.Lock()
-        self._alone = self._memory.alone if isinstance(self._memory, FileMemory) else lambda: lock
+        self._alone = alone_with(self._memory)
+        self._turn = Turn()
         self.clipped: Counter[str] = Counter()
 
     def __repr__(self) -> str:
@@ -104,10 +105,14 @@ class ToPLClient:
 
     def _cut(self, value: float) -> float:
         if math.isnan(value):
-            self.clipped[MISSING] += 1
+            self._count(MISSING)
             return 0.0
         if value > self.protocol.bound:
-            self.clipped[ABOVE] += 1
+            self._count(ABOVE)
         elif value < 0:
-            self.clipped[BELOW] += 1
+            self._count(BELOW)
         return min(max(value, 0.0), float(self.protocol.bound))
+
+    @in_turn
+    def _count(self, reason: str) -> None:
+        self.clipped[reason] += 1

@@ -32,8 +32,9 @@ _ALIVE: WeakSet[BlockPublisher] = WeakSet()
 
 def _throw_noise_away() -> None:
     """In a fork noise that lies ready is there twice. Whoever asks for it again is refused (`check_process`)."""
-    for one in _ALIVE:
-        one._ready = []
+    for publisher in _ALIVE:
+        publisher._ready = []
+        publisher.push = publisher._push_in_a_fork  # type: ignore[method-assign]
 
 
 if hasattr(os, "register_at_fork"):
@@ -116,8 +117,14 @@ class BlockPublisher:
             self._totals.append(single)
         return single
 
+    def _push_in_a_fork(self, unit: int) -> float:
+        """Refuse at once, and not only at the end of a block. A simulation goes on."""
+        self._source.check_process()
+        return BlockPublisher.push(self, unit)
+
     def push_many(self, units: Integers) -> NDArray[Any]:
         """Many values: integers where blocks have one value, floats otherwise."""
+        self._source.check_process()
         cut = np.minimum(units, self._cut)
         if self.plan.block > 1:
             return self._publish_blocks(cut)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from deniable.errors import InvalidData, InvalidParameter, QueryRefused
 from deniable.local_streams import Protocol, StreamReport
+from deniable.locking import Turn, in_turn
 from deniable.mechanisms import Hybrid
 from deniable.mechanisms._checks import check_count
 from deniable.mechanisms.reconstruction import count_outputs
@@ -42,7 +43,8 @@ class ToPLServer:
     With `theta` given, a public threshold, there is no first phase. Reports that cannot be taken are counted in
     `refused`, by reason. With keep=False only running sums are kept, and memory does not grow with the stream but for
     eight bytes per user id; reports without ids cannot be checked for duplicates. With `simulation` it takes what
-    simulated devices sent and nothing else, allows an infinite ε, and what it publishes is marked.
+    simulated devices sent and nothing else, allows an infinite ε, and what it publishes is marked. Any number of
+    threads may use one server: a call is done before the next one begins.
 
     >>> from deniable.client import ToPLClient
     >>> server = ToPLServer(epsilon=1.0, bound=10, theta=10.0)
@@ -79,6 +81,7 @@ class ToPLServer:
         self._answered = Answered()
         self._keep = keep
         self._estimates: Estimates | None = None  # as soon as there is a θ
+        self._turn = Turn()
         if self._public_theta is not None:
             self._start(LocalChoice(self._public_theta))
 
@@ -100,19 +103,22 @@ class ToPLServer:
         return None if self._estimates is None else self._estimates.choice
 
     @property
+    @in_turn
     def heard(self) -> int:
         """First-phase reports taken."""
-        return int(self._counts.sum())
+        return self._heard
 
     @property
+    @in_turn
     def published(self) -> int:
         """Second-phase reports taken, each of which was answered with an estimate."""
         return 0 if self._estimates is None else self._estimates.number
 
     @property
+    @in_turn
     def first_reports(self) -> FirstReports:
         """What was heard in the first phase, counted."""
-        return FirstReports(self.protocol, self._counts.copy(), self.horizon)
+        return self._first_reports()
 
     def distribution(self) -> Belief:
         """The distribution of values that EMS reconstructs from the first reports."""
@@ -120,12 +126,23 @@ class ToPLServer:
             raise QueryRefused("there are no first reports", "Collect some before a threshold is announced.")
         return reconstructed(self.first_reports)
 
+    @in_turn
     def announce(self) -> float:
         """End the first phase with the reports that are there, and choose θ."""
+        return self._announce()
+
+    @property
+    def _heard(self) -> int:
+        return int(self._counts.sum())
+
+    def _first_reports(self) -> FirstReports:
+        return FirstReports(self.protocol, self._counts.copy(), self.horizon)
+
+    def _announce(self) -> float:
         if self._estimates is None:
-            if not self.heard:
+            if not self._heard:
                 raise QueryRefused("there are no first reports to choose θ from", "Collect some, or give theta=.")
-            self._start(self.rule.choose(self.first_reports))
+            self._start(self.rule.choose(self._first_reports()))
         return self._under_theta.choice.theta
 
     def _start(self, choice: LocalChoice) -> None:
@@ -143,7 +160,10 @@ class ToPLServer:
         """Take one report. The estimate it gives, or None for a first-phase report and for a refused one."""
         if not isinstance(report, (bytes, StreamReport)):
             raise InvalidData("a report must be a StreamReport or its 16 bytes", "Pass what ToPLClient.report gave.")
-        wire = read_one(report if isinstance(report, bytes) else report.to_bytes())
+        return self._push(read_one(report if isinstance(report, bytes) else report.to_bytes()), uid)
+
+    @in_turn
+    def _push(self, wire: NDArray[Any] | None, uid: int | str | None) -> float | None:
         if wire is None:
             self.refused[MALFORMED] += 1
             return None
@@ -162,6 +182,7 @@ class ToPLServer:
             return None
         return float(self._take_second(np.array([code]))[0])
 
+    @in_turn
     def push_many(self, reports: Any) -> Floats:
         """Take many reports: the estimates of those second-phase ones that were taken, in their order.
 
@@ -195,8 +216,8 @@ class ToPLServer:
                 good[places[known]] = False
             stop = wire.size
             if self._estimates is None:
-                taken = np.flatnonzero(good)[: self.first - self.heard]
-                if taken.size == self.first - self.heard:
+                taken = np.flatnonzero(good)[: self.first - self._heard]
+                if taken.size == self.first - self._heard:
                     stop = int(taken[-1]) + 1
             here = slice(0, stop)
             for reason, where in (*reasons, (DUPLICATE, duplicates)):
@@ -220,8 +241,8 @@ class ToPLServer:
 
     def _take_first(self, codes: Integers) -> None:
         self._counts += count_outputs(self._window, codes, self._bins)
-        if self.heard >= self.first:
-            self.announce()
+        if self._heard >= self.first:
+            self._announce()
 
     def _take_second(self, codes: Integers) -> Floats:
         return self._under_theta.take(codes)
@@ -229,28 +250,36 @@ class ToPLServer:
     # Released ------------------------------------------------------------------------------------------------------
 
     @property
+    @in_turn
     def variance(self) -> float:
         """Variance of the noise of one estimate, averaged over what values are believed to be."""
         return self._under_theta.variance
 
     @property
+    @in_turn
     def total(self) -> WindowEstimate:
         """The running sum of all published estimates, also where single ones are not kept."""
         return self._under_theta.total
 
     @property
+    @in_turn
     def released(self) -> Released:
         """The published stream, which answers for windows."""
-        return self.release_of(self._under_theta.kept())
+        return self._under_theta.release(self._under_theta.kept(), self._about(), 0)
 
+    @in_turn
     def release_of(self, values: Floats, first: int = 0) -> Released:
         """Estimates that were kept elsewhere, with all that answers for windows need."""
-        return self._under_theta.release(values, self.about(), first)
+        return self._under_theta.release(values, self._about(), first)
 
+    @in_turn
     def about(self) -> dict[str, Any]:
         """Public facts for a file."""
+        return self._about()
+
+    def _about(self) -> dict[str, Any]:
         facts: dict[str, Any] = {"method": "topl", "epsilon": self.protocol.epsilon, "theta": self.theta}
-        facts |= {"first": self.heard, "mechanism": self.protocol.mechanism, "rule": self.rule.kind}
+        facts |= {"first": self._heard, "mechanism": self.protocol.mechanism, "rule": self.rule.kind}
         facts |= {SIMULATION: True} if self.simulation else {}
         mixed = self.theta is not None and self.protocol.mechanism == "hybrid"
         return facts | {"alpha": float(Hybrid(self.protocol.epsilon).alpha)} if mixed else facts
@@ -276,6 +305,7 @@ class ToPLServer:
             "simulation": self.simulation,
         }
 
+    @in_turn
     def state(self) -> dict[str, Any]:
         """Everything needed to go on elsewhere, as JSON. It tells who has answered: keep it as secret as the user ids.
 

@@ -9,6 +9,7 @@ import numpy as np
 from deniable.errors import InvalidData
 from deniable.local_streams import Protocol
 from deniable.local_streams.protocol import LOG_STEPS
+from deniable.locking import Turn, in_turn
 from deniable.mechanisms._arrays import as_array
 from deniable.randomness import Integers, Source, release_source
 from deniable.streams.hierarchy import Floats
@@ -22,7 +23,7 @@ class ToPL:
     """Every value is a user of her own: the first ones send first reports, all others second ones.
 
     Settings are those of `ToPLServer`. `publish` may be called again with more values; the law of the reports is that
-    of devices, value by value.
+    of devices, value by value. Threads may share it as they may share a server.
 
     >>> import numpy as np
     >>> from deniable.randomness import SeededSource
@@ -59,11 +60,18 @@ class ToPL:
         """The published stream, which answers for windows."""
         return self.server.released
 
+    @property
+    def _turn(self) -> Turn:
+        return self.server._turn
+
     def publish(self, values: Any) -> Floats:
         """One estimate for every value that comes after the first phase."""
-        checked = cut_to(values, float(self.protocol.bound))
+        return self._publish(cut_to(values, float(self.protocol.bound)))
+
+    @in_turn
+    def _publish(self, checked: Floats) -> Floats:
         if self.theta is None:
-            mine = checked[: self.server.first - self.server.heard]
+            mine = checked[: self.server.first - self.server._heard]
             if mine.size:
                 self.server._take_first(first_codes(self.protocol, mine, self._source))
             checked = checked[mine.size :]

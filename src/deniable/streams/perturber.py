@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from deniable.exact import check_epsilon
+from deniable.locking import Turn, in_turn
 from deniable.mechanisms import DiscreteLaplace
 from deniable.mechanisms._arrays import as_integers
 from deniable.mechanisms._checks import check_count
@@ -76,12 +77,14 @@ class Perturber:
         return self.node_noise.variance()
 
     def noise(self, source: Source, chunk: int) -> ChunkNoise:
-        """The noise of one chunk. The same source and chunk always give the same integers."""
-        return ChunkNoise(self.tree, self.scale, source.stream("chunk", chunk))
+        """The noise of one chunk: the same integers for the same chunk, of a secure source for one caller only."""
+        return ChunkNoise(self.tree, self.scale, source.stream("chunk", chunk).recomputable())
 
     def begin(self, *, source: Source | None = None, simulation: bool = False) -> BlockSums:
         """The perturber at work, for use alone: `push` and `push_many` give noisy sums of complete blocks."""
-        return BlockSums(self, release_source(source, simulation=simulation, epsilon=self.epsilon))
+        return BlockSums(
+            self, release_source(source, simulation=simulation, epsilon=self.epsilon).fresh().recomputable()
+        )
 
     def perturb(self, values: Any, *, source: Source | None = None, simulation: bool = False) -> Integers:
         """All blocks of a stream at once: the noisy sum of every block, the last one possibly short."""
@@ -90,9 +93,13 @@ class Perturber:
 
 
 class BlockSums:
-    """Values in, noisy sums of blocks out. Publishers do the same with a threshold before and a smoother behind."""
+    """Values in, noisy sums of blocks out. Publishers do the same with a threshold before and a smoother behind.
+
+    Any number of threads may push: values are taken one call after the other.
+    """
 
     def __init__(self, settings: Perturber, source: Source) -> None:
+        self._turn = Turn()
         self.settings, self._source = settings, source
         self._chunk = self._inside = self._sum = 0  # number of the chunk, values taken of it, sum of the open block
         self._noise = settings.noise(source, 0)
@@ -105,6 +112,10 @@ class BlockSums:
     def push_many(self, values: Any) -> Integers:
         """Many values: the noisy sums of the blocks that they complete."""
         rest = np.clip(as_integers(values), 0, self.settings.theta)
+        return self._push(rest)
+
+    @in_turn
+    def _push(self, rest: Integers) -> Integers:
         result = []
         while rest.size:
             part, rest = np.split(rest, [self.settings.horizon - self._inside])
@@ -123,6 +134,7 @@ class BlockSums:
                 self._noise = self.settings.noise(self._source, self._chunk)
         return np.concatenate(result)
 
+    @in_turn
     def flush(self) -> Integers:
         """The open block early, if there is one. The values after it begin a new chunk."""
         leaf, over = divmod(self._inside, self.settings.block)

@@ -16,17 +16,19 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.errors import InvalidParameter, QueryRefused, SimulationOnly
+from deniable.errors import InvalidParameter, QueryRefused, RandomnessFault, SimulationOnly
+from deniable.locking import Turn, in_turn
 from deniable.notebook import html_table
 from deniable.randomness import SecureSource, Source, release_source
 from deniable.simulation import NOTE
 from deniable.streams.block_publisher import BlockPublisher, state_before
 from deniable.streams.growing import GrowingArray
+from deniable.streams.hierarchy import Integers
 from deniable.streams.packing import check_version, packed, unpacked
 from deniable.streams.released import Released
 from deniable.streams.releasing import release
@@ -40,8 +42,10 @@ class Publisher:
     """ε-DP for one replaced value. `push` and `push_many` publish, `flush` ends, `state` and `restore` move a stream.
 
     The noise is a function of (key, settings, chunk, node): a publisher that is restored from a state publishes exactly
-    what the first one would have. Two publishers must never share a key, settings and name for different values; by
-    default every publisher draws a key of its own. `keep=False` forgets what was published, for streams without end.
+    what the first one would have. Two publishers must never share a key, settings and name for different values: in one
+    process the second is refused, and by default every publisher draws a key of its own. `keep=False` forgets what was
+    published, for streams without end. Any number of threads may use one publisher: a call is done before the next one
+    begins.
     What protects nobody (a seeded source, an infinite ε, a threshold that is not private) needs `simulation`, and what
     is published then says so.
 
@@ -65,6 +69,19 @@ class Publisher:
         simulation: bool = False,
         keep: bool = True,
     ) -> None:
+        self._set_up(settings, key, source, simulation=simulation, keep=keep, goes_on=False)
+
+    def _set_up(
+        self,
+        settings: Settings,
+        key: bytes | None,
+        source: Source | None,
+        *,
+        simulation: bool,
+        keep: bool,
+        goes_on: bool,
+    ) -> None:
+        """All that a new publisher needs, and one that goes on from a state."""
         if not settings.threshold.private and not simulation:
             raise InvalidParameter(
                 "threshold", "is not private", "Use it with simulation=True, on data that need no protection."
@@ -79,7 +96,7 @@ class Publisher:
         self.settings, self.plan, self._key = settings, settings.plan, key
         check_possible(settings, self.plan)
         digest = hashlib.sha256(json.dumps(settings.describe(), sort_keys=True).encode()).hexdigest()
-        self._source = source.stream("deniable stream", digest)
+        self._source = _own_noise(source, digest, given=key is None, goes_on=goes_on)
         self._grid = settings.grid
         self._top = settings.grid.top
         self._plain = settings.grid.low == 0 and settings.grid.resolution == 1
@@ -87,7 +104,10 @@ class Publisher:
         self._warm = GrowingArray()  # values that wait for the end of the warm-up
         self._learnt: Learnt | None = None
         self._blocks: BlockPublisher | None = None  # as soon as something is learnt
+        self._open: BlockPublisher | None = None  # the same, until the stream is ended
         self._ended = False
+        self._turn = Turn()
+        self._free = self._turn.free
         if settings.warmup == 0:
             self._begin(self._learn())
 
@@ -122,25 +142,29 @@ class Publisher:
         return self._learnt
 
     @property
+    @in_turn
     def published(self) -> int:
         """How many values were published."""
         return 0 if self._blocks is None else self._blocks.published
 
     @property
+    @in_turn
     def consumed(self) -> int:
         """How many values were taken in, the warm-up included."""
         return len(self._warm) if self._blocks is None else self.settings.warmup + self._blocks.published
 
     @property
+    @in_turn
     def released(self) -> Released:
         """Everything published so far, with its standard errors."""
         if self._blocks is None:
-            more = self.settings.warmup - self.consumed
+            more = self.settings.warmup - len(self._warm)
             raise QueryRefused("nothing is published during the warm-up", f"Push {more:,} more values first.")
         if not self._keep:
             raise QueryRefused("this publisher forgets what it publishes", "Keep its output, or use keep=True.")
-        return self.release_of(self._blocks.values())
+        return self._release(self._blocks.values(), 0, None)
 
+    @in_turn
     def release_of(self, steps: NDArray[Any], *, first: int = 0, timestamps: NDArray[Any] | None = None) -> Released:
         """Published values that the caller kept, in steps of the grid, from number `first` on, with their errors.
 
@@ -150,6 +174,9 @@ class Publisher:
         >>> len(tops.release_of(private))
         3000
         """
+        return self._release(steps, first, timestamps)
+
+    def _release(self, steps: NDArray[Any], first: int, timestamps: NDArray[Any] | None) -> Released:
         if self._learnt is None or self._blocks is None:
             raise QueryRefused("nothing is published during the warm-up", "Push more values first.")
         facts: dict[str, Any] = {"first": first, "timestamps": timestamps, "simulation": self.simulation}
@@ -165,18 +192,37 @@ class Publisher:
         >>> [tops.push(value) is None for value in (5, 6, 7)]
         [True, True, False]
         """
+        if type(value) is not int or value < 0 or not self._plain:
+            step = self._push_one(self._grid.unit(value))
+            return step if step is None or self._plain else self._grid.value(step)
+        free = self._free  # as `in_turn` does, but without its call
+        try:
+            free.pop()
+        except IndexError:
+            self._turn.wait()
+        except BaseException:
+            free.append(None)
+            raise
+        try:
+            blocks = self._open
+            return self._push_early(value) if blocks is None else blocks.push(value)
+        finally:
+            free.append(None)
+
+    @in_turn
+    def _push_one(self, unit: int) -> float | None:
+        return self._push_early(unit) if self._open is None else self._open.push(unit)
+
+    def _push_early(self, unit: int) -> float | None:
+        """A value of the warm-up, which is not answered, or one after the end."""
         if self._ended:
             self._refuse_after_end()
-        unit = value if type(value) is int and self._plain and value >= 0 else self._grid.unit(value)
-        blocks = self._blocks
-        if blocks is None:
-            self._warm.append(min(unit, self._top))
-            if len(self._warm) == self.settings.warmup:
-                self._begin(self._learn())
-            return None
-        step = blocks.push(unit)
-        return step if self._plain else self._grid.value(step)
+        self._warm.append(min(unit, self._top))
+        if len(self._warm) == self.settings.warmup:
+            self._begin(self._learn())
+        return None
 
+    @in_turn
     def forget(self) -> None:
         """From now on keep nothing that is published, so that memory stays bounded for ever.
 
@@ -191,6 +237,7 @@ class Publisher:
         if self._blocks is not None:
             self._blocks.forget()
 
+    @in_turn
     def check(self, values: Any) -> None:
         """Refuse what `push_many` would refuse, and do nothing else.
 
@@ -212,19 +259,22 @@ class Publisher:
         >>> private.size
         3000
         """
+        return self._grid.values(self._push(self._grid.units(values)))
+
+    @in_turn
+    def _push(self, units: Integers) -> NDArray[Any]:
         if self._ended:
             self._refuse_after_end()
-        units = self._grid.units(values)
-        if self._blocks is None:
+        blocks = self._blocks
+        if blocks is None:
             first, units = np.split(units, [self.settings.warmup - len(self._warm)])
             self._warm.extend(first)
             if len(self._warm) < self.settings.warmup:
-                return self._grid.values(np.zeros(0, dtype=np.int64 if self.plan.block == 1 else np.float64))
+                return np.zeros(0, dtype=np.int64 if self.plan.block == 1 else np.float64)
             blocks = self._begin(self._learn())
-        else:
-            blocks = self._blocks
-        return self._grid.values(blocks.push_many(units))
+        return blocks.push_many(units)
 
+    @in_turn
     def flush(self) -> float:
         """End the stream: close the open block early. What is returned is to be added to the last published value.
 
@@ -238,7 +288,7 @@ class Publisher:
         """
         if self._ended:
             return 0
-        self._ended = True
+        self._ended, self._open = True, None
         return 0 if self._blocks is None else self._grid.resolution * self._blocks.end()
 
     def _refuse_after_end(self) -> None:
@@ -253,11 +303,18 @@ class Publisher:
     def _begin(self, learnt: Learnt) -> BlockPublisher:
         epsilon, top = self.settings.epsilon, self._top
         self._learnt = learnt
-        self._blocks = BlockPublisher(self.plan, epsilon, learnt, top, self._source, keep=self._keep)
+        self._blocks = self._open = BlockPublisher(self.plan, epsilon, learnt, top, self._source, keep=self._keep)
         return self._blocks
+
+    def __reduce__(self) -> NoReturn:
+        raise RandomnessFault(
+            "a publisher cannot be copied or pickled: two would add the same noise to different values. "
+            "Nothing was copied. Move it with state() and restore()."
+        )
 
     # State ---------------------------------------------------------------------------------------------------------
 
+    @in_turn
     def state(self) -> dict[str, Any]:
         """Everything needed to go on elsewhere, as JSON. As secret as the data: it holds values and the noise's key.
 
@@ -301,7 +358,7 @@ class Publisher:
         key = None if state["key"] is None else bytes.fromhex(state["key"])
         settings = Settings.read(state["settings"])
         simulation = bool(state.get("simulation", False))
-        Publisher.__init__(made, settings, key=key, source=source, simulation=simulation, keep=state["keep"])
+        made._set_up(settings, key, source, simulation=simulation, keep=state["keep"], goes_on=True)
         if [made.plan.block, made.plan.fanout] != state["plan"]:
             raise InvalidParameter(
                 "state", "was planned by another version or machine", "Use that one, or give block and fanout."
@@ -311,4 +368,18 @@ class Publisher:
         else:
             made._begin(Learnt(**state["learnt"])).resume(state)
         made._ended = state["ended"]
+        made._open = None if made._ended else made._blocks
         return made
+
+
+def _own_noise(source: Source, digest: str, *, given: bool, goes_on: bool) -> Source:
+    """Where the noise of one publisher comes from, and of no other: a source that was handed in may serve several."""
+    if given:
+        return source.fresh("deniable stream", digest).recomputable()
+    try:
+        return source.stream("deniable stream", digest).recomputable(again=goes_on)
+    except RandomnessFault:
+        raise RandomnessFault(
+            "another publisher was made in this process with the same key and settings. Both would add the same noise "
+            "to different values. Nothing was published. Leave key= out, give another name=, or go on from its state()."
+        ) from None

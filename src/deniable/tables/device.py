@@ -9,7 +9,6 @@ the oracle alone decides what they let out. Number, size and order of the report
 from __future__ import annotations
 
 import secrets
-import threading
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, MutableMapping, Sequence
@@ -22,7 +21,7 @@ from deniable.exact import RandBelow, check_randbelow, fraction_coin
 from deniable.mechanisms import LocalHashing
 from deniable.simulation import SimulatedDraws, is_simulated
 from deniable.tables.collection import Collection
-from deniable.tables.memory import FileMemory, ProcessMemory
+from deniable.tables.memory import FileMemory, ProcessMemory, alone_with
 from deniable.tables.report import SIZE, Report
 from deniable.tables.runs import largest_epsilon, run_tag
 from deniable.tables.schema import Table, Unplaceable
@@ -37,7 +36,8 @@ class Client:
 
     `memory` remembers what was sent: a path, or any mutable mapping from texts to texts. Without it the client
     remembers as long as it lives. An infinite ε, with which rows would leave as they are, needs `simulation`; reports
-    of a simulation carry another tag, so that a release does not take them.
+    of a simulation carry another tag, so that a release does not take them. Threads
+    may share a client, or a memory between several clients.
 
     >>> import deniable as dn
     >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
@@ -61,8 +61,7 @@ class Client:
         self._memory: Memory = (
             FileMemory(memory) if isinstance(memory, (str, Path)) else ProcessMemory() if memory is None else memory
         )
-        lock = threading.Lock()
-        self._alone = self._memory.alone if isinstance(self._memory, FileMemory) else lambda: lock
+        self._alone = alone_with(self._memory)
         self.rejected: Counter[str] = Counter()
 
     def __repr__(self) -> str:

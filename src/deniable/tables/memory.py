@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
-from collections.abc import Iterator, MutableMapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from deniable.errors import Failure
+from deniable.locking import Turn
 
 _TRIES, _PAUSE = 500, 0.02
 
@@ -114,3 +117,32 @@ def _settle(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+_TURNS: WeakValueDictionary[int, Turn] = WeakValueDictionary()
+"""By the identity of a memory, as long as a client has it."""
+_registering = threading.Lock()
+
+
+def alone_with(memory: MutableMapping[str, str]) -> Callable[[], AbstractContextManager[None]]:
+    """What keeps every other client of the same memory out: two that answer at once would answer differently.
+
+    Who keeps the result keeps the memory too, so that its identity stays its own.
+    """
+    if isinstance(memory, FileMemory):
+        return memory.alone
+    with _registering:
+        turn = _TURNS.get(id(memory))
+        if turn is None:
+            turn = _TURNS[id(memory)] = Turn()
+    return turn.held
+
+
+def _register_anew() -> None:
+    """In a fork, where a thread that held the lock does not exist."""
+    global _registering
+    _registering = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_register_anew)

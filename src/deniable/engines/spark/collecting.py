@@ -26,7 +26,6 @@ from deniable.engines.collecting import (
     Collected,
     check_destination,
     reports_of,
-    table_stream,
 )
 from deniable.engines.rows import (
     NO_USER,
@@ -96,7 +95,7 @@ def _written(rows: _Rows, out: Folder, source: Source, *, simulation: bool) -> C
     try:
         partial.make()
         for name in rows.names:
-            secret = table_stream(source, name).words(4).tobytes()
+            secret = source.fresh(name).words(4).tobytes()
             tally = Tally()
             frame = randomised(rows, name, secret, tally, simulation=simulation)
             frame.write.parquet(partial.below(name).path)
@@ -145,7 +144,7 @@ def _randomising(collection: Collection, name: str, secret: bytes, counted: Any)
             return
         reader = pa.RecordBatchReader.from_batches(first.schema, chain([first], batches))
         for number, rows in enumerate(few_users(whole_users(reader), users)):
-            source = SecureSource(batch_key(secret, name, partition, number, rows))
+            source = SecureSource(batch_key(secret, name, partition, number, rows)).recomputable(again=True)
             uid, slot, view, seed, y, *public = reports_of(table, design, rows, source, tally)
             numbers = [slot.cast(pa.int32()), *(column.cast(pa.int64()) for column in (view, seed, y))]
             names = ["uid", "slot", "view", "seed", "y", *table.public]

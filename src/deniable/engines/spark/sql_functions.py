@@ -93,7 +93,8 @@ def _perturbing(collection: Collection, name: str, secret: bytes) -> Callable[..
         # The same for a task that is tried again, another one for every statement, task, call and content.
         number = calls[task.taskAttemptId()] + (task.stageId() << 32)
         content = pa.table({"uid": uid, **{f"c{place}": column for place, column in enumerate(given)}})
-        source = SecureSource(batch_key(secret, name, task.partitionId(), number, content))
+        key = batch_key(secret, name, task.partitionId(), number, content)
+        source = SecureSource(key).recomputable(again=True)
         _, slot, *numbers = reports_of(table, design, rows, source, Tally())[:5]
         fields = [slot.cast(pa.int32()), *(column.cast(pa.int64()) for column in numbers)]
         offsets = pa.array(np.arange(len(uid) + 1, dtype=np.int32) * slots)

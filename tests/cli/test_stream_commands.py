@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from command_line import DENIABLE, run
+from deniable.engines.stream_state import StateFile
 from deniable.streams import Released
 
 VALUES = np.random.default_rng(1).geometric(0.1, 20_000)
@@ -288,9 +289,8 @@ def test_who_does_not_send_again_what_was_announced_is_told(tmp_path):
     state = tmp_path / "state.json"
     arguments = ["stream", "publish", *SETTINGS, "--state", state, "-"]
     assert run(*arguments, text="\n".join(map(str, VALUES[:3000]))).returncode == 0
-    record = json.loads(state.read_text())
-    record["announced"] = {"count": 5, "digest": "00"}  # as a run that was killed leaves it
-    state.write_text(json.dumps(record))
+    with StateFile(state) as file:
+        file.write(file.record["state"], announced={"count": 5, "digest": "00"})  # as a run that was killed leaves it
     short = run(*arguments, text="1\n2\n")
     assert "its last 5 values must come again" in short.stderr
     assert "not all of the 5 values that must come again have come" in short.stderr

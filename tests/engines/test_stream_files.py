@@ -122,7 +122,7 @@ def test_an_interrupted_run_goes_on_with_the_same_values_and_no_others(tmp_path)
     other = VALUES[500:600].copy()
     other[3] += 1
     file = StateFile(path)
-    journal = Journal(file, restore(file.record["state"]))
+    journal = Journal(file, restore(file.record["state"], replay=True))
     assert journal.replaying == 100
     with pytest.raises(InvalidData, match="other values"):
         journal.push_many(other)
@@ -142,7 +142,7 @@ def test_a_state_that_was_never_used_again_keeps_its_announcement(tmp_path):
     path = tmp_path / "state.json"
     interrupted(path, 500, 100)
     file = StateFile(path)
-    journal = Journal(file, restore(file.record["state"]))
+    journal = Journal(file, restore(file.record["state"], replay=True))
     journal.push_many(VALUES[500:510])
     journal.close()
     file = StateFile(path)

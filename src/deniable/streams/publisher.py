@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, ClassVar, Self
 
@@ -27,20 +28,22 @@ from deniable.randomness import SecureSource, Source, release_source
 from deniable.simulation import NOTE
 from deniable.streams.block_publisher import BlockPublisher, state_before
 from deniable.streams.growing import GrowingArray
-from deniable.streams.packing import check_version, packed, unpacked
+from deniable.streams.packing import packed, seal, unpacked, unseal
 from deniable.streams.released import Released
 from deniable.streams.releasing import release
 from deniable.streams.settings import Settings, check_possible
+from deniable.streams.turns import Turns
 from deniable.streams.warmup import Learnt, learn
 
-STATE_VERSION = 1
+STATE_VERSION = 2
 
 
 class Publisher:
     """ε-DP for one replaced value. `push` and `push_many` publish, `flush` ends, `state` and `restore` move a stream.
 
     The noise is a function of (key, settings, chunk, node): a publisher that is restored from a state publishes exactly
-    what the first one would have. Two publishers must never share a key, settings and name for different values; by
+    what the first one would have. Only one of them goes on: as soon as one does, the other copies on this machine are
+    refused. Two publishers must never share a key, settings and name for different values; by
     default every publisher draws a key of its own. `keep=False` forgets what was published, for streams without end.
     What protects nobody (a seeded source, an infinite ε, a threshold that is not private) needs `simulation`, and what
     is published then says so.
@@ -88,6 +91,8 @@ class Publisher:
         self._learnt: Learnt | None = None
         self._blocks: BlockPublisher | None = None  # as soon as something is learnt
         self._ended = False
+        self._turns = None if source.simulation else Turns()  # simulations go on from wherever they like
+        self._waiting = False  # it has ended, or a state was handed out since the last value
         if settings.warmup == 0:
             self._begin(self._learn())
 
@@ -165,8 +170,8 @@ class Publisher:
         >>> [tops.push(value) is None for value in (5, 6, 7)]
         [True, True, False]
         """
-        if self._ended:
-            self._refuse_after_end()
+        if self._waiting:
+            self._go_on([value])
         unit = value if type(value) is int and self._plain and value >= 0 else self._grid.unit(value)
         blocks = self._blocks
         if blocks is None:
@@ -215,6 +220,8 @@ class Publisher:
         if self._ended:
             self._refuse_after_end()
         units = self._grid.units(values)
+        if self._waiting and units.size:
+            self._go_on()
         if self._blocks is None:
             first, units = np.split(units, [self.settings.warmup - len(self._warm)])
             self._warm.extend(first)
@@ -238,11 +245,23 @@ class Publisher:
         """
         if self._ended:
             return 0
-        self._ended = True
+        if self._waiting:
+            self._go_on()
+        self._ended = self._waiting = True
         return 0 if self._blocks is None else self._grid.resolution * self._blocks.end()
 
     def _refuse_after_end(self) -> None:
         raise InvalidParameter("this publisher", "was ended by flush()", "Start another one for more values.")
+
+    def _go_on(self, values: Sequence[Any] = ()) -> None:
+        """Before the first value after a state was handed out, if that value is fine: nobody else may have gone on."""
+        if self._ended:
+            self._refuse_after_end()
+        for value in values:
+            self._grid.unit(value)
+        if self._turns is not None:
+            self._turns.begin()
+        self._waiting = False
 
     def _learn(self) -> Learnt:
         """Ask about the warm-up, and forget it."""
@@ -261,6 +280,8 @@ class Publisher:
     def state(self) -> dict[str, Any]:
         """Everything needed to go on elsewhere, as JSON. As secret as the data: it holds values and the noise's key.
 
+        It holds until something more is pushed here: after that `restore` refuses it on this machine.
+
         >>> import deniable as dn
         >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
         >>> private = tops.push_many([5, 6, 7, 8] * 1000)
@@ -269,12 +290,14 @@ class Publisher:
         """
         if self._key is None and not self._source.simulation:
             raise InvalidParameter("source", "was handed in, so its key is not known here", "Use key= instead.")
-        return {
+        self._waiting = self._ended or self._turns is not None
+        state = {
             "version": STATE_VERSION,
             "kind": self.kind,
             "settings": self.settings.describe(),
             "plan": [self.plan.block, self.plan.fanout],
             "key": None if self._key is None else self._key.hex(),
+            "turn": None if self._turns is None else self._turns.state(),
             "keep": self._keep,
             "ended": self._ended,
             "simulation": self.simulation,
@@ -282,10 +305,15 @@ class Publisher:
             "learnt": None if self._learnt is None else asdict(self._learnt),
             **(state_before(keep=self._keep) if self._blocks is None else self._blocks.state()),
         }
+        return seal(state)
 
     @classmethod
-    def restore(cls, state: dict[str, Any], *, source: Source | None = None) -> Self:
+    def restore(cls, state: dict[str, Any], *, source: Source | None = None, replay: bool = False) -> Self:
         """The publisher that `state()` described. A simulation's source has to be handed in again.
+
+        A state that was changed is refused as damaged, and one that the stream was continued from, here or by another
+        process of this user, is refused as well. `replay=True` is for a run that ended without leaving a newer state:
+        you promise to push exactly the values again that it had pushed since. `Journal` makes sure of that.
 
         >>> import deniable as dn
         >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
@@ -294,7 +322,7 @@ class Publisher:
         >>> again.published == tops.published
         True
         """
-        check_version(state, STATE_VERSION)
+        state = unseal(state, STATE_VERSION)
         if state["key"] is None and source is None:
             raise SimulationOnly
         made = cls.__new__(cls)
@@ -310,5 +338,8 @@ class Publisher:
             made._warm.extend(unpacked(state["warm"]))
         else:
             made._begin(Learnt(**state["learnt"])).resume(state)
+        if made._turns is not None:
+            made._turns = Turns.restore(state["turn"], replay=replay)
         made._ended = state["ended"]
+        made._waiting = made._ended or made._turns is not None
         return made

@@ -62,7 +62,7 @@ def test_links_lead_to_one_lock_and_one_file(tmp_path):
 
 def test_a_link_to_itself_is_refused(tmp_path):
     (tmp_path / "state.json").symlink_to("state.json")
-    with pytest.raises(Failure, match="link to itself|cannot be read"), LockedFile(tmp_path / "state.json") as file:
+    with pytest.raises(Failure, match=r"link to itself|cannot be read"), LockedFile(tmp_path / "state.json") as file:
         file.read()
 
 

@@ -1,6 +1,6 @@
 """How all tests run: without a clock (Hypothesis would fail an example that takes 200 ms), and Spark's together.
 
-What publishers note about their turns goes to a folder of the run, not to the home of whoever runs it.
+What publishers note about streams they go on with goes to a folder of the run, not to the home of whoever runs it.
 """
 
 import atexit

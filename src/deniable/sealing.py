@@ -25,9 +25,11 @@ def sealed(content: Mapping[str, Any], key: bytes) -> dict[str, Any]:
 def unsealed(content: Any, key: bytes, what: str = "state") -> dict[str, Any]:
     """What was sealed, without the seal; refused as damaged if anything of it was changed.
 
-    >>> unsealed({**sealed({"block": 29}, b"key"), "block": 28}, b"key")
-    Traceback (most recent call last):
-    deniable.errors.InvalidData: the state is damaged. Nothing was read from it or published. Use a whole copy …
+    >>> try:
+    ...     unsealed({**sealed({"block": 29}, b"key"), "block": 28}, b"key")
+    ... except InvalidData as refusal:
+    ...     print(str(refusal).split(". ")[0])
+    the state is damaged
     """
     if not isinstance(content, dict):
         raise damaged(what)

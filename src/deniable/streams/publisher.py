@@ -27,12 +27,12 @@ from deniable.notebook import html_table
 from deniable.randomness import SecureSource, Source, release_source
 from deniable.simulation import NOTE
 from deniable.streams.block_publisher import BlockPublisher, state_before
+from deniable.streams.fence import Fence
 from deniable.streams.growing import GrowingArray
 from deniable.streams.packing import packed, seal, unpacked, unseal
 from deniable.streams.released import Released
 from deniable.streams.releasing import release
 from deniable.streams.settings import Settings, check_possible
-from deniable.streams.turns import Turns
 from deniable.streams.warmup import Learnt, learn
 
 STATE_VERSION = 2
@@ -91,7 +91,7 @@ class Publisher:
         self._learnt: Learnt | None = None
         self._blocks: BlockPublisher | None = None  # as soon as something is learnt
         self._ended = False
-        self._turns = None if source.simulation else Turns()  # simulations go on from wherever they like
+        self._fence = None if source.simulation else Fence()  # simulations go on from wherever they like
         self._waiting = False  # it has ended, or a state was handed out since the last value
         if settings.warmup == 0:
             self._begin(self._learn())
@@ -259,8 +259,8 @@ class Publisher:
             self._refuse_after_end()
         for value in values:
             self._grid.unit(value)
-        if self._turns is not None:
-            self._turns.begin()
+        if self._fence is not None:
+            self._fence.begin()
         self._waiting = False
 
     def _learn(self) -> Learnt:
@@ -286,18 +286,18 @@ class Publisher:
         >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
         >>> private = tops.push_many([5, 6, 7, 8] * 1000)
         >>> sorted(tops.state())[:3]
-        ['block', 'ended', 'keep']
+        ['block', 'ended', 'generation']
         """
         if self._key is None and not self._source.simulation:
             raise InvalidParameter("source", "was handed in, so its key is not known here", "Use key= instead.")
-        self._waiting = self._ended or self._turns is not None
+        self._waiting = self._ended or self._fence is not None
         state = {
             "version": STATE_VERSION,
             "kind": self.kind,
             "settings": self.settings.describe(),
             "plan": [self.plan.block, self.plan.fanout],
             "key": None if self._key is None else self._key.hex(),
-            "turn": None if self._turns is None else self._turns.state(),
+            "generation": None if self._fence is None else self._fence.state(),
             "keep": self._keep,
             "ended": self._ended,
             "simulation": self.simulation,
@@ -338,8 +338,8 @@ class Publisher:
             made._warm.extend(unpacked(state["warm"]))
         else:
             made._begin(Learnt(**state["learnt"])).resume(state)
-        if made._turns is not None:
-            made._turns = Turns.restore(state["turn"], replay=replay)
+        if made._fence is not None:
+            made._fence = Fence.restore(state["generation"], replay=replay)
         made._ended = state["ended"]
-        made._waiting = made._ended or made._turns is not None
+        made._waiting = made._ended or made._fence is not None
         return made

@@ -1,10 +1,10 @@
-"""Whose turn it is to go on with a stream, when its state was handed out and there may be several copies of it.
+"""A fence between copies of one stream: once its state was handed out, only one of the copies on this machine goes on.
 
 Two copies that both go on would publish the same noise on different values, and the difference would be the data. So a
-stream has a random name, and every time it goes on after a state was handed out, a new turn begins: its number is one
-more, and its mark is random. The newest turn is noted in a small file per stream, in a private folder of the user. A
-copy goes on only if that is still its own, which is looked up once, at its first value. Copies on other machines are
-not noticed.
+stream has a random name, and whenever it goes on after a state was handed out, a new generation begins: its number is
+one more, and its mark is random. The newest generation is noted in a small file per stream, in a private folder of the
+user. A copy goes on only if that is still its own, which is looked up once, at its first value. Copies on other
+machines are not noticed.
 """
 
 from __future__ import annotations
@@ -30,58 +30,58 @@ def _token() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """One turn of one stream."""
+class Generation:
+    """What one copy of a stream published from one state on, until the next state that somebody went on from."""
 
     stream: str = field(default_factory=_token)
     number: int = 0
     mark: str = field(default_factory=_token)
 
-    def next(self) -> Turn:
-        """The turn after this one, for whoever begins it."""
-        return Turn(self.stream, self.number + 1)
+    def next(self) -> Generation:
+        """The generation after this one, for whoever begins it."""
+        return Generation(self.stream, self.number + 1)
 
 
-class Turns:
-    """The turns of a publisher: the one it is in, and whether it may begin the next."""
+class Fence:
+    """The generation that a publisher is in, and whether it may begin the next."""
 
-    def __init__(self, turn: Turn | None = None, *, noted: Turn | None = None) -> None:
-        self._turn = Turn() if turn is None else turn
-        self._noted = self._turn if noted is None else noted  # what others must not have changed
+    def __init__(self, generation: Generation | None = None, *, noted: Generation | None = None) -> None:
+        self._generation = Generation() if generation is None else generation
+        self._noted = self._generation if noted is None else noted  # what others must not have changed
 
     def state(self) -> dict[str, Any]:
-        """The turn that a state belongs to, as JSON."""
-        return asdict(self._turn)
+        """The generation that a state belongs to, as JSON."""
+        return asdict(self._generation)
 
     @classmethod
-    def restore(cls, state: dict[str, Any], *, replay: bool) -> Turns:
-        """Go on from a state of that turn, if nobody has. `replay`: the turn after it may have begun, and is repeated.
+    def restore(cls, state: Any, *, replay: bool) -> Fence:
+        """Go on from a state, if nobody has. `replay`: the generation after it may have begun, and is repeated.
 
         Nothing is noted yet: a run that ends before its first value has not gone on.
         """
         try:
-            turn = Turn(**state)
+            generation = Generation(**state)
         except TypeError:
             raise damaged("state") from None
-        with _entry(turn) as file:
+        with _note(generation) as file:
             noted = _read(file)
-        if replay and noted is not None and noted.number == turn.number + 1:
-            return cls(turn, noted=noted)
-        made = cls(turn)
+        if replay and noted is not None and noted.number == generation.number + 1:
+            return cls(generation, noted=noted)
+        made = cls(generation)
         made._check(noted)
         return made
 
     def begin(self) -> None:
-        """Begin the next turn: from now on nobody else can go on from a state of this one."""
-        with _entry(self._turn) as file:
+        """Begin the next generation: from now on nobody else can go on from a state of this one."""
+        with _note(self._generation) as file:
             self._check(_read(file))
-            following = self._turn.next()
+            following = self._generation.next()
             # Not waited for: a process that is killed leaves it behind, and waiting would take longer than publishing.
             file.write(f"{following.number} {following.mark}\n".encode(), durable=False)
-        self._turn = self._noted = following
+        self._generation = self._noted = following
 
-    def _check(self, noted: Turn | None) -> None:
-        if noted is not None and noted.number >= self._turn.number and noted != self._noted:
+    def _check(self, noted: Generation | None) -> None:
+        if noted is not None and noted.number >= self._generation.number and noted != self._noted:
             raise RandomnessFault(
                 "this stream was continued from here already, by another publisher on this machine or after a newer "
                 "state; going on would publish the same noise with other values. Nothing was published. Go on from "
@@ -89,7 +89,7 @@ class Turns:
             )
 
 
-def _read(file: LockedFile) -> Turn | None:
+def _read(file: LockedFile) -> Generation | None:
     content = file.read()
     if content is None:
         return None
@@ -98,13 +98,13 @@ def _read(file: LockedFile) -> Turn | None:
             f"the note {str(file.path)!r} is damaged, so who has gone on with this stream is not known. Nothing was "
             "published. Remove it if you are sure that the newest state is the one at hand."
         )
-    return Turn(file.path.name, int(match[1]), match[2].decode())
+    return Generation(file.path.name, int(match[1]), match[2].decode())
 
 
-def _entry(turn: Turn) -> LockedFile:
-    if not re.fullmatch("[0-9a-f]{32}", str(turn.stream)) or type(turn.number) is not int:
+def _note(generation: Generation) -> LockedFile:
+    if not re.fullmatch("[0-9a-f]{32}", str(generation.stream)) or type(generation.number) is not int:
         raise damaged("state")
-    return LockedFile(_folder() / turn.stream, "the note", cost="Nothing was published", wait_s=_WAIT_S)
+    return LockedFile(_folder() / generation.stream, "the note", cost="Nothing was published", wait_s=_WAIT_S)
 
 
 def _folder() -> Path:

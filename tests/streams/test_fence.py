@@ -1,4 +1,4 @@
-"""A state is gone on from once: of several copies on one machine, whichever comes first publishes, and no other."""
+"""A state is continued once: of several copies on one machine, whichever comes first publishes, and no other."""
 
 import json
 import signal
@@ -153,7 +153,7 @@ def test_two_machines_that_went_on_do_not_pass_for_each_other(tmp_path, monkeypa
 def test_without_a_home_notes_are_among_temporary_files_and_without_any_folder_nothing_goes_out(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
-    monkeypatch.setattr("deniable.streams.turns.tempfile.gettempdir", lambda: str(tmp_path / "temporary"))
+    monkeypatch.setattr("deniable.streams.fence.tempfile.gettempdir", lambda: str(tmp_path / "temporary"))
     publisher = make()
     state = publisher.state()
     publisher.push(5)
@@ -172,12 +172,18 @@ def test_a_damaged_note_stops_the_stream_and_its_name_cannot_lead_elsewhere(tmp_
     state = publisher.state()
     publisher.push(5)
     (note,) = (tmp_path / "deniable" / "streams").iterdir()
-    assert note.name == state["turn"]["stream"]
+    assert note.name == state["generation"]["stream"]
     note.write_text("nonsense")
     with pytest.raises(Failure, match="is damaged, so who has gone on with this stream is not known"):
         restore(state)
     del state["seal"]
-    for turn in (None, {}, {"stream": "../x", "number": 0, "mark": ""}, {**state["turn"], "number": "0"}, [1]):
-        if turn != {}:
+    for generation in (
+        None,
+        {},
+        {"stream": "../x", "number": 0, "mark": ""},
+        {**state["generation"], "number": "0"},
+        [1],
+    ):
+        if generation != {}:
             with pytest.raises(InvalidData, match="damaged"):
-                restore(seal({**state, "turn": turn}))
+                restore(seal({**state, "generation": generation}))

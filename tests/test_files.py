@@ -14,32 +14,33 @@ from deniable.errors import Failure
 from deniable.files import InUse, Lock, LockedFile
 
 HOLDING = """
-import sys, time
+import os, sys, time
 from deniable.files import LockedFile
 held = LockedFile(sys.argv[1])
-print("held", flush=True)
+child = os.fork()
+if child:
+    print(child, flush=True)
 time.sleep(600)
 """
 
 
-def holder(path):
-    """Another process that holds a file."""
-    process = subprocess.Popen([sys.executable, "-c", HOLDING, str(path)], stdout=subprocess.PIPE)
-    assert process.stdout.readline() == b"held\n"
-    return process
-
-
 def test_a_lock_dies_with_its_process(tmp_path):
     path = tmp_path / "state.json"
-    process = holder(path)
-    with pytest.raises(InUse, match=r"'state\.json' is in use .* Nothing was read or written\. Wait"):
-        LockedFile(path)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    process.stdout.close()
-    assert (tmp_path / "state.json.lock").exists()
-    with LockedFile(path) as file:
-        file.write(b"new")
+    process = subprocess.Popen([sys.executable, "-c", HOLDING, str(path)], stdout=subprocess.PIPE)
+    child = int(process.stdout.readline())
+    try:
+        with pytest.raises(InUse, match=r"'state\.json' is in use .* Nothing was read or written\. Wait"):
+            LockedFile(path)
+        process.kill()
+        process.wait()
+        assert (tmp_path / "state.json.lock").exists()
+        with LockedFile(path, wait_s=60.0) as file:  # the fork lets go, perhaps a moment later
+            file.write(b"new")
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        os.kill(child, signal.SIGKILL)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["state.json"]
 
 

@@ -13,6 +13,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Self
+from weakref import WeakSet
 
 from deniable.errors import Failure
 
@@ -63,6 +64,7 @@ class Lock:
                 )
             time.sleep(_PAUSE_S)
         self._descriptor: int | None = descriptor
+        _HELD.add(self)
 
     def _attempt(self) -> int | None:
         try:
@@ -106,6 +108,21 @@ class Lock:
         self.close()
 
 
+_HELD: WeakSet[Lock] = WeakSet()
+
+
+def _let_go() -> None:
+    """A fork has the locks of its parent too, and must not keep them when that has ended."""
+    for lock in _HELD:
+        if lock._descriptor is not None:
+            os.close(lock._descriptor)
+            lock._descriptor = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)
+
+
 class LockedFile(Lock):
     """A locked file that is read and replaced as a whole. After a crash it holds the old bytes or the new ones."""
 
@@ -137,8 +154,8 @@ class LockedFile(Lock):
         try:
             if self._descriptor is None or not _is_at(self._descriptor, self._name):
                 raise Failure(
-                    f"the lock {self._name.name!r} was removed, so somebody else may use {self._what}. {self._cost}. "
-                    "Start again, and leave locks where they are."
+                    f"the lock {self._name.name!r} was removed, or is another process's, so somebody else may use "
+                    f"{self._what}. {self._cost}. Start again, and leave locks where they are."
                 )
             new.unlink(missing_ok=True)  # a killed holder's
             _write(new, content, mode, durable=durable)

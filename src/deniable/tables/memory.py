@@ -39,12 +39,12 @@ class FileMemory(MutableMapping[str, str]):
         self._held: LockedFile | None = None  # while somebody is alone with it
 
     @contextmanager
-    def alone(self) -> Iterator[LockedFile]:
+    def alone(self) -> Iterator[None]:
         """Keep every other process and thread out: two that answer at once would answer differently."""
         with LockedFile(self._path, "the memory", cost="Nothing was sent", wait_s=_WAIT_S) as file:
             self._held = file
             try:
-                yield file
+                yield
             finally:
                 self._held = None
 

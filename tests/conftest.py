@@ -1,6 +1,17 @@
-"""How all tests run: without a clock (Hypothesis would fail an example that takes 200 ms), and Spark's together."""
+"""How all tests run: without a clock (Hypothesis would fail an example that takes 200 ms), and Spark's together.
+
+What publishers note about streams they go on with goes to a folder of the run, not to the home of whoever runs it.
+"""
+
+import atexit
+import os
+import shutil
+import tempfile
 
 from hypothesis import settings
+
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="deniable-tests-")
+atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
 
 settings.register_profile("without a clock", deadline=None)
 settings.load_profile("without a clock")

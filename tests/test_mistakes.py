@@ -29,7 +29,7 @@ U = {"uid": [1, 2, 3], "age": [31, 40, 52], "marital": ["single"] * 3, "city": [
 O = {"uid": [1, 1, 3], "amount": [5, 6, 7]}  # noqa: E741 - beside U
 NOTHING = (
     r"[Nn]othing (of it |more )?was (drawn|spent|released|computed|read|written|predicted|done|taken|proposed|fitted)"
-    r"|No randomness was drawn|Nothing was (sent|measured)"
+    r"|No randomness was drawn|Nothing was (sent|measured|published)"
 )
 
 
@@ -63,6 +63,13 @@ def place(tmp_path_factory):
 @pytest.fixture(scope="module")
 def db():
     return dn.connect(SHOP.perturb(users=U, orders=O))
+
+
+def going_on_twice():
+    publisher = tops()
+    state = publisher.state()
+    publisher.push(SECRET)
+    dn.streams.restore(state)
 
 
 def tops(values=(), **settings):
@@ -461,6 +468,12 @@ STREAMS = [
         "state is not that of a ToPLServer",
         r"Use dn\.streams\.restore for publishers",
     ),
+    (
+        lambda _: dn.streams.restore({**tops().state(), "block": SECRET}),
+        r"the state is damaged\. Nothing was read from it or published",
+        "Use a whole copy",
+    ),
+    (lambda _: going_on_twice(), "this stream was continued from here already", "Go on from the newest state"),
 ]
 
 

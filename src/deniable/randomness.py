@@ -90,7 +90,7 @@ class Source:
         return self.stream(*name) if name else self
 
     def recomputable(self, *, again: bool = False) -> Self:  # noqa: ARG002 - for secure sources
-        """This keystream and those below it, for an owner who draws bits `again`, or more than once for the same data."""
+        """This keystream and those below it, for an owner who draws bits `again`, or several times for one data."""
         return self
 
     def _sibling(self, name: tuple[Name, ...], counter: int) -> Self:

@@ -12,6 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from command_line import DENIABLE, run
+from deniable.engines.stream_files import ParquetOutput
+from deniable.engines.stream_state import StateFile
+from deniable.errors import Failure, InvalidParameter
 from deniable.streams import Released
 
 VALUES = np.random.default_rng(1).geometric(0.1, 20_000)
@@ -241,6 +244,41 @@ def test_what_was_released_is_not_overwritten(published):
     assert (published / "private.parquet").read_bytes() == before
 
 
+def test_two_runs_cannot_write_one_file_and_a_killed_one_leaves_nothing_in_the_way(tmp_path):
+    out, settings = tmp_path / "out.parquet", ["--epsilon", "1", "--bound", "500", "--theta", "100", "--warmup", "2"]
+    command = [DENIABLE, "stream", "publish", *settings, "--block", "1", "-", "-o", str(out)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        for value in range(3000):
+            process.stdin.write(f"{value}\n" * 100)  # the writer holds the newest batch back
+            process.stdin.flush()
+            if (tmp_path / ".out.parquet.partial").exists():
+                break
+        second = run("stream", "publish", *settings, "-", "-o", out, text="1\n2\n3\n")
+        assert (second.returncode, second.stdout) == (1, "")
+        assert "the output 'out.parquet' is in use" in second.stderr
+        assert "Nothing was read or published" in second.stderr
+        process.kill()
+    assert not out.exists()
+    assert (tmp_path / ".out.parquet.partial").exists()
+    third = run("stream", "publish", *settings, "-", "-o", out, text="1\n2\n3\n4\n")
+    assert third.returncode == 0, third.stderr
+    assert len(Released.load(out)) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["out.parquet"]
+
+
+def test_a_file_that_appears_meanwhile_is_not_overwritten(tmp_path):
+    out = tmp_path / "out.parquet"
+    with ParquetOutput(out) as output:
+        output.write(VALUES, None)
+        out.write_text("somebody else's")
+        with pytest.raises(Failure, match=r"What was released is in '\.out\.parquet\.partial'"):
+            output.close({})
+    assert out.read_text() == "somebody else's"
+    with pytest.raises(InvalidParameter, match="exists already"):
+        ParquetOutput(out)
+    assert pq.read_table(tmp_path / ".out.parquet.partial")["value"].to_pylist() == VALUES.tolist()
+
+
 @pytest.mark.parametrize("odd", ["", "73313x", "-73313"])
 def test_a_csv_file_is_published_up_to_an_odd_row(tmp_path, odd):
     values = [*map(str, VALUES[:2100]), odd, "5"]
@@ -288,9 +326,8 @@ def test_who_does_not_send_again_what_was_announced_is_told(tmp_path):
     state = tmp_path / "state.json"
     arguments = ["stream", "publish", *SETTINGS, "--state", state, "-"]
     assert run(*arguments, text="\n".join(map(str, VALUES[:3000]))).returncode == 0
-    record = json.loads(state.read_text())
-    record["announced"] = {"count": 5, "digest": "00"}  # as a run that was killed leaves it
-    state.write_text(json.dumps(record))
+    with StateFile(state) as file:
+        file.write(file.record["state"], announced={"count": 5, "digest": "00"})  # as a run that was killed leaves it
     short = run(*arguments, text="1\n2\n")
     assert "its last 5 values must come again" in short.stderr
     assert "not all of the 5 values that must come again have come" in short.stderr

@@ -399,16 +399,28 @@ def test_a_killed_run_leaves_no_half_dataset(tmp_path):
     assert process.stdout.readline() == b"started\n"
     partial = []
     while not partial and process.poll() is None:  # until it is in the middle of writing
-        partial = [path for path in tmp_path.glob(".reports.partial-*/users/*.parquet") if path.stat().st_size > 0]
+        partial = [path for path in tmp_path.glob(".reports.partial/users/*.parquet") if path.stat().st_size > 0]
         time.sleep(0.01)
     assert process.poll() is None
+    table = dn.Table("users", age=dn.Ordinal(0, 9))
+    with pytest.raises(Failure, match=r"the folder 'reports' is in use by another process"):
+        dn.Collection(table, epsilon=1.0).perturb(users=pd.DataFrame({"uid": [1], "age": [3]}), out=out)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     process.stdout.close()
     assert not out.exists()
-    table = dn.Table("users", age=dn.Ordinal(0, 9))
+    assert (tmp_path / ".reports.partial").exists()
     again = dn.Collection(table, epsilon=1.0).perturb(users=pd.DataFrame({"uid": [1], "age": [3]}), out=out)
     assert again.summaries["users"].reports == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["reports"]
+
+
+def test_reports_through_a_link_are_written_where_it_leads(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    table = dn.Table("users", age=dn.Ordinal(0, 9))
+    dn.Collection(table, epsilon=1.0).perturb(users={"uid": [1], "age": [3]}, out=tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real" / "users").is_dir()
 
 
 def test_seeded_simulations_repeat_whatever_order_the_rows_are_in():

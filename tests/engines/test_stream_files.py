@@ -12,7 +12,7 @@ import pytest
 
 from deniable.engines.stream_files import read_batches, read_lines
 from deniable.engines.stream_state import Journal, StateFile
-from deniable.errors import Failure, InvalidData, InvalidParameter
+from deniable.errors import Failure, InvalidData, InvalidParameter, RandomnessFault
 from deniable.randomness import SeededSource
 from deniable.streams import ToPS, restore
 from same_noise import forget_what_was_drawn
@@ -124,7 +124,7 @@ def test_an_interrupted_run_goes_on_with_the_same_values_and_no_others(tmp_path)
     other = VALUES[500:600].copy()
     other[3] += 1
     file = StateFile(path)
-    journal = Journal(file, restore(file.record["state"]))
+    journal = Journal(file, restore(file.record["state"], replay=True))
     assert journal.replaying == 100
     with pytest.raises(InvalidData, match="other values"):
         journal.push_many(other)
@@ -144,12 +144,79 @@ def test_a_state_that_was_never_used_again_keeps_its_announcement(tmp_path):
     path = tmp_path / "state.json"
     interrupted(path, 500, 100)
     file = StateFile(path)
-    journal = Journal(file, restore(file.record["state"]))
+    journal = Journal(file, restore(file.record["state"], replay=True))
     journal.push_many(VALUES[500:510])
     journal.close()
     file = StateFile(path)
     assert file.record["announced"]["count"] == 100
     file.close()
+
+
+def test_a_state_file_is_one_whatever_name_it_is_reached_by(tmp_path):
+    real, link = tmp_path / "state.json", tmp_path / "link.json"
+    link.symlink_to(real)
+    publish(link, VALUES[:200])
+    assert link.is_symlink()
+    with StateFile(real) as file:
+        assert restore(file.record["state"]).consumed == 200
+        with pytest.raises(Failure, match="in use"):
+            StateFile(link)
+    publish(link, VALUES[200:300])
+    with StateFile(real) as file:
+        assert restore(file.record["state"]).consumed == 300
+    os.link(real, tmp_path / "second name.json")
+    with pytest.raises(Failure, match=r"has 2 names .* Nothing was published"):
+        StateFile(real)
+
+
+def publish(path, values):
+    with StateFile(path) as file:
+        journal = Journal(file, make() if file.record is None else restore(file.record["state"]))
+        journal.push_many(values)
+        journal.close()
+
+
+def test_an_older_copy_of_a_state_file_is_refused(tmp_path):
+    path = tmp_path / "state.json"
+    publish(path, VALUES[:200])
+    older = path.read_bytes()
+    publish(path, VALUES[200:300])
+    path.write_bytes(older)
+    with pytest.raises(RandomnessFault, match="continued from here already"):
+        publish(path, VALUES[300:400])
+
+
+def test_a_run_without_values_leaves_a_state_to_go_on_from(tmp_path):
+    path = tmp_path / "state.json"
+    publish(path, VALUES[:200])
+    file = StateFile(path)
+    journal = Journal(file, restore(file.record["state"]))
+    assert journal.push_many(VALUES[:0]).size == 0
+    file.close()  # killed
+    publish(path, VALUES[200:300])
+
+
+@pytest.mark.parametrize("low", [2**60, -(2**60)])
+def test_large_values_are_not_mistaken_for_their_neighbours(tmp_path, low):
+    path, values = tmp_path / "state.json", low + VALUES[:200]
+    settings = {"low": low, "warmup": 20, "horizon": 256, "block": 8}
+    file = StateFile(path)
+    journal = Journal(file, ToPS(1.0, low + 50, **settings))
+    journal.push_many(values[:100])
+    released = journal.push_many(values[100:])
+    file.close()
+    other = values[100:].copy()
+    other[3] += 1
+    assert other.astype(float).tolist() == values[100:].astype(float).tolist()
+    file = StateFile(path)
+    journal = Journal(file, restore(file.record["state"], replay=True))
+    with pytest.raises(InvalidData, match="other values"):
+        journal.push_many(other)
+    with pytest.raises(InvalidData, match="below the public lower bound"):
+        journal.push_many(np.array([low - 1]))
+    assert journal.push_many(values[100:150]).size == 0
+    assert journal.push_many(values[150:]).tolist() == released.tolist()
+    journal.close()
 
 
 def test_refused_values_are_not_announced(tmp_path):

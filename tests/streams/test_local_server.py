@@ -10,7 +10,17 @@ from deniable.client import ToPLClient
 from deniable.errors import InvalidData, InvalidParameter, QueryRefused
 from deniable.local_streams import Protocol
 from deniable.randomness import SeededSource
-from deniable.streams import CutTail, NoThreshold, Reconstructed, Released, ToPL, ToPLServer, report_table, restore
+from deniable.streams import (
+    CutTail,
+    NoThreshold,
+    Reconstructed,
+    Released,
+    ToPL,
+    ToPLServer,
+    ToPS,
+    report_table,
+    restore,
+)
 from deniable.streams.local_ids import Answered
 from deniable.streams.local_simulation import first_codes, second_codes
 
@@ -19,6 +29,10 @@ VALUES = np.random.default_rng(1).geometric(0.1, 200_000)
 
 def simulated(epsilon=1.0, bound=500, seed=1, **settings):
     return ToPL(epsilon, bound, source=SeededSource(seed), simulation=True, **settings)
+
+
+def make_publisher():
+    return ToPS(1.0, 50, warmup=10, horizon=100)
 
 
 def wire(protocol, values, theta=None, uid=None, seed=1):
@@ -314,10 +328,10 @@ def test_one_by_one_with_a_restart_after_every_report():
 
 def test_states_of_others_are_refused():
     state = ToPLServer(1.0, 500).state()
-    with pytest.raises(InvalidParameter, match="another version"):
+    with pytest.raises(InvalidData, match="another version"):
         ToPLServer.restore({**state, "version": 99})
     with pytest.raises(InvalidParameter, match="not that of a ToPLServer"):
-        ToPLServer.restore({**state, "kind": "tops"})
+        ToPLServer.restore(make_publisher().state())
     with pytest.raises(InvalidParameter, match="kind"):
         restore(state)
 

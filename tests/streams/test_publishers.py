@@ -9,6 +9,7 @@ import pytest
 from deniable.errors import InvalidData, InvalidParameter, QueryRefused, SimulationOnly
 from deniable.randomness import SeededSource
 from deniable.streams.covariance import TreeNoise
+from deniable.streams.packing import seal
 from deniable.streams.publishers import NME, PAK, Flat, Hc16, ToPS, restore
 from deniable.streams.smoother import Exponential, MovingAverage
 from deniable.streams.threshold import FixedPercentile, PAKPercentile, PredictedError, PublicThreshold, SmoothThreshold
@@ -278,14 +279,19 @@ def test_a_forgetful_publisher_keeps_nothing_and_publishes_the_same():
     assert forgetful.state()["totals"] is None
 
 
+def changed(state, **more):
+    """A state that somebody else sealed."""
+    return seal({name: value for name, value in {**state, **more}.items() if name != "seal"})
+
+
 def test_states_of_other_versions_and_of_simulations():
     state = make().state()
-    with pytest.raises(InvalidParameter, match="another version"):
+    with pytest.raises(InvalidData, match="another version"):
         restore({**state, "version": 99})
     with pytest.raises(InvalidParameter, match="kind"):
-        restore({**state, "kind": "unheard of"})
+        restore(changed(state, kind="unheard of"))
     with pytest.raises(InvalidParameter, match="planned by another version"):
-        restore({**state, "plan": [1, 2]})
+        restore(changed(state, plan=[1, 2]))
     simulated = ToPS(1.0, 50, warmup=WARMUP, horizon=HORIZON, source=SeededSource(1), simulation=True)
     with pytest.raises(SimulationOnly):
         restore(simulated.state())

@@ -55,7 +55,7 @@ def test_a_memory_is_on_the_disk_under_its_name_before_anything_is_sent(tmp_path
         if folder:
             assert (tmp_path / "memory.json").exists()
 
-    monkeypatch.setattr("deniable.tables.memory.os.fsync", watched)
+    monkeypatch.setattr("deniable.files.os.fsync", watched)
     SHOP.client(tmp_path / "memory.json").report("users", ROW)
     assert settled == ["file", "folder"]
 
@@ -134,11 +134,36 @@ def test_two_at_once_send_one_answer(tmp_path):
         assert len({tuple(one.result()) for one in asked}) == 1
 
 
-def test_a_lock_that_is_left_behind_stops_the_device(tmp_path, monkeypatch):
-    monkeypatch.setattr("deniable.tables.memory._PAUSE", 0.0)
-    (tmp_path / "memory.json.lock").touch()
-    with pytest.raises(Failure, match=r"remove 'memory\.json\.lock'"):
-        SHOP.client(tmp_path / "memory.json").report("users", ROW)
+HOLDING = """
+import sys, time
+from deniable.tables.memory import FileMemory
+with FileMemory(sys.argv[1]).alone():
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_memory_in_use_is_waited_for_and_a_killed_process_does_not_keep_it(tmp_path, monkeypatch):
+    path = tmp_path / "memory.json"
+    with subprocess.Popen([sys.executable, "-c", HOLDING, str(path)], stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"held\n"
+        monkeypatch.setattr("deniable.tables.memory._WAIT_S", 0.0)
+        with pytest.raises(Failure, match=r"the memory 'memory\.json' is in use .* Nothing was sent\. Wait"):
+            SHOP.client(path).report("users", ROW)
+        process.kill()
+    assert (tmp_path / "memory.json.lock").exists()
+    assert SHOP.client(path).report("users", ROW).slot == 0
+
+
+def test_a_memory_is_one_whatever_name_it_is_reached_by(tmp_path):
+    real, link = tmp_path / "memory.json", tmp_path / "link.json"
+    link.symlink_to(real)
+    first = SHOP.client(link).report("users", ROW)
+    assert link.is_symlink()
+    assert SHOP.client(real).report("users", ROW) == first
+    os.link(real, tmp_path / "second name.json")
+    with pytest.raises(Failure, match="has 2 names"):
+        SHOP.client(real).report("users", ROW)
 
 
 def test_what_devices_sent_becomes_reports_that_can_be_read():

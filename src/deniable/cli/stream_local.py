@@ -131,9 +131,11 @@ class _Collecting:
         """Take all reports that come, and leave a file and a state to go on from."""
         from deniable.engines.stream_state import StateFile
 
-        self.parquet = parquet_output(self.options["output"])
         state = self.options["state"]
-        with nullcontext() if state is None else StateFile(state, holds="who has answered") as self.file:
+        with (
+            parquet_output(self.options["output"]) as self.parquet,
+            nullcontext() if state is None else StateFile(state, holds="who has answered") as self.file,
+        ):
             record = (self.file and self.file.record) or {}
             self.server = self._server(record.get("state"))
             self.first = self.server.published

@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,20 +16,14 @@ if TYPE_CHECKING:
     from deniable.engines.stream_files import ParquetOutput
 
 
-def parquet_output(output: str) -> ParquetOutput | None:
-    """The file that `--output` names; None for stdout."""
+def parquet_output(output: str) -> AbstractContextManager[ParquetOutput | None]:
+    """The file that `--output` names, which nobody else can write to meanwhile; None for stdout."""
     from deniable.engines.stream_files import ParquetOutput
 
     if output == "-":
-        return None
+        return nullcontext()
     if not output.endswith(".parquet"):
         raise InvalidParameter("--output", "must be a .parquet file or -", "Name it so.")
-    if Path(output).exists():
-        raise InvalidParameter(
-            "--output",
-            f"{Path(output).name!r} exists already, and what was released once must not be lost",
-            "Name another file, or move that one away.",
-        )
     if not Path(output).absolute().parent.is_dir():
         raise InvalidParameter("--output", "is in a folder that does not exist", "Make the folder first.")
     return ParquetOutput(output)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from deniable.wording import counted
 
 if TYPE_CHECKING:
     from deniable.engines.stream_files import Batch
+    from deniable.engines.stream_state import StateFile
     from deniable.streams import Publisher
 
 METHODS = ("tops", "pak", "nme", "hc16", "flat")
@@ -74,14 +76,21 @@ class Publishing:
 
     def go(self) -> None:
         """Publish all that comes, and leave a file and a state to go on from."""
-        from deniable.engines.stream_files import Unreadable
-        from deniable.engines.stream_state import Journal, StateFile
+        from deniable.engines.stream_state import StateFile
 
-        self.parquet = parquet_output(self.options["output"])
         state = self.options["state"]
         if state is not None and not Path(state).absolute().parent.is_dir():
             raise InvalidParameter("--state", "is in a folder that does not exist", "Make the folder first.")
-        file = None if state is None else StateFile(state)
+        with (
+            parquet_output(self.options["output"]) as self.parquet,
+            nullcontext() if state is None else StateFile(state) as file,
+        ):
+            self._run(file)
+
+    def _run(self, file: StateFile | None) -> None:
+        from deniable.engines.stream_files import Unreadable
+        from deniable.engines.stream_state import Journal
+
         self.publisher = self._publisher(None if file is None else file.record)
         self.first = self.publisher.published
         self.journal = None if file is None else Journal(file, self.publisher)
@@ -129,7 +138,7 @@ class Publishing:
             made.forget()
         if record is None:
             return made
-        restored = restore(record["state"])
+        restored = restore(record["state"], replay=record["announced"] is not None)
         if (restored.settings, restored.simulation) != (made.settings, made.simulation):
             raise InvalidParameter("the settings", "are not those of the state file", "Give the same, or a new file.")
         return restored

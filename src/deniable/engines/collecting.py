@@ -6,8 +6,8 @@ Reports leave in the order of user ids and in groups of a constant size, so that
 from __future__ import annotations
 
 import shutil
-import uuid
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from deniable.arrays import Integers
 from deniable.engines.rows import PRESENT, UNREADABLE, RowReader, Tally
 from deniable.engines.user_batches import few_users, starts_of
 from deniable.errors import BadInput, InvalidData, InvalidParameter
+from deniable.files import Lock
 from deniable.notebook import html_table
 from deniable.randomness import Source, release_source
 from deniable.simulation import NOTE, one_kind
@@ -117,31 +118,50 @@ def _into_memory(
 def _into_files(
     collection: Collection, reader: RowReader, source: Source, out: Path, advance: Advance, *, simulation: bool
 ) -> Collected:
-    """Write each table's dataset beside its place, and move it there when it is whole."""
-    _check_destination(collection, out, reader.names, simulation=simulation)
+    """Write each table's dataset next to its place, and move it there when it is whole."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    partial = out.parent / f".{out.name}.partial-{uuid.uuid4().hex[:8]}"
+    with Lock(out, "the folder") as lock:
+        _check_destination(collection, out, reader.names, simulation=simulation)
+        with _partial_folder(lock.path) as partial:
+            summaries = _write_tables(collection, reader, source, partial, advance, simulation=simulation)
+            if out.exists():
+                for name in reader.names:
+                    (partial / name).rename(out / name)
+            else:
+                partial.rename(lock.path)
+    return Collected(collection, summaries, out, simulation)
+
+
+@contextmanager
+def _partial_folder(out: Path) -> Iterator[Path]:
+    """An empty folder next to `out`, which is gone afterwards.
+
+    Only who holds the lock of `out` comes here, so one that is there already is a killed run's.
+    """
+    partial = out.with_name(f".{out.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
-    summaries = {}
     try:
-        for name in reader.names:
-            schema, batches, tally = _randomised(
-                collection, reader, name, source.fresh(name), advance, simulation=simulation
-            )
-            (partial / name).mkdir()
-            with pq.ParquetWriter(partial / name / "part-0.parquet", schema) as writer:
-                for batch in _even(batches, schema):
-                    writer.write_batch(batch)
-            summaries[name] = tally.summary(collection, name)
-        (partial / SPECIFICATION_FILE).write_text(run_text(collection, simulation=simulation), encoding="utf-8")
-        if out.exists():
-            for name in reader.names:
-                (partial / name).rename(out / name)
-        else:
-            partial.rename(out)
+        yield partial
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    return Collected(collection, summaries, out, simulation)
+
+
+def _write_tables(
+    collection: Collection, reader: RowReader, source: Source, folder: Path, advance: Advance, *, simulation: bool
+) -> dict[str, Summary]:
+    summaries = {}
+    for name in reader.names:
+        schema, batches, tally = _randomised(
+            collection, reader, name, source.fresh(name), advance, simulation=simulation
+        )
+        (folder / name).mkdir()
+        with pq.ParquetWriter(folder / name / "part-0.parquet", schema) as writer:
+            for batch in _even(batches, schema):
+                writer.write_batch(batch)
+        summaries[name] = tally.summary(collection, name)
+    (folder / SPECIFICATION_FILE).write_text(run_text(collection, simulation=simulation), encoding="utf-8")
+    return summaries
 
 
 def _even(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -15,10 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deniable.errors import Failure, InvalidData
+from deniable.files import LockedFile
 from deniable.local_streams.report import SIZE, parse
 from deniable.tables.report import kind_of
 
 _PIPE_BYTES, _BATCH_ROWS = 1 << 16, 1 << 18
+_WAIT_S = 10.0  # for somebody who announces at the same time
 _PAUSE = 0.02
 
 
@@ -99,9 +101,8 @@ def announce_theta(path: str | os.PathLike[str], theta: float) -> None:
         # Opening waits for a reader, and there is none if the values have ended: reports must be read meanwhile.
         threading.Thread(target=place.write_text, args=(text,), daemon=True).start()
         return
-    new = place.with_name(place.name + ".new")
-    new.write_text(text, encoding="ascii")
-    new.replace(place)
+    with LockedFile(place, "the announcement", cost="The threshold was not announced", wait_s=_WAIT_S) as file:
+        file.write(text.encode(), mode=0o644)
 
 
 def announced_theta(path: str | os.PathLike[str]) -> float | None:

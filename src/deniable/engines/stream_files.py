@@ -10,12 +10,12 @@ import json
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from datetime import date
 from os import PathLike
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from deniable.errors import InvalidData, InvalidParameter
+from deniable.errors import Failure, InvalidData, InvalidParameter
+from deniable.files import Lock
 
 BATCH_ROWS = 1 << 16
 _PIPE_BYTES = 1 << 16
@@ -65,12 +66,35 @@ def read_parquet(path: str | PathLike[str]) -> pa.Table:
 
 
 class ParquetOutput:
-    """Released values written as they come; the metadata are added at the end, when all of them are known."""
+    """Released values written as they come; the metadata are added at the end, when all of them are known.
+
+    They gather in a file next to `path`, which gets its name when it is whole. Until then nobody else can write there.
+    """
 
     def __init__(self, path: str | PathLike[str]) -> None:
-        self._path = Path(path)
+        self._lock = Lock(path, "the output", cost="Nothing was read or published")
+        self._path = self._lock.path
+        self._partial = self._path.with_name(f".{self._path.name}.partial")
+        if self._path.exists():
+            self._lock.close()
+            raise InvalidParameter(
+                "--output",
+                f"{self._path.name!r} exists already, and what was released once must not be lost",
+                "Name another file, or move that one away.",
+            )
+        self._partial.unlink(missing_ok=True)  # a killed run's
         self._writer: Any = None
         self._held: pa.Table | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._writer is not None and self._writer.is_open:
+            with suppress(OSError):
+                self._writer.close()
+            self._partial.unlink(missing_ok=True)
+        self._lock.close()
 
     def write(self, values: NDArray[Any], timestamps: NDArray[Any] | None) -> None:
         """Append values. The newest batch is held back, because the end of the stream may correct its last value."""
@@ -92,12 +116,18 @@ class ParquetOutput:
         self._release()
         self._writer.add_key_value_metadata(metadata)
         self._writer.close()
+        if self._path.exists():
+            raise Failure(
+                f"somebody made a file {self._path.name!r} meanwhile, which is not overwritten. "
+                f"What was released is in {self._partial.name!r}. Give it another name."
+            )
+        self._partial.rename(self._path)
 
     def _release(self) -> None:
         if self._held is None:
             return
         if self._writer is None:
-            self._writer = pq.ParquetWriter(self._path, self._held.schema, compression="zstd")
+            self._writer = pq.ParquetWriter(self._partial, self._held.schema, compression="zstd")
         self._writer.write_table(self._held)
         self._held = None
 

@@ -7,24 +7,26 @@ with the same values, and then publishes exactly what it would have published. T
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
-from pathlib import Path
 from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.errors import Failure, InvalidData, InvalidParameter
+from deniable.errors import InvalidData, InvalidParameter
+from deniable.files import LockedFile
+from deniable.sealing import SEAL, damaged, sealed, unsealed
 
-VERSION = 1
+VERSION = 2
 FORMAT = "deniable stream state"
 
 
 class Publishing(Protocol):
     """What a journal needs of a publisher."""
+
+    settings: Any
 
     def check(self, values: Any) -> None:
         """Refuse what cannot be published."""
@@ -43,63 +45,62 @@ class StateFile:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, holds: str = "values and the noise's key") -> None:
-        self.path, self._holds = Path(path), holds
-        self._lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._lock)
-            raise Failure(
-                "another process is using this state file. Nothing was published. Wait until it has ended."
-            ) from None
+        self._holds = holds
+        self._file = LockedFile(path, "the state file", cost="Nothing was published")
         try:
             self.record = self._read()
         except BaseException:
-            os.close(self._lock)
+            self._file.close()
             raise
 
     def _read(self) -> dict[str, Any] | None:
-        if not self.path.exists():
+        content = self._file.read()
+        if content is None:
             return None
-        if self.path.stat().st_mode & 0o077:
+        path = self._file.path
+        if path.stat().st_mode & 0o077:
             raise InvalidData(
                 f"the state file can be read by others, and it holds {self._holds}",
-                f"Run chmod 600 {self.path.name}, and start anew if anybody may have read it.",
+                f"Run chmod 600 {path.name}, and start anew if anybody may have read it.",
             )
         try:
-            record = json.loads(self.path.read_text())
-        except ValueError:
-            raise InvalidData("the state file is damaged", "Start anew, with a new file.") from None
+            record = json.loads(content)
+        except (ValueError, RecursionError):
+            raise damaged("state file") from None
         if not isinstance(record, dict) or record.get("format") != FORMAT or record.get("version") != VERSION:
-            raise InvalidData("this is no state file of this version", "Use the version that wrote it.")
+            raise InvalidData(
+                "this is not a state file of this version, or it is damaged", "Use the version that wrote it."
+            )
+        if not isinstance(record.get("state"), dict):
+            raise damaged("state file")
+        unsealed(_covered(record), _key(record), "state file")
         return record
 
     def write(self, state: dict[str, Any], **more: Any) -> None:
         """Replace the file, whole or not at all, and see that it is on the disk."""
         record = {"format": FORMAT, "version": VERSION, "state": state, **more}
-        new = self.path.with_name(self.path.name + ".new")
-        new.unlink(missing_ok=True)
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            json.dump(record, file)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(self.path)
-        folder = os.open(self.path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        record[SEAL] = sealed(_covered(record), _key(record))[SEAL]
+        self._file.write(json.dumps(record).encode())
 
     def close(self) -> None:
         """Let others open the file."""
-        os.close(self._lock)
+        self._file.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _covered(record: dict[str, Any]) -> dict[str, Any]:
+    """What the seal of a file covers. A state has one of its own, which stands for it."""
+    return {**record, "state": str(record["state"].get(SEAL))}
+
+
+def _key(record: dict[str, Any]) -> bytes:
+    """Nobody without the noise's key could have made the state's seal, so it serves as a key itself."""
+    return str(record["state"].get(SEAL)).encode()
 
 
 class Journal:
@@ -125,21 +126,21 @@ class Journal:
         values = np.asarray(values)
         if self._announced is None:
             return self._publish(values) if values.size else self.publisher.push_many(values)
+        self.publisher.check(values)  # refused ones are not gathered
         missing = self.replaying - sum(part.size for part in self._gathered)
         self._gathered.append(values[:missing])
         if values.size < missing:
             return self.publisher.push_many(np.zeros(0, dtype=np.int64))
-        again = np.concatenate(self._gathered)
-        if self._digest(again) != self._announced["digest"]:
+        if self._digest(*self._gathered) != self._announced["digest"]:
             self._gathered = []
             raise InvalidData(
                 f"an interrupted run had announced {self.replaying:,} other values for these positions",
                 "Send the same values again, or start anew with a new state file and new noise.",
             )
+        released = [self.publisher.push_many(part) for part in self._gathered]
         self._announced, self._gathered = None, []
-        first = self.publisher.push_many(again)
         rest = values[missing:]
-        return np.concatenate((first, self._publish(rest))) if rest.size else first
+        return np.concatenate((*released, self._publish(rest))) if rest.size else np.concatenate(released)
 
     def abandon(self) -> None:
         """It is not certain that the announced values left: the next run has to send them again."""
@@ -157,5 +158,9 @@ class Journal:
         self._file.write(self.publisher.state(), announced=announced)
         return self.publisher.push_many(values)
 
-    def _digest(self, values: NDArray[Any]) -> str:
-        return hashlib.blake2b(values.astype("<f8").tobytes(), key=self._key, person=b"announced").hexdigest()
+    def _digest(self, *parts: NDArray[Any]) -> str:
+        """Of the steps of the grid, which is what noise is added to: floats of large numbers would be alike."""
+        digest = hashlib.blake2b(key=self._key, person=b"announced")
+        for part in parts:
+            digest.update(self.publisher.settings.grid.units(part).astype("<i8").tobytes())
+        return digest.hexdigest()

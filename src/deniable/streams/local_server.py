@@ -28,12 +28,12 @@ from deniable.streams.local_estimates import Estimates, state_before
 from deniable.streams.local_ids import Answered
 from deniable.streams.local_reports import DUPLICATE, MALFORMED, faults, read_one, read_table
 from deniable.streams.local_threshold import KINDS, LocalChoice, LocalRule, SmoothTail
-from deniable.streams.packing import check_version, packed, unpacked
+from deniable.streams.packing import packed, seal, unpacked, unseal
 from deniable.streams.released import SIMULATION, Released
 from deniable.streams.windows import WindowEstimate
 
 _SLAB = 1 << 18  # reports that are looked at together
-STATE_VERSION, STATE_KIND = 1, "topl"
+STATE_VERSION, STATE_KIND = 2, "topl"
 
 
 class ToPLServer:
@@ -317,7 +317,7 @@ class ToPLServer:
         >>> sorted(server.state())[:3]
         ['answered', 'choice', 'codes']
         """
-        return {
+        state = {
             "version": STATE_VERSION,
             "kind": STATE_KIND,
             "settings": self.settings,
@@ -327,6 +327,7 @@ class ToPLServer:
             "refused": dict(self.refused),
             **(state_before(keep=self._keep) if self._estimates is None else self._estimates.state()),
         }
+        return seal(state)
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> ToPLServer:
@@ -340,8 +341,8 @@ class ToPLServer:
         >>> again.push(report, uid="ann") is None, again.total == server.total
         (True, True)
         """
-        check_version(state, STATE_VERSION)
-        if state.get("kind") != STATE_KIND:
+        state = unseal(state, STATE_VERSION)
+        if state["kind"] != STATE_KIND:
             raise InvalidParameter("state", "is not that of a ToPLServer", "Use dn.streams.restore for publishers.")
         settings = dict(state["settings"])
         protocol, rule = dict(settings.pop("protocol")), dict(settings.pop("rule"))

@@ -1,4 +1,4 @@
-"""What states of streams are made of: a version, and arrays as texts, so that a state is a JSON value."""
+"""What states of streams are made of: a version, a seal, and arrays as texts, so that a state is a JSON value."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.errors import InvalidParameter
+from deniable.errors import InvalidData
+from deniable.sealing import damaged, sealed, unsealed
 
 
 def packed(values: NDArray[Any]) -> str:
@@ -21,7 +22,25 @@ def unpacked(text: str, kind: type[np.generic] = np.int64) -> NDArray[Any]:
     return np.frombuffer(base64.b64decode(text), dtype=np.dtype(kind).newbyteorder("<")).astype(kind)
 
 
-def check_version(state: dict[str, Any], version: int) -> None:
-    """Refuse a state of another version: what it means is not known here."""
+def seal(state: dict[str, Any]) -> dict[str, Any]:
+    """A state with a digest of all of it, under the secret that it holds."""
+    return sealed(state, _secret(state))
+
+
+def unseal(state: Any, version: int) -> dict[str, Any]:
+    """The state as it was sealed. Refused if it is of another version, or damaged."""
+    if not isinstance(state, dict):
+        raise damaged("state")
     if state.get("version") != version:
-        raise InvalidParameter("state", "was written by another version", "Use the version that wrote it.")
+        raise InvalidData(
+            "the state was written by another version, or is damaged",
+            "Use the version that wrote it.",
+            cost="Nothing was read from it or published",
+        )
+    return unsealed(state, _secret(state))
+
+
+def _secret(state: dict[str, Any]) -> bytes:
+    """A publisher's key of the noise, or the secret that a server hashes ids under; a simulation has none."""
+    answered = state.get("answered")
+    return str(answered.get("secret") if isinstance(answered, dict) else state.get("key")).encode()

@@ -27,25 +27,26 @@ from deniable.notebook import html_table
 from deniable.randomness import SecureSource, Source, release_source
 from deniable.simulation import NOTE
 from deniable.streams.block_publisher import BlockPublisher, state_before
+from deniable.streams.fence import Fence
 from deniable.streams.growing import GrowingArray
 from deniable.streams.hierarchy import Integers
-from deniable.streams.packing import check_version, packed, unpacked
+from deniable.streams.packing import packed, seal, unpacked, unseal
 from deniable.streams.released import Released
 from deniable.streams.releasing import release
 from deniable.streams.settings import Settings, check_possible
 from deniable.streams.warmup import Learnt, learn
 
-STATE_VERSION = 1
+STATE_VERSION = 2
 
 
 class Publisher:
     """ε-DP for one replaced value. `push` and `push_many` publish, `flush` ends, `state` and `restore` move a stream.
 
     The noise is a function of (key, settings, chunk, node): a publisher that is restored from a state publishes exactly
-    what the first one would have. Two publishers must never share a key, settings and name for different values: in one
-    process the second is refused, and by default every publisher draws a key of its own. `keep=False` forgets what was
-    published, for streams without end. Any number of threads may use one publisher: a call is done before the next one
-    begins.
+    what the first one would have. Only one of them goes on: as soon as one does, the other copies on this machine are
+    refused. Two publishers must never share a key, settings and name for different values: in one process the second is
+    refused, and by default every publisher draws a key of its own. `keep=False` forgets what was published, for streams
+    without end. Any number of threads may use one publisher: a call is done before the next one begins.
     What protects nobody (a seeded source, an infinite ε, a threshold that is not private) needs `simulation`, and what
     is published then says so.
 
@@ -104,8 +105,10 @@ class Publisher:
         self._warm = GrowingArray()  # values that wait for the end of the warm-up
         self._learnt: Learnt | None = None
         self._blocks: BlockPublisher | None = None  # as soon as something is learnt
-        self._open: BlockPublisher | None = None  # the same, until the stream is ended
+        self._open: BlockPublisher | None = None  # the same, unless it has ended or a state was handed out
         self._ended = False
+        self._fence = None if source.simulation else Fence()  # simulations go on from wherever they like
+        self._waiting = False  # a state was handed out since the last value
         self._turn = Turn()
         self._free = self._turn.free
         if settings.warmup == 0:
@@ -205,18 +208,19 @@ class Publisher:
             raise
         try:
             blocks = self._open
-            return self._push_early(value) if blocks is None else blocks.push(value)
+            return self._push_carefully(value) if blocks is None else blocks.push(value)
         finally:
             free.append(None)
 
     @in_turn
     def _push_one(self, unit: int) -> float | None:
-        return self._push_early(unit) if self._open is None else self._open.push(unit)
+        return self._push_carefully(unit) if self._open is None else self._open.push(unit)
 
-    def _push_early(self, unit: int) -> float | None:
-        """A value of the warm-up, which is not answered, or one after the end."""
-        if self._ended:
-            self._refuse_after_end()
+    def _push_carefully(self, unit: int) -> float | None:
+        """A value of the warm-up, the first one after a state was handed out, or one after the end."""
+        self._go_on()
+        if self._blocks is not None:
+            return self._blocks.push(unit)
         self._warm.append(min(unit, self._top))
         if len(self._warm) == self.settings.warmup:
             self._begin(self._learn())
@@ -265,6 +269,8 @@ class Publisher:
     def _push(self, units: Integers) -> NDArray[Any]:
         if self._ended:
             self._refuse_after_end()
+        if units.size:
+            self._go_on()
         blocks = self._blocks
         if blocks is None:
             first, units = np.split(units, [self.settings.warmup - len(self._warm)])
@@ -288,11 +294,26 @@ class Publisher:
         """
         if self._ended:
             return 0
+        self._go_on()
         self._ended, self._open = True, None
         return 0 if self._blocks is None else self._grid.resolution * self._blocks.end()
 
     def _refuse_after_end(self) -> None:
         raise InvalidParameter("this publisher", "was ended by flush()", "Start another one for more values.")
+
+    def _go_on(self) -> None:
+        """Before a value that is fine: the first one after a state was handed out begins a generation of its own."""
+        if self._ended:
+            self._refuse_after_end()
+        if self._waiting and self._fence is not None:
+            self._fence.begin()
+            self._waiting, self._open = False, self._blocks
+
+    def _wait(self) -> None:
+        """A state is out: before the next value it is looked up whether somebody else has gone on from it."""
+        self._waiting = self._fence is not None
+        if self._waiting or self._ended:
+            self._open = None
 
     def _learn(self) -> Learnt:
         """Ask about the warm-up, and forget it."""
@@ -318,20 +339,24 @@ class Publisher:
     def state(self) -> dict[str, Any]:
         """Everything needed to go on elsewhere, as JSON. As secret as the data: it holds values and the noise's key.
 
+        It holds until something more is pushed here: after that `restore` refuses it on this machine.
+
         >>> import deniable as dn
         >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
         >>> private = tops.push_many([5, 6, 7, 8] * 1000)
         >>> sorted(tops.state())[:3]
-        ['block', 'ended', 'keep']
+        ['block', 'ended', 'generation']
         """
         if self._key is None and not self._source.simulation:
             raise InvalidParameter("source", "was handed in, so its key is not known here", "Use key= instead.")
-        return {
+        self._wait()
+        state = {
             "version": STATE_VERSION,
             "kind": self.kind,
             "settings": self.settings.describe(),
             "plan": [self.plan.block, self.plan.fanout],
             "key": None if self._key is None else self._key.hex(),
+            "generation": None if self._fence is None else self._fence.state(),
             "keep": self._keep,
             "ended": self._ended,
             "simulation": self.simulation,
@@ -339,10 +364,15 @@ class Publisher:
             "learnt": None if self._learnt is None else asdict(self._learnt),
             **(state_before(keep=self._keep) if self._blocks is None else self._blocks.state()),
         }
+        return seal(state)
 
     @classmethod
-    def restore(cls, state: dict[str, Any], *, source: Source | None = None) -> Self:
+    def restore(cls, state: dict[str, Any], *, source: Source | None = None, replay: bool = False) -> Self:
         """The publisher that `state()` described. A simulation's source has to be handed in again.
+
+        A state that was changed is refused as damaged, and one that the stream was continued from, here or by another
+        process of this user, is refused as well. `replay=True` is for a run that ended without leaving a newer state:
+        you promise to push exactly the values again that it had pushed since. `Journal` makes sure of that.
 
         >>> import deniable as dn
         >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
@@ -351,7 +381,7 @@ class Publisher:
         >>> again.published == tops.published
         True
         """
-        check_version(state, STATE_VERSION)
+        state = unseal(state, STATE_VERSION)
         if state["key"] is None and source is None:
             raise SimulationOnly
         made = cls.__new__(cls)
@@ -367,8 +397,10 @@ class Publisher:
             made._warm.extend(unpacked(state["warm"]))
         else:
             made._begin(Learnt(**state["learnt"])).resume(state)
+        if made._fence is not None:
+            made._fence = Fence.restore(state["generation"], replay=replay)
         made._ended = state["ended"]
-        made._open = None if made._ended else made._blocks
+        made._wait()
         return made
 
 

@@ -8,7 +8,8 @@ from deniable.errors import InvalidParameter
 from deniable.randomness import Source
 from deniable.streams.forecast import Expectation
 from deniable.streams.grid import Grid
-from deniable.streams.publisher import Publisher
+from deniable.streams.packing import unseal
+from deniable.streams.publisher import STATE_VERSION, Publisher
 from deniable.streams.settings import Settings
 from deniable.streams.smoother import Recent, Smoother, smoother_of
 from deniable.streams.threshold import PAKPercentile, PaperScore, PredictedError, SmoothThreshold, Threshold
@@ -174,8 +175,8 @@ class Flat(_Baseline):
 BY_KIND: dict[str, type[Publisher]] = {made.kind: made for made in (ToPS, PAK, NME, Hc16, Flat)}
 
 
-def restore(state: dict[str, Any], *, source: Source | None = None) -> Publisher:
-    """The publisher of any kind that a state describes.
+def restore(state: dict[str, Any], *, source: Source | None = None, replay: bool = False) -> Publisher:
+    """The publisher of any kind that a state describes. See `Publisher.restore`.
 
     >>> import deniable as dn
     >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
@@ -184,7 +185,8 @@ def restore(state: dict[str, Any], *, source: Source | None = None) -> Publisher
     >>> bool((again.push_many([5, 6]) == tops.push_many([5, 6])).all())
     True
     """
-    kind = BY_KIND.get(str(state.get("kind")))
+    kind = BY_KIND.get(str(state.get("kind"))) if isinstance(state, dict) else None
     if kind is None:
+        unseal(state, STATE_VERSION)
         raise InvalidParameter("state", "is of a kind this version does not know", "Use the version that wrote it.")
-    return kind.restore(state, source=source)
+    return kind.restore(state, source=source, replay=replay)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from weakref import WeakValueDictionary
 
 from deniable.errors import Failure
+from deniable.files import LockedFile
 from deniable.locking import Turn
 
-_TRIES, _PAUSE = 500, 0.02
+_WAIT_S = 10.0
 
 
 class ProcessMemory(dict[str, str]):
@@ -39,37 +39,30 @@ class FileMemory(MutableMapping[str, str]):
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
+        self._held: LockedFile | None = None  # while somebody is alone with it
 
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Keep every other process and thread out: two that answer at once would answer differently."""
-        lock = self._path.with_name(self._path.name + ".lock")
-        for _ in range(_TRIES):
+        with LockedFile(self._path, "the memory", cost="Nothing was sent", wait_s=_WAIT_S) as file:
+            self._held = file
             try:
-                os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-                break
-            except FileExistsError:
-                time.sleep(_PAUSE)
-            except OSError as problem:
-                raise self._unwritable(problem) from None
-        else:
-            raise Failure(
-                f"the memory {self._path.name!r} is in use by another process. Nothing was sent. "
-                f"If no other is running, remove {lock.name!r}."
-            )
-        try:
-            yield
-        finally:
-            lock.unlink(missing_ok=True)
+                yield
+            finally:
+                self._held = None
 
-    def _read(self) -> dict[str, str]:
-        if not self._path.exists():
+    def _entries(self) -> dict[str, str]:
+        if self._held is None:
+            with self.alone():
+                return self._entries()
+        content = self._held.read()
+        if content is None:
             return {}
         try:
-            entries = json.loads(self._path.read_text(encoding="utf-8"))
-        except ValueError:
+            entries = json.loads(content)
+        except (ValueError, RecursionError):
             entries = None
-        if not isinstance(entries, dict):
+        if not isinstance(entries, dict) or not all(isinstance(sent, str) for sent in entries.values()):
             # Going on would send a second, different answer and spend ε again.
             raise Failure(
                 f"the memory {self._path.name!r} is damaged, so what was sent is not known. Nothing was sent. "
@@ -78,45 +71,23 @@ class FileMemory(MutableMapping[str, str]):
         return entries
 
     def __getitem__(self, key: str) -> str:
-        return self._read()[key]
+        return self._entries()[key]
 
     def __setitem__(self, key: str, value: str) -> None:
-        new, entries = self._path.with_name(self._path.name + ".new"), {**self._read(), key: value}
-        try:
-            with new.open("w", encoding="utf-8") as file:
-                json.dump(entries, file)
-                file.flush()
-                os.fsync(file.fileno())
-            new.replace(self._path)
-            _settle(self._path.parent)
-        except OSError as problem:
-            raise self._unwritable(problem) from None
-
-    def _unwritable(self, problem: OSError) -> Failure:
-        reason = (problem.strerror or "unknown").lower()
-        return Failure(
-            f"the memory {self._path.name!r} cannot be written ({reason}). Nothing was sent. "
-            "Check that its folder exists, has room, and may be written to."
-        )
+        if self._held is None:
+            with self.alone():
+                self[key] = value
+                return
+        self._held.write(json.dumps({**self._entries(), key: value}).encode())
 
     def __delitem__(self, key: str) -> None:
         raise Failure("a memory forgets nothing. Nothing was changed. Remove the file to spend ε a second time.")
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._read())
+        return iter(self._entries())
 
     def __len__(self) -> int:
-        return len(self._read())
-
-
-def _settle(folder: Path) -> None:
-    """See that the names in a folder are on the disk: else a power cut could bring back the memory of before."""
-    if os.name == "posix":  # elsewhere folders cannot be opened
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        return len(self._entries())
 
 
 _TURNS: WeakValueDictionary[int, Turn] = WeakValueDictionary()

@@ -1,0 +1,198 @@
+"""Files that one holder at a time may change, and that a crash leaves whole. Standard library only.
+
+A lock is one of the operating system, on a file next to the one it protects, so it ends with its process, however that
+ends. Links are followed first: whatever name a file is reached by, it is the same lock and the same file.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+from weakref import WeakSet
+
+from deniable.errors import Failure
+
+_PAUSE_S = 0.02
+
+if sys.platform == "win32":  # pragma: no cover
+    import msvcrt
+
+    def _try_lock(descriptor: int) -> None:
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+else:
+    import fcntl
+
+    def _try_lock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+class InUse(Failure):
+    """Another process, or another thread of this one, holds the lock."""
+
+
+class Lock:
+    """Whoever has it is alone with the file or folder `path`, among all threads and processes of this machine.
+
+    `what` and `cost` are for messages: what is locked, and what a refusal cost.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        what: str = "the file",
+        *,
+        cost: str = "Nothing was read or written",
+        wait_s: float = 0.0,
+    ) -> None:
+        self._what, self._cost = what, cost
+        try:
+            self.path = Path(path).resolve()
+        except (OSError, RuntimeError):
+            raise Failure(f"{what} {Path(path).name!r} is a link to itself. {cost}. Give its real path.") from None
+        self._name = self.path.with_name(self.path.name + ".lock")
+        end = time.monotonic() + wait_s
+        while (descriptor := self._attempt()) is None:
+            if time.monotonic() >= end:
+                raise InUse(
+                    f"{what} {self.path.name!r} is in use by another process or thread. {cost}. "
+                    "Wait until that has ended."
+                )
+            time.sleep(_PAUSE_S)
+        self._descriptor: int | None = descriptor
+        _HELD.add(self)
+
+    def _attempt(self) -> int | None:
+        try:
+            descriptor = os.open(self._name, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as problem:
+            raise self._unwritable(problem) from None
+        try:
+            _try_lock(descriptor)
+            # The last holder may have removed the file between the two calls: then its name is another lock's.
+            if _is_at(descriptor, self._name):
+                return descriptor
+        except (BlockingIOError, PermissionError):
+            pass
+        except OSError as problem:
+            os.close(descriptor)
+            raise self._unwritable(problem) from None
+        os.close(descriptor)
+        return None
+
+    def _unwritable(self, problem: OSError) -> Failure:
+        reason = (problem.strerror or "unknown").lower()
+        return Failure(
+            f"{self._what} {self.path.name!r} cannot be written ({reason}). {self._cost}. "
+            "Check that its folder exists, has room, and may be written to."
+        )
+
+    def close(self) -> None:
+        """Let others in. A second time does nothing."""
+        if self._descriptor is None:
+            return
+        descriptor, self._descriptor = self._descriptor, None
+        with suppress(OSError):
+            if sys.platform != "win32" and _is_at(descriptor, self._name):
+                self._name.unlink()
+        os.close(descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+_HELD: WeakSet[Lock] = WeakSet()
+
+
+def _let_go() -> None:
+    """A fork has the locks of its parent too, and must not keep them when that has ended."""
+    for lock in _HELD:
+        if lock._descriptor is not None:
+            os.close(lock._descriptor)
+            lock._descriptor = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)
+
+
+class LockedFile(Lock):
+    """A locked file that is read and replaced as a whole. After a crash it holds the old bytes or the new ones."""
+
+    def read(self) -> bytes | None:
+        """What it holds; None if there is no such file."""
+        try:
+            about = self.path.stat()
+            if not stat.S_ISREG(about.st_mode):
+                raise Failure(
+                    f"{self._what} {self.path.name!r} is not a regular file. {self._cost}. Give the path of another."
+                )
+            if about.st_nlink > 1:
+                raise Failure(
+                    f"{self._what} {self.path.name!r} has {about.st_nlink} names (hard links), and only this one would "
+                    f"be replaced. {self._cost}. Remove the others."
+                )
+            return self.path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as problem:
+            reason = (problem.strerror or "unknown").lower()
+            raise Failure(
+                f"{self._what} {self.path.name!r} cannot be read ({reason}). {self._cost}. Check who may read it."
+            ) from None
+
+    def write(self, content: bytes, *, mode: int = 0o600, durable: bool = True) -> None:
+        """Replace the file, whole or not at all; `durable` waits until it is on the disk."""
+        new = self.path.with_name(self.path.name + ".new")
+        try:
+            if self._descriptor is None or not _is_at(self._descriptor, self._name):
+                raise Failure(
+                    f"the lock {self._name.name!r} was removed, or is another process's, so somebody else may use "
+                    f"{self._what}. {self._cost}. Start again, and leave locks where they are."
+                )
+            new.unlink(missing_ok=True)  # a killed holder's
+            _write(new, content, mode, durable=durable)
+            os.replace(new, self.path)  # noqa: PTH105 - as the other calls, to be counted in tests
+            if durable:
+                _settle(self.path.parent)
+        except OSError as problem:
+            with suppress(OSError):
+                new.unlink(missing_ok=True)
+            raise self._unwritable(problem) from None
+
+
+def _write(path: Path, content: bytes, mode: int, *, durable: bool) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        rest = memoryview(content)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+        if durable:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _settle(folder: Path) -> None:
+    """See that the names in a folder are on the disk: else a power cut could bring back the file of before."""
+    if sys.platform != "win32":  # there folders cannot be opened
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    """Whether that is the file's name, still."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,130 @@
+"""A fence between copies of one stream: once its state was handed out, only one of the copies on this machine goes on.
+
+Two copies that both go on would publish the same noise on different values, and the difference would be the data. So a
+stream has a random name, and whenever it goes on after a state was handed out, a new generation begins: its number is
+one more, and its mark is random. The newest generation is noted in a small file per stream, in a private folder of the
+user. A copy goes on only if that is still its own, which is looked up once, at its first value. Copies on other
+machines are not noticed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import tempfile
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from deniable.errors import Failure, RandomnessFault
+from deniable.files import LockedFile
+from deniable.sealing import damaged
+
+_WAIT_S = 10.0
+
+
+def _token() -> str:
+    return secrets.token_hex(16)
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """What one copy of a stream published from one state on, until the next state that somebody went on from."""
+
+    stream: str = field(default_factory=_token)
+    number: int = 0
+    mark: str = field(default_factory=_token)
+
+    def next(self) -> Generation:
+        """The generation after this one, for whoever begins it."""
+        return Generation(self.stream, self.number + 1)
+
+
+class Fence:
+    """The generation that a publisher is in, and whether it may begin the next."""
+
+    def __init__(self, generation: Generation | None = None, *, noted: Generation | None = None) -> None:
+        self._generation = Generation() if generation is None else generation
+        self._noted = self._generation if noted is None else noted  # what others must not have changed
+
+    def state(self) -> dict[str, Any]:
+        """The generation that a state belongs to, as JSON."""
+        return asdict(self._generation)
+
+    @classmethod
+    def restore(cls, state: Any, *, replay: bool) -> Fence:
+        """Go on from a state, if nobody has. `replay`: the generation after it may have begun, and is repeated.
+
+        Nothing is noted yet: a run that ends before its first value has not gone on.
+        """
+        try:
+            generation = Generation(**state)
+        except TypeError:
+            raise damaged("state") from None
+        with _note(generation) as file:
+            noted = _read(file)
+        if replay and noted is not None and noted.number == generation.number + 1:
+            return cls(generation, noted=noted)
+        made = cls(generation)
+        made._check(noted)
+        return made
+
+    def begin(self) -> None:
+        """Begin the next generation: from now on nobody else can go on from a state of this one."""
+        with _note(self._generation) as file:
+            self._check(_read(file))
+            following = self._generation.next()
+            # Not waited for: a process that is killed leaves it behind, and waiting would take longer than publishing.
+            file.write(f"{following.number} {following.mark}\n".encode(), durable=False)
+        self._generation = self._noted = following
+
+    def _check(self, noted: Generation | None) -> None:
+        if noted is not None and noted.number >= self._generation.number and noted != self._noted:
+            raise RandomnessFault(
+                "this stream was continued from here already, by another publisher on this machine or after a newer "
+                "state; going on would publish the same noise with other values. Nothing was published. Go on from "
+                "the newest state, or start a new stream."
+            )
+
+
+def _read(file: LockedFile) -> Generation | None:
+    content = file.read()
+    if content is None:
+        return None
+    if (match := re.fullmatch(rb"(\d{1,18}) ([0-9a-f]{32})\n", content)) is None:
+        raise Failure(
+            f"the note {str(file.path)!r} is damaged, so who has gone on with this stream is not known. Nothing was "
+            "published. Remove it if you are sure that the newest state is the one at hand."
+        )
+    return Generation(file.path.name, int(match[1]), match[2].decode())
+
+
+def _note(generation: Generation) -> LockedFile:
+    if not re.fullmatch("[0-9a-f]{32}", str(generation.stream)) or type(generation.number) is not int:
+        raise damaged("state")
+    return LockedFile(_folder() / generation.stream, "the note", cost="Nothing was published", wait_s=_WAIT_S)
+
+
+def _folder() -> Path:
+    """A folder of the user's alone; without a home it is among the temporary files, and lasts as long as they do."""
+    candidates = []
+    with suppress(RuntimeError):  # a user without a home
+        candidates.append(Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "deniable")
+    candidates.append(Path(tempfile.gettempdir()) / f"deniable-{getattr(os, 'getuid', lambda: 'user')()}")
+    for place in candidates:
+        folder = place / "streams"
+        try:
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, exist_ok=True)
+            about = place.stat()
+        except OSError:
+            continue
+        mine = not hasattr(os, "getuid") or (about.st_uid == os.getuid() and not about.st_mode & 0o022)
+        if mine and os.access(folder, os.W_OK | os.X_OK):
+            return folder
+    raise Failure(
+        "there is no private folder to note who goes on with this stream. Nothing was published. "
+        "Set XDG_STATE_HOME to a folder of yours that may be written to."
+    )

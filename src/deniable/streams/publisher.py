@@ -91,7 +91,7 @@ class Publisher:
         self._learnt: Learnt | None = None
         self._blocks: BlockPublisher | None = None  # as soon as something is learnt
         self._ended = False
-        self._fence = None if source.simulation else Fence()  # simulations go on from wherever they like
+        self._fence = None if simulation else Fence()  # simulations go on from wherever they like
         self._waiting = False  # it has ended, or a state was handed out since the last value
         if settings.warmup == 0:
             self._begin(self._learn())

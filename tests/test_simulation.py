@@ -28,6 +28,7 @@ from deniable.mechanisms import (
     StochasticRounding,
 )
 from deniable.streams import NME, PAK, FixedPercentile, Flat, Hc16, Perturber, Released, ToPL, ToPLServer, ToPS
+from deniable.streams.packing import seal
 from deniable.streams.threshold import PAKPercentile, PaperScore, PredictedError, Situation, SmoothThreshold
 from deniable.tables.reports import Reports
 
@@ -323,8 +324,11 @@ def test_a_released_stream_says_nothing_of_the_kind(tmp_path):
 def test_a_state_without_the_mark_is_not_a_way_to_release_a_simulation():
     tops = ToPS(math.inf, 100, warmup=10, horizon=1000, simulation=True)
     state = {name: value for name, value in tops.state().items() if name != "simulation"}
-    with pytest.raises(SimulationOnly):
+    with pytest.raises(InvalidData, match="damaged"):
         ToPS.restore(state)
+    del state["seal"]
+    with pytest.raises(SimulationOnly):
+        ToPS.restore(seal(state))
 
 
 # The command line -----------------------------------------------------------------------------------------------------

@@ -107,7 +107,7 @@ class Publisher:
         self._blocks: BlockPublisher | None = None  # as soon as something is learnt
         self._open: BlockPublisher | None = None  # the same, unless it has ended or a state was handed out
         self._ended = False
-        self._fence = None if source.simulation else Fence()  # simulations go on from wherever they like
+        self._fence = None if simulation else Fence()  # simulations go on from wherever they like
         self._waiting = False  # a state was handed out since the last value
         self._turn = Turn()
         self._free = self._turn.free

@@ -159,7 +159,7 @@ WHERE = "SELECT COUNT(*) FROM people WHERE "
         (WHERE + "age IN (" + ",".join(["3"] * 20_000) + ")", "over 10,000 words"),
         ("SELECT " + "1, " * 20_000, "over 10,000 words"),
         (WHERE + "age < 3 " + " " * 100_000, "longer than 100,000"),
-        (WHERE + "city = '\ud800'", "half a character"),
+        (WHERE + "city = '\ud800'", "unpaired surrogate"),
     ],
 )
 def test_texts_that_no_parser_sees(monkeypatch, text, said):

@@ -23,10 +23,10 @@ def percent(share: float) -> str:
     return f"{100 * share:.10g}%"
 
 
-def cut(name: object, length: int = 80) -> str:
+def shortened(name: object, length: int = 80) -> str:
     """A name for a message; a long one is cut.
 
-    >>> cut("fanout"), cut("x" * 1_000_000, 10)
+    >>> shortened("fanout"), shortened("x" * 1_000_000, 10)
     ('fanout', 'xxxxxxxxxx…')
     """
     text = str(name)
@@ -39,7 +39,7 @@ def shown(name: object, length: int = 80) -> str:
     >>> shown("users.csv"), shown("x" * 1_000_000, 10)
     ("'users.csv'", "'xxxxxxxxxx…'")
     """
-    return repr(cut(name, length))
+    return repr(shortened(name, length))
 
 
 def listed(names: Iterable[str], most: int = 10) -> str:

@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test test-all lint java bench docs pages wheel clean
+.PHONY: demo test test-all test-portable test-oldest lint java bench docs pages wheel clean
 
 demo: .venv/.installed-plot
 	$(BIN)/deniable demo
@@ -13,6 +13,24 @@ test: lint java
 
 test-all: lint java
 	$(BIN)/pytest -m ''
+	$(MAKE) test-portable test-oldest
+
+# Everything with floats in it. Spark computes with the same functions, and takes long to start.
+FLOATS := tests/queries tests/engines tests/streams tests/mechanisms tests/tables tests/local_streams tests/experiments \
+  tests/test_readme.py tests/test_documented_commands.py tests/test_mistakes.py src --ignore=tests/engines/spark
+
+# Other processors round other last bits: first as on one of 2008 with a single thread, then with four threads.
+FOUND := import numpy; print(*numpy.show_config(mode="dicts")["SIMD Extensions"].get("found", []))
+
+test-portable: .venv/.installed-test
+	NPY_DISABLE_CPU_FEATURES="$$($(BIN)/python -c '$(FOUND)')" NUMBA_CPU_NAME=generic OPENBLAS_CORETYPE=Nehalem \
+	  OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/pytest $(FLOATS)
+	OPENBLAS_NUM_THREADS=4 OMP_NUM_THREADS=4 NUMBA_NUM_THREADS=4 $(BIN)/pytest $(FLOATS)
+
+# The lowest versions that pyproject.toml declares.
+test-oldest: .venv-oldest/.installed
+	.venv-oldest/bin/pytest $(FLOATS)
+	.venv-oldest/bin/pytest tests/engines/spark/test_spark_answers.py
 
 lint: .venv/.installed-test
 	$(BIN)/ruff format --check .
@@ -77,5 +95,11 @@ bench: .venv/.installed-bench
 	$(PIP) install --editable '.[bench]'
 	touch $@ .venv/.installed
 
+.venv-oldest/.installed: pyproject.toml
+	$(PYTHON) -m venv --clear .venv-oldest
+	.venv-oldest/bin/python -m pip --disable-pip-version-check --quiet install uv
+	.venv-oldest/bin/uv pip install --quiet --python .venv-oldest --resolution lowest-direct --editable '.[test]'
+	touch $@
+
 clean:
-	rm -rf .venv
+	rm -rf .venv .venv-oldest

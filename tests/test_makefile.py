@@ -1,4 +1,4 @@
-"""`make java`: what it does where there is Java, where it can be installed, and where it cannot."""
+"""`make java`: what it does where there is Java, where it can be installed, and where it cannot; what else runs."""
 
 import os
 import shutil
@@ -69,3 +69,36 @@ def test_others_are_told_what_to_install_in_one_line(tmp_path):
     assert len(said) == 1
     assert "apt-get install openjdk-17-jre-headless" in said[0]
     assert "brew install openjdk@17" in said[0]
+
+
+def planned(target):
+    """The commands that a target would run."""
+    settings = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    there = ("-o", ".venv/.installed-test", "-o", ".venv-oldest/.installed")
+    command = ["make", "--no-print-directory", "--dry-run", *there, target]
+    return subprocess.run(command, cwd=ROOT, env=settings, capture_output=True, text=True, check=True).stdout
+
+
+def test_everything_runs_with_other_rounding_and_with_the_oldest_versions():
+    everything = planned("test-all")
+    for target in ("test-portable", "test-oldest"):
+        commands = [line.strip() for line in planned(target).splitlines() if "pytest" in line]
+        assert commands
+        assert all(line in everything for line in commands)
+    for setting in ("NPY_DISABLE_CPU_FEATURES", "OPENBLAS_CORETYPE", "NUMBA_CPU_NAME", "NUMBA_NUM_THREADS=4"):
+        assert setting in planned("test-portable")
+
+
+def test_the_paths_of_the_other_runs_exist():
+    for target in ("test-portable", "test-oldest"):
+        paths = {word for word in planned(target).split() if word.startswith(("tests/", "src"))}
+        assert {"tests/queries", "src"} <= paths
+        assert all((ROOT / path).exists() for path in paths)
+
+
+def test_the_oldest_versions_are_those_that_are_declared():
+    settings = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    command = ["make", "--no-print-directory", "--dry-run", "--always-make", ".venv-oldest/.installed"]
+    ended = subprocess.run(command, cwd=ROOT, env=settings, capture_output=True, text=True, check=True)
+    assert "--resolution lowest-direct --editable '.[test]'" in ended.stdout
+    assert ".venv-oldest/" in (ROOT / ".gitignore").read_text().splitlines()

@@ -577,7 +577,7 @@ def test_mistakes_on_the_command_line(place, command, happened, repair, monkeypa
     [
         ("querry", "No such command 'querry'"),
         ("check", "Missing argument 'SPECIFICATION'"),
-        ("check shop.toml --view", "Did you mean '--views'"),
+        ("check shop.toml --view", "Did you mean"),
         ("check .", "is a directory"),
         ("query shop.toml SELECT", "is a file"),
         ("query reports SELECT --confidence 95%", "not a valid float"),

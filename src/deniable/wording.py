@@ -23,14 +23,23 @@ def percent(share: float) -> str:
     return f"{100 * share:.10g}%"
 
 
+def shortened(name: object, length: int = 80) -> str:
+    """A name for a message; a long one is cut.
+
+    >>> shortened("fanout"), shortened("x" * 1_000_000, 10)
+    ('fanout', 'xxxxxxxxxx…')
+    """
+    text = str(name)
+    return text if len(text) <= length else f"{text[:length]}…"
+
+
 def shown(name: object, length: int = 80) -> str:
     """A name in quotes, for a message; a long one is cut.
 
     >>> shown("users.csv"), shown("x" * 1_000_000, 10)
     ("'users.csv'", "'xxxxxxxxxx…'")
     """
-    text = str(name)
-    return repr(text if len(text) <= length else f"{text[:length]}…")
+    return repr(shortened(name, length))
 
 
 def listed(names: Iterable[str], most: int = 10) -> str:

@@ -21,6 +21,7 @@ from sqlglot import exp
 from deniable.errors import QueryRefused
 from deniable.limits import DEEPEST_BRACKETS, LONGEST_NAME, LONGEST_SQL, MOST_TOKENS
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _MEND = "Mend the text there; a name that is a keyword stands in double quotes."
 _THIS = frozenset({"this"})
 _BINARY = frozenset({"this", "expression"})
@@ -124,10 +125,12 @@ def _check_size(text: str) -> None:
     """Refuse what a parser would need minutes and gigabytes for; counting its tokens takes neither."""
     if len(text) > LONGEST_SQL:
         raise QueryRefused(f"the text is longer than {LONGEST_SQL:,} characters", "Ask a shorter question.")
-    try:
-        raw = text.encode()
-    except UnicodeEncodeError as error:
-        raise QueryRefused("the text has half a character", _MEND, text=text, start=error.start) from None
+    if half := _SURROGATE.search(text):  # which DuckDB cannot be handed
+        shown = text.encode(errors="replace").decode()
+        raise QueryRefused("the text has an unpaired surrogate", "Write UTF-8.", text=shown, start=half.start())
+    if "\0" in text:  # where some versions of DuckDB stop reading
+        raise QueryRefused("the text has a NUL character", "Leave it out.", text=text, start=text.index("\0"))
+    raw = text.encode()
     starts = [start for start, kind in duckdb.tokenize(text) if kind != duckdb.token_type.comment]
     if len(starts) > MOST_TOKENS:
         raise QueryRefused(f"the text has over {MOST_TOKENS:,} words and signs", "Ask a shorter question.")

@@ -173,7 +173,8 @@ def _rows_of(table: Table) -> float:
 def _table_second_moments(plan: Plan, table: TablePlan, left: Integers, right: Integers, stage: int) -> Floats:
     """E[W_i·W_j] of a user for pairs of columns, at a stage: 0 as rows are, 1 truncated, 2 rounded, 3 viewed, 4 all."""
     described, design = plan.collection[table.table], plan.collection.design_of(table.table)
-    pairs, which = np.unique(np.stack((left, right)), axis=1, return_inverse=True)
+    pairs, inverse = np.unique(np.stack((left, right)), axis=1, return_inverse=True)
+    which = inverse.reshape(-1)  # numpy 2.0 gives it a second axis
     one, two = pairs
     rows, tau, many = _rows_of(described), described.tau, described.many or 1
     used, places = np.unique(pairs, return_inverse=True)

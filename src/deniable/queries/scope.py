@@ -14,6 +14,7 @@ from deniable.queries.dimensions import Aligned, Dimension
 from deniable.queries.grammar import place_of
 from deniable.tables.collection import Collection
 from deniable.tables.schema import Private
+from deniable.wording import listed
 
 Node = Any
 """A node of sqlglot's tree."""
@@ -103,7 +104,7 @@ class Scope:
         if name is None:
             if self._known(node, self._dimensions) is not None:
                 raise self.refusal(node, "a dimension cannot stand first", "Begin with a table of the collection.")
-            known = ", ".join([*self._names, *self._dimensions])
+            known = listed([*self._names, *self._dimensions])
             raise self.refusal(node, f"there is no table {node.name!r}", f"There are {known}.")
         if name in self._tables.values():
             raise self.refusal(node, f"table {name!r} is joined with itself", "Name each table once.")
@@ -190,7 +191,7 @@ class Scope:
             raise self.refusal(node, f"there is no table {node.table!r} in FROM", "Name one of its tables.")
         found = self._named(prefix, name)
         if not found:
-            known = ", ".join(one for table in self.tables for one in self._collection[table].attributes)
+            known = listed((one for table in self.tables for one in self._collection[table].attributes), 20)
             if name.casefold() == "uid":
                 raise self.refusal(node, "users cannot be told apart by their id", "Use it in JOIN … USING (uid) only.")
             quoted = isinstance(node.this, exp.Identifier) and node.this.quoted

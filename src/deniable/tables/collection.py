@@ -424,7 +424,7 @@ def _design(collection: Collection, name: str) -> Design:
 
 
 def _too_many_views(name: str, design: str) -> InvalidParameter:
-    problem = f"has more views in design {design!r} than 32 bits can number"
+    problem = f"has over 2^32 views in design {design!r}, more than 32 bits can number"
     repair = "Use fewer attributes, a larger fanout, or the designs sc or mg."
     return InvalidParameter(f"table {name!r}", problem, repair)
 

@@ -13,7 +13,7 @@ from deniable.errors import InvalidParameter
 from deniable.limits import MOST_ATTRIBUTES, MOST_TABLES
 from deniable.tables.scalars import parsed
 from deniable.tables.schema import Attribute, Categorical, Ordinal, Public, Table
-from deniable.wording import shown
+from deniable.wording import shortened, shown
 
 FORMAT = 1
 """The version of the canonical form."""
@@ -41,7 +41,9 @@ def read_specification(entries: Any) -> tuple[tuple[Table, ...], dict[str, Any]]
         rest["epsilon"] = math.inf
     allowed = {"epsilon", "design", "fanout", "oracle", "shares", "grids"}
     if unknown := sorted(set(rest) - allowed):
-        raise InvalidParameter(shown(unknown[0]), "is no field of a collection", f"Use {', '.join(sorted(allowed))}.")
+        raise InvalidParameter(
+            shortened(unknown[0]), "is no field of a collection", f"Use {', '.join(sorted(allowed))}."
+        )
     if "epsilon" not in rest:
         raise InvalidParameter("epsilon", "is missing", "Say how much all of a user's reports may spend.")
     return tuple(_table(entry) for entry in listed), rest
@@ -69,7 +71,7 @@ def _table(entry: Any) -> Table:
         attributes = list(_named(attributes, f"{where}: attribute"))
     if unknown := sorted(set(rest) - {"many", "tau"}):
         raise InvalidParameter(
-            f"{where}: {shown(unknown[0])}", "is no field of a table", "Use many, tau and attributes."
+            f"{where}: {shortened(unknown[0])}", "is no field of a table", "Use many, tau and attributes."
         )
     made: dict[str, Any] = {}
     for one in attributes:
@@ -94,7 +96,7 @@ def _attribute(where: str, fields: dict[str, Any]) -> Attribute:
     if unknown := sorted(set(rest) - allowed[kind]):
         known = ", ".join(sorted(allowed[kind])) or "none"
         raise InvalidParameter(
-            f"{where}: {shown(unknown[0])}", f"is no field of {kind} attributes", f"Its fields: {known}."
+            f"{where}: {shortened(unknown[0])}", f"is no field of {kind} attributes", f"Its fields: {known}."
         )
     try:
         if kind == "ordinal":

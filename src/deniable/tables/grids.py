@@ -16,7 +16,7 @@ from deniable.errors import InvalidParameter
 from deniable.limits import MOST_GRID_VIEWS
 from deniable.tables.entries import as_mapping
 from deniable.tables.schema import Categorical, Private, Table
-from deniable.wording import counted, listed, shown
+from deniable.wording import counted, listed, shortened, shown
 
 MOST_WEIGHT = 2**20
 CELLS_ALONE, CELLS_PAIRED = 32, 8
@@ -189,7 +189,7 @@ def _from_dict(where: str, entry: Any) -> GridView:
     weight = rest.pop("weight", 1)
     if rest:
         raise InvalidParameter(
-            f"{where}: {shown(min(map(str, rest)))}", "is no field of a view", "Use weight and axes."
+            f"{where}: {shortened(min(map(str, rest)))}", "is no field of a view", "Use weight and axes."
         )
     return GridView(axes, weight)
 

@@ -1,0 +1,104 @@
+"""Events: found in one half of the runs, measured in the other.
+
+Each run has one of two inputs, chosen by a fair coin. Whoever sees an event and guesses the input is right with
+probability at most e^ε/(1 + e^ε), if ε is what one run costs: P(E | a) ≤ e^ε·P(E | b) says just that. So the right and
+wrong guesses are coins, and their Clopper-Pearson bound is a bound on ε.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.arrays import Integers
+from deniable.audit.features import Feature, features
+from deniable.audit.output import Output
+
+FALSE_ALARM = 1e-9
+"""The chance that one event refutes a true claim. A pair of inputs has `EVENTS`, an audit of everything about 1,000."""
+EVENTS, _ANSWERS = 16, 6
+_SHOWN = 4
+_NO_RATIO = 50.0
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Some labels of a feature, and the input that an attacker names who sees one of them."""
+
+    feature: Feature
+    chosen: NDArray[np.bool_]
+    guess: int
+
+    def __str__(self) -> str:
+        labels = np.flatnonzero(self.chosen)
+        shown = ", ".join(self.feature.words(int(label)) for label in labels[:_SHOWN])
+        return f"{self.feature.name}: {shown}{', …' if labels.size > _SHOWN else ''}"
+
+    def measure(self, output: Output, worlds: Integers, delta: float) -> Measured:
+        """How often the guess is right, on runs that the event was not chosen by."""
+        seen = worlds[self.chosen[self.feature.labels(output)]]
+        right = int(np.count_nonzero(seen == self.guess))
+        wrong = seen.size - right
+        return Measured(self, right, wrong, float(lower_epsilon(right, wrong, worlds.size, delta)))
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """An event with its guesses, and the ε that they prove."""
+
+    event: Event
+    right: int
+    wrong: int
+    bound: float
+
+    def __str__(self) -> str:
+        return f"{self.event} (guessed right {self.right:,} of {self.right + self.wrong:,} times)"
+
+
+def telling_events(output: Output, worlds: Integers, delta: float) -> list[Event]:
+    """The events to measure: those with the highest bounds here, of answers and of facts."""
+    found: list[tuple[float, Event]] = []
+    for feature in features(output, worlds):
+        labels = feature.labels(output)
+        counts = [np.bincount(labels[worlds == world], minlength=feature.count) for world in (0, 1)]
+        found += [_best_event(feature, counts[guess], counts[1 - guess], guess, worlds.size, delta) for guess in (0, 1)]
+    found.sort(key=lambda candidate: -candidate[0])
+    answers = [event for _, event in found if not event.feature.fact]
+    facts = [event for _, event in found if event.feature.fact]
+    # Facts must not tell anything, so each of them is asked for less.
+    return [*answers[: EVENTS - len(facts[: EVENTS - _ANSWERS])], *facts[: EVENTS - _ANSWERS]]
+
+
+def _best_event(
+    feature: Feature, right: Integers, wrong: Integers, guess: int, runs: int, delta: float
+) -> tuple[float, Event]:
+    """The labels with the highest bound, among those that take labels in order of their ratio."""
+    order = np.argsort(-(right + 1.0) / (wrong + 1.0), kind="stable")
+    bounds = lower_epsilon(np.cumsum(right[order]), np.cumsum(wrong[order]), runs, 0.0 if feature.fact else delta)
+    best = int(np.argmax(bounds))
+    chosen = np.zeros(feature.count, dtype=np.bool_)
+    chosen[order[: best + 1]] = True
+    # A label that was never seen belongs to no event.
+    chosen &= right + wrong > 0
+    return float(bounds[best]), Event(feature, chosen, guess)
+
+
+def lower_epsilon(right: Any, wrong: Any, runs: int, delta: float = 0.0) -> NDArray[np.float64]:
+    """The ε below which so many right guesses happen with a chance of `FALSE_ALARM`.
+
+    With δ, up to δ of the runs of an input may be given away. As many as are likely among `runs` do not count as right.
+    """
+    from scipy.special import betaincinv  # here, because it takes longer to import than most commands to run
+
+    level = FALSE_ALARM
+    counted, missed = np.asarray(right, dtype=np.float64), np.asarray(wrong, dtype=np.float64)
+    if delta:
+        from scipy.stats import binom
+
+        level /= 2
+        counted = counted - binom.isf(level, runs, delta / 2)
+    low = np.where(counted > 0, betaincinv(np.maximum(counted, 0.5), missed + 1, level), 0.0)
+    return np.log(np.maximum(low, 0.5)) - np.log(np.maximum(1 - np.maximum(low, 0.5), np.exp(-_NO_RATIO)))

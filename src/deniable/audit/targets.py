@@ -1,0 +1,51 @@
+"""What an audit attacks: everything by default, or the clients of one specification."""
+
+from __future__ import annotations
+
+from deniable.audit.attack import Target
+from deniable.audit.client_targets import bulk_target, device_target
+from deniable.audit.mechanism_targets import Make, mechanism_targets
+from deniable.audit.people import PAIRS
+from deniable.audit.stream_targets import PUBLISHERS, client_target, published_target, warmup_target
+from deniable.streams import ToPS
+from deniable.tables.collection import Collection
+from deniable.tables.schema import Categorical, Ordinal, Table
+
+_USERS = Table("users", age=Ordinal(1, 95), marital=Categorical("married", "single", "widowed"))
+_ORDERS = Table("orders", many=5, tau=2, amount=Ordinal(0, 20))
+SAMPLES: dict[str, tuple[Table, ...]] = {"hio": (_USERS, _ORDERS), "ahio": (_ORDERS,), "sc": (_USERS, _ORDERS)}
+"""The designs whose clients are attacked by default, and the tables they are attacked with."""
+_GRID = {"orders": [{"axes": {"amount": {"cells": [0, 5, 10]}}}]}
+
+
+def targets() -> dict[str, Make]:
+    """Everything: all mechanisms, clients of several designs, clients and publishers of streams."""
+    made: dict[str, Make] = mechanism_targets()
+    for design, tables in SAMPLES.items():
+        made |= collection_targets(Collection(*tables, epsilon=1.0, design=design), f"{design}, ")
+    made |= collection_targets(Collection(_ORDERS, epsilon=1.0, design="grid", grids=_GRID), "grid, ")
+    made["topl, first report"] = lambda epsilon: client_target("topl, first report", epsilon, None)
+    made["topl, second report"] = lambda epsilon: client_target("topl, second report", epsilon, 40.0)
+    for kind, publisher in PUBLISHERS.items():
+        made[f"{kind}, published"] = lambda epsilon, k=kind, p=publisher: published_target(f"{k}, published", p, epsilon)
+        made[f"{kind}, warm-up"] = lambda epsilon, k=kind, p=publisher: warmup_target(f"{k}, warm-up", p, epsilon)
+    made["tops, pushed singly"] = lambda epsilon: published_target("tops, pushed singly", ToPS, epsilon, singly=True)
+    return made
+
+
+def collection_targets(collection: Collection, prefix: str = "") -> dict[str, Make]:
+    """The clients of a specification, at any ε: from a device and in bulk, for several pairs of users."""
+    made: dict[str, Make] = {}
+    for path, target in (("device", device_target), ("bulk", bulk_target)):
+        for pair in PAIRS:
+            name = f"{prefix}{path}, {pair[0]} or {pair[1]}"
+
+            def make(epsilon: float, name=name, target=target, pair=pair) -> Target:  # type: ignore[no-untyped-def]
+                return target(name, _at(collection, epsilon), pair)
+
+            made[name] = make
+    return made
+
+
+def _at(collection: Collection, epsilon: float) -> Collection:
+    return Collection.from_dict({**collection.to_dict(), "epsilon": epsilon})

@@ -4,9 +4,10 @@
 attacked: mechanisms, the clients of a specification, and streams.
 """
 
-from deniable.audit.attack import Finding, Output, Target, audit, noticed_factor
+from deniable.audit.attack import Finding, Target, audit, noticed_factor
 from deniable.audit.events import FALSE_ALARM
 from deniable.audit.laws import worst_ratio
+from deniable.audit.output import Output
 from deniable.audit.targets import collection_targets, targets
 
 __all__ = [

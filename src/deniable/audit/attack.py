@@ -26,7 +26,7 @@ FEWEST_SAMPLES = 100
 _BATCH = 1 << 15
 _STRONGEST = 60.0
 """No stand-in spends more than this."""
-_ATTEMPTS, _STEP = 4, 1.15
+_STEPS = (1.0, 1.15, 1.6, 2.5)
 _UNLUCKY = 1.3  # standard errors: nine of ten runs have more right guesses than this below the mean
 
 Advance = Callable[[int], None]
@@ -104,9 +104,7 @@ def audit(
     first, second = slice(0, half), slice(half, None)
     events = telling_events(output.part(first), worlds[first], target.delta)
     tested = output.part(second)
-    measured = [
-        event.measure(tested, worlds[second], 0.0 if event.feature.fact else target.delta) for event in events
-    ]
+    measured = [event.measure(tested, worlds[second], 0.0 if event.feature.fact else target.delta) for event in events]
     return Finding(target, worlds.size, tuple(measured))
 
 
@@ -153,15 +151,15 @@ def noticed_factor(
     `make` gives the target at any ε. What the best event would show at a higher ε is calculated first. Then a stand-in
     that spends this much and claims ε is attacked, and one that spends more where that went unnoticed.
     """
-    epsilon, factor = finding.target.epsilon, expected_factor(finding)
-    for attempt in range(_ATTEMPTS):
+    epsilon, expected = finding.target.epsilon, expected_factor(finding)
+    for attempt, step in enumerate(_STEPS):
+        factor = expected * step
         if factor * epsilon > _STRONGEST:
             break
         stand_in = replace(make(factor * epsilon), epsilon=epsilon, delta=finding.target.delta)
         stream = source.stream("stand-in", attempt)
         if audit(stand_in, samples, stream, seconds=seconds, advance=advance).refuted:
             return replace(finding, noticed=factor)
-        factor *= _STEP
     return finding
 
 

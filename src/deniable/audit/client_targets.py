@@ -20,7 +20,9 @@ from deniable.tables.device import Client
 from deniable.tables.schema import Table
 
 DEVICE_MOST, BULK_MOST = 4_000, 60_000
-_DEVICE_BATCH, _BULK_BATCH = 200, 20_000
+_DEVICE_BATCH, _BULK_BATCH, _BULK_ROWS = 200, 20_000, 1 << 21
+_WHOLE_REPORTS = 16
+"""Of so many reports of a table every field is looked at; of later ones, whom they speak for."""
 _FIELDS = ("slot", "view", "seed", "y", "tag")
 _BULK_FIELDS = ("slot", "view", "seed", "y")
 
@@ -79,7 +81,9 @@ def bulk_target(name: str, collection: Collection, pair: tuple[str, str]) -> Tar
             output |= _columns(collection, table, pair, table, sent) | Output({}, {f"{table}.place": places})
         return output
 
-    return Target(name, collection.epsilon, draw, most=BULK_MOST, batch=_BULK_BATCH)
+    rows = max(table.many or 1 for table in collection.tables)
+    batch = max(1, min(_BULK_BATCH, _BULK_ROWS // rows))
+    return Target(name, collection.epsilon, draw, most=BULK_MOST, batch=batch)
 
 
 def _frame(table: Table, pair: tuple[str, str], worlds: Integers) -> pa.Table:
@@ -117,11 +121,10 @@ def _places(uid: Integers, users: int) -> Integers:
 
 def _columns(collection: Collection, table: str, pair: tuple[str, str], title: str, sent: Sent) -> Output:
     """One column per field and report. Of all of them only y may depend on the data."""
-    runs, slots = sent["y"].shape
     answers: dict[str, Column] = {}
     facts: dict[str, Column] = {f"{title}.number": (sent["slot"] != ABSENT).sum(1)}
-    for place in range(slots):
-        for field, matrix in sent.items():
+    for place in range(sent["y"].shape[1]):
+        for field, matrix in sent.items() if place < _WHOLE_REPORTS else ():
             (answers if field == "y" else facts)[f"{title}[{place}].{field}"] = matrix[:, place]
         hint = speaking_for(collection, table, pair, {field: matrix[:, place] for field, matrix in sent.items()})
         answers[f"{title}[{place}].told"] = hint

@@ -101,4 +101,6 @@ def lower_epsilon(right: Any, wrong: Any, runs: int, delta: float = 0.0) -> NDAr
         level /= 2
         counted = counted - binom.isf(level, runs, delta / 2)
     low = np.where(counted > 0, betaincinv(np.maximum(counted, 0.5), missed + 1, level), 0.0)
-    return np.log(np.maximum(low, 0.5)) - np.log(np.maximum(1 - np.maximum(low, 0.5), np.exp(-_NO_RATIO)))
+    share = np.maximum(low, 0.5)
+    bound: NDArray[np.float64] = np.log(share) - np.log(np.maximum(1 - share, np.exp(-_NO_RATIO)))
+    return bound

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 
@@ -45,8 +45,8 @@ def features(output: Output, worlds: Integers) -> list[Feature]:
     hints = [feature for name, found in compact.items() if _field(name) == HINT for feature in found]
     answers = [found[0] for name, found in compact.items() if name in output.answers and found and _field(name) != HINT]
     inside = [pair for pair in pairs if not pair.fact and pair.name.count("[") == 2][:FEW]
-    scores = [_score(f"score of {kind}", output, worlds, found) for kind, found in
-              (("hints", hints), ("answers", answers), ("reports", inside)) if len(found) > 1]  # fmt: skip
+    sets = {"hints": hints, "answers": answers, "reports": inside}
+    scores = [_score(f"score of {kind}", output, worlds, found) for kind, found in sets.items() if len(found) > 1]
     return [*singles, *pairs, *scores, *_linear_score(output, worlds)]
 
 
@@ -145,18 +145,18 @@ def _pairs(output: Output, compact: dict[str, list[Feature]]) -> Iterator[Featur
         groups.setdefault(_group(name), []).append(name)
         fields.setdefault(_field(name), []).append(name)
     for names in groups.values():
-        yield from (_crossed(a, b) for one, other in combinations(names, 2) for a in compact[one] for b in compact[other]
-                    if a.count * b.count <= _MOST_LABELS)  # fmt: skip
+        for one, other in combinations(names, 2):
+            yield from _crossings(compact[one], compact[other])
     for names in fields.values():
-        near = combinations(names, 2) if len(names) <= _ALL_PAIRS_UP_TO else zip(names, names[1:], strict=False)
+        near = combinations(names, 2) if len(names) <= _ALL_PAIRS_UP_TO else pairwise(names)
         for one, other in near:
             yield _difference(output, one, other)
-            yield from (
-                _crossed(a, b)
-                for a in compact[one][:1]
-                for b in compact[other][:1]
-                if _group(one) != _group(other) and a.count * b.count <= _MOST_LABELS
-            )
+            if _group(one) != _group(other):
+                yield from _crossings(compact[one][:1], compact[other][:1])
+
+
+def _crossings(first: Sequence[Feature], second: Sequence[Feature]) -> Iterator[Feature]:
+    return (_crossed(a, b) for a in first for b in second if a.count * b.count <= _MOST_LABELS)
 
 
 def _crossed(first: Feature, second: Feature) -> Feature:

@@ -1,4 +1,4 @@
-"""Mechanisms under attack, in bulk (`perturb`) and one value at a time (`perturb_one`), each on a worst pair of inputs."""
+"""Mechanisms under attack on a worst pair of inputs: in bulk (`perturb`) and one value at a time (`perturb_one`)."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from deniable.randomness import SeededSource, Source
 Make = Callable[[float], Target]
 _ONE = ", one value"
 _ONE_MOST, _ONE_BATCH = 20_000, 1_000
-_CHOICE_MOST = 20_000
-_PERCENTILE_MOST = 4_000
+_CHOICE_MOST, _CHOICE_ONE_MOST = 20_000, 5_000
+_PERCENTILE_MOST = 2_000
 
 VALUES: dict[str, tuple[Callable[[float], Any], Sequence[Any]]] = {
     "randomized-response": (lambda epsilon: RandomizedResponse(epsilon, 4), (0, 1)),
@@ -49,8 +49,8 @@ VALUES: dict[str, tuple[Callable[[float], Any], Sequence[Any]]] = {
 }
 """Mechanisms for values: how they are made, and the two values."""
 
-# One candidate gains a point and the others stay. Against many rivals nearly all of ε shows.
-_SCORES = ((0,) * 11, (1,) + (0,) * 10)
+# One candidate draws level with its rivals. Against several of them nearly all of ε shows.
+_SCORES = ((0, 1, 1, 1, 1, 1), (1, 1, 1, 1, 1, 1))
 CHOICES: dict[str, Callable[[float], Any]] = {
     "noisy-max": lambda epsilon: NoisyMax(epsilon, monotone=True),
     "permute-and-flip": lambda epsilon: PermuteAndFlip(epsilon, monotone=True),
@@ -75,21 +75,25 @@ def mechanism_targets() -> dict[str, Make]:
     """Every mechanism by name; those with a path for single values twice."""
     made: dict[str, Make] = {}
     for name, (mechanism, pair) in VALUES.items():
-        made[name] = lambda epsilon, n=name, m=mechanism, p=pair: value_target(n, m(epsilon), p)
-        made[name + _ONE] = lambda epsilon, n=name + _ONE, m=mechanism, p=pair: single_target(n, m(epsilon), p)
+        made[name] = _maker(value_target, name, mechanism, pair)
+        made[name + _ONE] = _maker(single_target, name + _ONE, mechanism, pair)
     for name, mechanism in CHOICES.items():
-        made[name] = lambda epsilon, n=name, m=mechanism: choice_target(n, m(epsilon))
-        made[name + _ONE] = lambda epsilon, n=name + _ONE, m=mechanism: single_target(n, m(epsilon), _SCORES)
+        made[name] = _maker(choice_target, name, mechanism)
+        made[name + _ONE] = _maker(single_target, name + _ONE, mechanism, _SCORES, _CHOICE_ONE_MOST)
     for name, mechanism in PERCENTILES.items():
-        made[name] = lambda epsilon, n=name, m=mechanism: percentile_target(n, m(epsilon))
+        made[name] = _maker(percentile_target, name, mechanism)
     return made
+
+
+def _maker(target: Callable[..., Target], name: str, mechanism: Callable[[float], Any], *rest: Any) -> Make:
+    return lambda epsilon: target(name, mechanism(epsilon), *rest)
 
 
 def value_target(name: str, mechanism: Any, pair: Sequence[Any]) -> Target:
     """A mechanism for arrays of values, on two of them."""
 
     def draw(worlds: Integers, source: Source) -> Output:
-        reports = mechanism.perturb(np.asarray(pair)[worlds], source=source, simulation=True)
+        reports = mechanism.perturb(np.asarray(pair)[worlds], source=source, simulation=source.simulation)
         if isinstance(mechanism, LocalHashing):
             return _hashed(mechanism, pair, reports.seeds, reports.buckets)
         return Output({"y": reports})
@@ -97,7 +101,7 @@ def value_target(name: str, mechanism: Any, pair: Sequence[Any]) -> Target:
     return Target(name, mechanism.epsilon, draw)
 
 
-def single_target(name: str, mechanism: Any, pair: Sequence[Any]) -> Target:
+def single_target(name: str, mechanism: Any, pair: Sequence[Any], most: int = _ONE_MOST) -> Target:
     """A mechanism that takes one input at a time, with the standard library."""
 
     def draw(worlds: Integers, source: Source) -> Output:
@@ -108,7 +112,7 @@ def single_target(name: str, mechanism: Any, pair: Sequence[Any]) -> Target:
             return _hashed(mechanism, pair, seeds.astype(np.uint32), buckets)
         return Output({"y": np.array(reports)})
 
-    return Target(name, mechanism.epsilon, draw, most=_ONE_MOST, batch=_ONE_BATCH)
+    return Target(name, mechanism.epsilon, draw, most=most, batch=_ONE_BATCH)
 
 
 def device_draws(source: Source) -> RandBelow:
@@ -125,7 +129,9 @@ def choice_target(name: str, mechanism: Any, scores: Sequence[Sequence[int]] = _
     """A mechanism that chooses a candidate by scores."""
 
     def draw(worlds: Integers, source: Source) -> Output:
-        chosen = [mechanism.perturb(list(scores[world]), source=source, simulation=True) for world in worlds]
+        chosen = [
+            mechanism.perturb(list(scores[world]), source=source, simulation=source.simulation) for world in worlds
+        ]
         return Output({"choice": np.array(chosen)})
 
     return Target(name, mechanism.epsilon, draw, most=_CHOICE_MOST, batch=_ONE_BATCH)
@@ -135,7 +141,9 @@ def percentile_target(name: str, mechanism: Any, datasets: Sequence[Sequence[int
     """A mechanism that answers one number about a dataset."""
 
     def draw(worlds: Integers, source: Source) -> Output:
-        drawn = [mechanism.perturb(list(datasets[world]), source=source, simulation=True) for world in worlds]
+        drawn = [
+            mechanism.perturb(list(datasets[world]), source=source, simulation=source.simulation) for world in worlds
+        ]
         return Output({"y": _bounded(drawn)})
 
     return Target(name, mechanism.epsilon, draw, mechanism.delta, most=_PERCENTILE_MOST, batch=_ONE_BATCH)

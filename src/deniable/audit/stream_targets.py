@@ -20,9 +20,9 @@ from deniable.streams import NME, PAK, Flat, Hc16, PublicThreshold, ToPS
 from deniable.streams.publisher import Publisher
 
 _CLIENT_MOST, _CLIENT_BATCH = 10_000, 500
-_BOUND, _THETA = 500.0, 40.0
-_TOP, _HORIZON, _WARMUP = 4, 4, 8
-_STREAM_MOST, _WARMUP_MOST, _PUBLISHER_BATCH = 20_000, 1_000, 1_000
+_BOUND, THETA = 500.0, 40.0
+_TOP, _HORIZON, _WARMUP = 4, 4, 2
+_STREAM_MOST, _WARMUP_MOST, _PUBLISHER_BATCH = 10_000, 1_500, 1_000
 _LEARNT = ("theta", "mean", "spread", "above")
 
 PUBLISHERS: dict[str, Callable[..., Publisher]] = {"tops": ToPS, "flat": Flat, "pak": PAK, "nme": NME, "hc16": Hc16}
@@ -36,7 +36,7 @@ def client_target(name: str, epsilon: float, theta: float | None) -> Target:
         for world in worlds:
             client = _client(epsilon, source)
             first.append(client.report(world * _BOUND, theta))
-            again.append(client.report(world * _BOUND, _THETA / 2))
+            again.append(client.report(world * _BOUND, THETA / 2))
         output = _reports(first, "report")
         return output if again == first else output | _reports(again, "again")
 
@@ -59,12 +59,15 @@ def _reports(reports: list[Any], title: str) -> Output:
 # Publishers ----------------------------------------------------------------------------------------------------------
 
 
-def published_target(name: str, kind: Callable[..., Publisher], epsilon: float, *, singly: bool = False) -> Target:
+def published_target(name: str, epsilon: float, kind: Callable[..., Publisher], singly: bool = False) -> Target:
     """One value of four in a chunk differs. Every chunk has noise of its own, so one long stream holds many runs."""
 
     def draw(worlds: Integers, source: Source) -> Output:
         # What is after the warm-up does not depend on how θ was found.
-        publisher = kind(epsilon, _TOP, **_fixed(kind), horizon=_HORIZON, source=source, simulation=True)
+        known = PublicThreshold(_TOP)
+        publisher = kind(
+            epsilon, _TOP, warmup=0, threshold=known, horizon=_HORIZON, source=source, simulation=source.simulation
+        )
         values = np.zeros((worlds.size, _HORIZON), dtype=np.int64)
         values[:, 1] = _TOP * worlds
         flat = values.ravel()
@@ -79,11 +82,7 @@ def published_target(name: str, kind: Callable[..., Publisher], epsilon: float, 
     return Target(name, epsilon, draw, most=_STREAM_MOST, batch=_PUBLISHER_BATCH)
 
 
-def _fixed(kind: Callable[..., Publisher]) -> dict[str, Any]:
-    return {"warmup": 0, "threshold": PublicThreshold(_TOP)}
-
-
-def warmup_target(name: str, kind: Callable[..., Publisher], epsilon: float) -> Target:
+def warmup_target(name: str, epsilon: float, kind: Callable[..., Publisher]) -> Target:
     """One value of the warm-up differs. All that the publisher learnt from it is seen, and one chunk after it."""
     delta = kind(epsilon, _TOP, warmup=_WARMUP, horizon=_HORIZON).settings.delta
 
@@ -91,7 +90,9 @@ def warmup_target(name: str, kind: Callable[..., Publisher], epsilon: float) -> 
         seen: list[tuple[float, ...]] = []
         for run, world in enumerate(worlds):
             stream = source.stream("run", run)
-            publisher = kind(epsilon, _TOP, warmup=_WARMUP, horizon=_HORIZON, source=stream, simulation=True)
+            publisher = kind(
+                epsilon, _TOP, warmup=_WARMUP, horizon=_HORIZON, source=stream, simulation=source.simulation
+            )
             values = [0] * (_WARMUP - 1) + [_TOP * int(world)] + [_TOP] * _HORIZON
             sent = publisher.push_many(values)
             learnt = [getattr(publisher.learnt, field) for field in _LEARNT]

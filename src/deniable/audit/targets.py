@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from deniable.audit.attack import Target
 from deniable.audit.client_targets import bulk_target, device_target
 from deniable.audit.mechanism_targets import Make, mechanism_targets
 from deniable.audit.people import PAIRS
-from deniable.audit.stream_targets import PUBLISHERS, client_target, published_target, warmup_target
+from deniable.audit.stream_targets import PUBLISHERS, THETA, client_target, published_target, warmup_target
 from deniable.streams import ToPS
 from deniable.tables.collection import Collection
 from deniable.tables.schema import Categorical, Ordinal, Table
@@ -24,13 +27,12 @@ def targets() -> dict[str, Make]:
     for design, tables in SAMPLES.items():
         made |= collection_targets(Collection(*tables, epsilon=1.0, design=design), f"{design}, ")
     made |= collection_targets(Collection(_ORDERS, epsilon=1.0, design="grid", grids=_GRID), "grid, ")
-    made["topl, first report"] = lambda epsilon: client_target("topl, first report", epsilon, None)
-    made["topl, second report"] = lambda epsilon: client_target("topl, second report", epsilon, 40.0)
+    for report, theta in (("first report", None), ("second report", THETA)):
+        made |= _named(f"topl, {report}", client_target, theta)
     for kind, publisher in PUBLISHERS.items():
-        made[f"{kind}, published"] = lambda epsilon, k=kind, p=publisher: published_target(f"{k}, published", p, epsilon)
-        made[f"{kind}, warm-up"] = lambda epsilon, k=kind, p=publisher: warmup_target(f"{k}, warm-up", p, epsilon)
-    made["tops, pushed singly"] = lambda epsilon: published_target("tops, pushed singly", ToPS, epsilon, singly=True)
-    return made
+        made |= _named(f"{kind}, published", published_target, publisher)
+        made |= _named(f"{kind}, warm-up", warmup_target, publisher)
+    return made | _named("tops, pushed singly", published_target, ToPS, True)
 
 
 def collection_targets(collection: Collection, prefix: str = "") -> dict[str, Make]:
@@ -38,14 +40,15 @@ def collection_targets(collection: Collection, prefix: str = "") -> dict[str, Ma
     made: dict[str, Make] = {}
     for path, target in (("device", device_target), ("bulk", bulk_target)):
         for pair in PAIRS:
-            name = f"{prefix}{path}, {pair[0]} or {pair[1]}"
-
-            def make(epsilon: float, name=name, target=target, pair=pair) -> Target:  # type: ignore[no-untyped-def]
-                return target(name, _at(collection, epsilon), pair)
-
-            made[name] = make
+            made |= _named(f"{prefix}{path}, {pair[0]} or {pair[1]}", _of_collection, target, collection, pair)
     return made
 
 
-def _at(collection: Collection, epsilon: float) -> Collection:
-    return Collection.from_dict({**collection.to_dict(), "epsilon": epsilon})
+def _named(name: str, target: Callable[..., Target], *facts: Any) -> dict[str, Make]:
+    return {name: lambda epsilon: target(name, epsilon, *facts)}
+
+
+def _of_collection(
+    name: str, epsilon: float, target: Callable[..., Target], collection: Collection, pair: Any
+) -> Target:
+    return target(name, Collection.from_dict({**collection.to_dict(), "epsilon": epsilon}), pair)

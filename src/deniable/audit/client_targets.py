@@ -76,9 +76,8 @@ def bulk_target(name: str, collection: Collection, pair: tuple[str, str]) -> Tar
         output = Output({}, {})
         for table in frames:
             columns = {field: reports[table][field].to_numpy().astype(np.int64) for field in ("uid", *_BULK_FIELDS)}
-            places = _places(columns["uid"], worlds.size)
-            sent = _spread(columns, worlds.size)
-            output |= _columns(collection, table, pair, table, sent) | Output({}, {f"{table}.place": places})
+            output |= _columns(collection, table, pair, table, _spread(columns, worlds.size))
+            output |= Output({}, {f"{table}.moved": _moves(columns["uid"], worlds.size)})
         return output
 
     rows = max(table.many or 1 for table in collection.tables)
@@ -111,12 +110,12 @@ def _spread(columns: Mapping[str, Integers], users: int) -> Sent:
     return matrices
 
 
-def _places(uid: Integers, users: int) -> Integers:
-    """How many users stand before each user in the output, less those with smaller ids: 0 in the order of ids."""
+def _moves(uid: Integers, users: int) -> Integers:
+    """Whether users left before (−1) or after (1) their turn in the order of ids; 0 for all if that order is kept."""
     order = uid[np.sort(np.unique(uid, return_index=True)[1])]
     places = np.full(users, -users)
     places[order] = np.arange(order.size)
-    return places - np.arange(users)
+    return np.sign(places - np.arange(users))
 
 
 def _columns(collection: Collection, table: str, pair: tuple[str, str], title: str, sent: Sent) -> Output:

@@ -43,9 +43,9 @@ def features(output: Output, worlds: Integers) -> list[Feature]:
     compact = {name: list(_compact(output, name)) for name in (*output.answers, *output.facts)}
     pairs = list(_pairs(output, compact))
     hints = [feature for name, found in compact.items() if _field(name) == HINT for feature in found]
-    answers = [found[0] for name, found in compact.items() if name in output.answers and found and _field(name) != HINT]
+    answers = [next(_single(output, name), None) for name in output.answers if _field(name) != HINT]
     inside = [pair for pair in pairs if not pair.fact and pair.name.count("[") == 2][:FEW]
-    sets = {"hints": hints, "answers": answers, "reports": inside}
+    sets = {"hints": hints, "answers": [feature for feature in answers if feature], "reports": inside}
     scores = [_score(f"score of {kind}", output, worlds, found) for kind, found in sets.items() if len(found) > 1]
     return [*singles, *pairs, *scores, *_linear_score(output, worlds)]
 

@@ -104,7 +104,7 @@ def test_power_is_what_a_stand_in_shows():
         found = audit(make(1.0), samples, SeededSource(66))
         return noticed_factor(found, make, samples, SeededSource(67))
 
-    weak, strong = power(10_000), power(100_000)
+    weak, strong = power(4_000), power(100_000)
     assert 1 < strong.noticed < 1.25 < weak.noticed < 2
     assert strong.noticed == pytest.approx(expected_factor(strong), rel=0.2)
     assert f"would have noticed {strong.noticed:.3g} ε" in str(strong)

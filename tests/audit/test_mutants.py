@@ -160,13 +160,13 @@ def test_a_view_that_is_drawn_by_the_value(mutate):
 
     mutate(reports)
     single = Table("orders", amount=Ordinal(0, 9))
-    assert "view" in refuted(client(LOWEST_HIGHEST, tables=(single,)), 3_000)
+    assert "view" in refuted(client(LOWEST_HIGHEST, tables=(single,)), 2_000)
 
 
 def test_a_device_that_forgets_what_it_sent(mutate):
     mutate(lambda client, fresh, table, rows: fresh().reports(table, rows))
     single = Table("orders", amount=Ordinal(0, 9))
-    assert "again" in refuted(client(LOWEST_HIGHEST, tables=(single,), design="grid", grids=CUT), 3_000)
+    assert "again" in refuted(client(LOWEST_HIGHEST, tables=(single,), design="grid", grids=CUT), 1_500)
 
 
 CUT = {"orders": [{"axes": {"amount": {"cells": [0, 5]}}}]}
@@ -201,7 +201,7 @@ def test_reports_in_bulk_without_users_who_have_no_rows(monkeypatch):
 
 def test_a_stream_client_that_answers_every_threshold_anew(monkeypatch):
     monkeypatch.setattr(ToPLClient, "report", ToPLClient.fresh)
-    refuted(client_target("mutant", 2.0, None), 2_000)
+    refuted(client_target("mutant", 2.0, None), 2_600)
 
 
 class Reusing:

@@ -1,5 +1,6 @@
 """The command line as a person meets it: help, versions, errors, exit codes, 80 columns."""
 
+import math
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 from rich.console import Console
 
 import deniable
+import deniable as dn
 from command_line import run, started
 from deniable.audit import Output, Target
 from deniable.cli.main import cli

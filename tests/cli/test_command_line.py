@@ -134,7 +134,7 @@ def test_an_audit_that_refutes_a_claim_exits_1(monkeypatch):
     done = run("audit", "hybrid", "--epsilon", 0.1, "--samples", 5000, "--seed", 3)
     assert done.returncode == 1
     assert "REFUTED" in done.stdout
-    assert "y: 1 (guessed right" in done.stdout
+    assert "y: 0, 1 (guessed right" in done.stdout
     assert "samples contradict the claim of hybrid" in done.stderr
 
 

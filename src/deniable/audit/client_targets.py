@@ -43,9 +43,11 @@ def device_target(name: str, collection: Collection, pair: tuple[str, str]) -> T
                 sent[f"again {table}"].append(client.reports(table, choices[world]))
         output = Output({}, {})
         for table in rows:
-            output |= _columns(collection, table, pair, table, _matrices(sent[table]))
-            if sent[f"again {table}"] != sent[table]:
-                output |= _columns(collection, table, pair, f"again {table}", _matrices(sent[f"again {table}"]))
+            again = f"again {table}"
+            for title in (table,) if sent[again] == sent[table] else (table, again):
+                sizes = np.array([sum(len(report.to_bytes()) for report in reports) for reports in sent[title]])
+                output |= _columns(collection, table, pair, title, _matrices(sent[title]))
+                output |= Output({}, {f"{title}.size": sizes})
         return output
 
     return Target(name, collection.epsilon, draw, most=DEVICE_MOST, batch=_DEVICE_BATCH)

@@ -42,7 +42,7 @@ def audit_command(what: str | None, epsilon: float | None, samples: int, seconds
     which happens to a true one in less than one audit of a million.
 
     \b
-    Examples:
+    Example:
       deniable audit local-hashing --epsilon 2 --samples 20000
       deniable audit shop.toml --seconds 60
     """

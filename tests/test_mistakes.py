@@ -14,7 +14,7 @@ import pytest
 
 import deniable as dn
 from command_line import run
-from deniable.audit import Case, audit, worst_ratio
+from deniable.audit import Output, Target, audit, worst_ratio
 from deniable.client import ToPLClient
 from deniable.engines.spark import session
 from deniable.mechanisms import RandomizedResponse
@@ -282,14 +282,14 @@ DATA = [
     (lambda _: EXACT.perturb(users=U), "ε = inf lets the data out as they are", "Use an ε of at most 64"),
     (lambda _: ToPLClient(100.0, 500), "ε = 100 lets the data out as they are", "Use an ε of at most 64"),
     (
-        lambda _: audit(Case("mine", 1.0, 1.0, 2, lambda world, runs, source: source.below(5, runs)), 1_000, SEEDED),
-        "a draw did not give one whole number",
-        "Return an array",
+        lambda _: audit(Target("mine", 1.0, lambda worlds, source: worlds), 1_000, SEEDED),
+        "a draw did not give columns with one entry per run",
+        "Return Output",
     ),
     (
-        lambda _: audit(Case("mine", 1.0, 1.0, 2, lambda world, runs, source: np.zeros(3, int)), 1_000, SEEDED),
-        "a draw did not give one whole number",
-        "Return an array",
+        lambda _: audit(Target("mine", 1.0, lambda worlds, source: Output({"y": np.zeros(3)})), 1_000, SEEDED),
+        "a draw did not give columns with one entry per run",
+        "Return Output",
     ),
     (lambda _: worst_ratio([([1], [0.5, 0.5])]), "laws must be pairs", "Give one pair at least"),
 ]

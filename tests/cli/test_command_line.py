@@ -1,5 +1,6 @@
 """The command line as a person meets it: help, versions, errors, exit codes, 80 columns."""
 
+import math
 import re
 import subprocess
 import sys
@@ -10,9 +11,9 @@ import pytest
 from rich.console import Console
 
 import deniable
+import deniable as dn
 from command_line import run, started
-from deniable import audit as audits
-from deniable.audit import Case
+from deniable.audit import Output, Target
 from deniable.cli.main import cli
 from deniable.errors import DeniableError, InvalidData, RandomnessFault
 
@@ -60,8 +61,11 @@ def test_every_command_has_help_and_a_documented_example(path):
         (["audit", "--epsilon", "-1"], "epsilon must be a positive number"),
         (["audit", "--epsilon", "nan"], "epsilon must be a positive number"),
         (["audit", "--epsilon", "inf"], "epsilon must be finite"),
-        (["audit", "hybrid", "--trials", "3"], "trials must be at least 100"),
-        (["audit", "no-such-mechanism"], "no-such-mechanism"),
+        (["audit", "hybrid", "--samples", "100", "--seconds", "0"], "seconds must be positive"),
+        (["audit", "hybrid", "--samples", "3"], "samples must be at least 100"),
+        (["audit", "no-such-mechanism"], "target 'no-such-mechanism' is unknown"),
+        (["audit", "nowhere.toml"], "file 'nowhere.toml' cannot be read"),
+        (["audit", "nowhere.toml", "--epsilon", "1"], "epsilon is given by the file already"),
         (["no-such-command"], "No such command"),
     ],
 )
@@ -96,25 +100,41 @@ def test_errors_become_exit_codes_in_one_place(monkeypatch, error, code, message
     assert "4711" not in shown  # the text of a foreign error may quote data
 
 
-def test_an_audit_prints_claim_law_and_bound_in_80_columns_and_repeats_under_a_seed():
-    first = started("audit", "local-hashing", "--epsilon", "2", "--trials", "20000", "--seed", "1")
+def test_an_audit_says_what_it_proved_and_what_it_would_have_noticed_and_repeats_under_a_seed():
+    first = started("audit", "local-hashing", "--epsilon", "2", "--samples", "20000", "--seed", "1")
     assert first.returncode == 0
-    assert first.stderr == "auditing local-hashing\n"
-    assert "2.000000" in first.stdout
-    assert "holds" in first.stdout
+    assert first.stderr.splitlines()[:2] == ["attacking local-hashing", "attacking a stand-in of local-hashing"]
+    assert re.search(r"local-hashing +ε = 2 +ε ≥ 1\.\d{3} +1\.\d\d ε +20,000", first.stdout)
+    assert "holds" not in first.stdout
     assert max(map(len, first.stdout.splitlines())) <= 80
-    again = started("audit", "local-hashing", "--epsilon", "2", "--trials", "20000", "--seed", "1")
+    again = started("audit", "local-hashing", "--epsilon", "2", "--samples", "20000", "--seed", "1")
     assert again.stdout == first.stdout
 
 
-def test_an_audit_that_finds_a_broken_claim_exits_1(monkeypatch):
-    def draw(world, runs, source):
-        return source.bernoulli(audits.Fraction(1 + world, 4), runs).astype(np.int64)
+def test_an_audit_of_a_specification_attacks_its_clients(tmp_path):
+    table = dn.Table(
+        "orders", many=3, tau=2, amount=dn.Ordinal(0, "0.09", "0.01"), kind=dn.Categorical("a", "b"), city=dn.Public()
+    )
+    users = dn.Table("users", age=dn.Ordinal(1, 95), town=dn.Public())
+    dn.Collection(table, users, epsilon=3.0).save(tmp_path / "shop.toml")
+    done = run("audit", tmp_path / "shop.toml", "--samples", 200, "--seed", 1)
+    assert done.returncode == 0, done.stderr
+    for name in ("device, lowest or highest", "device, nothing or highest", "bulk, lowest or", "bulk, nothing or"):
+        assert name in done.stdout
+    dn.Collection(users, epsilon=math.inf).save(tmp_path / "plain.toml")
+    assert "epsilon must be finite" in run("audit", tmp_path / "plain.toml").stderr
 
-    monkeypatch.setitem(audits.CASES, "hybrid", lambda epsilon: Case("hybrid", epsilon, 0.1, 2, draw))
-    done = run("audit", "hybrid", "--epsilon", 0.1, "--trials", 5000, "--seed", 3)
+
+def test_an_audit_that_refutes_a_claim_exits_1(monkeypatch):
+    def leaking(worlds, source):
+        return Output({"y": (source.below(4, worlds.size) < 1 + worlds).astype(np.int64)})
+
+    mutant = {"hybrid": lambda epsilon: Target("hybrid", epsilon, leaking)}
+    monkeypatch.setattr("deniable.cli.audit.targets", lambda: mutant)
+    done = run("audit", "hybrid", "--epsilon", 0.1, "--samples", 5000, "--seed", 3)
     assert done.returncode == 1
-    assert "BROKEN" in done.stdout
+    assert "REFUTED" in done.stdout
+    assert "y: 0, 1 (guessed right" in done.stdout
     assert "samples contradict the claim of hybrid" in done.stderr
 
 
@@ -122,9 +142,9 @@ def test_a_progress_bar_on_a_terminal(monkeypatch):
     monkeypatch.setattr(
         "deniable.cli.terminal.Console", lambda **options: Console(force_terminal=True, width=80, **options)
     )
-    done = run("audit", "hybrid", "--trials", 1000, "--seed", 3)
+    done = run("audit", "hybrid", "--samples", 1000, "--seed", 3)
     assert done.returncode == 0
-    assert "auditing hybrid" in done.stderr
+    assert "attacking hybrid" in done.stderr
 
 
 def test_the_benchmark_says_which_extra_it_needs(monkeypatch):

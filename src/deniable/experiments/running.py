@@ -164,7 +164,7 @@ def fingerprint(name: str, data: Data) -> str:
     digest = hashlib.sha256(str(data.folder and data.folder.resolve()).encode())
     for file in sorted(package.rglob("*.py")):
         room = file.relative_to(package).parts
-        other = room[0] in ("cli", "benchmarks", "audit.py") or file.name in ("running.py", "writing.py")
+        other = room[0] in ("cli", "benchmarks", "audit") or file.name in ("running.py", "writing.py")
         if room[0] == "experiments" and len(room) == 3 and not file.name.startswith("_"):
             other = file != own
         if not other:

@@ -1,0 +1,23 @@
+"""Attacks on claims of ε: play a guessing game against mechanisms, clients and publishers, and say who won.
+
+`attack` plays the game, `features` and `events` hold what an attacker may look at, and the `…_targets` files what is
+attacked: mechanisms, the clients of a specification, and streams.
+"""
+
+from deniable.audit.attack import Finding, Target, audit, noticed_factor
+from deniable.audit.events import FALSE_ALARM
+from deniable.audit.laws import worst_ratio
+from deniable.audit.output import Output
+from deniable.audit.targets import collection_targets, targets
+
+__all__ = [
+    "FALSE_ALARM",
+    "Finding",
+    "Output",
+    "Target",
+    "audit",
+    "collection_targets",
+    "noticed_factor",
+    "targets",
+    "worst_ratio",
+]

@@ -1,0 +1,132 @@
+"""Whole clients under attack: all that a user sends about all tables, from a device (asked twice) and in bulk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from deniable.arrays import Integers
+from deniable.audit.attack import Target
+from deniable.audit.mechanism_targets import device_draws
+from deniable.audit.output import ABSENT, Column, Output
+from deniable.audit.people import rows_of
+from deniable.audit.speaking_for import speaking_for
+from deniable.randomness import Source
+from deniable.tables.collection import Collection
+from deniable.tables.device import Client
+from deniable.tables.schema import Table
+
+DEVICE_MOST, BULK_MOST = 4_000, 60_000
+_DEVICE_BATCH, _BULK_BATCH, _BULK_ROWS = 200, 20_000, 1 << 21
+_WHOLE_REPORTS = 16
+"""Of so many reports of a table every field is looked at; of later ones, whom they speak for."""
+_FIELDS = ("slot", "view", "seed", "y", "tag")
+_BULK_FIELDS = ("slot", "view", "seed", "y")
+
+Sent = Mapping[str, Column]
+"""By field, one line per run and one entry per report, in the order in which they left."""
+
+
+def device_target(name: str, collection: Collection, pair: tuple[str, str]) -> Target:
+    """What one device sends about all tables, and what it sends when it is asked again."""
+    rows = {table.name: [rows_of(table, person) for person in pair] for table in collection.tables}
+
+    def draw(worlds: Integers, source: Source) -> Output:
+        sent: dict[str, list[Any]] = {f"{again}{table}": [] for table in rows for again in ("", "again ")}
+        for world in worlds:
+            client = _client(collection, source)
+            for table, choices in rows.items():
+                sent[table].append(client.reports(table, choices[world]))
+                sent[f"again {table}"].append(client.reports(table, choices[world]))
+        output = Output({}, {})
+        for table in rows:
+            again = f"again {table}"
+            for title in (table,) if sent[again] == sent[table] else (table, again):
+                sizes = np.array([sum(len(report.to_bytes()) for report in reports) for reports in sent[title]])
+                output |= _columns(collection, table, pair, title, _matrices(sent[title]))
+                output |= Output({}, {f"{title}.size": sizes})
+        return output
+
+    return Target(name, collection.epsilon, draw, most=DEVICE_MOST, batch=_DEVICE_BATCH)
+
+
+def _client(collection: Collection, source: Source) -> Client:
+    return Client(collection, randbelow=device_draws(source)) if source.simulation else collection.client()
+
+
+def _matrices(sent: Sequence[Sequence[Any]]) -> Sent:
+    slots = max(map(len, sent))
+    matrices = {name: np.full((len(sent), slots), ABSENT) for name in _FIELDS}
+    for run, reports in enumerate(sent):
+        for place, report in enumerate(reports):
+            for name in _FIELDS:
+                matrices[name][run, place] = getattr(report, name)
+    return matrices
+
+
+def bulk_target(name: str, collection: Collection, pair: tuple[str, str]) -> Target:
+    """What `Collection.perturb` makes of many users, some of either kind, in the order in which it leaves."""
+
+    def draw(worlds: Integers, source: Source) -> Output:
+        frames = {table.name: _frame(table, pair, worlds) for table in collection.tables}
+        public = {column: ["everybody knows"] * worlds.size for table in collection.tables for column in table.public}
+        everyone = pa.table({"uid": np.arange(worlds.size), **public})
+        reports = collection.perturb(everyone=everyone, source=source, simulation=source.simulation, **frames)
+        output = Output({}, {})
+        for table in frames:
+            columns = {field: reports[table][field].to_numpy().astype(np.int64) for field in ("uid", *_BULK_FIELDS)}
+            output |= _columns(collection, table, pair, table, _spread(columns, worlds.size))
+            output |= Output({}, {f"{table}.moved": _moves(columns["uid"], worlds.size)})
+        return output
+
+    rows = max(table.many or 1 for table in collection.tables)
+    batch = max(1, min(_BULK_BATCH, _BULK_ROWS // rows))
+    return Target(name, collection.epsilon, draw, most=BULK_MOST, batch=batch)
+
+
+def _frame(table: Table, pair: tuple[str, str], worlds: Integers) -> pa.Table:
+    rows = [rows_of(table, person) for person in pair]
+    counts = np.array([len(choice) for choice in rows])[worlds]
+    kinds = np.repeat(worlds, counts)
+    columns: dict[str, Any] = {"uid": np.repeat(np.arange(worlds.size), counts)}
+    for name in table.private:
+        values = pa.array([choice[0][name] if choice else None for choice in rows])
+        columns[name] = values.take(pa.array(kinds))
+    if table.many is None:
+        columns |= {name: ["everybody knows"] * worlds.size for name in table.public}
+    return pa.table(columns)
+
+
+def _spread(columns: Mapping[str, Integers], users: int) -> Sent:
+    """Reports of all users as one line per user; the order in which a user's reports left stays."""
+    uid = columns["uid"]
+    order = np.argsort(uid, kind="stable")
+    counts = np.bincount(uid, minlength=users)
+    inside = np.arange(uid.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    matrices = {name: np.full((users, int(counts.max(initial=0))), ABSENT) for name in _BULK_FIELDS}
+    for name, matrix in matrices.items():
+        matrix[uid[order], inside] = columns[name][order]
+    return matrices
+
+
+def _moves(uid: Integers, users: int) -> Integers:
+    """Whether users left before (−1) or after (1) their turn in the order of ids; 0 for all if that order is kept."""
+    order = uid[np.sort(np.unique(uid, return_index=True)[1])]
+    places = np.full(users, -users)
+    places[order] = np.arange(order.size)
+    return np.sign(places - np.arange(users))
+
+
+def _columns(collection: Collection, table: str, pair: tuple[str, str], title: str, sent: Sent) -> Output:
+    """One column per field and report. Of all of them only y may depend on the data."""
+    answers: dict[str, Column] = {}
+    facts: dict[str, Column] = {f"{title}.number": (sent["slot"] != ABSENT).sum(1)}
+    for place in range(sent["y"].shape[1]):
+        for field, matrix in sent.items() if place < _WHOLE_REPORTS else ():
+            (answers if field == "y" else facts)[f"{title}[{place}].{field}"] = matrix[:, place]
+        hint = speaking_for(collection, table, pair, {field: matrix[:, place] for field, matrix in sent.items()})
+        answers[f"{title}[{place}].told"] = hint
+    return Output(answers, facts)

@@ -1,0 +1,61 @@
+"""Which of two users a report speaks for, read as the server reads it: with the public design, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+import numpy as np
+
+from deniable.arrays import Integers
+from deniable.audit.output import ABSENT, Column
+from deniable.audit.people import LOWEST, NOTHING
+from deniable.mechanisms import LocalHashing
+from deniable.mechanisms.hashing import bucket_array
+from deniable.tables.collection import Collection
+from deniable.tables.schema import Table
+from deniable.tables.views import View
+
+_NO_CELL = -1
+_FEW_VIEWS = 4_096
+"""Of more views than this in one batch only some are read: an attacker, too, has limited time."""
+
+
+def speaking_for(collection: Collection, table: str, pair: tuple[str, str], report: Mapping[str, Column]) -> Integers:
+    """0 for neither, 1 for the first user, 2 for the second, 3 for both: whose cell a report supports."""
+    design, known = collection.design_of(table), collection[table]
+    told = np.zeros(report["y"].size, dtype=np.int64)
+    for number in np.unique(report["view"])[:_FEW_VIEWS]:
+        if not 0 <= number < design.views:
+            continue
+        rows = np.flatnonzero((report["view"] == number) & (report["y"] != ABSENT))
+        view = design.view(int(number))
+        for bit, person in enumerate(pair):
+            cell = _cell(view, known, person)
+            if view.oracle is None or cell == _NO_CELL:
+                continue
+            if isinstance(view.oracle, LocalHashing):
+                cells = np.full(rows.size, cell, dtype=np.int64)
+                expected = bucket_array(report["seed"][rows].astype(np.uint32), cells, view.oracle.g)
+            else:
+                expected = np.full(rows.size, cell)
+            told[rows] += (1 << bit) * (report["y"][rows] == expected)
+    return told
+
+
+def _cell(view: View, table: Table, person: str) -> int:
+    """The cell of a user all of whose rows lie at one end of every domain; none where it is drawn at random."""
+    coordinates = []
+    for axis, level in zip(view.group.axes, view.levels, strict=True):
+        if axis.tree.cells(level) == 1:
+            coordinates.append(0)
+            continue
+        if axis.attribute >= 0 and person == NOTHING:
+            return _NO_CELL
+        size = table.domains[axis.attribute].size if axis.attribute >= 0 else 2
+        end = 0 if person == LOWEST else size - 1
+        value, chance = axis.located(end, size) if axis.attribute >= 0 else (0, Fraction(0))
+        if axis.rounds_value and chance not in (0, 1):
+            return _NO_CELL
+        coordinates.append(int(axis.coordinate(value, bool(chance), person != NOTHING)))
+    return view.group.number(view.levels, tuple(coordinates))

@@ -11,6 +11,7 @@ import click
 
 from deniable.cli.terminal import progress, show, simulation_option, table
 from deniable.errors import BadInput
+from deniable.limits import LONGEST_NAME
 from deniable.simulation import NOTE, has_noise
 from deniable.tables.collection import Collection
 from deniable.tables.runs import largest_epsilon
@@ -20,7 +21,6 @@ from deniable.wording import counted
 
 MOST_VIEWS_SHOWN = 12
 CAUTIOUS_EPSILON = 10.0
-LONGEST_COLUMN = 200
 ORACLES = {"RandomizedResponse": "response", "LocalHashing": "hashing"}
 SYMBOLS = {"rounded": "⇅", "embedded": "±", "weight and rounded": "⇅rows"}
 
@@ -172,8 +172,8 @@ def init(source: str, key: str, name: str | None) -> None:
     columns = column_types(source)
     if key not in columns:
         raise BadInput(f"the file has no column {key!r} of user ids. Nothing was proposed. Name it with --key.")
-    if any(len(column) > LONGEST_COLUMN for column in columns):
-        problem = f"the file has a column whose name is longer than {LONGEST_COLUMN} characters"
+    if any(len(column) > LONGEST_NAME for column in columns):
+        problem = f"the file has a column whose name is longer than {LONGEST_NAME} characters"
         raise BadInput(f"{problem}. Nothing was proposed. Shorten it.")
     click.echo(skeleton(name or Path(source).stem, columns, key, looked_at(source)))
 

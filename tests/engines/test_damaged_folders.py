@@ -89,7 +89,7 @@ def append(table, random):
 
 
 def reorder(table, random):
-    return table.select([table.column_names[place] for place in random.permutation(table.num_columns)])
+    return table.select([int(place) for place in random.permutation(table.num_columns)])
 
 
 def retype(table, random):
@@ -219,7 +219,7 @@ def damage(folder, random):
                 way(folder, path, random)
             else:
                 way(path, random)
-        except (pa.ArrowException, OSError, ValueError):
+        except (pa.ArrowException, OSError, ValueError, KeyError):
             continue  # it was damaged too much before to be damaged like this
 
 

@@ -45,7 +45,7 @@ class ReportFiles:
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """Some columns, or all that are read, in the order they are stored."""
-        wanted = pa.schema([self.schema.field(name) for name in columns or self.schema.names])
+        wanted, rows = pa.schema([self.schema.field(name) for name in columns or self.schema.names]), 0
         for path in self.paths:
             found = _batches(path, wanted)
             while True:
@@ -55,7 +55,10 @@ class ReportFiles:
                     raise _damaged(path, self.table) from None
                 if batch is None:
                     break
+                rows += batch.num_rows
                 yield batch.replace_schema_metadata(self.schema.metadata)
+        if rows != self.rows:
+            raise InvalidData(f"files of table {self.table!r} hold another number of reports than they say", RESTORE)
 
     def table_within(self, memory_limit: int) -> pa.Table | None:
         """All reports as one table; None if they need more bytes."""

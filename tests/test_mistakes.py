@@ -53,10 +53,21 @@ def place(tmp_path_factory):
     (folder / "open.sql").write_text("SELECT COUNT(*) FROM users WHERE city = 'Rome;")
     (folder / "none.sql").write_text("-- nothing yet;\n;")
     (folder / "empty").mkdir()
+    (folder / "empty.csv").mkdir()
     shutil.copytree(folder / "reports", folder / "mixed")
     dn.Collection(USERS, ORDERS, epsilon=1.0).save(folder / "mixed" / "collection.json")
     shutil.copytree(folder / "reports", folder / "torn")
     next((folder / "torn" / "users").glob("*.parquet")).write_bytes(b"PAR1 and no more")
+    one = pq.read_table(next((folder / "reports" / "users").glob("*.parquet")))
+    changes = {
+        "doubled": one.append_column("UID", one["uid"]),
+        "long": one.set_column(5, "city", pa.array([f"{SECRET}" * 400] * one.num_rows)),
+    }
+    for name, table in changes.items():
+        shutil.copytree(folder / "reports", folder / name)
+        pq.write_table(table, next((folder / name / "users").glob("*.parquet")))
+    shutil.copytree(folder / "reports", folder / "nested")
+    (folder / "nested" / "users" / "deep").mkdir()
     return folder
 
 
@@ -310,6 +321,9 @@ def test_a_value_outside_its_domain_is_counted_and_not_shown():
 
 REPORTS = [
     ("nowhere", "there is no folder 'nowhere'", "Pass a folder of reports"),
+    ("doubled", "reports of table 'users' have the column 'uid' twice", "Keep one of them"),
+    ("nested", "'deep' is a folder in the reports of table 'users'", "Remove it"),
+    ("long", "has ids or public texts of more than 1,000 bytes", "Shorten them"),
     ("empty", r"'empty' holds no collection\.json", "Pass a folder of reports"),
     (
         "torn",
@@ -493,6 +507,12 @@ COMMANDS = [
     ("perturb no.toml users=no.csv -o out", r"file 'no\.toml' cannot be read", "Check the path"),
     ("check undecided.toml", "epsilon must be a positive number", r"Use 0\.1 to 10"),
     ("init --from no.csv", r"there is no file 'no\.csv'", "Pass a Parquet or CSV file"),
+    ("init --from empty.csv", r"'empty\.csv' is a folder", "Pass a Parquet or CSV file"),
+    (
+        "perturb shop.toml users=users.parquet -o out --spill nowhere",
+        "spill must be a folder that exists",
+        "Make it first",
+    ),
     ("forecast shop.toml SELECT", "neither --users nor --error is given", "Say how many will report"),
     (
         "stream publish --epsilon 1 --bound 10 --warmup 1 stream.txt -o out0.parquet",

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from deniable.engines.duckdb_session import literal_path, open_duckdb
 from deniable.tables import Categorical, Collection, Ordinal, Table
 
 USERS, MANY_ROWS = 1_000_000, 10_000_000
@@ -66,8 +66,8 @@ def measure(*, large: bool) -> Iterator[Row]:
 
 def _plain(source: Path, target: Path) -> float:
     start = time.perf_counter()
-    with duckdb.connect() as connection:
-        connection.read_parquet(str(source)).order("uid").write_parquet(str(target))
+    with open_duckdb(memory_limit=2**32, folder=target.parent, files=[source]) as connection:
+        connection.read_parquet(literal_path(source)).order("uid").write_parquet(str(target))
     return time.perf_counter() - start
 
 

@@ -11,6 +11,7 @@ import click
 
 from deniable.cli.terminal import progress, show, simulation_option, table
 from deniable.errors import BadInput
+from deniable.limits import LONGEST_NAME
 from deniable.simulation import NOTE, has_noise
 from deniable.tables.collection import Collection
 from deniable.tables.runs import largest_epsilon
@@ -97,8 +98,15 @@ def _granularity(collection: Collection, name: str, view: View) -> str:
 @click.option("--key", default="uid", show_default=True, help="Column of user ids.")
 @click.option("--everyone", type=click.Path(), help="File with the ids of all users, for tables with many rows.")
 @simulation_option
+@click.option("--spill", type=click.Path(), help="Folder for rows that do not fit into memory; where -o is by default.")
 def perturb(
-    specification: str, tables: tuple[str, ...], out: str, key: str, everyone: str | None, simulation: bool
+    specification: str,
+    tables: tuple[str, ...],
+    out: str,
+    key: str,
+    everyone: str | None,
+    simulation: bool,
+    spill: str | None,
 ) -> None:
     """Randomise the rows of Parquet or CSV files into reports.
 
@@ -114,9 +122,8 @@ def perturb(
     if len(frames) != len(tables):
         raise BadInput("a table is named twice. Nothing was read or written. Name each table once.")
     with progress("randomising", count_rows(frames)) as advance:
-        collected: Any = collect(
-            collection, frames, key=key, out=out, everyone=everyone, simulation=simulation, advance=advance
-        )
+        options: dict[str, Any] = {"simulation": simulation, "advance": advance, "spill": spill}
+        collected: Any = collect(collection, frames, key=key, out=out, everyone=everyone, **options)
     made = table("Collected", "table", "rows read", "users", "reports", "ε per report", "rejected")
     for name, summary in collected.summaries.items():
         made.add_row(
@@ -149,8 +156,12 @@ def _named_file(entry: str) -> tuple[str, str]:
 def init(source: str, key: str, name: str | None) -> None:
     """Propose a specification for the columns of a file.
 
-    It reads names and types only, never values. Domains must be public knowledge, so a person decides each: the places
-    to fill in are marked.
+    It shows the names of columns and proposes a kind for each; no value is shown, and no domain is taken from the data.
+    Domains must be public knowledge, so a person decides each: the places to fill in are marked.
+
+    Of a Parquet file it reads the names and types alone. A CSV file has no types: its first line is taken for names,
+    and kinds are guessed from the first 20,480 rows, so they depend on these. If the first line is somebody's row, or
+    columns are named after people, the proposal shows that: read it before you publish it.
 
     \b
     Example:
@@ -161,13 +172,26 @@ def init(source: str, key: str, name: str | None) -> None:
     columns = column_types(source)
     if key not in columns:
         raise BadInput(f"the file has no column {key!r} of user ids. Nothing was proposed. Name it with --key.")
-    click.echo(skeleton(name or Path(source).stem, columns, key))
+    if any(len(column) > LONGEST_NAME for column in columns):
+        problem = f"the file has a column whose name is longer than {LONGEST_NAME} characters"
+        raise BadInput(f"{problem}. Nothing was proposed. Shorten it.")
+    click.echo(skeleton(name or Path(source).stem, columns, key, looked_at(source)))
 
 
-def skeleton(name: str, columns: dict[str, str], key: str) -> str:
+def looked_at(source: str) -> str:
+    """What of a file a proposal depends on."""
+    from deniable.engines.frames import SAMPLE_ROWS, is_csv
+
+    if is_csv(source):
+        return f"names in the first line, kinds guessed from the first {SAMPLE_ROWS:,} rows"
+    return "names and types of columns, no row"
+
+
+def skeleton(name: str, columns: dict[str, str], key: str, looked_at: str) -> str:
     """A specification that does not load before a person has decided on every domain."""
     lines = [
         "# A proposal. Domains are public knowledge: decide each one without looking at the data.",
+        f"# Looked at: {looked_at}.",
         'epsilon = "DECIDE: how much all of a user\'s reports may spend, for example 2.0"',
         'design = "hio"',
         "fanout = 5",

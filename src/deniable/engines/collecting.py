@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from deniable.arrays import Integers
 from deniable.engines.rows import PRESENT, UNREADABLE, RowReader, Tally
+from deniable.engines.spill_folders import spill_place
 from deniable.engines.user_batches import few_users, starts_of
 from deniable.errors import BadInput, InvalidData, InvalidParameter
 from deniable.files import Lock
@@ -29,7 +30,7 @@ from deniable.simulation import NOTE, one_kind
 from deniable.tables import bulk
 from deniable.tables.collection import Collection
 from deniable.tables.encoding import REASONS, encode
-from deniable.tables.reports import Reports, Summary, report_schema
+from deniable.tables.reports import Reports, Summary, check_texts, report_schema
 from deniable.tables.runs import largest_epsilon, run_text
 from deniable.tables.schema import WRONG_TYPE, Table
 from deniable.tables.specification_files import load_run
@@ -83,6 +84,7 @@ def perturb(
     source: Source | None = None,
     simulation: bool = False,
     advance: Advance = lambda _: None,
+    spill: str | Path | None = None,
 ) -> Reports | Collected:
     """The reports of all users in the given tables. See `Collection.perturb`."""
     source = release_source(source, simulation=simulation, epsilon=largest_epsilon(collection))
@@ -91,7 +93,8 @@ def perturb(
     for name in frames:
         collection[name]
     try:
-        with RowReader(collection, frames, key, everyone, repeatable=source.simulation) as reader:
+        place = spill_place(spill, out)
+        with RowReader(collection, frames, key, everyone, repeatable=source.simulation, spill=place) as reader:
             if out is None:
                 return _into_memory(collection, reader, source, advance, simulation=simulation)
             return _into_files(collection, reader, source, Path(out), advance, simulation=simulation)
@@ -228,6 +231,7 @@ def _randomised(
 
 def reports_of(table: Table, design: Design, rows: pa.Table, source: Source, tally: Tally) -> list[pa.Array]:
     """The reports of whole users, as columns: uid, slot, view, seed, y and the public ones."""
+    check_texts((rows["uid"], *(rows[column] for column in table.public)), f"table {table.name!r}")
     slots = table.tau * len(design.parts)
     users, first, codes, weights = _prepared(table, rows, source, tally)
     columns = bulk.randomise(table, design, codes, weights, source)

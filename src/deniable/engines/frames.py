@@ -13,11 +13,16 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from deniable.engines.duckdb_session import open_duckdb
+from deniable.engines.duckdb_session import literal_path, open_duckdb
+from deniable.engines.regular_files import why_not_a_file
 from deniable.errors import InvalidData
 from deniable.tables.schema import Categorical, Private
+from deniable.wording import shown
 
 FRAMES = "Pass a frame, a dictionary of columns, or the path of a Parquet or CSV file."
+
+SAMPLE_ROWS = 20_480
+_TEXTS = {"header": True, "all_varchar": True}
 
 
 def is_csv(path: str | Path) -> bool:
@@ -29,17 +34,22 @@ def why_unreadable(frame: Any, where: str) -> str:
     """What is wrong with a table, as far as its path tells; DuckDB's own words may quote data."""
     if not isinstance(frame, (str, Path)):
         return f"{where} cannot be read"
-    place = Path(frame)
-    if not place.exists() and not any(sign in str(frame) for sign in "*?[") and "://" not in str(frame):
-        return f"{where} cannot be read: there is no file {place.name!r}"
-    return f"{where} cannot be read: {place.name!r} is no {'CSV' if is_csv(frame) else 'Parquet'} file"
+    kind = "CSV" if is_csv(frame) else "Parquet"
+    return f"{where} cannot be read: {why_not_a_file(frame) or f'{shown(Path(frame).name)} is no {kind} file'}"
 
 
-def opened_as_text(connection: Any, path: str | Path) -> Any:
+def opened_as_text(connection: Any, path: str | Path, where: str) -> Any:
     """A Parquet file as a relation, or a CSV file with all columns as texts."""
+    return _opened(connection, path, where, **_TEXTS)
+
+
+def _opened(connection: Any, path: str | Path, where: str, **csv: Any) -> Any:
+    """One regular file as a relation: neither its name nor those of the folders above it say what it holds."""
+    if why_not_a_file(path):
+        raise InvalidData(why_unreadable(path, where), FRAMES)
     if is_csv(path):
-        return connection.read_csv(str(path), header=True, all_varchar=True)
-    return connection.read_parquet(str(path))
+        return connection.read_csv(literal_path(path), hive_partitioning=False, **csv)
+    return connection.read_parquet(literal_path(path), hive_partitioning=False)
 
 
 def csv_type(domain: Private) -> str:
@@ -70,7 +80,7 @@ def arrow_or_as_it_is(frame: Any) -> Any:
 def as_arrow(frame: Any, where: str) -> pa.Table:
     """A frame, or a Parquet or CSV file, as an Arrow table; types of a CSV file are guessed."""
     if isinstance(frame, (str, Path)):
-        table: pa.Table = _asked(_guessed, frame, lambda rows: rows.to_arrow_table())
+        table: pa.Table = _asked(frame, lambda rows: rows.to_arrow_table())
         return table
     with open_duckdb() as connection:
         try:
@@ -82,26 +92,29 @@ def as_arrow(frame: Any, where: str) -> pa.Table:
 
 def count_rows(paths: Mapping[str, str | Path]) -> int:
     """How many rows files hold, for a progress bar."""
-    return sum(_asked(opened_as_text, path, lambda rows: rows.count("*").fetchall()[0][0]) for path in paths.values())
+    return sum(_asked(path, lambda rows: rows.count("*").fetchall()[0][0], **_TEXTS) for path in paths.values())
 
 
 def column_types(path: str | Path) -> dict[str, str]:
-    """Names and types of a file's columns; of a CSV file the types are guessed."""
+    """Names and types of a file's columns; of a CSV file the types are guessed from its first `SAMPLE_ROWS` rows."""
     types: dict[str, str] = _asked(
-        _guessed, path, lambda rows: dict(zip(rows.columns, map(str, rows.types), strict=True))
+        path,
+        lambda rows: dict(zip(rows.columns, map(str, rows.types), strict=True)),
+        header=True,
+        sample_size=SAMPLE_ROWS,
     )
     return types
 
 
-def _guessed(connection: Any, path: str | Path) -> Any:
-    return connection.read_csv(str(path)) if is_csv(path) else connection.read_parquet(str(path))
-
-
-def _asked(opened: Callable[..., Any], path: str | Path, question: Callable[[Any], Any]) -> Any:
-    with open_duckdb() as connection:
+def _asked(path: str | Path, question: Callable[[Any], Any], **csv: Any) -> Any:
+    where = f"file {shown(Path(path).name)}"
+    unreadable = InvalidData(why_unreadable(path, where), "Pass a Parquet or CSV file.")
+    if why_not_a_file(path):
+        raise unreadable
+    with open_duckdb(files=[path]) as connection:
         try:
-            return question(opened(connection, path))
+            return question(_opened(connection, path, where, **csv))
+        except duckdb.OutOfMemoryException:
+            raise InvalidData(f"{where} is too large for memory", "Pass a smaller one.") from None
         except duckdb.Error:
-            raise InvalidData(
-                why_unreadable(path, f"file {Path(path).name!r}"), "Pass a Parquet or CSV file."
-            ) from None
+            raise unreadable from None

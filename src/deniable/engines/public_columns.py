@@ -19,8 +19,7 @@ def evaluate(columns: pa.Table, expressions: list[str]) -> list[NDArray[np.gener
         return []
     # Expressions never come from a user's text as it is: every node of it was recognised and printed anew.
     listed = ", ".join(f"{text} AS c{number}" for number, text in enumerate(expressions))
-    with open_duckdb() as connection:
-        connection.execute("SET threads TO 1")  # rows stay in their order
+    with open_duckdb(threads=1) as connection:  # rows stay in their order
         connection.register("rows", columns)
         try:
             found = connection.sql(f"SELECT {listed} FROM rows").to_arrow_table()  # noqa: S608

@@ -20,8 +20,10 @@ from deniable.engines.dimension_tables import DimensionTable
 from deniable.engines.frames import as_arrow
 from deniable.engines.measuring import measure, measure_pairs
 from deniable.engines.pair_sums import needs_pairs_only, pays
+from deniable.engines.report_files import ReportFiles
 from deniable.engines.report_folders import read_folder
-from deniable.engines.stores import FileStore, memory_stores
+from deniable.engines.spill_folders import spill_place
+from deniable.engines.stores import FileStore, memory_stores, with_text_ids
 from deniable.engines.validating import validated_files
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.notebook import html_table
@@ -38,11 +40,12 @@ from deniable.queries.sql import parse
 from deniable.queries.table_plan import DIRECT
 from deniable.simulation import NOTE
 from deniable.tables.collection import Collection
-from deniable.tables.reports import Reports, validate
+from deniable.tables.reports import OTHER_SPECIFICATION, Reports, names_origin, nobody, validate
 from deniable.tables.views import View
 from deniable.wording import counted
 
 PLANS_KEPT = 64
+BYTES_PER_REPORT = 64
 MEMORY = 2**30
 """Reports that need less are kept in memory; more are read from their files for every question."""
 
@@ -291,12 +294,14 @@ def connect(
     memory_limit: int = MEMORY,
     engine: Any = None,
     collection: Collection | None = None,
+    spill: str | Path | None = None,
 ) -> Database:
     """Open a folder that `Collection.perturb` wrote, or what it returned.
 
     Reports that cannot be right are refused and counted; the others are kept. `dimensions` are public tables (frames,
     or paths of Parquet and CSV files) that questions may join on an attribute. Tables that need more than
-    `memory_limit` bytes stay in their files and are read anew for every question.
+    `memory_limit` bytes stay in their files and are read anew for every question; if they have to be sorted or cleaned
+    first, a copy is kept in the folder `spill`, or the system's for temporary files, as long as the database is.
 
     With `engine`, a SparkSession, all work is done there. The path may be any that Spark reads; `reports` may also be
     a mapping from tables to Spark DataFrames or names in its catalog. Frames that do not say which specification they
@@ -318,25 +323,40 @@ def connect(
         raise InvalidParameter("reports", "by table are for Spark", "Pass engine=spark too, or a folder of reports.")
     if isinstance(memory_limit, bool) or not isinstance(memory_limit, int) or memory_limit < 0:
         raise InvalidParameter("memory_limit", "must be a number of bytes", "Use 2**30.")
-    found: dict[str, pa.Table | tuple[Path, ...]]
+    place = spill_place(spill, None)
+    files: dict[str, ReportFiles] = {}
+    kept: dict[str, pa.Table] = {}
+    refused: dict[str, Counter[str]] = {}
     if isinstance(reports, Reports):
-        collection, found, simulation = reports.collection, dict(reports.tables), reports.simulation
+        collection, simulation = reports.collection, reports.simulation
+        for name, table in reports.tables.items():
+            kept[name], refused[name] = validate(collection, name, table)
     elif isinstance(reports, (str, Path)):
-        collection, found, simulation = read_folder(Path(reports), memory_limit)
+        collection, files, simulation = read_folder(Path(reports))
     else:
         raise InvalidParameter("reports", "are no folder of reports", "Pass its path, or what Collection.perturb gave.")
-    refused: dict[str, Counter[str]] = {}
-    kept: dict[str, pa.Table] = {}
+    text_ids = _mixed_ids([one.schema for one in files.values() if one.rows])
     filed: dict[str, FileStore] = {}
-    for name, table in found.items():
-        if isinstance(table, pa.Table):
-            kept[name], refused[name] = validate(collection, name, table)
+    for name, mine in files.items():
+        if not names_origin(collection, name, mine.schema):
+            kept[name], refused[name] = nobody(collection, name), +Counter({OTHER_SPECIFICATION: mine.rows})
+            continue
+        small = mine.table_within(memory_limit) if mine.rows * BYTES_PER_REPORT <= memory_limit else None
+        if small is not None:
+            kept[name], refused[name] = validate(collection, name, small)
         else:
-            filed[name], refused[name] = validated_files(collection, name, table, memory_limit)
+            filed[name], refused[name] = validated_files(collection, mine, memory_limit, place, text_ids=text_ids)
+    if text_ids or _mixed_ids([table.schema for table in kept.values() if table.num_rows]):
+        kept = {name: with_text_ids(table) for name, table in kept.items()}
     slots = {name: collection.reports_per_user(name) for name in kept}
     stores: dict[str, Store] = {**filed, **memory_stores(kept, slots, tuple(filed.values()))}
     ordered = {table.name: stores[table.name] for table in collection.tables if table.name in stores}
     return Database(collection, ordered, refused, dimension_tables(collection, dimensions or {}), simulation)
+
+
+def _mixed_ids(schemas: Sequence[pa.Schema]) -> bool:
+    """Whether user ids are integers in one table and texts in another."""
+    return len({pa.types.is_string(one.field("uid").type) for one in schemas if "uid" in one.names}) > 1
 
 
 def dimension_tables(collection: Collection, given: Mapping[str, Any]) -> dict[str, DimensionTable]:

@@ -6,7 +6,6 @@ typed by the specification, so that one odd value spoils its own row only. Ids o
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,8 +15,9 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from deniable.engines.duckdb_session import open_duckdb
+from deniable.engines.duckdb_session import open_duckdb, quoted
 from deniable.engines.frames import FRAMES, arrow_or_as_it_is, csv_type, is_csv, opened_as_text, why_unreadable
+from deniable.engines.spill_folders import SpillFolder
 from deniable.engines.user_batches import BATCH_ROWS, whole_users
 from deniable.errors import InvalidData, InvalidParameter
 from deniable.tables.collection import Collection
@@ -25,7 +25,6 @@ from deniable.tables.encoding import readable
 from deniable.tables.reports import Summary
 from deniable.tables.schema import Table
 
-MEMORY_LIMIT = 512_000_000
 NO_USER, UNKNOWN_USER = "without a user id", "of an unknown user"
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 _NULL = '"NULL"'
@@ -113,17 +112,25 @@ class RowReader:
     """
 
     def __init__(
-        self, collection: Collection, frames: Mapping[str, Any], key: str, everyone: Any, *, repeatable: bool = False
+        self,
+        collection: Collection,
+        frames: Mapping[str, Any],
+        key: str,
+        everyone: Any,
+        *,
+        repeatable: bool = False,
+        spill: Path | None = None,
     ) -> None:
         self._collection, self._frames, self._key, self._given = collection, frames, key, everyone
-        self._repeatable = repeatable
+        self._repeatable, self._spill = repeatable, spill
         self._key_kinds: set[str] = set()
         self._without_ids: dict[str, tuple[duckdb.DuckDBPyRelation, Table | None]] = {}
         self.names = [table.name for table in collection.tables if table.name in frames]
 
     def __enter__(self) -> RowReader:
-        self._folder = tempfile.TemporaryDirectory(prefix="deniable-")
-        self._connection = open_duckdb(memory_limit=MEMORY_LIMIT, folder=Path(self._folder.name))
+        paths = [frame for frame in (*self._frames.values(), self._given) if isinstance(frame, (str, Path))]
+        self._folder = SpillFolder(self._spill)
+        self._connection = open_duckdb(folder=self._folder.path, files=paths)
         try:
             given = [_Given(f"rows_{name}", self._frames[name], self._collection[name]) for name in self.names]
             if self._given is not None:
@@ -136,7 +143,7 @@ class RowReader:
             ]
             doubtful = self._types_are_doubtful([relation for _, relation in opened])
             for one, relation in opened:
-                if doubtful and not relation.filter(f"{_quoted(self._key)} IS NOT NULL").limit(1).fetchall():
+                if doubtful and not relation.filter(f"{quoted(self._key)} IS NOT NULL").limit(1).fetchall():
                     self._without_ids[one.view] = relation, one.table
                 else:
                     self._attach(one, relation)
@@ -149,7 +156,7 @@ class RowReader:
 
     def __exit__(self, *_: object) -> None:
         self._connection.close()
-        self._folder.cleanup()
+        self._folder.close()
 
     def _open(self, given: _Given) -> duckdb.DuckDBPyRelation:
         """A frame or file that has the columns that are needed."""
@@ -158,7 +165,7 @@ class RowReader:
         relation: duckdb.DuckDBPyRelation
         try:
             if isinstance(frame, (str, Path)):
-                relation = opened_as_text(self._connection, frame)
+                relation = opened_as_text(self._connection, frame, where)
             else:
                 # No view begins like this, whatever tables are called: a clash would mix up their rows.
                 self._connection.register(f"given_{given.view}", arrow_or_as_it_is(frame))
@@ -179,7 +186,7 @@ class RowReader:
         """
         if not given.is_csv:
             return self._kind(relation) == "VARCHAR"
-        odd = f"NOT regexp_full_match({_quoted(self._key)}, '0|-?[1-9][0-9]{{0,17}}')"
+        odd = f"NOT regexp_full_match({quoted(self._key)}, '0|-?[1-9][0-9]{{0,17}}')"
         return bool(relation.filter(odd).limit(1).project("true").fetchall())
 
     def _types_are_doubtful(self, relations: Sequence[duckdb.DuckDBPyRelation]) -> bool:
@@ -205,27 +212,27 @@ class RowReader:
 
     def _attach_empty(self) -> None:
         """Tables without any id do not say of which type ids are: of that of the others. So with untyped columns."""
-        key, kind = _quoted(self._key), "VARCHAR" if self._key_kinds == {"text"} else "BIGINT"
+        key, kind = quoted(self._key), "VARCHAR" if self._key_kinds == {"text"} else "BIGINT"
         for view, (relation, table) in self._without_ids.items():
             columns = [f"TRY_CAST({key} AS {kind}) AS {key}"]
             untyped = [name for name, kind in zip(relation.columns, relation.types, strict=True) if str(kind) == _NULL]
             for name, domain in zip(table.private, table.domains, strict=True) if table else ():
                 if name in untyped:
-                    text = f"CAST({_quoted(name)} AS VARCHAR)"
-                    columns.append(f"{csv_type(domain).format(text)} AS {_quoted(name)}")
+                    text = f"CAST({quoted(name)} AS VARCHAR)"
+                    columns.append(f"{csv_type(domain).format(text)} AS {quoted(name)}")
             relation.project(f"* REPLACE ({', '.join(columns)})").create_view(view)
 
     def _typed(self, relation: Any, table: Table | None) -> str:
         """The columns of a CSV file, all texts, as the specification wants them: an odd value spoils only its row."""
-        key = _quoted(self._key)
+        key = quoted(self._key)
         columns = [key if self._text_ids else f"CAST({key} AS BIGINT) AS {key}"]
         for name, domain in zip(table.private, table.domains, strict=True) if table else ():
-            column, kind = _quoted(name), csv_type(domain)
+            column, kind = quoted(name), csv_type(domain)
             columns.append(f"{kind.format(column)} AS {column}")
             unreadable = f"{column} IS NOT NULL AND {kind.format(column)} IS NULL"
-            columns.append(f"({unreadable}) AS {_quoted(name + UNREADABLE)}")
+            columns.append(f"({unreadable}) AS {quoted(name + UNREADABLE)}")
         public = [name for name in (table.public if table else relation.columns) if name in relation.columns]
-        return ", ".join([*columns, *(_quoted(name) for name in public if name != self._key)])
+        return ", ".join([*columns, *(quoted(name) for name in public if name != self._key)])
 
     def _everyone(self, given: bool) -> None:
         """The list of users who send reports for tables with many rows: given, or those of the one-row tables here."""
@@ -238,10 +245,10 @@ class RowReader:
             raise everyone_missing()
         else:
             return
-        key = _quoted(self._key)
+        key = quoted(self._key)
         public = self._public_of_users(given)
-        columns = "".join(f", {_quoted(column)}" for column in public)
-        values = "".join(f", any_value({_quoted(column)}) AS {_quoted(column)}" for column in public)
+        columns = "".join(f", {quoted(column)}" for column in public)
+        values = "".join(f", any_value({quoted(column)}) AS {quoted(column)}" for column in public)
         union = " UNION ALL ".join(
             f"SELECT {key}{columns} FROM {name} WHERE {key} IS NOT NULL"  # noqa: S608
             for name in sources
@@ -265,22 +272,22 @@ class RowReader:
     def _check_constant(self, column: str, view: str) -> None:
         """Refuse a public column that differs from the user's own value."""
         differing = self._count(
-            f"SELECT count(*) FROM {view} r JOIN everyone e ON e.uid = r.{_quoted(self._key)} "  # noqa: S608
-            f"WHERE r.{_quoted(column)} IS DISTINCT FROM e.{_quoted(column)}"
+            f"SELECT count(*) FROM {view} r JOIN everyone e ON e.uid = r.{quoted(self._key)} "  # noqa: S608
+            f"WHERE r.{quoted(column)} IS DISTINCT FROM e.{quoted(column)}"
         )
         if differing:
             raise varying(column)
 
     def stream(self, name: str, tally: Tally) -> tuple[Iterator[pa.Table], pa.DataType, dict[str, pa.DataType]]:
         """Batches of whole users, the type of user ids, and those of public columns."""
-        table, key = self._collection[name], _quoted(self._key)
+        table, key = self._collection[name], quoted(self._key)
         holder = {
             **dict.fromkeys(table.private, "r"),
             **dict.fromkeys(table.public, "r" if table.many is None else "e"),
         }
         present = self._connection.table(f"rows_{name}").columns
         marks = {name + UNREADABLE: "r" for name in table.private if name + UNREADABLE in present}
-        columns = ", ".join(f"{place}.{_quoted(column)}" for column, place in (holder | marks).items())
+        columns = ", ".join(f"{place}.{quoted(column)}" for column, place in (holder | marks).items())
         nobody = self._count(f"SELECT count(*) FROM rows_{name} WHERE {key} IS NULL")  # noqa: S608
         tally.reject(NO_USER, nobody)
         if table.many is None:
@@ -294,10 +301,10 @@ class RowReader:
             for column in table.public:
                 if column in self._connection.table(f"rows_{name}").columns:
                     self._check_constant(column, f"rows_{name}")
-            order = ["uid", *(f"r.{_quoted(column)}" for column in table.private)] if self._repeatable else ["uid"]
+            order = ["uid", *(f"r.{quoted(column)}" for column in table.private)] if self._repeatable else ["uid"]
             query = (
-                f"SELECT e.uid AS uid, r.{_quoted(PRESENT)}, {columns} FROM everyone e LEFT JOIN "  # noqa: S608
-                f"(SELECT *, true AS {_quoted(PRESENT)} FROM rows_{name}) r ON e.uid = r.{key} "
+                f"SELECT e.uid AS uid, r.{quoted(PRESENT)}, {columns} FROM everyone e LEFT JOIN "  # noqa: S608
+                f"(SELECT *, true AS {quoted(PRESENT)} FROM rows_{name}) r ON e.uid = r.{key} "
                 f"ORDER BY {', '.join(order)}"
             )
         reader: pa.RecordBatchReader = self._connection.sql(query).to_arrow_reader(BATCH_ROWS)
@@ -311,8 +318,3 @@ class RowReader:
 
     def _count(self, query: str) -> int:
         return int(self._connection.execute(query).fetchall()[0][0])
-
-
-def _quoted(name: str) -> str:
-    """A column's name as an SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'

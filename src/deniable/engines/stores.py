@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from deniable.engines.blocks import BLOCK, TableBlock
-from deniable.engines.duckdb_session import open_duckdb
-from deniable.errors import InvalidData
+from deniable.engines.report_files import ReportFiles
 from deniable.tables.reports import narrowed
 
 
@@ -54,21 +52,23 @@ class MemoryStore:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileStore:
-    """Reports in Parquet files, sorted by user and slot, every user complete; DuckDB reads them in order."""
+    """Reports in Parquet files, sorted by user and slot, every user complete; they are read in order."""
 
-    paths: tuple[Path, ...]
+    files: ReportFiles
     slots: int
-    rows: int
-    schema: pa.Schema
-    memory_limit: int
     keeps: Any = field(default=None, repr=False)
     """Whatever has to live as long as the files: a temporary folder, for example."""
     _counted: list[NDArray[np.int64]] = field(default_factory=list, repr=False)
 
+    @property
+    def rows(self) -> int:
+        """How many reports there are."""
+        return self.files.rows
+
     def read(self, columns: Sequence[str]) -> Iterator[TableBlock]:
         """All reports, block by block, cut between users."""
         rest: pa.Table | None = None
-        for batch in batches(self.paths, ["uid", *columns], self.memory_limit):
+        for batch in self.files.batches(["uid", *columns]):
             found = batch if rest is None or not rest.num_rows else pa.concat_tables([rest, batch])
             whole = found.num_rows // self.slots * self.slots  # users are complete, so every slots-th row begins one
             rest = found.slice(whole)
@@ -79,17 +79,16 @@ class FileStore:
 
     def distinct(self, column: str) -> pa.Array:
         """The values that a public column has."""
-        found: pa.Array | None = None
-        for batch in batches(self.paths, [column], self.memory_limit):
-            values = batch[column].unique()
-            found = values if found is None else pa.concat_arrays([found, values]).unique()
-        return pa.array([], self.schema.field(column).type) if found is None else found
+        values = pa.array([], self.files.schema.field(column).type)
+        for batch in self.files.batches([column]):
+            values = pa.concat_arrays([values, batch[column].unique()]).unique()
+        return values
 
     def view_counts(self, views: int) -> NDArray[np.int64]:
         """How many reports there are of each view; counted once."""
         if not self._counted:
             total = np.zeros(views, dtype=np.int64)
-            for batch in batches(self.paths, ["view"], self.memory_limit):
+            for batch in self.files.batches(["view"]):
                 total += np.bincount(np.asarray(batch["view"]), minlength=views)
             self._counted.append(total)
         return self._counted[0]
@@ -99,25 +98,10 @@ def _numpy_ids(ids: pa.Array) -> NDArray[Any]:
     return np.asarray(ids.to_numpy(zero_copy_only=False))
 
 
-def batches(paths: Sequence[Path], columns: Sequence[str], memory_limit: int) -> Iterator[pa.Table]:
-    """Columns of Parquet files, in the order they are stored."""
-    with open_duckdb(memory_limit=memory_limit) as made:
-        listed = made.read_parquet([str(path) for path in paths]).project(", ".join(f'"{name}"' for name in columns))
-        for batch in listed.to_arrow_reader(BLOCK):
-            yield pa.Table.from_batches([batch])
-
-
 def memory_stores(
     reports: Mapping[str, pa.Table], slots: Mapping[str, int], beside: Sequence[FileStore]
 ) -> dict[str, MemoryStore]:
-    """Believable reports of some tables, in memory; other tables may stay in files beside them."""
-    kinds = [table["uid"].type for table in reports.values()] + [store.schema.field("uid").type for store in beside]
-    if len({pa.types.is_integer(kind) for kind in kinds}) > 1:
-        if beside:
-            problem = "user ids are integers in one table and texts in another, and these are too large for memory"
-            raise InvalidData(problem, "Use one type for all, or a larger memory_limit.")
-        # A number and a text that looks like it are the same user.
-        reports = {name: _with_text_ids(table) for name, table in reports.items()}
+    """Believable reports of some tables, in memory; other tables may stay in files. Ids of all are of one type."""
     ordered = {
         # Slots of a user stand together, in their order.
         name: table.sort_by([("uid", "ascending"), ("slot", "ascending")]).combine_chunks()
@@ -132,7 +116,8 @@ def memory_stores(
     return {name: MemoryStore(one.drop_columns(["uid"]), slots[name], compared[name]) for name, one in ordered.items()}
 
 
-def _with_text_ids(reports: pa.Table) -> pa.Table:
+def with_text_ids(reports: pa.Table) -> pa.Table:
+    """Reports with ids as texts: a number and a text that looks like it are the same user."""
     return reports.set_column(reports.schema.get_field_index("uid"), "uid", reports["uid"].cast(pa.string()))
 
 

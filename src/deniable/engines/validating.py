@@ -2,102 +2,123 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from deniable.engines.blocks import BLOCK
 from deniable.engines.duckdb_session import open_duckdb
-from deniable.engines.report_folders import file_schema
-from deniable.engines.stores import FileStore, batches
+from deniable.engines.report_files import ReportFiles
+from deniable.engines.spill_folders import SpillFolder
+from deniable.engines.stores import FileStore, with_text_ids
+from deniable.errors import DeniableError, Failure
 from deniable.tables.collection import Collection
-from deniable.tables.reports import MISSING_ENTRY, validate
+from deniable.tables.reports import REPEATED, complete_users, possible_rows
 
 
 def validated_files(
-    collection: Collection, name: str, paths: tuple[Path, ...], memory_limit: int
+    collection: Collection, files: ReportFiles, memory_limit: int, spill: Path | None, *, text_ids: bool
 ) -> tuple[FileStore, Counter[str]]:
     """The reports of a table, and how many were refused, by reason.
 
     Files that are in order and without fault are used as they are; others are sorted and cleaned into a temporary copy,
-    which lives as long as the store.
+    which lives as long as the store. With `text_ids`, numbers become texts first, as in the other tables.
     """
-    slots, schema = collection.reports_per_user(name), file_schema(paths[0])
-    rows = 0
-    with suppress(_Fault):
-        for chunk in _whole_users(batches(paths, schema.names, memory_limit), check_order=True):
-            good, refused = validate(collection, name, chunk.replace_schema_metadata(schema.metadata))
-            if refused or not _in_slot_order(good, slots):
-                raise _Fault
-            rows += good.num_rows
-        return FileStore(paths, slots, rows, schema, memory_limit), Counter()
-    return _cleaned(collection, name, paths, schema, memory_limit)
+    if not text_ids or pa.types.is_string(files.schema.field("uid").type):
+        with suppress(_Fault):
+            return _as_they_are(collection, files), Counter()
+    return _cleaned(collection, files, memory_limit, spill, text_ids=text_ids)
 
 
 class _Fault(Exception):
     """The files are not sorted, or hold reports that have to be refused."""
 
 
-def _in_slot_order(reports: pa.Table, slots: int) -> bool:
-    slot = reports["slot"].to_numpy().astype(np.int64)
-    return bool((slot == np.arange(slot.size) % slots).all())
+def _as_they_are(collection: Collection, files: ReportFiles) -> FileStore:
+    slots = collection.reports_per_user(files.table)
+    for users in _whole_users(_ascending(collection, files), slots, Counter()):
+        _, refused = complete_users(collection, files.table, users)
+        slot = users["slot"].to_numpy().astype(np.int64)
+        if refused or not (slot == np.arange(slot.size) % slots).all():
+            raise _Fault
+    return FileStore(files, slots)
 
 
-class _TemporaryFolder:
-    """A folder that is removed with the last reference to it, or when the program ends, without a warning."""
-
-    def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="deniable-"))
-        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+def _ascending(collection: Collection, files: ReportFiles) -> Iterator[pa.Table]:
+    """Batches without fault whose users ascend."""
+    last = None
+    for batch in files.batches():
+        _, refused = possible_rows(collection, files.table, batch)
+        uid = batch["uid"].combine_chunks()
+        if refused or not pc.all(pc.less_equal(uid.slice(0, max(len(uid) - 1, 0)), uid.slice(1))).as_py():
+            raise _Fault
+        if len(uid):
+            if last is not None and pc.less(uid[0], last).as_py():
+                raise _Fault
+            last = uid[-1]
+        yield batch
 
 
 def _cleaned(
-    collection: Collection, name: str, paths: tuple[Path, ...], schema: pa.Schema, memory_limit: int
+    collection: Collection, files: ReportFiles, memory_limit: int, spill: Path | None, *, text_ids: bool
 ) -> tuple[FileStore, Counter[str]]:
-    folder = _TemporaryFolder()
-    sorted_path, clean_path = folder.path / "sorted.parquet", folder.path / "clean.parquet"
-    with open_duckdb(memory_limit=memory_limit, folder=folder.path) as made:
-        ordered = made.read_parquet([str(path) for path in paths]).order("uid, slot")
-        ordered.write_parquet(str(sorted_path))
-    slots, rows, total = collection.reports_per_user(name), 0, Counter[str]()
-    missing = 0
-    with pq.ParquetWriter(clean_path, schema) as writer:
-        for batch in _whole_users(batches([sorted_path], schema.names, memory_limit)):
-            known = batch.filter(pc.is_valid(batch["uid"]))
-            missing += batch.num_rows - known.num_rows
-            good, refused = validate(collection, name, known.replace_schema_metadata(schema.metadata))
-            total.update(refused)
-            rows += good.num_rows
-            if good.num_rows:
+    folder = SpillFolder(spill)
+    total: Counter[str] = Counter()
+    problems: list[DeniableError] = []
+    name, slots = files.table, collection.reports_per_user(files.table)
+
+    def possible() -> Iterator[pa.RecordBatch]:
+        try:
+            for batch in files.batches():
+                good, refused = possible_rows(collection, name, batch)
+                total.update(refused)
+                yield from (with_text_ids(good) if text_ids else good).to_batches()
+        except DeniableError as error:
+            problems.append(error)  # DuckDB would say it in its own words
+            raise
+
+    empty, _ = possible_rows(collection, name, files.schema.empty_table())
+    schema = (with_text_ids(empty) if text_ids else empty).schema
+    rows, path = 0, folder.path / "clean.parquet"
+    try:
+        with (
+            open_duckdb(memory_limit=memory_limit, folder=folder.path) as connection,
+            pq.ParquetWriter(path, schema) as writer,
+        ):
+            connection.register("reports", pa.RecordBatchReader.from_batches(schema, possible()))
+            ordered = connection.table("reports").order("uid, slot").to_arrow_reader(BLOCK)
+            for users in _whole_users((pa.Table.from_batches([batch]) for batch in ordered), slots, total):
+                good, refused = complete_users(collection, name, users)
+                total.update(refused)
+                rows += good.num_rows
                 writer.write_table(good.cast(schema))
-    sorted_path.unlink()
-    total[MISSING_ENTRY] += missing
-    return FileStore((clean_path,), slots, rows, schema, memory_limit, folder), +total
+    except (duckdb.Error, pa.ArrowException, OSError):
+        if problems:
+            raise problems[0] from None
+        problem = f"the reports of table {name!r} could not be sorted: memory or the disk did not suffice"
+        raise Failure(f"{problem}. Nothing was computed. Raise memory_limit, or make room for spill files.") from None
+    return FileStore(ReportFiles(name, (path,), schema, rows), slots, folder), +total
 
 
-def _whole_users(found: Iterable[pa.Table], *, check_order: bool = False) -> Iterator[pa.Table]:
-    """Batches cut between users; rows without a user, which are sorted last, come as they are.
-
-    With `check_order`, users who do not ascend and rows without a user are a fault.
-    """
+def _whole_users(batches: Iterable[pa.Table], slots: int, refused: Counter[str]) -> Iterator[pa.Table]:
+    """Sorted batches, cut between users. Of a user with more reports than slots only one too many is kept."""
     rest: pa.Table | None = None
-    for batch in found:
+    for batch in batches:
         table = batch if rest is None else pa.concat_tables([rest, batch])
+        if not table.num_rows:
+            continue
         uid = table["uid"].combine_chunks()
-        if check_order and (uid.null_count or (len(uid) > 1 and not pc.all(pc.less_equal(uid[:-1], uid[1:])).as_py())):
-            raise _Fault
-        valid = len(uid) - uid.null_count
-        last = int(pc.index(uid, uid[valid - 1]).as_py()) if valid else table.num_rows
+        last = int(pc.index(uid, uid[len(uid) - 1]).as_py())
         if last:
             yield table.slice(0, last)
-        rest = table.slice(last)
+        rest = table.slice(last, slots + 1)
+        refused[REPEATED] += table.num_rows - last - rest.num_rows
     if rest is not None and rest.num_rows:
         yield rest

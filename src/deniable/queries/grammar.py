@@ -150,8 +150,8 @@ def _first(text: str, value: Any) -> int | None:
 
 @cache
 def _parser() -> duckdb.DuckDBPyConnection:
-    """An empty database of which only the parser is used."""
-    return duckdb.connect()
+    """An empty database of which only the parser is used; it could open nothing."""
+    return duckdb.connect(config={"enable_external_access": False, "lock_configuration": True})
 
 
 def _broken_at(text: str, message: str) -> int:

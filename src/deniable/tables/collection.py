@@ -327,6 +327,7 @@ class Collection:
         source: Source | None = None,
         simulation: bool = False,
         engine: Any = None,
+        spill: str | Path | None = None,
         **tables: Any,
     ) -> Reports: ...
 
@@ -340,6 +341,7 @@ class Collection:
         source: Source | None = None,
         simulation: bool = False,
         engine: Any = None,
+        spill: str | Path | None = None,
         **tables: Any,
     ) -> Collected: ...
 
@@ -352,6 +354,7 @@ class Collection:
         source: Source | None = None,
         simulation: bool = False,
         engine: Any = None,
+        spill: str | Path | None = None,
         **tables: Any,
     ) -> Reports | Collected:
         """The reports of many users at once: a simulation, or a batch at somebody the users trust.
@@ -366,6 +369,9 @@ class Collection:
 
         A seeded `source` and an ε without noise (infinite, or above 64 per report) need `simulation`. Reports then
         carry a mark, answers from them say *simulation*, and they do not mix with those of a release.
+
+        Rows that do not fit into memory are spilled to a private folder inside `spill`, by default where `out` will
+        be, or else in the system's folder for temporary files. It is removed; after a kill, by the next run there.
 
         With `engine`, a SparkSession, tables are its DataFrames or names in its catalog, and the reports are written to
         `out` on any path that Spark can write.
@@ -383,7 +389,8 @@ class Collection:
             )
         from deniable.engines.collecting import perturb
 
-        return perturb(self, tables, key=key, out=out, everyone=everyone, source=source, simulation=simulation)
+        options: dict[str, Any] = {"source": source, "simulation": simulation, "spill": spill}
+        return perturb(self, tables, key=key, out=out, everyone=everyone, **options)
 
     def forecast(self, sql: str, users: int, *, weights: str = "optimal", sums: str = "direct") -> Forecast:
         """The standard errors of a question's answers if so many users report, before anything is collected.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,6 +27,10 @@ TABLE = b"deniable.table"
 OTHER_SPECIFICATION, MISSING_ENTRY = "made under another specification", "with a missing entry"
 ROW_FAULTS = ("view out of range", "y or seed out of range", "slot out of range")
 REPEATED, INCOMPLETE = "user and slot repeated", "of a user with missing slots"
+
+DOCUMENTED = "Send the columns as documented."
+LONGEST_TEXT = 1_000
+"""Bytes of a user id or a public text."""
 
 _COLUMNS = {"slot": pa.uint16(), "view": pa.uint32(), "seed": pa.uint32(), "y": pa.uint32()}
 
@@ -87,35 +91,122 @@ def report_schema(
 ) -> pa.Schema:
     """The columns of a service's reports, with the marks of their specification, table and kind."""
     columns = {"uid": uid, **_COLUMNS, **public}
+    for column, kind in public.items():
+        public_type(column, kind)
     origin = {SPECIFICATION: collection.sha256.encode(), TABLE: name.encode()}
     return pa.schema(list(columns.items()), metadata={**origin, **mark(simulation=simulation)})
 
 
-def validate(collection: Collection, name: str, reports: pa.Table) -> tuple[pa.Table, Counter[str]]:
-    """The reports that can be believed, and how many were refused, by reason.
+def check_names(collection: Collection, name: str, names: Sequence[str]) -> tuple[str, ...]:
+    """The columns of reports that are read, in their order.
 
-    A user's reports count only together: where a slot is missing or stands twice, all of hers are refused.
+    Each stands once, under its exact name; the order in a file does not matter, and further columns are not read.
     """
-    refused: Counter[str] = Counter()
-    metadata = reports.schema.metadata or {}
-    if metadata.get(SPECIFICATION) != collection.sha256.encode() or metadata.get(TABLE) != name.encode():
-        refused[OTHER_SPECIFICATION] = reports.num_rows
-        return reports.slice(0, 0), refused
-    _check_types(collection, name, reports)
+    wanted = ("uid", *_COLUMNS, *collection[name].public)
+    folded = Counter(column.casefold() for column in names)
+    for column in wanted:
+        if column not in names:
+            raise InvalidData(f"reports of table {name!r} lack the column {column!r}", DOCUMENTED)
+        if folded[column.casefold()] > 1:
+            problem = f"reports of table {name!r} have the column {column!r} twice, in whatever case it is written"
+            raise InvalidData(problem, "Keep one of them.")
+    return wanted
+
+
+def columns_of(collection: Collection, name: str, schema: pa.Schema) -> pa.Schema:
+    """The columns of reports that are read, with their types: the one judgement, wherever reports are."""
+    columns = check_names(collection, name, schema.names)
+    return pa.schema([(one, _read_as(one, schema.field(one).type)) for one in columns], metadata=schema.metadata)
+
+
+def _read_as(column: str, kind: pa.DataType) -> pa.DataType:
+    """The type that a column is read as; a wrong one is no report at all."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if column in _COLUMNS:
+        if not pa.types.is_integer(kind):
+            raise InvalidData(f"column {column!r} of the reports must be {_COLUMNS[column]}", DOCUMENTED)
+        return kind
+    if column == "uid":
+        if pa.types.is_integer(kind) and kind != pa.uint64():
+            return pa.int64()
+        if not _is_text(kind):
+            raise InvalidData("user ids must be integers or texts", "Convert them first.")
+        return pa.string()
+    return public_type(column, kind)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view())
+
+
+def public_type(column: str, kind: pa.DataType) -> pa.DataType:
+    """The type that a public column has in reports: a truth value, a number, a text, a date or a time."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if _is_text(kind) or pa.types.is_null(kind):
+        return pa.string()
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    if pa.types.is_date(kind):
+        return pa.date32()
+    if pa.types.is_time(kind):
+        return pa.time64("us")
+    number = pa.types.is_integer(kind) or kind in (pa.float32(), pa.float64()) or pa.types.is_decimal128(kind)
+    if not number and not pa.types.is_boolean(kind):
+        raise InvalidData(
+            f"the public column {column!r} is neither a truth value, a number, a text, a date nor a time",
+            "Convert it first.",
+        )
+    return kind
+
+
+def check_texts(columns: Iterable[pa.Array | pa.ChunkedArray], where: str) -> None:
+    """Refuse ids and public values that are longer than texts may be, wherever reports are made or read."""
+    for column in columns:
+        if _is_text(column.type) and (pc.max(pc.binary_length(column)).as_py() or 0) > LONGEST_TEXT:
+            problem = f"{where} has ids or public texts of more than {LONGEST_TEXT:,} bytes"
+            raise InvalidData(problem, "Shorten them.", cost="Nothing was released or computed")
+
+
+def validate(collection: Collection, name: str, reports: pa.Table) -> tuple[pa.Table, Counter[str]]:
+    """The reports that can be believed, and how many were refused, by reason."""
+    if not names_origin(collection, name, reports.schema):
+        return nobody(collection, name), +Counter({OTHER_SPECIFICATION: reports.num_rows})
+    reports, alone = possible_rows(collection, name, reports)
+    reports, together = complete_users(collection, name, reports)
+    return reports, alone + together
+
+
+def nobody(collection: Collection, name: str) -> pa.Table:
+    """A table of reports without any."""
+    public = dict.fromkeys(collection[name].public, pa.string())
+    return report_schema(collection, name, pa.int64(), public, simulation=False).empty_table()
+
+
+def possible_rows(collection: Collection, name: str, reports: pa.Table) -> tuple[pa.Table, Counter[str]]:
+    """The reports that are possible, each on its own, in the columns that are read; and how many are not."""
+    wanted = columns_of(collection, name, reports.schema)
+    try:
+        reports = reports.select(wanted.names).cast(wanted)
+    except pa.ArrowException:
+        raise InvalidData(f"reports of table {name!r} hold values that cannot be read", DOCUMENTED) from None
     complete = pc.is_valid(reports["uid"])
     for column in _COLUMNS:
         complete = pc.and_(complete, pc.is_valid(reports[column]))
+    refused: Counter[str] = Counter()
     reports, refused[MISSING_ENTRY] = _keep(reports, np.asarray(complete))
-
-    columns = {column: reports[column].to_numpy().astype(np.int64) for column in _COLUMNS}
-    faults = row_faults(collection, name, columns)
+    faults = row_faults(collection, name, _numbers(reports))
     for number, reason in enumerate(ROW_FAULTS):
         refused[reason] += int(np.count_nonzero(faults == number + 1))
     reports, _ = _keep(reports, faults == 0)
+    return narrowed(reports), +refused
 
+
+def complete_users(collection: Collection, name: str, reports: pa.Table) -> tuple[pa.Table, Counter[str]]:
+    """The reports of users who sent every slot once. A user's reports count only together."""
+    refused: Counter[str] = Counter()
     slots = collection.reports_per_user(name)
     users = _numbered(reports["uid"].combine_chunks())
-    pair = users * slots + (columns["slot"][faults == 0] if refused.total() else columns["slot"])
+    pair = users * slots + reports["slot"].to_numpy().astype(np.int64)
     if not np.all(pair[1:] > pair[:-1]):
         _, first, copies = np.unique(pair, return_index=True, return_counts=True)
         repeated = np.isin(users, users[first[copies > 1]])
@@ -123,7 +214,17 @@ def validate(collection: Collection, name: str, reports: pa.Table) -> tuple[pa.T
         users = users[~repeated]
     whole = np.bincount(users, minlength=users.max(initial=0) + 1) == slots
     reports, refused[INCOMPLETE] = _keep(reports, whole[users])
-    return narrowed(reports), +refused
+    return reports, +refused
+
+
+def _numbers(reports: pa.Table) -> dict[str, Integers]:
+    return {column: reports[column].to_numpy().astype(np.int64) for column in _COLUMNS}
+
+
+def names_origin(collection: Collection, name: str, schema: pa.Schema) -> bool:
+    """Whether reports name this specification and table."""
+    metadata = schema.metadata or {}
+    return bool(metadata.get(SPECIFICATION) == collection.sha256.encode() and metadata.get(TABLE) == name.encode())
 
 
 def _numbered(ids: pa.Array) -> Integers:
@@ -161,18 +262,3 @@ def narrowed(reports: pa.Table) -> pa.Table:
 def _keep(reports: pa.Table, good: np.ndarray) -> tuple[pa.Table, int]:
     count = int(np.count_nonzero(~good))
     return (reports.filter(pa.array(good)) if count else reports), count
-
-
-def _check_types(collection: Collection, name: str, reports: pa.Table) -> None:
-    """A wrong column is no report at all: the whole batch is refused."""
-    for column in ("uid", *_COLUMNS, *collection[name].public):
-        if column not in reports.column_names:
-            raise InvalidData(
-                f"reports of table {name!r} lack the column {column!r}", "Send the columns as documented."
-            )
-    for column, kind in _COLUMNS.items():
-        if not pa.types.is_integer(reports.schema.field(column).type):
-            raise InvalidData(f"column {column!r} of the reports must be {kind}", "Send the columns as documented.")
-    uid = reports.schema.field("uid").type
-    if not (pa.types.is_integer(uid) or pa.types.is_string(uid) or pa.types.is_large_string(uid)):
-        raise InvalidData("user ids must be integers or texts", "Convert them first.")

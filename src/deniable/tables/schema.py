@@ -29,7 +29,7 @@ LARGEST_TAU = 2**15
 LARGEST_NUMBER = 2**62
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 RESERVED = frozenset({"uid", "slot", "view", "seed", "y"})
-ARGUMENTS = frozenset({"key", "out", "everyone", "source", "simulation", "engine"})
+ARGUMENTS = frozenset({"key", "out", "everyone", "source", "simulation", "engine", "spill"})
 
 OUTSIDE = "outside the domain"
 OFF_GRID = "not on the grid"

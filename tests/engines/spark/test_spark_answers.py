@@ -193,7 +193,7 @@ def test_reports_as_dataframes_and_catalog_tables(spark, tmp_path):
     with pytest.raises(InvalidData, match="lack the column 'y'"):
         dn.connect({"people": frame.drop("y")}, engine=spark, collection=collection)
     wrong = frame.withColumn("view", frame["view"].cast("double"))
-    with pytest.raises(InvalidData, match="must be an integer"):
+    with pytest.raises(InvalidData, match="must be uint32"):
         dn.connect({"people": wrong}, engine=spark, collection=collection)
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deniable.engines.duckdb_session import open_duckdb
 from deniable.engines.reading import Database
 from deniable.queries.result import Estimate, Result
 from deniable.randomness import Integers
@@ -104,7 +104,7 @@ class Answered:
 
 def ask(database: Database, shop: Shop) -> list[Answered]:
     """Every question, on the reports and on the rows."""
-    plain = duckdb.connect()
+    plain = open_duckdb(memory_limit=2**32)
     plain.register("users", shop.users)
     plain.register("orders", shop.orders)
     answered = []

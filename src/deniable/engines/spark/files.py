@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from deniable.engines.marks import SPARK_SCHEMA, Origin, origin_of, spark_marks
+from deniable.engines.report_files import listed_files
 from deniable.engines.spark.faults import RESTORE
 from deniable.errors import InvalidData
-from deniable.simulation import MARK
-from deniable.tables.reports import SPECIFICATION, TABLE
+from deniable.simulation import MARK, one_kind
+from deniable.tables.collection import Collection
+from deniable.tables.reports import SPECIFICATION, TABLE, check_names
+from deniable.wording import shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +51,17 @@ class Folder:
 
     def read_text(self) -> str:
         """A small file's text."""
-        rows = self.spark.read.text(self.path, wholetext=True).collect()
-        return str(rows[0][0]) if rows else ""
+        stream = self._system.open(self._path)
+        try:
+            return bytes(self.spark._jvm.org.apache.commons.io.IOUtils.toByteArray(stream)).decode()
+        except UnicodeDecodeError:
+            raise InvalidData(f"file {shown(self.name)} is not UTF-8 text", RESTORE) from None
+        finally:
+            stream.close()
+
+    def read_parquet(self) -> Any:
+        """Its Parquet files, and nothing that is named or placed otherwise, as a DataFrame."""
+        return self.spark.read.parquet(literal_path(self.path), pathGlobFilter="*.parquet", recursiveFileLookup=False)
 
     def write_text(self, text: str) -> None:
         """Write a small file, which must not exist."""
@@ -72,40 +85,74 @@ class Folder:
         self._system.delete(self._path, True)
 
     def parquet_files(self) -> list[Any]:
-        """Paths of the Parquet files below it."""
-        found, listed = [], self._system.listFiles(self._path, True)
-        while listed.hasNext():
-            path = listed.next().getPath()
-            if path.getName().endswith(".parquet") and not path.getName().startswith(("_", ".")):
+        """Paths of its Parquet files. Folders in it are refused, as on one machine."""
+        if self._system.getUri().getScheme() == "file":
+            folder = Path(self._system.makeQualified(self._path).toUri().getPath())
+            return [self.below(path.name)._path for path in listed_files(folder, self.name)]
+        found = []
+        for status in self._system.listStatus(self._path):
+            path = status.getPath()
+            if path.getName().startswith((".", "_")):
+                continue
+            if status.isDirectory():
+                raise InvalidData(
+                    f"{shown(path.getName())} is a folder in the reports of table {self.name!r}", "Remove it."
+                )
+            if path.getName().endswith(".parquet"):
                 found.append(path)
+        if not found:
+            raise InvalidData(f"table {self.name!r} has no files", RESTORE)
         return sorted(found, key=lambda path: str(path.toString()))
 
-    def mark(self) -> Origin:
-        """Where all of its files say that they come from; every footer is read."""
-        files = self.parquet_files()
-        if not files:
-            raise InvalidData(f"table {self.name!r} has no files", RESTORE)
-        marks = {self._footer_mark(path) for path in files}
+    def mark(self, collection: Collection) -> Origin:
+        """Where all of its files say that they come from; every footer is read and judged."""
+        declared: dict[str, list[tuple[str, str]]] = {}
+        origins = {str(path.getName()): self._footer(path, declared) for path in self.parquet_files()}
+        marks = {origin[:2] for origin in origins.values()}
         if len(marks) > 1:
-            raise InvalidData(
-                f"files of table {self.name!r} are of different specifications or kinds", "Keep them apart."
-            )
-        return marks.pop()
+            raise InvalidData(f"files of table {self.name!r} are of different specifications", "Keep them apart.")
+        one_kind({name: origin[2] for name, origin in origins.items()})
+        if marks == {(collection.sha256, self.name)}:
+            kinds = set()
+            for columns in declared.values():
+                names = check_names(collection, self.name, [name for name, _ in columns])
+                kinds.add(tuple(dict(columns)[name] for name in names))
+            if len(kinds) > 1:
+                raise InvalidData(f"files of table {self.name!r} have columns of different types", "Keep them apart.")
+        return next(iter(origins.values()))
 
-    def _footer_mark(self, path: Any) -> Origin:
+    def _footer(self, path: Any, declared: dict[str, list[tuple[str, str]]]) -> Origin:
         from py4j.protocol import Py4JError
 
         parquet = self.spark._jvm.org.apache.parquet.hadoop
+        names = (SPECIFICATION.decode(), TABLE.decode(), MARK.decode(), SPARK_SCHEMA)
         try:
             reader = parquet.ParquetFileReader.open(parquet.util.HadoopInputFile.fromPath(path, self._settings))
             try:
-                entries = reader.getFooter().getFileMetaData().getKeyValueMetaData()
-                names = (SPECIFICATION.decode(), TABLE.decode(), MARK.decode(), SPARK_SCHEMA)
+                footer = reader.getFooter().getFileMetaData()
+                entries = footer.getKeyValueMetaData()
                 told = {name: text for name in names if (text := entries.get(name))}
+                _declare(footer.getSchema(), declared)
             finally:
                 reader.close()
-        except Py4JError:
+            if SPARK_SCHEMA in told and SPECIFICATION.decode() not in told:
+                return spark_marks(json.loads(told[SPARK_SCHEMA]))
+        except (Py4JError, ValueError, AttributeError, TypeError, RecursionError):
             raise InvalidData(f"file {path.getName()!r} of {self.name!r} is damaged", RESTORE) from None
-        if SPARK_SCHEMA in told and SPECIFICATION.decode() not in told:
-            return spark_marks(json.loads(told[SPARK_SCHEMA]))
         return origin_of(told)
+
+
+def _declare(schema: Any, declared: dict[str, list[tuple[str, str]]]) -> None:
+    """Note the columns of a file, names and types, once for all files that declare the same."""
+    text = str(schema.toString())
+    if text not in declared:
+        declared[text] = [(str(field.getName()), str(field.toString())) for field in schema.getFields()]
+
+
+def literal_path(path: str) -> str:
+    """A path as Spark has to be asked for it: it would take { } [ ] * ? for patterns.
+
+    >>> literal_path("hdfs:///data/r[1]")
+    'hdfs:///data/r\\\\[1\\\\]'
+    """
+    return "".join(f"\\{sign}" if sign in "{}[]*?\\" else sign for sign in path)

@@ -15,21 +15,22 @@ from deniable.engines.collecting import SPECIFICATION_FILE
 from deniable.engines.marks import Origin, origin_of
 from deniable.engines.reading import Database, dimension_tables
 from deniable.engines.spark.cell_counts import cell_counts, cell_pairs
-from deniable.engines.spark.faults import told
+from deniable.engines.spark.faults import RESTORE, told
 from deniable.engines.spark.files import Folder
 from deniable.engines.spark.keeping import KeptJoins, partitions_for
 from deniable.engines.spark.measuring import measure
 from deniable.engines.spark.packing import Packing
 from deniable.engines.spark.session import as_frame, checked_session
 from deniable.engines.spark.validating import SparkStore, validated
-from deniable.errors import BadInput, InvalidParameter
+from deniable.errors import BadInput, InvalidData, InvalidParameter
 from deniable.queries.estimation import Moments
 from deniable.queries.plan import Plan
 from deniable.simulation import has_noise, is_marked, one_kind
 from deniable.tables.collection import Collection
-from deniable.tables.reports import OTHER_SPECIFICATION, SPECIFICATION, TABLE, Reports
+from deniable.tables.reports import OTHER_SPECIFICATION, SPECIFICATION, TABLE, Reports, nobody
 from deniable.tables.runs import largest_epsilon, read_run
 from deniable.tables.views import View
+from deniable.wording import shown
 
 WHOLE_SPECIFICATION = "deniable.specification"
 """Where a DataFrame's column of user ids holds its whole specification."""
@@ -94,7 +95,7 @@ def connect_spark(
     partitions = partitions_for(list(frames.values())) if frames else 1
     for name, frame in frames.items():
         other = marks[name][:2] != (collection.sha256, name)
-        mine = frame.limit(0) if other else frame
+        mine = as_frame(spark, nobody(collection, name)) if other else frame
         stores[name], refused[name] = validated(collection, name, mine, partitions, joined=len(frames) > 1)
         if other:
             refused[name][OTHER_SPECIFICATION] = frame.count()
@@ -107,13 +108,16 @@ def _folder(folder: Folder) -> tuple[Collection, dict[str, Any], dict[str, Origi
     specification = folder.below(SPECIFICATION_FILE)
     if not specification.exists():
         raise BadInput(f"{folder.name!r} holds no {SPECIFICATION_FILE}. Nothing was read. Pass a folder of reports.")
-    collection, simulation = read_run(json.loads(specification.read_text()))
+    try:
+        collection, simulation = read_run(json.loads(specification.read_text()))
+    except (ValueError, RecursionError):
+        raise InvalidData(f"{SPECIFICATION_FILE} of {shown(folder.name)} is damaged", RESTORE) from None
     frames, marks = {}, {}
     for table in collection.tables:
         mine = folder.below(table.name)
         if mine.exists():
-            marks[table.name] = mine.mark()
-            frames[table.name] = folder.spark.read.parquet(mine.path)
+            marks[table.name] = mine.mark(collection)
+            frames[table.name] = mine.read_parquet()
     return collection, frames, marks, simulation
 
 

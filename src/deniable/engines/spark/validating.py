@@ -21,10 +21,17 @@ from deniable.engines.spark.keeping import Kept, by_user
 from deniable.engines.spark.packing import Packing
 from deniable.engines.spark.session import large_batches
 from deniable.engines.user_batches import starts_of, whole_users
-from deniable.errors import InvalidData
 from deniable.queries.question import MOST_GROUPS
 from deniable.tables.collection import Collection
-from deniable.tables.reports import INCOMPLETE, MISSING_ENTRY, REPEATED, ROW_FAULTS, row_faults
+from deniable.tables.reports import (
+    INCOMPLETE,
+    MISSING_ENTRY,
+    REPEATED,
+    ROW_FAULTS,
+    check_names,
+    columns_of,
+    row_faults,
+)
 
 Batches = Iterator[pa.RecordBatch]
 NUMBERS = ("slot", "view", "seed", "y")
@@ -95,22 +102,12 @@ def validated(
 def typed(collection: Collection, name: str, frame: Any) -> Any:
     """The columns of reports, numbers as longs; other types are no reports at all."""
     from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
-    from pyspark.sql import types as T  # noqa: N812
+    from pyspark.sql.pandas.types import to_arrow_schema
 
-    public = collection[name].public
-    for column in ("uid", *NUMBERS, *public):
-        if column not in frame.columns:
-            raise InvalidData(
-                f"reports of table {name!r} lack the column {column!r}", "Send the columns as documented."
-            )
-    integers = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
-    for column in NUMBERS:
-        if not isinstance(frame.schema[column].dataType, integers):
-            raise InvalidData(f"column {column!r} of the reports must be an integer", "Send the columns as documented.")
-    if not isinstance(frame.schema["uid"].dataType, (*integers, T.StringType)):
-        raise InvalidData("user ids must be integers or texts", "Convert them first.")
-    numbers = [F.col(column).cast("long").alias(column) for column in NUMBERS]
-    return frame.select("uid", *numbers, *(f"`{column}`" for column in public))
+    wanted = [f"`{column}`" for column in check_names(collection, name, frame.columns)]
+    columns_of(collection, name, to_arrow_schema(frame.select(*wanted).schema))
+    numbers = {column: F.col(column).cast("long").alias(column) for column in NUMBERS}
+    return frame.select(*(numbers.get(column.strip("`"), column) for column in wanted))
 
 
 # All reports at once --------------------------------------------------------------------------------------------------

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from deniable.engines.duckdb_session import open_duckdb
 from deniable.engines.measuring import measure
 from deniable.engines.reading import Database, connect
 from deniable.experiments.table_data import Frames
@@ -204,7 +204,7 @@ def _alone(name: str, attribute: str, meaning: Attribute) -> Table:
 
 def plain(study: Study, text: str) -> list[tuple[Any, ...]]:
     """What plain SQL says about the rows themselves."""
-    with duckdb.connect() as database:
+    with open_duckdb(memory_limit=2**32) as database:
         for name, frame in study.frames.items():
             database.register(name, frame)
         return list(database.execute(text).fetchall())

@@ -86,12 +86,12 @@ def test_large_and_small_reads_agree():
 
 def test_a_seeded_source_needs_the_word_simulation():
     with pytest.raises(SimulationOnly, match="simulation=True"):
-        release_source(SeededSource(1), simulation=False)
-    assert release_source(SeededSource(1), simulation=True).simulation
-    assert isinstance(release_source(None, simulation=False), SecureSource)
-    assert isinstance(release_source(None, simulation=True), SecureSource)
+        release_source(SeededSource(1), simulation=False, epsilon=1.0)
+    assert release_source(SeededSource(1), simulation=True, epsilon=1.0).simulation
+    assert isinstance(release_source(None, simulation=False, epsilon=1.0), SecureSource)
+    assert isinstance(release_source(None, simulation=True, epsilon=1.0), SecureSource)
     with pytest.raises(InvalidParameter, match="source"):
-        release_source(np.random.default_rng(), simulation=True)
+        release_source(np.random.default_rng(), simulation=True, epsilon=1.0)
 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])

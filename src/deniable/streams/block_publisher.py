@@ -35,6 +35,7 @@ def _throw_noise_away() -> None:
     for publisher in _ALIVE:
         publisher._ready = []
         publisher.push = publisher._push_in_a_fork  # type: ignore[method-assign]
+        publisher.push_many = publisher._push_many_in_a_fork  # type: ignore[method-assign]
 
 
 if hasattr(os, "register_at_fork"):
@@ -122,9 +123,12 @@ class BlockPublisher:
         self._source.check_process()
         return BlockPublisher.push(self, unit)
 
+    def _push_many_in_a_fork(self, units: Integers) -> NDArray[Any]:
+        self._source.check_process()
+        return BlockPublisher.push_many(self, units)
+
     def push_many(self, units: Integers) -> NDArray[Any]:
         """Many values: integers where blocks have one value, floats otherwise."""
-        self._source.check_process()
         cut = np.minimum(units, self._cut)
         if self.plan.block > 1:
             return self._publish_blocks(cut)

@@ -16,6 +16,7 @@ from deniable.engines.spark import session  # noqa: E402
 from deniable.engines.spark.session import as_frame  # noqa: E402
 from deniable.errors import Failure, InvalidData, MissingExtra  # noqa: E402
 from deniable.randomness import SeededSource  # noqa: E402
+from deniable.tables.runs import run_text  # noqa: E402
 from spark_shop import agree  # noqa: E402
 
 TABLE = dn.Table("people", age=dn.Ordinal(0, 24))
@@ -53,7 +54,7 @@ def write(folder, reports):
     for number in range(2):
         (folder / "people").mkdir(parents=True, exist_ok=True)
         pq.write_table(reports["people"].slice(number * 10_000, 10_000), folder / "people" / f"part-{number}.parquet")
-    (folder / "collection.json").write_text(COLLECTION.to_json())
+    (folder / "collection.json").write_text(run_text(COLLECTION, simulation=True))
     return folder / "people" / "part-1.parquet"
 
 

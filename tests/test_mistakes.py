@@ -143,7 +143,7 @@ SPECIFICATIONS = [
         "table 'users' collects nothing private",
         "Add an Ordinal or Categorical",
     ),
-    (lambda: dn.Table("users", uid=dn.Ordinal(1, 9)), "attribute 'uid' is a column of reports", "Rename it"),
+    (lambda: dn.Table("users", uid=dn.Ordinal(1, 9)), "attribute 'uid' is the column of user ids", "Rename it"),
     (lambda: dn.Table("my users", age=dn.Ordinal(1, 9)), "name 'my users' must be letters, digits and _", "Rename it"),
     (
         lambda: dn.Table("orders", many="10", amount=dn.Ordinal(0, 5)),
@@ -186,8 +186,8 @@ DATA = [
         "It has users, orders",
     ),
     (
-        lambda _: SHOP.client().report("users", {"age": SECRET}),
-        "a row of table 'users' lacks 'marital'",
+        lambda _: SHOP.client().report("users", [SECRET]),
+        "a row of table 'users' is no mapping",
         "Give age, marital by name",
     ),
     (

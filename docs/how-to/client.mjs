@@ -43,11 +43,14 @@ export function coin(numerator, denominator, below) {
   }
 }
 
+// What depends on data is decided by one draw of 128 bits: the number of draws and their bounds must tell nothing.
+export const secretCoin = (numerator, denominator, below) => (below(1n << 128n) < (numerator << 128n) / denominator ? 1n : 0n);
+export const secretBelow = (count, below) => Number((below(1n << 128n) * BigInt(count)) >> 128n);
+
 // Keep with chance e/(e + k - 1), e in units of 2^-64; else one of the others.
 export function response(cell, k, e, below) {
-  if (coin(e, e + ((k - 1n) << 64n), below)) return cell;
-  const other = below(k - 1n);
-  return other + (other >= cell ? 1n : 0n);
+  const keep = coin(e, e + ((k - 1n) << 64n), below), other = below(k - 1n);
+  return keep ? cell : other + (other >= cell ? 1n : 0n);
 }
 
 const multiply = (x, y) => Math.imul(x, y) >>> 0;
@@ -106,23 +109,29 @@ export function reports(specification, sha256, name, rows, below = secureBelow) 
   });
   const { table, domains, groups: each, leaves } = shape.find((one) => one.table.name === name);
   if (specification.shares !== null || specification.oracle !== "auto") throw new Error("shares and oracles are not done here");
-  const epsilon = share(specification.epsilon, shape.reduce((sum, one) => sum + one.table.tau * one.groups.length, 0));
-  checkNoise(epsilon);
+  const count = shape.reduce((sum, one) => sum + one.table.tau * one.groups.length, 0);
+  checkNoise(specification.epsilon / count);
+  const epsilon = share(specification.epsilon, count);
   const e = expBelow(epsilon), tag = createHash("sha256").update(`${sha256}:${name}`).digest()[0];
   const names = table.attributes.filter((one) => one.kind !== "public").map((one) => one.name);
 
   // Truncation: `tau` rows with replacement, of at most `many`; who has none sends random ones that weigh nothing.
+  // All draws are made, whatever the rows are.
   const random = () => domains.map((one) => below(BigInt(one.size)));
   const known = (place, one) => Number.isInteger(place) && place >= 0 && place < one.size; // other rows do not count
   const pool = rows
     .map((row) => domains.map((one, place) => one.place(row[names[place]])))
     .filter((places) => places.every((place, i) => known(place, domains[i])))
     .map((places) => places.map(BigInt));
-  while (table.many !== null && pool.length > table.many) pool.splice(Number(below(BigInt(pool.length))), 1);
-  let chosen = pool;
-  if (table.many !== null || !pool.length)
-    chosen = Array.from({ length: table.tau }, () => (pool.length ? pool[Number(below(BigInt(pool.length)))] : random()));
-  const weight = [BigInt(table.many === null ? 1 : pool.length), BigInt(table.many ?? 1)];
+  const used = Math.min(pool.length, table.many ?? 1), numbered = new Map();
+  const chosen = Array.from({ length: table.tau }, () => {
+    const dummy = random();
+    if (table.many === null) return pool[0] ?? dummy;
+    const number = secretBelow(used || 1, below), place = secretBelow(pool.length || 1, below);
+    if (used && !numbered.has(number)) numbered.set(number, pool.splice(place, 1)[0]);
+    return used ? numbered.get(number) : dummy;
+  });
+  const weight = [BigInt(table.many === null ? 1 : used), BigInt(table.many ?? 1)];
 
   const sent = [];
   for (const row of chosen)
@@ -132,8 +141,8 @@ export function reports(specification, sha256, name, rows, below = secureBelow) 
       const view = local + [...before, ...groups.slice(0, place)].reduce((n, one) => n + count(one), 0);
       const coordinates = axes.map(({ kind, size, attribute }) => {
         const v = attribute < 0 ? 0n : row[attribute], top = attribute < 0 ? 1n : BigInt(domains[attribute].size - 1);
-        const up = ["rounded", "embedded", "weight and rounded"].includes(kind) ? coin(v, top, below) : 0n;
-        const heavy = kind.startsWith("weight") ? coin(...weight, below) : 0n;
+        const up = ["rounded", "embedded", "weight and rounded"].includes(kind) ? secretCoin(v, top, below) : 0n;
+        const heavy = kind.startsWith("weight") ? secretCoin(...weight, below) : 0n;
         if (kind === "value") return v;
         if (kind === "embedded") return up ? size / 2n + v : size / 2n - 1n - v;
         return kind === "weight and rounded" ? 2n * heavy + up : heavy + up;

@@ -1,6 +1,6 @@
 // A client for streams without trust in JavaScript: the one report of one user, in either phase.
 import { createHash } from "node:crypto";
-import { checkNoise, coin, expBelow, fraction, power, response, secureBelow } from "./client.mjs";
+import { checkNoise, coin, expBelow, fraction, power, response, secretCoin, secureBelow } from "./client.mjs";
 
 const UNIT = 1n << 64n, SCALE = 1n << 256n;
 
@@ -14,9 +14,9 @@ function windowOf(n, d) {
 
 // One of inputs + width - 1 outputs: each of the `width` from `index` on is e^ε times as likely as any other.
 function slide(index, inputs, width, e, below) {
-  if (coin(e * width, (inputs + width - 1n) * UNIT + (e - UNIT) * width, below)) return index + below(width);
-  const other = below(inputs - 1n);
-  return other + (other >= index ? width : 0n);
+  const inside = coin(e * width, (inputs + width - 1n) * UNIT + (e - UNIT) * width, below);
+  const near = below(width), other = below(inputs - 1n);
+  return inside ? index + near : other + (other >= index ? width : 0n);
 }
 
 // The square wave of the value's place on a logarithmic scale: first reports.
@@ -33,10 +33,10 @@ function wave(value, bound, epsilon, below) {
 function hybrid(value, theta, epsilon, below) {
   const e = expBelow(epsilon), half = expBelow(epsilon / 2);
   const [n, d] = fraction(value), [m, f] = fraction(theta), top = n * f, bottom = d * m; // value/θ
-  if (!coin(epsilon > 0.61 ? half - UNIT : 0n, half, below)) return response(coin(top, bottom, below), 2n, e, below);
+  if (!coin(epsilon > 0.61 ? half - UNIT : 0n, half, below)) return response(secretCoin(top, bottom, below), 2n, e, below);
   const [steps, width] = windowOf(UNIT, half), place = top * steps;
   const point = place / bottom < steps - 1n ? place / bottom : steps - 1n;
-  return 2n + slide(point + coin(place - point * bottom, bottom, below), steps + 1n, width, e, below);
+  return 2n + slide(point + secretCoin(place - point * bottom, bottom, below), steps + 1n, width, e, below);
 }
 
 // The first two bytes of the SHA-256 of the settings, as Python writes them in JSON (names in ASCII, floats with a point).

@@ -19,6 +19,8 @@ from deniable.errors import InvalidParameter, SimulationOnly
 from deniable.simulation import check_noise, is_simulated
 
 WORD_BITS = 64
+SECRET_BITS = 128
+"""What depends on somebody's data is decided by one draw of so many bits, whatever the data are."""
 RandBelow = Callable[[int], int]
 """A source of one uniform integer in {0, …, bound − 1}: `secrets.randbelow`, unless a test says otherwise."""
 
@@ -155,9 +157,9 @@ def coin(chance: Chance, randbelow: RandBelow, *, equal_words: int = 0) -> bool:
 
 
 def fraction_coin(value: Fraction, randbelow: RandBelow) -> bool:
-    """One exact Bernoulli draw of a rational probability, by 64 uniform digits at a time.
+    """One exact Bernoulli draw of a public rational probability, by 64 uniform digits at a time.
 
-    The number of draws does not depend on the probability, which may be somebody's secret.
+    How many it draws depends on the probability, with a chance of 2^-64: for one that is a secret see `secret_coin`.
     """
     numerator, denominator = value.numerator, value.denominator
     while True:
@@ -165,6 +167,24 @@ def fraction_coin(value: Fraction, randbelow: RandBelow) -> bool:
         drawn = randbelow(2**WORD_BITS)
         if drawn != threshold:
             return drawn < threshold
+
+
+def secret_coin(chance: Fraction, randbelow: RandBelow) -> bool:
+    """One draw, whatever the chance is: heads with the chance rounded down to 128 binary digits.
+
+    For rounding a value before it is randomised. Privacy does not rest on this chance; an average is off by at most
+    2^-128 of the distance that is rounded over.
+    """
+    return randbelow(2**SECRET_BITS) < (chance.numerator << SECRET_BITS) // chance.denominator
+
+
+def secret_below(count: int, randbelow: RandBelow) -> int:
+    """One of `count` numbers from 0 on, by one draw whose bound is the same for every count.
+
+    For choosing among somebody's rows before they are randomised. Privacy does not rest on it; no number's chance is
+    off by more than 2^-128.
+    """
+    return randbelow(2**SECRET_BITS) * count >> SECRET_BITS
 
 
 def check_randbelow(randbelow: RandBelow, epsilon: float, *, simulation: bool = False) -> None:
@@ -219,12 +239,12 @@ def geometric(scale: Fraction, randbelow: RandBelow) -> int:
 def discrete_laplace(scale: Fraction, randbelow: RandBelow) -> int:
     """One exact draw of P(X = k) ∝ e^(−|k|/scale).
 
-    X is zero with probability (1 − q)/(1 + q), q = e^(−1/scale); otherwise it has a fair sign and size 1 + G.
+    X is zero with probability (1 − q)/(1 + q), q = e^(−1/scale); otherwise it has a fair sign and size 1 + G. All three
+    are drawn, whatever comes out: how often it draws says nothing about X, unless X lies beyond 45 scales.
     """
-    if not coin(nonzero_chance(scale), randbelow):
-        return 0
-    size = 1 + geometric(scale, randbelow)
-    return size if randbelow(2) else -size
+    nonzero = coin(nonzero_chance(scale), randbelow)
+    size, positive = 1 + geometric(scale, randbelow), randbelow(2)
+    return nonzero * (size if positive else -size)
 
 
 def nonzero_chance(scale: Fraction) -> LogisticChance:

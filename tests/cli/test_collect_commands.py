@@ -116,7 +116,7 @@ def test_init_mends_names_that_a_specification_cannot_have(shop):
     done = run("init", "--from", shop / "my file-2.csv")
     parsed = tomllib.loads(done.stdout)
     assert list(parsed["tables"]) == ["my_file_2"]
-    assert list(parsed["tables"]["my_file_2"]["attributes"]) == ["the_age", "y_", "_2nd"]
+    assert list(parsed["tables"]["my_file_2"]["attributes"]) == ["the_age", "y", "_2nd"]
     assert 'rename the column "the age" to this' in done.stdout
 
 

@@ -15,7 +15,9 @@ from deniable.streams.local_simulation import first_codes, second_codes
 from tables.enumeration import EnumeratedDevice, EnumeratedSource, law_of
 
 VALUES = (-3.0, 0.0, 0.4, 1.0, 2.5, 3.0, 7.0, 10.0, 11.0, float("nan"), None)
-MODULES = ("hybrid", "piecewise", "randomized_response", "stochastic_rounding", "_window")
+MODULES = [
+    f"mechanisms.{name}" for name in ("hybrid", "piecewise", "randomized_response", "stochastic_rounding", "_window")
+]
 THETAS = (None, 3.0, 10.0)
 
 
@@ -32,15 +34,23 @@ class EnumeratedBulk(EnumeratedSource):
 
 @pytest.fixture
 def transcript(monkeypatch):
-    """The law of everything a client sends when it is asked several times."""
+    """The law of everything a client sends when it is asked several times.
+
+    Which draws were asked for, and in which order, must not depend on the value nor on the answer. (The hybrid
+    mechanism's answer tells which of its two parts it comes from, and they draw differently.)
+    """
+    draws = {}
 
     def law(value, asked, **settings):
         def run(choose):
             dice = EnumeratedDevice(choose)
-            for module in MODULES:
-                monkeypatch.setattr(f"deniable.mechanisms.{module}.fraction_coin", dice.coin)
+            dice.stand_in(monkeypatch, *MODULES)
             client = ToPLClient(bound=10, grid=5, randbelow=dice.randbelow, **settings)
-            return b"".join(client.report(value, theta).to_bytes() for theta in asked)
+            reports = [client.report(value, theta) for theta in asked]
+            parts = asked[0] is not None and settings.get("mechanism", "hybrid") == "hybrid" and reports[0].y < 2
+            public = (*settings.items(), *asked, parts)
+            assert draws.setdefault(public, dice.asked) == dice.asked
+            return b"".join(report.to_bytes() for report in reports)
 
         return law_of(run)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from fractions import Fraction
+from numbers import Integral
 
 import numpy as np
 
@@ -42,20 +43,70 @@ def uniform(count):
     return [Fraction(1, count)] * count
 
 
+class Drawn:
+    """An outcome that is decided when somebody looks at it: a draw that is made for nothing opens no paths."""
+
+    def __init__(self, decide):
+        self._decide, self._value = decide, None
+
+    def __index__(self):
+        if self._value is None:
+            self._value = self._decide()
+        return self._value
+
+    numerator, denominator = property(__index__), 1
+
+
+def _looking(name):
+    def operation(self, *others):
+        return getattr(int, name)(self.__index__(), *map(int, others))
+
+    return operation
+
+
+for _operator in ("add", "sub", "mul", "floordiv", "mod", "divmod", "xor", "and", "or", "lshift", "rshift"):
+    for _name in (f"__{_operator}__", f"__r{_operator}__"):
+        setattr(Drawn, _name, _looking(_name))
+for _name in ("__int__", "__bool__", "__hash__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"):
+    setattr(Drawn, _name, _looking(_name))
+Integral.register(Drawn)
+
+
 class EnumeratedDevice:
-    """Stands in for `secrets.randbelow` and for exact coins of rationals."""
+    """Stands in for `secrets.randbelow`, for exact coins of rationals, and for draws that depend on data.
+
+    `asked` lists what was asked for: everything that somebody with a stopwatch could learn about the draws. A coin of
+    a public probability is listed with it; one that depends on data asks for the same 128 bits whatever its chance is.
+    """
 
     def __init__(self, choose):
-        self.choose = choose
+        self.choose, self.asked = choose, []
+
+    def stand_in(self, monkeypatch, *modules):
+        """Replace the draws of modules that make them."""
+        for module in modules:
+            for name, draw in (("fraction_coin", self.coin), ("secret_coin", self.secret_coin)):
+                monkeypatch.setattr(f"deniable.{module}.{name}", draw, raising=False)
+            monkeypatch.setattr(f"deniable.{module}.secret_below", self.secret_below, raising=False)
 
     def randbelow(self, bound):
+        self.asked.append(bound)
         if bound == 2**32:
-            return SEEDS[self.choose(uniform(len(SEEDS)))]
+            return Drawn(lambda: SEEDS[self.choose(uniform(len(SEEDS)))])
         assert bound < 100
-        return self.choose(uniform(bound))
+        return Drawn(lambda: self.choose(uniform(bound)))
 
     def coin(self, chance, _randbelow):
-        return bool(self.choose([1 - chance, Fraction(chance)]))
+        self.asked.append(chance)
+        return Drawn(lambda: self.choose([1 - chance, Fraction(chance)]))
+
+    def secret_coin(self, chance, _randbelow):
+        self.asked.append("128 bits")
+        return Drawn(lambda: self.choose([1 - chance, Fraction(chance)]))
+
+    def secret_below(self, count, _randbelow):
+        self.asked.append("128 bits")
+        return Drawn(lambda: self.choose(uniform(count)))
 
 
 class EnumeratedSource(Source):

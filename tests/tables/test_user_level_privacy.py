@@ -18,6 +18,7 @@ USERS = dn.Table("users", flag=dn.Categorical("a", "b"))
 ORDERS = dn.Table("orders", many=2, amount=dn.Ordinal(0, 2))
 SMALL_ORDERS = dn.Table("orders", many=2, tau=2, amount=dn.Ordinal(0, 1))
 
+MODULES = ("tables.device", "mechanisms.randomized_response")
 USER_ROWS = [[(0,)], [(1,)]]
 
 
@@ -32,16 +33,22 @@ def order_rows(size, most=3):
 
 @pytest.fixture
 def on_device(monkeypatch):
-    """The law of a device's reports for one table."""
+    """The law of a device's reports for one table.
+
+    Which draws were asked for, and in which order, must be told by the views alone: neither by the rows nor by answers.
+    """
+    draws = {}
 
     def law(collection, name, rows):
         table, design = collection[name], collection.design_of(name)
 
         def run(choose):
             dice = EnumeratedDevice(choose)
-            for module in ("deniable.tables.device", "deniable.mechanisms.randomized_response"):
-                monkeypatch.setattr(f"{module}.fraction_coin", dice.coin)
-            return tuple(device.randomise(table, design, rows, dice.randbelow))
+            dice.stand_in(monkeypatch, *MODULES)
+            reports = device.randomise(table, design, rows, dice.randbelow)
+            views = tuple(view for view, _, _ in reports)
+            assert draws.setdefault((collection, name, views), dice.asked) == dice.asked
+            return tuple(tuple(map(int, report)) for report in reports)
 
         return law_of(run)
 
@@ -139,8 +146,7 @@ def test_the_whole_client_at_once(monkeypatch):
     def law(user, orders):
         def run(choose):
             dice = EnumeratedDevice(choose)
-            for module in ("deniable.tables.device", "deniable.mechanisms.randomized_response"):
-                monkeypatch.setattr(f"{module}.fraction_coin", dice.coin)
+            dice.stand_in(monkeypatch, *MODULES)
             client = device.Client(collection, randbelow=dice.randbelow)
             sent = [*client.reports("users", [user]), *client.reports("orders", orders)]
             assert client.reports("orders", orders) == sent[1:]  # asked again, it draws nothing

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +19,9 @@ from deniable.tables.runs import largest_epsilon
 from deniable.tables.schema import RESERVED
 from deniable.tables.views import View
 from deniable.wording import counted
+
+if TYPE_CHECKING:
+    from deniable.tables.reports import Summary
 
 MOST_VIEWS_SHOWN = 12
 CAUTIOUS_EPSILON = 10.0
@@ -124,8 +128,15 @@ def perturb(
     with progress("randomising", count_rows(frames)) as advance:
         options: dict[str, Any] = {"simulation": simulation, "advance": advance, "spill": spill}
         collected: Any = collect(collection, frames, key=key, out=out, everyone=everyone, **options)
-    made = table("Collected", "table", "rows read", "users", "reports", "ε per report", "rejected")
-    for name, summary in collected.summaries.items():
+    show_summaries(collected.summaries, "row")
+    if collected.simulation:
+        click.echo(NOTE)
+
+
+def show_summaries(summaries: Mapping[str, Summary], unit: str) -> None:
+    """What became of the rows or lines of each table, and why some were rejected."""
+    made = table("Collected", "table", f"{unit}s read", "users", "reports", "ε per report", "rejected")
+    for name, summary in summaries.items():
         made.add_row(
             name,
             f"{summary.rows:,}",
@@ -135,11 +146,9 @@ def perturb(
             f"{sum(summary.rejected.values()):,}",
         )
     show(made)
-    for name, summary in collected.summaries.items():
+    for name, summary in summaries.items():
         for reason, count in sorted(summary.rejected.items()):
-            click.echo(f"{name}: {counted(count, 'row')} rejected: {reason}")
-    if collected.simulation:
-        click.echo(NOTE)
+            click.echo(f"{name}: {counted(count, unit)} rejected: {reason}")
 
 
 def _named_file(entry: str) -> tuple[str, str]:
@@ -208,7 +217,7 @@ def skeleton(name: str, columns: dict[str, str], key: str, looked_at: str) -> st
         else:
             domain = '{ kind = "categorical", values = ["DECIDE"] }'
         safe = _plain(column)
-        while safe in RESERVED or safe.lower() in taken:
+        while safe.lower() in RESERVED or safe.lower() in taken:
             safe += "_"
         taken.add(safe.lower())
         note = "" if safe == column else f"; rename the column {json.dumps(column, ensure_ascii=False)} to this"

@@ -15,6 +15,7 @@ from deniable.cli.bench_errors import accuracy, streams
 from deniable.cli.collect import check, init, perturb
 from deniable.cli.demo.command import demo
 from deniable.cli.forecast import compare, explain, fit, forecast
+from deniable.cli.gather import gather
 from deniable.cli.query import query
 from deniable.cli.reproduce import reproduce
 from deniable.cli.shell import shell
@@ -35,8 +36,8 @@ def cli() -> None:
 
 
 for group, commands in (
-    (cli, (audit_command, bench, check, compare, demo, explain, fit, forecast, init, perturb, query, reproduce)),
-    (cli, (shell, stream)),
+    (cli, (audit_command, bench, check, compare, demo, explain, fit, forecast, gather, init, perturb)),
+    (cli, (query, reproduce, shell, stream)),
     (bench, (accuracy, streams)),
     (stream, (collect, publish, report)),
 ):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,8 @@ GROUP_REPORTS = 1 << 18
 SPECIFICATION_FILE = "collection.json"
 SECOND_ROW = "a second row of a user"
 Advance = Callable[[int], None]
+_Made = tuple[pa.Schema, Iterator[pa.RecordBatch], Callable[[], Summary]]
+"""The reports of a table, and the summary once all were taken."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -97,7 +99,13 @@ def perturb(
         with RowReader(collection, frames, key, everyone, repeatable=source.simulation, spill=place) as reader:
             if out is None:
                 return _into_memory(collection, reader, source, advance, simulation=simulation)
-            return _into_files(collection, reader, source, Path(out), advance, simulation=simulation)
+
+            def made(name: str) -> _Made:
+                stream = source.fresh(name)
+                schema, batches, tally = _randomised(collection, reader, name, stream, advance, simulation=simulation)
+                return schema, batches, lambda: tally.summary(collection, name)
+
+            return _into_files(collection, reader.names, made, Path(out), simulation=simulation)
     except (duckdb.Error, pa.ArrowException):
         # Their texts quote data.
         raise InvalidData(
@@ -118,17 +126,29 @@ def _into_memory(
     return Reports(collection, tables, summaries)
 
 
+def save(reports: Reports, out: str | Path) -> Collected:
+    """Write reports that are in memory to a folder. See `Reports.save`."""
+
+    def made(name: str) -> _Made:
+        return reports[name].schema, iter(reports[name].to_batches()), lambda: reports.summaries[name]
+
+    names = [name for name, table in reports.tables.items() if table.num_rows]
+    written = _into_files(reports.collection, names, made, Path(out), simulation=reports.simulation)
+    return replace(written, summaries=reports.summaries)
+
+
 def _into_files(
-    collection: Collection, reader: RowReader, source: Source, out: Path, advance: Advance, *, simulation: bool
+    collection: Collection, names: list[str], made: Callable[[str], _Made], out: Path, *, simulation: bool
 ) -> Collected:
     """Write each table's dataset next to its place, and move it there when it is whole."""
     out.parent.mkdir(parents=True, exist_ok=True)
     with Lock(out, "the folder") as lock:
-        _check_destination(collection, out, reader.names, simulation=simulation)
+        check_folder(collection, out, names, simulation=simulation)
         with _partial_folder(lock.path) as partial:
-            summaries = _write_tables(collection, reader, source, partial, advance, simulation=simulation)
+            summaries = _write_tables(names, made, partial)
+            (partial / SPECIFICATION_FILE).write_text(run_text(collection, simulation=simulation), encoding="utf-8")
             if out.exists():
-                for name in reader.names:
+                for name in names:
                     (partial / name).rename(out / name)
             else:
                 partial.rename(lock.path)
@@ -150,20 +170,15 @@ def _partial_folder(out: Path) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _write_tables(
-    collection: Collection, reader: RowReader, source: Source, folder: Path, advance: Advance, *, simulation: bool
-) -> dict[str, Summary]:
+def _write_tables(names: list[str], made: Callable[[str], _Made], folder: Path) -> dict[str, Summary]:
     summaries = {}
-    for name in reader.names:
-        schema, batches, tally = _randomised(
-            collection, reader, name, source.fresh(name), advance, simulation=simulation
-        )
+    for name in names:
+        schema, batches, summary = made(name)
         (folder / name).mkdir()
         with pq.ParquetWriter(folder / name / "part-0.parquet", schema) as writer:
             for batch in _even(batches, schema):
                 writer.write_batch(batch)
-        summaries[name] = tally.summary(collection, name)
-    (folder / SPECIFICATION_FILE).write_text(run_text(collection, simulation=simulation), encoding="utf-8")
+        summaries[name] = summary()
     return summaries
 
 
@@ -183,7 +198,7 @@ def _even(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.R
         yield held.combine_chunks().to_batches()[0]
 
 
-def _check_destination(collection: Collection, out: Path, names: list[str], *, simulation: bool) -> None:
+def check_folder(collection: Collection, out: Path, names: list[str], *, simulation: bool) -> None:
     """Nothing is overwritten; a table may be added to a folder of the same specification."""
     if not out.exists():
         return

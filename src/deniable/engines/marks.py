@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from typing import Any
 
 import pyarrow as pa
 
 from deniable.simulation import is_marked, mark
+from deniable.strict_json import read_json
 from deniable.tables.reports import SPECIFICATION, TABLE
 
 SPARK_SCHEMA = "org.apache.spark.sql.parquet.row.metadata"
@@ -24,9 +23,9 @@ def origin_of(metadata: Mapping[str, str]) -> Origin:
     return metadata.get(SPECIFICATION.decode(), ""), metadata.get(TABLE.decode(), ""), is_marked(metadata)
 
 
-def spark_marks(schema: Any) -> Origin:
-    """Where the reports come from that a schema of Spark, parsed, describes."""
-    for field in schema.get("fields", ()):
+def spark_marks(schema: str | bytes) -> Origin:
+    """Where the reports come from that a schema of Spark, in JSON, describes."""
+    for field in read_json(schema).get("fields", ()):
         if field.get("name") == "uid":
             return origin_of(field.get("metadata") or {})
     return origin_of({})
@@ -37,7 +36,7 @@ def marked(schema: pa.Schema) -> pa.Schema:
     metadata = schema.metadata or {}
     if SPECIFICATION in metadata or SPARK_SCHEMA.encode() not in metadata:
         return schema
-    specification, table, simulation = spark_marks(json.loads(metadata[SPARK_SCHEMA.encode()]))
+    specification, table, simulation = spark_marks(metadata[SPARK_SCHEMA.encode()])
     return schema.with_metadata(
         {SPECIFICATION: specification.encode(), TABLE: table.encode(), **mark(simulation=simulation)}
     )

@@ -112,7 +112,7 @@ class _Table:
         self._groups = [group for group in public_groups(plan.question) if group.table == self.name]
         self._lookups = [one for one in plan.question.lookups if one.table == self.name]
         self._dimensions = dimensions
-        public = plan.collection[self.name].public if self._filter or self._factors or self._groups else ()
+        public = plan.collection[self.name].public_columns if self._filter or self._factors or self._groups else ()
         self.columns = [*(("view", "seed", "y") if summing.reads else ("view",)), *public]
 
     def load(self, reports: pa.Table, listed: Mapping[str, pa.Array]) -> _Loaded:

@@ -10,11 +10,11 @@ import math
 import secrets
 from collections import Counter
 from collections.abc import MutableMapping
+from decimal import Decimal
 from numbers import Real
 from pathlib import Path
 from typing import Any
 
-from deniable.errors import InvalidData
 from deniable.exact import RandBelow, check_randbelow
 from deniable.local_streams.protocol import Protocol
 from deniable.local_streams.report import FIRST, SECOND, StreamReport
@@ -65,24 +65,24 @@ class ToPLClient:
     def __repr__(self) -> str:
         return f"ToPLClient(protocol {self.protocol.sha256[:8]}{'; simulation' * self.simulation})"
 
-    def report(self, value: float | None, theta: float | None = None) -> StreamReport:
+    def report(self, value: Any, theta: float | None = None) -> StreamReport:
         """The report of the user's value: a first one while no threshold is announced, a second one under θ.
 
-        A value outside [0, bound] counts as the nearer end and one that is missing (None, NaN) as 0: a device that
-        fell silent would tell that something was odd. `clipped` counts them, on the device only.
+        A value outside [0, bound] counts as the nearer end and whatever is not a number (None, NaN, a text) as 0: a
+        device that fell silent would tell that something was odd. `clipped` counts them, on the device only.
         """
         threshold = None if theta is None else self.protocol.check_theta(theta)
-        number = self._checked(value)
+        number = _as_float(value)
         with self._alone():
             key = f"topl:{self.protocol.sha256}" + ":simulation" * self.simulation
             if key not in self._memory:
                 self._memory[key] = self._randomised(self._cut(number), threshold).to_bytes().hex()
             return StreamReport.from_bytes(bytes.fromhex(self._memory[key]))
 
-    def fresh(self, value: float | None, theta: float | None = None) -> StreamReport:
+    def fresh(self, value: Any, theta: float | None = None) -> StreamReport:
         """The report of yet another user with the same settings, who is not remembered: to try things out."""
         threshold = None if theta is None else self.protocol.check_theta(theta)
-        return self._randomised(self._cut(self._checked(value)), threshold)
+        return self._randomised(self._cut(_as_float(value)), threshold)
 
     def _randomised(self, value: float, theta: float | None) -> StreamReport:
         protocol, tag = self.protocol, self.protocol.run_tag(simulation=self.simulation)
@@ -91,17 +91,6 @@ class ToPLClient:
             return StreamReport(FIRST, y, 0.0, tag)
         y = protocol.second(theta).perturb_one(min(value, theta), randbelow=self._randbelow)
         return StreamReport(SECOND, y, theta, tag)
-
-    @staticmethod
-    def _checked(value: Any) -> float:
-        if value is None:
-            return math.nan
-        if isinstance(value, bool) or not isinstance(value, Real):
-            raise InvalidData("the value must be a number", "Convert it first; None stands for a missing one.")
-        try:
-            return float(value)
-        except OverflowError:
-            return math.inf if bool(value > 0) else -math.inf  # type: ignore[operator]
 
     def _cut(self, value: float) -> float:
         if math.isnan(value):
@@ -116,3 +105,16 @@ class ToPLClient:
     @in_turn
     def _count(self, reason: str) -> None:
         self.clipped[reason] += 1
+
+
+def _as_float(value: Any) -> float:
+    """A number as a float; NaN for everything else, and for what fails when it is looked at."""
+    try:
+        if isinstance(value, bool) or not isinstance(value, (Real, Decimal)):
+            return math.nan
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf if value > 0 else -math.inf  # type: ignore[operator]
+    except Exception:
+        return math.nan

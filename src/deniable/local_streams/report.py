@@ -16,6 +16,7 @@ import struct
 from dataclasses import dataclass
 
 from deniable.errors import InvalidData
+from deniable.strict_json import read_json
 
 VERSION = 129
 FIRST, SECOND = 1, 2
@@ -68,9 +69,9 @@ class StreamReport:
 def parse(text: str | bytes) -> tuple[str | int, bytes]:
     """(user, bytes of the report) of one line of JSON; the bytes are not looked at."""
     try:
-        fields = json.loads(text)
+        fields = read_json(text)
         uid, data = fields["uid"], bytes.fromhex(fields["report"])
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         raise InvalidData("a report is not of the documented JSON form", "Check how it was sent.") from None
     if isinstance(uid, bool) or not isinstance(uid, (str, int)):
         raise InvalidData("a report is not of the documented JSON form", "Check how it was sent.")

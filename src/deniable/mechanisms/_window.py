@@ -60,11 +60,9 @@ class SlidingWindow:
         return reports
 
     def perturb_index(self, index: int, randbelow: RandBelow) -> int:
-        """One report, with the standard library only."""
-        if fraction_coin(self.inside, randbelow):
-            return index + randbelow(self.width)
-        other = randbelow(self.inputs - 1)
-        return other + self.width * (other >= index)
+        """One report, with the standard library only. All three draws are made, whatever comes out."""
+        keep, near, other = fraction_coin(self.inside, randbelow), randbelow(self.width), randbelow(self.inputs - 1)
+        return index + near if keep else other + self.width * (other >= index)
 
     @property
     def line(self) -> tuple[Fraction, Fraction]:

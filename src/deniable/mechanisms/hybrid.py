@@ -34,7 +34,7 @@ class Hybrid:
 
         e^(−ε/2)·(((e^ε + 1)/(e^ε − 1))² + (e^(ε/2) + 3)/(3(e^(ε/2) − 1)))        [WCZ21, Eq. (14)]
 
-    ε-LDP exactly, because the choice is made without looking at the value; unbiased exactly.
+    ε-LDP exactly, because the choice is made without looking at the value; as unbiased as the two are.
 
     >>> round(Hybrid(epsilon=2.0).variance(0.3), 3)
     1.042

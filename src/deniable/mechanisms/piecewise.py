@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from deniable.exact import RandBelow, check_epsilon, check_randbelow, exp_below, fraction_coin
+from deniable.exact import RandBelow, check_epsilon, check_randbelow, exp_below, secret_coin
 from deniable.mechanisms._checks import check_count, check_range, position_in
 from deniable.mechanisms._window import COARSEST_GRID, FINEST_GRID, SlidingWindow, grid_for, mix_laws
 
@@ -27,8 +27,8 @@ class Piecewise:
         v²/(E − 1) + (E + 3)/(3(E − 1)²)        [WXY19; WCZ21, App. E.2]
 
     Here the value is first rounded at random to one of `steps` + 1 points (right on average), and the window covers
-    round(steps/E) outputs. ε-LDP exactly, unbiased exactly (arrays: to the 53 bits of a float); on the default grid the
-    variance is within 0.1 % of the above up to ε = 25.
+    round(steps/E) outputs. ε-LDP exactly, unbiased to 2^-128 of a step (arrays: to the 53 bits of a float); on the
+    default grid the variance is within 0.1 % of the above up to ε = 25.
 
     >>> mechanism = Piecewise(epsilon=2.0)
     >>> round(mechanism.variance(0.0), 3)
@@ -75,7 +75,7 @@ class Piecewise:
         """One report, with the standard library only."""
         check_randbelow(randbelow, self.epsilon, simulation=simulation)
         point, rest = self._split(position_in(value, self.low, self.high))
-        return self.window.perturb_index(point + fraction_coin(rest, randbelow), randbelow)
+        return self.window.perturb_index(point + secret_coin(rest, randbelow), randbelow)
 
     def estimate(self, reports: Any) -> Floats:
         """One unbiased estimate per report; their mean estimates the mean of the values."""

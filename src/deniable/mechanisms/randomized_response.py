@@ -69,13 +69,11 @@ class RandomizedResponse:
         return reports
 
     def perturb_one(self, value: int, *, randbelow: RandBelow = secrets.randbelow, simulation: bool = False) -> int:
-        """One report, with the standard library only."""
+        """One report, with the standard library only. Both draws are made, whatever comes out."""
         check_randbelow(randbelow, self.epsilon, simulation=simulation)
         value = check_cell(value, self.k)
-        if fraction_coin(self.p, randbelow):
-            return value
-        other = randbelow(self.k - 1)
-        return other + (other >= value)
+        keep, other = fraction_coin(self.p, randbelow), randbelow(self.k - 1)
+        return value if keep else other + (other >= value)
 
     def estimate(self, reports: Any) -> Floats:
         """Unbiased estimates of how many hold each cell."""

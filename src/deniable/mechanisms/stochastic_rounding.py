@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from deniable.exact import RandBelow, check_epsilon, check_randbelow, fraction_coin
+from deniable.exact import RandBelow, check_epsilon, check_randbelow, secret_coin
 from deniable.mechanisms._checks import check_range, position_in
 from deniable.mechanisms.randomized_response import RandomizedResponse
 
@@ -25,7 +25,8 @@ class StochasticRounding:
 
         ((e^ε + 1)/(e^ε − 1))² − v²        [DJW18; WCZ21, App. E.2]
 
-    ε-LDP exactly, unbiased exactly. Better than the piecewise mechanism at small ε and near the ends of the range.
+    ε-LDP exactly, unbiased to 2^-128 of the range (arrays: to the 53 bits of a float). Better than the piecewise
+    mechanism at small ε and near the ends of the range.
 
     >>> round(StochasticRounding(epsilon=1.0).variance(0.0), 3)
     4.683
@@ -62,7 +63,7 @@ class StochasticRounding:
     def perturb_one(self, value: float, *, randbelow: RandBelow = secrets.randbelow, simulation: bool = False) -> int:
         """One bit, with the standard library only."""
         check_randbelow(randbelow, self.epsilon, simulation=simulation)
-        rounded = int(fraction_coin(position_in(value, self.low, self.high), randbelow))
+        rounded = int(secret_coin(position_in(value, self.low, self.high), randbelow))
         return self.response.perturb_one(rounded, randbelow=randbelow, simulation=True)
 
     def estimate(self, reports: Any) -> Floats:

@@ -13,7 +13,7 @@ from deniable.queries.conditions import Place
 from deniable.queries.dimensions import Aligned, Dimension
 from deniable.queries.grammar import place_of
 from deniable.tables.collection import Collection
-from deniable.tables.schema import Private
+from deniable.tables.schema import PUBLIC_PREFIX, Private
 from deniable.wording import listed
 
 Node = Any
@@ -37,6 +37,11 @@ class PublicColumn:
     table: str
     column: str
     """Its name among the columns that the engine reads."""
+
+    @property
+    def name(self) -> str:
+        """Its name in queries."""
+        return self.column.removeprefix(PUBLIC_PREFIX)
 
 
 Found = PrivateColumn | PublicColumn
@@ -222,7 +227,7 @@ class Scope:
         return found
 
     def _is_merged(self, alias: str, attribute: Found, column: str) -> bool:
-        mine = attribute.column if isinstance(attribute, PublicColumn) else attribute.place[1]
+        mine = attribute.name if isinstance(attribute, PublicColumn) else attribute.place[1]
         return alias in self._merged and column.casefold() == mine.casefold()
 
     def _attribute(self, table: str, name: str) -> list[Found]:
@@ -230,7 +235,7 @@ class Scope:
             if attribute.casefold() == name.casefold():
                 if isinstance(meaning, Private):
                     return [PrivateColumn((table, attribute), meaning)]
-                return [PublicColumn(table, attribute)]
+                return [PublicColumn(table, self._collection[table].column(attribute))]
         return []
 
     @staticmethod

@@ -143,7 +143,7 @@ def _bare(node: Node) -> Node:
 def _private(scope: Scope, node: Node) -> PrivateColumn:
     column = scope.find(_bare(node))
     if isinstance(column, PublicColumn):
-        raise scope.refusal(node, f"public attribute {column.column!r} cannot stand here", "Give it a condition alone.")
+        raise scope.refusal(node, f"public attribute {column.name!r} cannot stand here", "Give it a condition alone.")
     if column.dimension is not None:
         raise scope.refusal(node, "a dimension's column cannot stand here", "Give it a condition of its own.")
     return column

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from deniable.errors import InvalidData
@@ -15,14 +17,16 @@ from deniable.randomness import Coins, Words
 from deniable.streams.packing import packed, unpacked
 
 _SMALL = 1 << 16
+_INTEGER = re.compile("0|-?[1-9][0-9]{0,17}")
 _PRIME = 0x100000001B3
 
 
 class Answered:
     """The users a server has heard of. Eight bytes each, whatever their ids are.
 
-    An integer id is its own key. A text is hashed under a secret drawn for this object: two of n users share a key
-    with a chance of about n²/2^65 (3 in a million for ten million), and then the second one's report is refused.
+    An integer id is its own key, and so is a text of up to 18 digits that is written as an integer: 7 and "7" are one
+    user. Another text is hashed under a secret drawn for this object: two of n users share a key with a chance of about
+    n²/2^65 (3 in a million for ten million), and then the second one's report is refused.
     """
 
     def __init__(self) -> None:
@@ -58,12 +62,17 @@ class Answered:
             return np.asarray(column.to_numpy(zero_copy_only=False)).astype(np.int64).view(np.uint64)
         if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
             raise InvalidData("user ids must be integers or texts", "Convert them first.")
-        return self._hashed(column.cast(pa.large_string()))
+        keys = self._hashed(column.cast(pa.large_string()))
+        written = np.asarray(pc.match_substring_regex(column, f"^({_INTEGER.pattern})$"))
+        if written.any():
+            numbers = column.filter(pa.array(written)).cast(pa.int64())
+            keys[written] = np.asarray(numbers).view(np.uint64)
+        return keys
 
     def key(self, uid: int | str) -> int:
         """The key of one user."""
-        if isinstance(uid, int):
-            return uid % 2**64
+        if isinstance(uid, int) or _INTEGER.fullmatch(uid):
+            return int(uid) % 2**64
         return int(self._hashed(pa.array([uid], pa.large_string()))[0])
 
     def _hashed(self, texts: Any) -> Words:

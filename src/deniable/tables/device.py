@@ -3,7 +3,9 @@
     rows ── truncation ──▶ tau rows with a weight ── per part ──▶ view ── rounding ──▶ cell ── oracle ──▶ report
 
 Everything before the oracle may look at the data as it likes: the view and the hash seed are drawn without looking, and
-the oracle alone decides what they let out. Number, size and order of the reports follow from the specification.
+the oracle alone decides what they let out. Number, size and order of the reports follow from the specification. How
+many random numbers are drawn, and below which bounds, follows from the specification and the views: the same for every
+row, for any number of rows, and for every answer.
 """
 
 from __future__ import annotations
@@ -17,14 +19,14 @@ from pathlib import Path
 from typing import Any
 
 from deniable.errors import InvalidData, InvalidParameter
-from deniable.exact import RandBelow, check_randbelow, fraction_coin
+from deniable.exact import RandBelow, check_randbelow, secret_below, secret_coin
 from deniable.mechanisms import LocalHashing
 from deniable.simulation import SimulatedDraws, is_simulated
 from deniable.tables.collection import Collection
 from deniable.tables.memory import FileMemory, ProcessMemory, alone_with
 from deniable.tables.report import SIZE, Report
 from deniable.tables.runs import largest_epsilon, run_tag
-from deniable.tables.schema import Table, Unplaceable
+from deniable.tables.schema import WRONG_TYPE, Table, Unplaceable
 from deniable.tables.views import Axis, Design, chances
 
 Memory = MutableMapping[str, str]
@@ -83,7 +85,9 @@ class Client:
         """All reports of a user for a table: always the same number, whatever the rows are.
 
         Rows that the specification has no place for do not count (in a table with one row a random one takes their
-        place): a missing report would tell that something was odd. `rejected` counts them, on the device only.
+        place): a missing report would tell that something was odd. So with values that are absent, and with those that
+        fail when they are looked at. `rejected` counts them, on the device only. What is refused is a mistake in the
+        program: an unknown table, an unknown attribute, a row that is not a mapping.
 
         >>> import deniable as dn
         >>> orders = dn.Table("orders", many=10, tau=2, amount=dn.Ordinal(0, 500))
@@ -112,38 +116,55 @@ class Client:
             raise InvalidData(
                 f"a row of table {table.name!r} is no mapping", f"Give {', '.join(table.private)} by name."
             )
-        if lacking := [name for name in table.private if name not in row]:
-            raise InvalidData(
-                f"a row of table {table.name!r} lacks {lacking[0]!r}", f"Give {', '.join(table.private)} by name."
-            )
-        if set(row) - set(table.attributes):
+        if _names(row) - set(table.attributes):
             raise InvalidData(
                 f"a row of table {table.name!r} has an unknown attribute", f"It has {', '.join(table.attributes)}."
             )
         codes = []
         for name, domain in zip(table.private, table.domains, strict=True):
             try:
-                codes.append(domain.encode(row[name]))
+                codes.append(domain.encode(row.get(name)))
             except Unplaceable as problem:
                 self.rejected[problem.reason] += 1
                 return None
+            except Exception:  # whatever a value does when it is looked at: silence would tell that it is odd
+                self.rejected[WRONG_TYPE] += 1
+                return None
         return tuple(codes)
+
+
+def _names(row: Row) -> set[str]:
+    """The attributes that a row names. Keys that are no texts name nothing, and a row may fail to list them."""
+    try:
+        return {str(key) for key in row if isinstance(key, str)}
+    except Exception:
+        return set()
 
 
 def truncate(table: Table, rows: Sequence[tuple[int, ...]], randbelow: RandBelow) -> tuple[list[tuple[int, ...]], int]:
     """`tau` rows, drawn with replacement from at most `many`, and how many that were.  [XDW20, Section 5.2]
 
     A user without rows sends random ones of the domain, with weight zero. Of more than `many` rows, a random `many`
-    count.
+    count: the rows behind the numbers 0, …, `many` − 1, each drawn from those that are left when its number first comes
+    up. Every draw is made whether it is needed or not.
     """
     if table.many is None:
-        return list(rows) or [tuple(randbelow(domain.size) for domain in table.domains)], 1
-    pool = list(rows)
-    while len(pool) > table.many:
-        pool.pop(randbelow(len(pool)))
-    if not pool:
-        return [tuple(randbelow(domain.size) for domain in table.domains) for _ in range(table.tau)], 0
-    return [pool[randbelow(len(pool))] for _ in range(table.tau)], len(pool)
+        dummy = _random_row(table, randbelow)
+        return [rows[0] if rows else dummy], 1
+    used, left = min(len(rows), table.many), list(rows)
+    numbered: dict[int, tuple[int, ...]] = {}
+    chosen = []
+    for _ in range(table.tau):
+        dummy = _random_row(table, randbelow)
+        number, place = secret_below(max(used, 1), randbelow), secret_below(max(len(left), 1), randbelow)
+        if used and number not in numbered:
+            numbered[number] = left.pop(place)
+        chosen.append(numbered[number] if used else dummy)
+    return chosen, used
+
+
+def _random_row(table: Table, randbelow: RandBelow) -> tuple[int, ...]:
+    return tuple(randbelow(domain.size) for domain in table.domains)
 
 
 def randomise(
@@ -184,6 +205,6 @@ def _coordinate(axis: Axis, table: Table, row: tuple[int, ...], weight: Fraction
     value, chance = (
         axis.located(row[axis.attribute], table.domains[axis.attribute].size) if axis.attribute >= 0 else (0, 0)
     )
-    up = axis.rounds_value and fraction_coin(Fraction(chance), randbelow)
-    heavy = axis.rounds_weight and fraction_coin(weight, randbelow)
+    up = axis.rounds_value and secret_coin(Fraction(chance), randbelow)
+    heavy = axis.rounds_weight and secret_coin(weight, randbelow)
     return int(axis.coordinate(value, up, heavy))

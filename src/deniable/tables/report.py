@@ -13,12 +13,14 @@ In JSON the same bytes stand as 32 hexadecimal digits, so that the length of a m
 from __future__ import annotations
 
 import json
+import math
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from deniable.errors import InvalidData
+from deniable.strict_json import read_json
 
 VERSION = 1
 _LAYOUT = struct.Struct(">BBHIII")
@@ -56,31 +58,45 @@ class Report:
         return cls(slot, view, seed, y, tag)
 
     def to_json(self, uid: str | int, table: str, public: Mapping[str, Any] | None = None) -> str:
-        """The report with its user, its table and the user's public attributes, as one line of JSON."""
+        """The report with its user, its table and the user's public attributes, as one line of JSON.
+
+        A public value that no column could hold is sent as null: the report must arrive whatever the row held.
+        """
         fields = {"uid": uid, "table": table, "report": self.to_bytes().hex()}
-        return json.dumps(fields | ({"public": dict(public)} if public else {}), separators=(",", ":"))
+        sendable = {name: _sendable(value) for name, value in (public or {}).items()}
+        return json.dumps(fields | ({"public": sendable} if public else {}), separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> tuple[str | int, str, Report]:
         """(user, table, report) of one line of JSON."""
-        try:
-            fields = json.loads(text)
-            uid, table, data = fields["uid"], fields["table"], bytes.fromhex(fields["report"])
-        except (ValueError, KeyError, TypeError, RecursionError):
-            raise InvalidData("a report is not of the documented JSON form", "Check how it was sent.") from None
-        if kind_of(uid) not in (int, str) or not isinstance(table, str):
-            raise InvalidData("a report is not of the documented JSON form", "Check how it was sent.")
-        return uid, table, cls.from_bytes(data)
+        uid, table, report, _ = parse(text)
+        return uid, table, report
 
 
-def public_of(text: str) -> dict[str, Any]:
-    """The public attributes in one line of JSON."""
-    public = json.loads(text).get("public", {})
-    return dict(public) if isinstance(public, Mapping) else {}
+def _sendable(value: Any) -> Any:
+    """A public value as JSON has it; None where there is no such thing, or where looking at the value fails."""
+    try:
+        kind = kind_of(value)
+        return None if kind is None else kind(value)
+    except Exception:
+        return None
+
+
+def parse(text: str | bytes) -> tuple[str | int, str, Report, dict[str, Any]]:
+    """(user, table, report, public attributes) of one line of JSON."""
+    try:
+        fields = read_json(text)
+        uid, table, data = fields["uid"], fields["table"], bytes.fromhex(fields["report"])
+        public = fields.get("public", {})
+    except (ValueError, KeyError, TypeError):
+        raise InvalidData("a report is not of the documented JSON form", "Check how it was sent.") from None
+    if kind_of(uid) not in (int, str) or not isinstance(table, str):
+        raise InvalidData("a report is not of the documented JSON form", "Check how it was sent.")
+    return uid, table, Report.from_bytes(data), public if isinstance(public, dict) else {}
 
 
 def kind_of(value: Any) -> type | None:
-    """The type of a value that a column can hold: bool, an int of 64 bits, float, or a str of whole characters.
+    """The type of a value that a column can hold: bool, an int of 64 bits, a finite float, a str of whole characters.
 
     >>> kind_of("Rome"), kind_of(2**63), kind_of(["Rome"])
     (<class 'str'>, None, None)
@@ -89,4 +105,6 @@ def kind_of(value: Any) -> type | None:
         return None if any("\ud800" <= one <= "\udfff" for one in value) else str
     if isinstance(value, int) and not isinstance(value, bool):
         return int if -(2**63) <= value < 2**63 else None
-    return type(value) if isinstance(value, (bool, float)) else None
+    if isinstance(value, float):
+        return float if math.isfinite(value) else None
+    return bool if isinstance(value, bool) else None

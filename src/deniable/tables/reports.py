@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,11 @@ from deniable.simulation import NOTE, mark, one_kind
 from deniable.tables.collection import Collection
 from deniable.tables.runs import is_simulation
 from deniable.wording import counted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from deniable.engines.collecting import Collected
 
 SPECIFICATION = b"deniable.collection"
 """Where a table's metadata holds the SHA-256 of its specification."""
@@ -78,6 +84,21 @@ class Reports:
         counts = ", ".join(f"{name}: {counted(table.num_rows, 'report')}" for name, table in self.tables.items())
         return f"Reports({counts}{'; simulation' * self.simulation})"
 
+    def save(self, folder: str | Path) -> Collected:
+        """Write the reports to a folder, as `perturb(out=…)` does; nothing is written over.
+
+        >>> import pathlib, tempfile
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> line = shop.client().report("users", {"age": 31}).to_json(uid=7, table="users")
+        >>> folder = pathlib.Path(tempfile.mkdtemp(), "reports")
+        >>> dn.connect(shop.gather([line]).save(folder))
+        Database(users: 1 report)
+        """
+        from deniable.engines.collecting import save
+
+        return save(self, folder)
+
     def _repr_html_(self) -> str:
         """How many reports there are, for notebooks: not what became of the rows."""
         rows = ((name, f"{table.num_rows:,}") for name, table in self.tables.items())
@@ -89,8 +110,11 @@ class Reports:
 def report_schema(
     collection: Collection, name: str, uid: pa.DataType, public: Mapping[str, pa.DataType], *, simulation: bool
 ) -> pa.Schema:
-    """The columns of a service's reports, with the marks of their specification, table and kind."""
-    columns = {"uid": uid, **_COLUMNS, **public}
+    """The columns of a service's reports, with the marks of their specification, table and kind.
+
+    `public` are the types of public attributes.
+    """
+    columns = {"uid": uid, **_COLUMNS, **{collection[name].column(one): kind for one, kind in public.items()}}
     for column, kind in public.items():
         public_type(column, kind)
     origin = {SPECIFICATION: collection.sha256.encode(), TABLE: name.encode()}
@@ -102,7 +126,7 @@ def check_names(collection: Collection, name: str, names: Sequence[str]) -> tupl
 
     Each stands once, under its exact name; the order in a file does not matter, and further columns are not read.
     """
-    wanted = ("uid", *_COLUMNS, *collection[name].public)
+    wanted = ("uid", *_COLUMNS, *collection[name].public_columns)
     folded = Counter(column.casefold() for column in names)
     for column in wanted:
         if column not in names:

@@ -28,7 +28,10 @@ LARGEST_DOMAIN = 2**31
 LARGEST_TAU = 2**15
 LARGEST_NUMBER = 2**62
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-RESERVED = frozenset({"uid", "slot", "view", "seed", "y"})
+RESERVED = frozenset({"uid"})
+"""What no attribute can be called: the column of user ids joins the tables."""
+REPORT_COLUMNS = frozenset({"slot", "view", "seed", "y"})
+PUBLIC_PREFIX = "public:"
 ARGUMENTS = frozenset({"key", "out", "everyone", "source", "simulation", "engine", "spill"})
 
 OUTSIDE = "outside the domain"
@@ -112,13 +115,19 @@ class Ordinal:
 
     def encode(self, value: Any) -> int:
         """The place of a value in the domain, from 0 on."""
+        if value is None or (isinstance(value, float) and math.isnan(value)):
+            raise Unplaceable(MISSING)
+        if isinstance(value, str):
+            raise Unplaceable(WRONG_TYPE)
         try:
             scalar = as_scalar("value", value)
         except InvalidParameter:
-            raise Unplaceable(MISSING if value is None else WRONG_TYPE) from None
+            raise Unplaceable(WRONG_TYPE) from None
+        if isinstance(scalar, int) and scalar.bit_length() > LARGEST_NUMBER.bit_length():
+            raise Unplaceable(OUTSIDE if self.kind == "number" else WRONG_TYPE)
         if isinstance(scalar, datetime) and self.kind == "date":
             scalar = scalar.date()
-        if kind_of(scalar) != self.kind or isinstance(value, str):
+        if kind_of(scalar) != self.kind:
             raise Unplaceable(WRONG_TYPE)
         if self.kind != "number":
             code = self._offset(scalar)
@@ -261,8 +270,8 @@ class Table:
         twice = repeated(attributes)
         for attribute, meaning in attributes.items():
             _check_name(f"{where}: attribute", attribute)
-            if attribute in RESERVED:
-                raise InvalidParameter(f"{where}: attribute {attribute!r}", "is a column of reports", "Rename it.")
+            if attribute.casefold() in RESERVED:
+                raise InvalidParameter(f"{where}: attribute {attribute!r}", "is the column of user ids", "Rename it.")
             if attribute in twice:
                 raise InvalidParameter(f"{where}: attribute {attribute!r}", "is named twice but for case", "Rename it.")
             if not isinstance(meaning, Attribute):
@@ -298,6 +307,20 @@ class Table:
     def public(self) -> tuple[str, ...]:
         """Names of the attributes that are sent in clear."""
         return tuple(name for name, meaning in self.attributes.items() if isinstance(meaning, Public))
+
+    @staticmethod
+    def column(attribute: str) -> str:
+        """The column of reports that holds a public attribute: its name, unless a column of every report has that.
+
+        >>> Table.column("city"), Table.column("view")
+        ('city', 'public:view')
+        """
+        return PUBLIC_PREFIX + attribute if attribute.casefold() in REPORT_COLUMNS else attribute
+
+    @property
+    def public_columns(self) -> tuple[str, ...]:
+        """The columns of reports that hold the public attributes."""
+        return tuple(self.column(attribute) for attribute in self.public)
 
     @property
     def domains(self) -> tuple[Private, ...]:

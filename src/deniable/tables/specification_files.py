@@ -10,6 +10,7 @@ from typing import Any
 
 from deniable.errors import InvalidParameter
 from deniable.limits import LARGEST_JSON, LARGEST_TOML, LONGEST_KEY
+from deniable.strict_json import BadJson, read_json
 from deniable.tables.collection import Collection
 from deniable.tables.runs import read_run
 
@@ -33,8 +34,8 @@ def load_run(path: str | Path) -> tuple[Collection, bool]:
     except UnicodeDecodeError:
         raise InvalidParameter(f"file {path.name!r}", "is not UTF-8 text", "Save it as UTF-8.") from None
     try:
-        return read_run(tomllib.loads(text) if path.suffix == ".toml" else json.loads(text))
-    except (tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
+        return read_run(tomllib.loads(text) if path.suffix == ".toml" else read_json(text))
+    except (tomllib.TOMLDecodeError, json.JSONDecodeError, BadJson) as error:
         raise InvalidParameter(f"file {path.name!r}", f"is not well-formed: {error}", "Mend that place.") from None
     except RecursionError:
         raise InvalidParameter(f"file {path.name!r}", "is nested too deeply", "Three levels are enough.") from None

@@ -243,3 +243,24 @@ def test_impossible_requests(spark, tmp_path):
     with pytest.raises(InvalidData, match="taken from its rows"):
         city.perturb(orders=given["orders"], key="id", out=tmp_path / "a", engine=spark, simulation=True)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_attributes_may_be_called_as_columns_of_reports_are(spark, tmp_path):
+    table = dn.Table("t", y=dn.Ordinal(0, 9), view=dn.Public(), SLOT=dn.Public())
+    many = dn.Table("m", many=2, tau=2, seed=dn.Ordinal(0, 9), y=dn.Public())
+    collection = dn.Collection(table, many, epsilon=float("inf"), design="mg")
+    users = pa.table({"uid": range(6), "y": range(6), "view": [1, 1, 2, 2, 3, 3], "SLOT": list("pqpqpq")})
+    everyone = pa.table({"uid": range(6), "y": [5.0, 5.0, 7.0, 7.0, 9.0, 9.0]})
+    rows = spark.createDataFrame(pa.table({"uid": [0, 1, 2], "seed": [1, 2, 3]}))
+    given = {"t": spark.createDataFrame(users), "m": rows, "everyone": spark.createDataFrame(everyone)}
+    collection.perturb(**given, out=tmp_path / "reports", engine=spark, simulation=True)
+    for engine in (None, spark):
+        database = dn.connect(tmp_path / "reports", engine=engine)
+        for question, expected in (
+            ("SELECT COUNT(*) AS n FROM t WHERE view = 2 AND slot = 'q'", 1),
+            ("SELECT SUM(y * view) AS n FROM t", 38),
+        ):
+            assert database.sql(question).scalar().value == pytest.approx(expected, abs=1e-6)
+        assert database.sql("SELECT slot, COUNT(*) AS n FROM t GROUP BY slot").groups == {"slot": ["p", "q"]}
+        joined = "SELECT m.y, COUNT(*) AS n FROM m JOIN t USING (uid) WHERE m.y > 5 GROUP BY m.y"
+        assert database.sql(joined).groups == {"y": [7.0, 9.0]}

@@ -117,7 +117,8 @@ def randomised(rows: _Rows, name: str, secret: bytes, tally: Tally, *, simulatio
 
     collection = rows.collection
     prepared = rows.prepared(name, tally)
-    public = [prepared.schema[column] for column in collection[name].public]
+    table = collection[name]
+    public = [T.StructField(table.column(one), prepared.schema[one].dataType) for one in table.public]
     numbers = [T.StructField(column, T.LongType()) for column in ("view", "seed", "y")]
     schema = T.StructType([prepared.schema["uid"], T.StructField("slot", T.IntegerType()), *numbers, *public])
     reports = prepared.mapInArrow(_randomising(collection, name, secret, rows.counted), schema)
@@ -147,7 +148,7 @@ def _randomising(collection: Collection, name: str, secret: bytes, counted: Any)
             source = SecureSource(batch_key(secret, name, partition, number, rows)).recomputable(again=True)
             uid, slot, view, seed, y, *public = reports_of(table, design, rows, source, tally)
             numbers = [slot.cast(pa.int32()), *(column.cast(pa.int64()) for column in (view, seed, y))]
-            names = ["uid", "slot", "view", "seed", "y", *table.public]
+            names = ["uid", "slot", "view", "seed", "y", *table.public_columns]
             yield pa.RecordBatch.from_arrays([uid, *numbers, *public], names)
         totals = Counter({ROWS: tally.rows, USERS: tally.users, REPORTS: tally.reports, **tally.rejected})
         counted.add({name: totals})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -136,8 +135,8 @@ class Folder:
             finally:
                 reader.close()
             if SPARK_SCHEMA in told and SPECIFICATION.decode() not in told:
-                return spark_marks(json.loads(told[SPARK_SCHEMA]))
-        except (Py4JError, ValueError, AttributeError, TypeError, RecursionError):
+                return spark_marks(told[SPARK_SCHEMA])
+        except (Py4JError, ValueError, AttributeError, TypeError):
             raise InvalidData(f"file {path.getName()!r} of {self.name!r} is damaged", RESTORE) from None
         return origin_of(told)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +25,7 @@ from deniable.errors import BadInput, InvalidData, InvalidParameter
 from deniable.queries.estimation import Moments
 from deniable.queries.plan import Plan
 from deniable.simulation import has_noise, is_marked, one_kind
+from deniable.strict_json import read_json
 from deniable.tables.collection import Collection
 from deniable.tables.reports import OTHER_SPECIFICATION, SPECIFICATION, TABLE, Reports, nobody
 from deniable.tables.runs import largest_epsilon, read_run
@@ -109,8 +109,8 @@ def _folder(folder: Folder) -> tuple[Collection, dict[str, Any], dict[str, Origi
     if not specification.exists():
         raise BadInput(f"{folder.name!r} holds no {SPECIFICATION_FILE}. Nothing was read. Pass a folder of reports.")
     try:
-        collection, simulation = read_run(json.loads(specification.read_text()))
-    except (ValueError, RecursionError):
+        collection, simulation = read_run(read_json(specification.read_text()))
+    except ValueError:
         raise InvalidData(f"{SPECIFICATION_FILE} of {shown(folder.name)} is damaged", RESTORE) from None
     frames, marks = {}, {}
     for table in collection.tables:
@@ -132,7 +132,10 @@ def _named_by(frames: Mapping[str, Any]) -> Collection:
         raise InvalidParameter(
             "collection", "is missing: a frame does not say under which specification it was made", "Pass collection=."
         )
-    return Collection.from_dict(json.loads(str(named[0])))
+    try:
+        return Collection.from_dict(read_json(str(named[0])))
+    except ValueError:
+        raise InvalidData("the specification that a frame names is damaged", RESTORE) from None
 
 
 def _mark(frame: Any, name: str, collection: Collection) -> Origin:

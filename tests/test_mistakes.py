@@ -599,7 +599,11 @@ def test_a_folder_that_cannot_be_written_is_named(place, monkeypatch):
     monkeypatch.chdir(place)
     done = run("perturb", "shop.toml", "users=users.parquet", "-o", "/proc/nowhere/reports")
     assert done.returncode == 1
-    check(lambda: (_ for _ in ()).throw(dn.DeniableError(done.stderr)), "cannot be used", "Check the path")
+    check(
+        lambda: (_ for _ in ()).throw(dn.DeniableError(done.stderr)),
+        "the folder 'reports' cannot be written",
+        "Check that its folder exists",
+    )
 
 
 def test_numbers_are_taken_as_people_write_them(place, monkeypatch):

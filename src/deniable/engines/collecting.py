@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from deniable.arrays import Integers
+from deniable.disk_faults import writing
 from deniable.engines.rows import PRESENT, UNREADABLE, RowReader, Tally
 from deniable.engines.user_batches import few_users, starts_of
 from deniable.errors import BadInput, InvalidData, InvalidParameter
@@ -94,7 +95,8 @@ def perturb(
         with RowReader(collection, frames, key, everyone, repeatable=source.simulation) as reader:
             if out is None:
                 return _into_memory(collection, reader, source, advance, simulation=simulation)
-            return _into_files(collection, reader, source, Path(out), advance, simulation=simulation)
+            with writing(f"the folder {Path(out).name!r}", "Nothing was written, and no report left"):
+                return _into_files(collection, reader, source, Path(out), advance, simulation=simulation)
     except (duckdb.Error, pa.ArrowException):
         # Their texts quote data.
         raise InvalidData(

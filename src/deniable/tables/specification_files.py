@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from deniable.disk_faults import writing
 from deniable.errors import InvalidParameter
 from deniable.limits import LARGEST_JSON, LARGEST_TOML, LONGEST_KEY
 from deniable.tables.collection import Collection
@@ -60,11 +61,8 @@ def save(collection: Collection, path: str | Path) -> None:
     """Write a specification as TOML or JSON, by the ending."""
     path = _named(path)
     text = to_toml(collection) if path.suffix == ".toml" else collection.to_json() + "\n"
-    try:
+    with writing(f"file {path.name!r}", "Nothing was drawn or spent"):
         path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        reason = f"cannot be written ({(error.strerror or type(error).__name__).lower()})"
-        raise InvalidParameter(f"file {path.name!r}", reason, "Check the path.") from None
 
 
 def _named(path: str | Path) -> Path:

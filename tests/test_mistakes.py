@@ -272,7 +272,11 @@ DATA = [
         r"the memory 'memory\.json' cannot be written",
         "Check that its folder exists",
     ),
-    (lambda _: SHOP.save("no/such/folder/shop.toml"), r"file 'shop\.toml' cannot be written", "Check the path"),
+    (
+        lambda _: SHOP.save("no/such/folder/shop.toml"),
+        r"file 'shop\.toml' cannot be written",
+        "Check that its folder exists",
+    ),
     (lambda _: SHOP.gather("a line"), "lines are one text", "Pass a list of lines"),
     (
         lambda _: EXACT.client().report("users", {"age": 31}),

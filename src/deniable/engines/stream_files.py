@@ -311,9 +311,9 @@ def _tables(path: Path, kind: str, column: str, time_column: str | None) -> Iter
             stamps = None if time_column is None else _time_column(part.column(time_column))
             yield Batch(_column(values.to_pylist()) if values.null_count else np.asarray(values), stamps, number)
             number += len(part)
-    except (KeyError, *UNREADABLE) as problem:
+    except (KeyError, UnicodeEncodeError, *UNREADABLE) as problem:
         try:
-            if isinstance(problem, KeyError):
+            if isinstance(problem, (KeyError, UnicodeEncodeError)):  # half a character is in no name
                 with pa.csv.open_csv(path) as header:
                     _refuse_missing([name for name in wanted if name not in header.schema.names])
             elif kind == ".csv":

@@ -28,11 +28,11 @@ def load_run(path: str | Path) -> tuple[Collection, bool]:
     path = _named(path)
     try:
         text = _read(path)
-    except OSError as error:
-        reason = f"cannot be read ({(error.strerror or type(error).__name__).lower()})"
-        raise InvalidParameter(f"file {path.name!r}", reason, "Check the path.") from None
     except UnicodeDecodeError:
         raise InvalidParameter(f"file {path.name!r}", "is not UTF-8 text", "Save it as UTF-8.") from None
+    except (OSError, ValueError) as error:  # a path may hold what no file system takes
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        raise InvalidParameter(f"file {path.name!r}", f"cannot be read ({reason.lower()})", "Check the path.") from None
     try:
         return read_run(tomllib.loads(text) if path.suffix == ".toml" else json.loads(text))
     except (tomllib.TOMLDecodeError, json.JSONDecodeError) as error:

@@ -1,4 +1,4 @@
-"""Errors of the operating system while a file is written, as a `Failure` that says what to do. Standard library only."""
+"""Errors while a file is written (a full disk, a missing right) as a `Failure`. Standard library only."""
 
 from __future__ import annotations
 

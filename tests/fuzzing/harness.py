@@ -1,8 +1,8 @@
 """What all fuzzers share: seeded cases, and one oracle.
 
 A case works, or it raises a `DeniableError` whose text does not hold the planted secret. Any other exception, a leak or
-a case that takes minutes fails, and the message names the case: `only(attempt, name, case)` runs it alone. `make test` runs a
-few hundred cases of each fuzzer, `make test-all` 10^5; DENIABLE_FUZZ_CASES says another number.
+a case that takes minutes fails, and the message names the case: `only(attempt, name, case)` runs it alone. `make test`
+runs a few hundred cases of each fuzzer, `make test-all` 10^5; DENIABLE_FUZZ_CASES says another number.
 """
 
 import os
@@ -43,9 +43,8 @@ def only(attempt, name, case):
         with _hanging_fails():
             attempt(random.Random(f"{name} {case}"))  # noqa: S311 - no secret
     except DeniableError as refusal:
-        assert str(SECRET) not in f"{refusal} {refusal!r}", (
-            f"{name}, case {case}: a value of the data is shown: {refusal}"
-        )
+        if str(SECRET) in f"{refusal} {refusal!r}":
+            raise AssertionError(f"{name}, case {case}: a value of the data is shown: {refusal}") from None
         return type(refusal).__name__
     except BaseException as foreign:
         if isinstance(foreign, KeyboardInterrupt):

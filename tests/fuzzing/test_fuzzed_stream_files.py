@@ -1,4 +1,4 @@
-"""Stream files with changed bytes (CSV, Parquet, JSON lines, text; released streams): read to the odd place, or refused."""
+"""Stream files with changed bytes: CSV, Parquet, JSON lines, text, and released streams. Each is read or refused."""
 
 import io
 import json

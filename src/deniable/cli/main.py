@@ -55,8 +55,8 @@ class Commands(click.Group):
 def cli() -> None:
     """Analytics on data that nobody should hold.
 
-    Exit codes: 0 success, 1 failure (an audit that finds a broken claim included), 2 bad input, 130 interrupted, 141 the
-    reader of the output left, 143 terminated.
+    Exit codes: 0 success, 1 failure (an audit that finds a broken claim included), 2 bad input, 130 interrupted,
+    141 the reader of the output left, 143 terminated.
     """
 
 

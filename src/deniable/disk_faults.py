@@ -25,8 +25,12 @@ def writing(what: str, cost: str = "Nothing more was done") -> Iterator[None]:
     except OSError as problem:
         if problem.errno is None:  # Arrow's word for what it cannot read
             raise
-        reason = os.strerror(problem.errno).lower()
-        raise Failure(
-            f"{what} cannot be written ({reason}). {cost}. "
-            "Check that its folder exists, has room, and may be written to."
-        ) from None
+        raise unwritable(what, problem, cost) from None
+
+
+def unwritable(what: str, problem: OSError, cost: str) -> Failure:
+    """What is said of a file that cannot be written."""
+    reason = "unknown" if problem.errno is None else os.strerror(problem.errno).lower()
+    return Failure(
+        f"{what} cannot be written ({reason}). {cost}. Check that its folder exists, has room, and may be written to."
+    )

@@ -12,7 +12,6 @@ from fuzzing.harness import SECRET, cases, fuzz
 
 VALUES = np.arange(300) % 50
 LATER = [SECRET, 3, 8, 1]
-KEY = bytes(range(32))
 BOUND = 500.0
 
 
@@ -28,8 +27,8 @@ def changed(chance, data):
 
 
 def published(taken):
-    """The file of a publisher that has taken so many values."""
-    tops = ToPS(1.0, 1e9, warmup=100, horizon=256, key=KEY)
+    """A publisher that has taken so many values."""
+    tops = ToPS(1.0, 1e9, warmup=100, horizon=256)
     tops.push_many(VALUES[:taken])
     return tops
 
@@ -45,11 +44,12 @@ def test_files_of_publishers(tmp_path, count):
     path = tmp_path / "state.json"
     files, expected = {}, {}
     for taken in (60, 300):
+        tops = published(taken)
         with StateFile(path) as file:
-            file.write(published(taken).state(), announced=None)
+            file.write(tops.state(), announced=None)
         files[taken] = path.read_bytes()
         path.unlink()
-        expected[taken] = published(taken).push_many(LATER).tolist()
+        expected[taken] = tops.push_many(LATER).tolist()
 
     def attempt(chance):
         taken = chance.choice(list(files))
@@ -92,8 +92,9 @@ def test_files_of_servers(tmp_path, count):
 @cases(300)
 def test_states_handed_to_restore(count):
     """What a program kept in a place of its own comes back changed."""
-    texts = {taken: json.dumps(published(taken).state()).encode() for taken in (60, 300)}
-    expected = {taken: published(taken).push_many(LATER).tolist() for taken in texts}
+    publishers = {taken: published(taken) for taken in (60, 300)}
+    texts = {taken: json.dumps(tops.state()).encode() for taken, tops in publishers.items()}
+    expected = {taken: tops.push_many(LATER).tolist() for taken, tops in publishers.items()}
 
     def attempt(chance):
         taken = chance.choice(list(texts))
@@ -119,9 +120,7 @@ def test_memories_of_devices(tmp_path, count):
 
     def attempt(chance):
         write(path, changed(chance, whole))
-        Client(shop, path).reports("users", row)
+        assert [one.to_bytes() for one in Client(shop, path).reports("users", row)] == first
 
     outcomes = fuzz(attempt, "memories of devices", count)
-    assert outcomes["Failure"] > 0
-    write(path, whole)
-    assert [one.to_bytes() for one in Client(shop, path).reports("users", row)] == first
+    assert outcomes["Failure"] > 0.8 * count

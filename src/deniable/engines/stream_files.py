@@ -103,7 +103,7 @@ class ParquetOutput:
             self._partial.unlink(missing_ok=True)
         self._lock.close()
 
-    @writing("the output", "What it lacks was released to nobody else")
+    @writing("the output", "It was not finished, and nothing of it left")
     def write(self, values: NDArray[Any], timestamps: NDArray[Any] | None) -> None:
         """Append values. The newest batch is held back, because the end of the stream may correct its last value."""
         if values.size == 0:
@@ -112,7 +112,7 @@ class ParquetOutput:
         self._release()
         self._held = pa.table({**columns, "value": values})
 
-    @writing("the output", "What it lacks was released to nobody else")
+    @writing("the output", "It was not finished, and nothing of it left")
     def close(self, metadata: dict[bytes, bytes], correction: float = 0.0) -> None:
         """Correct the last value and finish the file."""
         if self._held is None:

@@ -266,7 +266,7 @@ def _float(number: float) -> float:
     try:
         return float(number)
     except OverflowError:
-        return math.copysign(math.inf, number)
+        return math.inf if number > 0 else -math.inf
 
 
 def _times(stamps: list[Any]) -> NDArray[Any]:

@@ -283,7 +283,11 @@ DATA = [
         r"the memory 'memory\.json' cannot be written",
         "Check that its folder exists",
     ),
-    (lambda _: SHOP.save("no/such/folder/shop.toml"), r"file 'shop\.toml' cannot be written", "Check the path"),
+    (
+        lambda _: SHOP.save("no/such/folder/shop.toml"),
+        r"file 'shop\.toml' cannot be written",
+        "Check that its folder exists",
+    ),
     (lambda _: SHOP.gather("a line"), "lines are one text", "Pass a list of lines"),
     (
         lambda _: EXACT.client().report("users", {"age": 31}),
@@ -619,7 +623,11 @@ def test_a_folder_that_cannot_be_written_is_named(place, monkeypatch):
     monkeypatch.chdir(place)
     done = run("perturb", "shop.toml", "users=users.parquet", "-o", "/proc/nowhere/reports")
     assert done.returncode == 1
-    check(lambda: (_ for _ in ()).throw(dn.DeniableError(done.stderr)), "cannot be used", "Check the path")
+    check(
+        lambda: (_ for _ in ()).throw(dn.DeniableError(done.stderr)),
+        "the folder 'reports' cannot be written",
+        "Check that its folder exists",
+    )
 
 
 def test_numbers_are_taken_as_people_write_them(place, monkeypatch):

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Self
 from weakref import WeakSet
 
+from deniable.disk_faults import unwritable
 from deniable.errors import Failure
 
 _PAUSE_S = 0.02
@@ -85,11 +86,7 @@ class Lock:
         return None
 
     def _unwritable(self, problem: OSError) -> Failure:
-        reason = (problem.strerror or "unknown").lower()
-        return Failure(
-            f"{self._what} {self.path.name!r} cannot be written ({reason}). {self._cost}. "
-            "Check that its folder exists, has room, and may be written to."
-        )
+        return unwritable(f"{self._what} {self.path.name!r}", problem, self._cost)
 
     def close(self) -> None:
         """Let others in. A second time does nothing."""

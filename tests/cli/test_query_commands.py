@@ -8,7 +8,7 @@ import pytest
 
 from command_line import run, started
 from deniable.cli.plots import draw
-from deniable.errors import BadInput
+from deniable.errors import BadInput, Failure
 from deniable.queries.result import Estimate, Result, number
 
 COUNT = "SELECT marital, COUNT(*) AS n FROM users GROUP BY marital"
@@ -138,5 +138,5 @@ def test_plots_are_written_for_every_kind_of_answer(folder, tmp_path):
         assert "<svg" in (tmp_path / f"{place}.svg").read_text()
     with pytest.raises(BadInput, match="over 200 rows"):
         draw(Result({"age": list(range(201))}, {"n": (one,) * 201}), str(tmp_path / "x.png"))
-    with pytest.raises(BadInput, match="cannot be written"):
+    with pytest.raises(Failure, match="cannot be written"):
         draw(Result({}, {"n": (one,)}), str(tmp_path / "no such folder" / "x.png"))

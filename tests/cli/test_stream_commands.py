@@ -315,7 +315,7 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path, how):
         process.stdin.flush()
         assert process.stdout.readline()
         process.send_signal(how)
-        assert process.wait() == 1
+        assert process.wait() == 128 + how
         assert "Interrupted" in process.stderr.read()
     again = run(*arguments, text="8\n9\n")
     assert (again.returncode, len(again.stdout.splitlines())) == (0, 2), again.stderr

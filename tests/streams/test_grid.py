@@ -1,6 +1,7 @@
 """Values as whole steps of a grid."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -18,6 +19,21 @@ def test_one_value_and_many_are_put_on_the_grid_alike(values, resolution):
     # A list of both kinds becomes floats; alone, an integer may stay one. Both round halves up.
     assert grid.units(values).tolist() == [grid.unit(value) for value in values]
     assert max(grid.units(values)) <= grid.top
+
+
+@pytest.mark.parametrize("value", [8, 100, 100.5, 10**9, 1e300])
+def test_a_value_above_a_bound_off_the_grid_counts_as_the_bound_alone_and_among_many(value):
+    grid = Grid(7, resolution=3)
+    assert (grid.unit(value), grid.units([value]).tolist()) == (grid.unit(7), [grid.unit(7)])
+
+
+def test_numbers_beyond_all_floats_are_above_the_bound():
+    for number in (10**400, Fraction(10**400, 3)):
+        assert Grid(7.5, resolution=0.5).unit(number) == 15
+        with pytest.raises(InvalidData, match="below the public lower bound"):
+            Grid(7.5, resolution=0.5).unit(-number)
+    with pytest.raises(InvalidParameter, match="the number of steps"):
+        Grid(10**400)
 
 
 def test_the_top_of_a_grid_is_not_lost_to_rounding():

@@ -93,10 +93,23 @@ def test_a_damaged_memory_stops_everything(tmp_path):
     with pytest.raises(Failure, match="spend ε a second time"):
         SHOP.client(path).report("users", ROW)
     memory = SHOP.client(tmp_path / "new.json")._memory
-    memory["a"] = "b"
+    memory["a"] = "b" * 32
     assert (list(memory), len(memory)) == (["a"], 1)
     with pytest.raises(Failure, match="forgets nothing"):
         del memory["a"]
+
+
+def test_a_memory_notices_a_changed_name_and_reads_one_without_a_seal(tmp_path):
+    path = tmp_path / "memory.json"
+    first = SHOP.client(path).report("users", ROW)
+    whole = path.read_text()
+    path.write_text(whole.replace(":users", ":usars"))  # else the device would answer a second time
+    with pytest.raises(Failure, match="damaged"):
+        SHOP.client(path).report("users", ROW)
+    entries = json.loads(whole)
+    del entries["seal"]  # as earlier versions wrote it
+    path.write_text(json.dumps(entries))
+    assert SHOP.client(path).report("users", ROW) == first
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from deniable.cli.terminal import columns_width, show_columns, width
+from deniable.cli.terminal import columns_width, json_line, show_columns, width
 from deniable.queries.result import Estimate, Result, number
 
 
@@ -38,7 +37,7 @@ def _wide(name: str, estimates: Sequence[Estimate], result: Result) -> list[list
 
 def as_json(result: Result) -> str:
     """One JSON object per row."""
-    return "".join(json.dumps(row, default=str, ensure_ascii=False) + "\n" for row in _plain_rows(result))
+    return "".join(json_line(row) + "\n" for row in _plain_rows(result))
 
 
 def as_csv(result: Result) -> str:

@@ -11,7 +11,7 @@ import click
 
 from deniable.cli.asking import DIMENSIONS, ENGINE, SUMS, UNBIASED, WEIGHTS, open_reports
 from deniable.cli.sql_text import questions_about, sql_text
-from deniable.cli.terminal import count, progress, show, show_columns, table
+from deniable.cli.terminal import count, json_line, progress, show, show_columns, table
 from deniable.errors import BadInput
 from deniable.tables.collection import Collection
 from deniable.wording import counted
@@ -81,7 +81,7 @@ def forecast(
         stderr = None if math.isnan(one.stderr) else one.stderr
         model = {"model": one.model} if one.model else {}
         found_one = {"name": one.name, "stderr": stderr, **model, "causes": dict(one.causes)}
-        click.echo(json.dumps(found_one, ensure_ascii=False))
+        click.echo(json_line(found_one))
 
 
 @click.command()

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from typing import NoReturn
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
 
 import click
 
 from deniable import __version__
+from deniable.cli import standard_streams
 from deniable.cli.audit import audit_command
 from deniable.cli.bench import bench
 from deniable.cli.bench_errors import accuracy, streams
@@ -25,13 +30,34 @@ from deniable.cli.stream_publish import publish
 from deniable.cli.terminal import TRACEBACK_SWITCH, message
 from deniable.errors import DeniableError
 
+READER_LEFT = 141  # as a shell says of a program that SIGPIPE ended
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+
+class Commands(click.Group):
+    """Commands whose reader may leave before the end (`deniable query … | head -1`)."""
+
+    def make_context(self, *given: Any, **options: Any) -> click.Context:
+        """Read the command line; --help may print."""
+        try:
+            return super().make_context(*given, **options)
+        except BrokenPipeError:
+            raise click.exceptions.Exit(READER_LEFT) from None
+
+    def invoke(self, context: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(context)
+        except BrokenPipeError:
+            raise click.exceptions.Exit(READER_LEFT) from None
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="deniable")
 def cli() -> None:
     """Analytics on data that nobody should hold.
 
-    Exit codes: 0 success, 1 failure (an audit that finds a broken claim included), 2 bad input.
+    Exit codes: 0 success, 1 failure (an audit that finds a broken claim included), 2 bad input, 130 interrupted,
+    141 the reader of the output left, 143 terminated.
     """
 
 
@@ -47,21 +73,61 @@ for group, commands in (
 
 def run(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit: messages without tracebacks, 2 for bad input, 1 for other failures."""
+    standard_streams.prepare()
+    with _terminated_as_interrupted():
+        code = _code(arguments)
+    unwritten = standard_streams.settle()
+    if isinstance(unwritten, BrokenPipeError):
+        code = code or READER_LEFT
+    elif unwritten is not None:
+        click.echo(message(unwritten), err=True)
+        code = code or 1
+    sys.exit(code)
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """SIGTERM ends a command as Ctrl-C does: with its files in order."""
+
+    def terminate(number: int, _: Any) -> NoReturn:
+        raise KeyboardInterrupt(number)
+
+    if threading.current_thread() is not threading.main_thread():  # only there may a program say what signals do
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _code(arguments: list[str] | None) -> int:
     try:
         code = cli.main(arguments, standalone_mode=False)
-        sys.exit(code if isinstance(code, int) else 0)
-    except click.exceptions.Abort:
+        return code if isinstance(code, int) else 0
+    except SystemExit as leaving:
+        return leaving.code if isinstance(leaving.code, int) else 0
+    except click.exceptions.Abort as ended:
         click.echo("Interrupted. Nothing more was done.", err=True)
-        sys.exit(1)
+        return _interrupted(ended.__cause__)
     except click.ClickException as error:
         error.show()
         click.echo("Nothing was done.", err=True)
-        sys.exit(error.exit_code)
+        return error.exit_code
     except DeniableError as error:
         click.echo(message(error), err=True)
-        sys.exit(error.exit_code)
+        return error.exit_code
     except Exception as error:
         if os.environ.get(TRACEBACK_SWITCH):
             raise
         click.echo(message(error), err=True)
-        sys.exit(1)
+        return 1
+
+
+def _interrupted(cause: BaseException | None) -> int:
+    """128 and the number of the signal, as a shell says it."""
+    if not isinstance(cause, KeyboardInterrupt):
+        return 1
+    number, *_ = (*cause.args, signal.SIGINT)
+    return 128 + int(number)

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from deniable.cli.terminal import progress, show, table
+from deniable.disk_faults import writing
 
 FINISHED = ".finished"
 
@@ -41,7 +42,10 @@ def reproduce(name: str | None, quick: bool, output: str, data: str | None, proc
         show(made)
         return
     chosen, source, folder = named(name), Data(Path(data) if data else None), Path(output)
-    with workers(processes or os.cpu_count() or 1) as pool:
+    with (
+        workers(processes or os.cpu_count() or 1) as pool,
+        writing(f"the folder {folder.name!r}", "Finished runs are kept"),
+    ):
         for one, experiment in chosen.items():
             runs = experiment.runs_of or one
             kept = folder / FINISHED / f"{runs}.jsonl"

@@ -36,7 +36,8 @@ class Interrupts:
     """
 
     def __init__(self) -> None:
-        self._held = self._asked = False
+        self._held = False
+        self._asked = 0  # the number of the signal
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
@@ -48,10 +49,10 @@ class Interrupts:
         for one, handler in self._before.items():
             signal.signal(one, handler)
 
-    def _interrupt(self, *_: object) -> None:
+    def _interrupt(self, number: int, _: object) -> None:
         if self._asked or not self._held:
-            raise KeyboardInterrupt
-        self._asked = True
+            raise KeyboardInterrupt(number)
+        self._asked = number
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -62,7 +63,7 @@ class Interrupts:
         finally:
             self._held = False
         if self._asked:
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt(self._asked)
 
 
 @contextmanager

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
+from typing import Any
 
 import click
 from rich import box
@@ -13,6 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from deniable.cli.standard_streams import unicode_output
 from deniable.errors import DeniableError
 
 TRACEBACK_SWITCH = "DENIABLE_TRACEBACK"
@@ -59,10 +63,20 @@ def message(error: Exception) -> str:
     """What a person is told of an error; the text of a foreign one may quote data, so only its kind is shown."""
     if isinstance(error, DeniableError):
         return f"Error: {error}"
-    if isinstance(error, OSError) and error.strerror and isinstance(error.filename, str):
-        name, reason = Path(error.filename).name, error.strerror.lower()
+    if isinstance(error, OSError) and error.errno is not None:
+        reason = os.strerror(error.errno).lower()
+        if not isinstance(error.filename, str):
+            return (
+                f"Error: the output cannot be written ({reason}). Finished files are kept. Write it to another place."
+            )
+        name = Path(error.filename).name
         return f"Error: {name!r} cannot be used ({reason}). Nothing more was done. Check the path and the rights on it."
     return f"Error: {type(error).__name__}, which was not foreseen. Set {TRACEBACK_SWITCH}=1 to see where."
+
+
+def json_line(value: Any) -> str:
+    """A value as JSON; characters that stdout cannot show are escaped as JSON does it."""
+    return json.dumps(value, default=str, ensure_ascii=not unicode_output())
 
 
 def short(size: float) -> str:
@@ -79,7 +93,10 @@ def short(size: float) -> str:
 
 def show(made: Table) -> None:
     """Print a table to stdout."""
-    Console().print(made)
+    console = Console()
+    with console.capture() as drawn:  # rich would end the program where nobody reads it
+        console.print(made)
+    click.echo(drawn.get(), nl=False)
 
 
 Column = Sequence[str]

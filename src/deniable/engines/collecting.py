@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from deniable.arrays import Integers
+from deniable.disk_faults import writing
 from deniable.engines.rows import PRESENT, UNREADABLE, RowReader, Tally
 from deniable.engines.spill_folders import spill_place
 from deniable.engines.user_batches import few_users, starts_of
@@ -105,7 +106,8 @@ def perturb(
                 schema, batches, tally = _randomised(collection, reader, name, stream, advance, simulation=simulation)
                 return schema, batches, lambda: tally.summary(collection, name)
 
-            return _into_files(collection, reader.names, made, Path(out), simulation=simulation)
+            with writing(f"the folder {Path(out).name!r}", "Nothing was written, and no report left"):
+                return _into_files(collection, reader.names, made, Path(out), simulation=simulation)
     except (duckdb.Error, pa.ArrowException):
         # Their texts quote data.
         raise InvalidData(

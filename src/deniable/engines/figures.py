@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from deniable.disk_faults import writing
 from deniable.errors import BadInput, MissingExtra
 
 ENDINGS = (".png", ".svg", ".pdf")
@@ -44,7 +45,5 @@ def tidy(axis: Any) -> None:
 def save(figure: Any, path: str | Path, *, dpi: int = 150) -> None:
     """Write a picture in the format of the file's ending, whole or not at all."""
     check_ending(path)
-    try:
+    with writing(f"the picture {Path(path).name!r}", "Nothing was drawn"):
         figure.savefig(path, dpi=dpi)
-    except OSError:
-        raise BadInput(f"{Path(path).name!r} cannot be written. Nothing was drawn. Name another file.") from None

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from deniable.engines.stream_files import UNREADABLE
 from deniable.errors import Failure, InvalidData
 from deniable.files import LockedFile
 from deniable.local_streams.report import SIZE, parse
@@ -89,8 +90,8 @@ def read_report_file(path: str | os.PathLike[str]) -> Iterator[ReportBatch]:
             columns = [name for name in ("uid", "report") if name in file.schema_arrow.names]
             for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=columns):
                 yield ReportBatch(pa.table(batch))
-    except pa.ArrowInvalid:
-        raise InvalidData(f"{str(path)!r} is not a Parquet file", "Check the file.") from None
+    except UNREADABLE:
+        raise InvalidData(f"{str(path)!r} is not a Parquet file, or is damaged", "Check the file.") from None
 
 
 def announce_theta(path: str | os.PathLike[str], theta: float) -> None:
@@ -122,10 +123,9 @@ def wait_for_theta(path: str | os.PathLike[str], seconds: float) -> float:
     end = time.monotonic() + seconds
     while not place.exists():
         _pause(place, end)
-    text = _from_fifo(place, end) if place.is_fifo() else place.read_text(encoding="ascii")
     try:
-        return float(text)
-    except ValueError:
+        return float(_from_fifo(place, end) if place.is_fifo() else place.read_text(encoding="ascii"))
+    except (ValueError, OSError):
         raise InvalidData(f"{place.name!r} holds no threshold", "Let `deniable stream collect` write it.") from None
 
 

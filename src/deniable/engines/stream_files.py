@@ -7,6 +7,7 @@ more.
 from __future__ import annotations
 
 import json
+import math
 import sys
 import warnings
 from collections.abc import Iterator
@@ -23,11 +24,14 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from deniable.disk_faults import writing
 from deniable.errors import Failure, InvalidData, InvalidParameter
 from deniable.files import Lock
 
 BATCH_ROWS = 1 << 16
 _PIPE_BYTES = 1 << 16
+UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError)
+"""What Arrow raises where a file is damaged or cannot be read. Their texts may quote data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,8 @@ class Batch:
 
 def write_parquet(table: pa.Table, path: str | PathLike[str]) -> None:
     """One file with the table and its metadata."""
-    pq.write_table(table, Path(path), compression="zstd")
+    with writing(f"the file {Path(path).name!r}", "The stream is as it was"):
+        pq.write_table(table, Path(path), compression="zstd")
 
 
 def read_parquet(path: str | PathLike[str]) -> pa.Table:
@@ -61,8 +66,10 @@ def read_parquet(path: str | PathLike[str]) -> pa.Table:
         with pq.ParquetFile(Path(path)) as file:
             # What was added when the file was finished is in its footer, not in the stored schema.
             return file.read().replace_schema_metadata({**(file.schema_arrow.metadata or {}), **file.metadata.metadata})
-    except pa.ArrowInvalid:
-        raise InvalidData(f"{str(path)!r} is not a Parquet file", "Give a file of `deniable stream publish`.") from None
+    except UNREADABLE:
+        raise InvalidData(
+            f"{str(path)!r} is not a Parquet file, or is damaged", "Give a file of `deniable stream publish`."
+        ) from None
 
 
 class ParquetOutput:
@@ -96,6 +103,7 @@ class ParquetOutput:
             self._partial.unlink(missing_ok=True)
         self._lock.close()
 
+    @writing("the output", "It was not finished, and nothing of it left")
     def write(self, values: NDArray[Any], timestamps: NDArray[Any] | None) -> None:
         """Append values. The newest batch is held back, because the end of the stream may correct its last value."""
         if values.size == 0:
@@ -104,6 +112,7 @@ class ParquetOutput:
         self._release()
         self._held = pa.table({**columns, "value": values})
 
+    @writing("the output", "It was not finished, and nothing of it left")
     def close(self, metadata: dict[bytes, bytes], correction: float = 0.0) -> None:
         """Correct the last value and finish the file."""
         if self._held is None:
@@ -246,28 +255,36 @@ def _column(values: list[Any]) -> NDArray[Any]:
     if all(type(value) is int and abs(value) < 2**62 for value in values):
         return np.array(values, dtype=np.int64)
     if all(type(value) in (int, float) for value in values):
-        return np.array(values, dtype=np.float64)
+        return np.array([_float(value) for value in values])
     result = np.empty(len(values), dtype=object)
     result[:] = values
     return result
 
 
+def _float(number: float) -> float:
+    """A number as a float; an integer beyond all floats is infinite."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
 def _times(stamps: list[Any]) -> NDArray[Any]:
     """Numbers, or ISO 8601 texts as points in time."""
     if all(type(stamp) in (int, float) for stamp in stamps):
-        return np.array(stamps)
+        return _column(stamps)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # times with a zone become UTC
         try:
             return np.array(stamps, dtype="datetime64[us]")
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, OverflowError):
             return np.array([_time(stamp) for stamp in stamps], dtype="datetime64[us]")
 
 
 def _time(stamp: Any) -> np.datetime64:
     try:
         return np.datetime64(stamp if isinstance(stamp, (str, date)) else "NaT", "us")
-    except ValueError:
+    except (ValueError, OverflowError):
         return np.datetime64("NaT", "us")
 
 
@@ -294,14 +311,14 @@ def _tables(path: Path, kind: str, column: str, time_column: str | None) -> Iter
             stamps = None if time_column is None else _time_column(part.column(time_column))
             yield Batch(_column(values.to_pylist()) if values.null_count else np.asarray(values), stamps, number)
             number += len(part)
-    except KeyError:
-        with pa.csv.open_csv(path) as header:
-            _refuse_missing([name for name in wanted if name not in header.schema.names])
-    except pa.ArrowInvalid:
+    except (KeyError, UnicodeEncodeError, *UNREADABLE) as problem:
         try:
-            if kind == ".csv":
+            if isinstance(problem, (KeyError, UnicodeEncodeError)):  # half a character is in no name
+                with pa.csv.open_csv(path) as header:
+                    _refuse_missing([name for name in wanted if name not in header.schema.names])
+            elif kind == ".csv":
                 yield from _until_unreadable(path, column, time_column, number)
-        except pa.ArrowInvalid:
+        except UNREADABLE:
             pass
         raise InvalidData(f"{str(path)!r} cannot be read as {kind[1:]}", "Check the file and its columns.") from None
 

@@ -47,7 +47,7 @@ class Protocol:
     grid: int | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.bound, bool) or not isinstance(self.bound, (int, float)) or not math.isfinite(self.bound):
+        if isinstance(self.bound, bool) or not isinstance(self.bound, (int, float)) or not abs(self.bound) < math.inf:
             raise InvalidParameter("bound", "must be a finite number", "Give the public upper bound of the values.")
         if not SMALLEST_BOUND <= self.bound <= LARGEST_BOUND:
             raise InvalidParameter("bound", "must lie between 0.001 and 2^40", "Change the unit of the values.")

@@ -87,6 +87,9 @@ def read_select(text: str) -> Any:
     """The tree of a text that is one SELECT, with no part that is not known."""
     if not isinstance(text, str) or not text.strip():
         raise QueryRefused("there is no text", "Write SELECT COUNT(*) FROM …")
+    if half := _SURROGATE.search(text):  # which DuckDB cannot be handed
+        shown = text.encode(errors="replace").decode()
+        raise QueryRefused("the text has an unpaired surrogate", "Write UTF-8.", text=shown, start=half.start())
     _check_size(text)
     try:
         _parser().extract_statements(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from numbers import Integral, Real
+from numbers import Integral, Rational, Real
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ class Grid:
 
     def __post_init__(self) -> None:
         for name, number in (("bound", self.high), ("low", self.low), ("resolution", self.resolution)):
-            if isinstance(number, bool) or not isinstance(number, (int, float)) or not math.isfinite(number):
+            if isinstance(number, bool) or not isinstance(number, (int, float)) or not -math.inf < number < math.inf:
                 raise InvalidParameter(name, "must be a finite number", "Give the public range of the values.")
         if not self.low < self.high:
             raise InvalidParameter("bound", "must be above low", "Give the public range of the values.")
@@ -56,10 +56,12 @@ class Grid:
         """One value in steps, at most `top`. A refusal shows no value."""
         if isinstance(value, bool) or not isinstance(value, Real):
             raise InvalidData("the value must be a number", "Convert or leave it out; nothing was lost.")
-        if not isinstance(value, Integral) and not math.isfinite(value):
+        if not isinstance(value, Rational) and not math.isfinite(value):
             raise InvalidData("the value must be finite", "Replace or leave it out; nothing was lost.")
         if value < self.low:
             raise InvalidData(_BELOW.format(low=self.low), "Give a lower `low`; nothing was lost.")
+        if value > (ceiling := math.ceil(self.high)):  # as `units` does it, and a float may be too small for it
+            value = ceiling
         if isinstance(value, Integral) and self.whole:
             return min((int(value) - int(self.low) + int(self.resolution) // 2) // int(self.resolution), self.top)
         return int(min(math.floor((float(value) - self.low) / self.resolution + 0.5), self.top))

@@ -282,9 +282,20 @@ class Released:
             raise InvalidData(
                 "this is not a released stream: its metadata are missing", "Use a file of stream publish."
             )
-        facts = json.loads(text)
-        if facts.get("version") != METADATA_VERSION:
-            raise InvalidData("this stream was written by another version", "Read it with the version that wrote it.")
+        try:
+            facts = json.loads(text)
+            if facts.get("version") != METADATA_VERSION:
+                raise InvalidData(
+                    "this stream was written by another version", "Read it with the version that wrote it."
+                )
+            return cls._from_facts(facts, table)
+        except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError, pa.ArrowException):
+            raise InvalidData(
+                "the released stream is damaged", "Restore it from a copy: publishing again spends ε again."
+            ) from None
+
+    @classmethod
+    def _from_facts(cls, facts: dict[str, Any], table: pa.Table) -> Released:
         grid = Grid(**facts["grid"])
         values = table.column("value").to_numpy()
         if grid.low != 0 or grid.resolution != 1:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from deniable.errors import Failure
+from deniable.errors import Failure, InvalidData
 from deniable.files import LockedFile
 from deniable.locking import Turn
+from deniable.sealing import SEAL, sealed, unsealed
 
 _WAIT_S = 10.0
+_REPORTS = re.compile("([0-9a-f]{32})+")  # of 16 bytes each
+_PUBLIC_KEY = b"memory"  # the seal is there for accidents; whoever can change the file can read the device anyway
 
 
 class ProcessMemory(dict[str, str]):
@@ -58,11 +62,8 @@ class FileMemory(MutableMapping[str, str]):
         content = self._held.read()
         if content is None:
             return {}
-        try:
-            entries = json.loads(content)
-        except (ValueError, RecursionError):
-            entries = None
-        if not isinstance(entries, dict) or not all(isinstance(sent, str) for sent in entries.values()):
+        entries = _read(content)
+        if entries is None:
             # Going on would send a second, different answer and spend ε again.
             raise Failure(
                 f"the memory {self._path.name!r} is damaged, so what was sent is not known. Nothing was sent. "
@@ -78,7 +79,7 @@ class FileMemory(MutableMapping[str, str]):
             with self.alone():
                 self[key] = value
                 return
-        self._held.write(json.dumps({**self._entries(), key: value}).encode())
+        self._held.write(json.dumps(sealed({**self._entries(), key: value}, _PUBLIC_KEY)).encode())
 
     def __delitem__(self, key: str) -> None:
         raise Failure("a memory forgets nothing. Nothing was changed. Remove the file to spend ε a second time.")
@@ -88,6 +89,17 @@ class FileMemory(MutableMapping[str, str]):
 
     def __len__(self) -> int:
         return len(self._entries())
+
+
+def _read(content: bytes) -> dict[str, str] | None:
+    """What was sent, None if the file is damaged: one changed letter of a name would mean an answer in other words."""
+    try:
+        entries = json.loads(content)
+        if SEAL in entries:  # earlier versions wrote none
+            entries = unsealed(entries, _PUBLIC_KEY)
+        return entries if all(_REPORTS.fullmatch(sent) for sent in entries.values()) else None
+    except (ValueError, TypeError, AttributeError, RecursionError, InvalidData):
+        return None
 
 
 _TURNS: WeakValueDictionary[int, Turn] = WeakValueDictionary()

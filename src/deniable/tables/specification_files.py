@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from deniable.disk_faults import writing
 from deniable.errors import InvalidParameter
 from deniable.limits import LARGEST_JSON, LARGEST_TOML, LONGEST_KEY
 from deniable.strict_json import BadJson, read_json
@@ -28,11 +29,11 @@ def load_run(path: str | Path) -> tuple[Collection, bool]:
     path = _named(path)
     try:
         text = _read(path)
-    except OSError as error:
-        reason = f"cannot be read ({(error.strerror or type(error).__name__).lower()})"
-        raise InvalidParameter(f"file {path.name!r}", reason, "Check the path.") from None
     except UnicodeDecodeError:
         raise InvalidParameter(f"file {path.name!r}", "is not UTF-8 text", "Save it as UTF-8.") from None
+    except (OSError, ValueError) as error:  # a path may hold what no file system takes
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        raise InvalidParameter(f"file {path.name!r}", f"cannot be read ({reason.lower()})", "Check the path.") from None
     try:
         return read_run(tomllib.loads(text) if path.suffix == ".toml" else read_json(text))
     except (tomllib.TOMLDecodeError, json.JSONDecodeError, BadJson) as error:
@@ -61,11 +62,8 @@ def save(collection: Collection, path: str | Path) -> None:
     """Write a specification as TOML or JSON, by the ending."""
     path = _named(path)
     text = to_toml(collection) if path.suffix == ".toml" else collection.to_json() + "\n"
-    try:
+    with writing(f"file {path.name!r}", "Nothing was drawn or spent"):
         path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        reason = f"cannot be written ({(error.strerror or type(error).__name__).lower()})"
-        raise InvalidParameter(f"file {path.name!r}", reason, "Check the path.") from None
 
 
 def _named(path: str | Path) -> Path:

@@ -15,6 +15,7 @@ from deniable.cli.demo.report import report
 from deniable.cli.demo.summary import tell
 from deniable.cli.plots import draw
 from deniable.cli.terminal import progress
+from deniable.disk_faults import writing
 from deniable.engines.collecting import SPECIFICATION_FILE
 from deniable.engines.figures import INK, TRUTH, new_figure, require_plotting, save, tidy
 from deniable.engines.reading import connect
@@ -34,9 +35,10 @@ def run(out: str, users: int, seed: int | None) -> None:
         raise BadInput(f"--users must be {FEWEST:,} to {MOST:,}. Nothing was drawn. Leave it out for 200,000.")
     folder = Path(out)
     _make_room(folder, shop.specification())
-    with progress("collecting, asking, publishing", 4) as advance:
-        outcome = _lived(folder, users, seed, advance)
-    (folder / "report.html").write_text(report(outcome), encoding="utf-8")
+    with writing(f"the folder {folder.name!r}", "The demonstration did not end"):
+        with progress("collecting, asking, publishing", 4) as advance:
+            outcome = _lived(folder, users, seed, advance)
+        (folder / "report.html").write_text(report(outcome), encoding="utf-8")
     tell(outcome)
 
 

@@ -1,0 +1,126 @@
+"""States with one changed byte: refused, or they go on exactly as the whole ones."""
+
+import json
+
+import numpy as np
+
+import deniable as dn
+from deniable.client import Client, ToPLClient
+from deniable.engines.stream_state import Journal, StateFile
+from deniable.streams import ToPLServer, ToPS, restore
+from fuzzing.harness import SECRET, cases, fuzz
+
+VALUES = np.arange(300) % 50
+LATER = [SECRET, 3, 8, 1]
+BOUND = 500.0
+
+
+def changed(chance, data):
+    """One byte is another, or missing, or doubled."""
+    place = chance.randrange(len(data))
+    byte = chance.choice((chance.randrange(256), data[place] ^ 1, ord(chance.choice('0123456789"{}[],:.-e'))))
+    return (
+        data[:place]
+        + chance.choice((bytes([byte]), bytes([byte]), b"", data[place : place + 1] * 2))
+        + data[place + 1 :]
+    )
+
+
+def published(taken):
+    """A publisher that has taken so many values."""
+    tops = ToPS(1.0, 1e9, warmup=100, horizon=256)
+    tops.push_many(VALUES[:taken])
+    return tops
+
+
+def write(path, data):
+    path.unlink(missing_ok=True)
+    path.write_bytes(data)
+    path.chmod(0o600)
+
+
+@cases(300)
+def test_files_of_publishers(tmp_path, count):
+    path = tmp_path / "state.json"
+    files, expected = {}, {}
+    for taken in (60, 300):
+        tops = published(taken)
+        with StateFile(path) as file:
+            file.write(tops.state(), announced=None)
+        files[taken] = path.read_bytes()
+        path.unlink()
+        expected[taken] = tops.push_many(LATER).tolist()
+
+    def attempt(chance):
+        taken = chance.choice(list(files))
+        data = changed(chance, files[taken])
+        write(path, data)
+        with StateFile(path) as file:
+            again = restore(file.record["state"])
+            Journal(file, again)
+            assert again.push_many(LATER).tolist() == expected[taken]
+
+    outcomes = fuzz(attempt, "files of publishers", count)
+    assert outcomes["InvalidData"] > 0.8 * count
+
+
+@cases(300)
+def test_files_of_servers(tmp_path, count):
+    server = ToPLServer(2.0, BOUND, theta=40.0, keep=False)
+    sent = [ToPLClient(2.0, BOUND).report(value, theta=40.0) for value in range(8)]
+    for uid, report in enumerate(sent[:5]):
+        server.push(report, uid=SECRET + uid)
+    path = tmp_path / "state.json"
+    with StateFile(path, holds="who has answered") as file:
+        file.write(server.state(), read=5, waiting=[])
+    whole = path.read_bytes()
+
+    def later(one):
+        return [one.push(report, uid=SECRET + uid) for uid, report in enumerate(sent)], one.total.value
+
+    expected = later(server)
+
+    def attempt(chance):
+        write(path, changed(chance, whole))
+        with StateFile(path, holds="who has answered") as file:
+            assert later(ToPLServer.restore(file.record["state"])) == expected
+
+    outcomes = fuzz(attempt, "files of servers", count)
+    assert outcomes["InvalidData"] > 0.8 * count
+
+
+@cases(300)
+def test_states_handed_to_restore(count):
+    """What a program kept in a place of its own comes back changed."""
+    publishers = {taken: published(taken) for taken in (60, 300)}
+    texts = {taken: json.dumps(tops.state()).encode() for taken, tops in publishers.items()}
+    expected = {taken: tops.push_many(LATER).tolist() for taken, tops in publishers.items()}
+
+    def attempt(chance):
+        taken = chance.choice(list(texts))
+        try:
+            state = json.loads(changed(chance, texts[taken]))
+        except ValueError:
+            return
+        if isinstance(state, dict):
+            assert restore(state).push_many(LATER).tolist() == expected[taken]
+
+    outcomes = fuzz(attempt, "states handed to restore", count)
+    assert outcomes["InvalidData"] + outcomes["InvalidParameter"] > 0.3 * count
+
+
+@cases(300)
+def test_memories_of_devices(tmp_path, count):
+    """A device whose memory is damaged says so, and sends nothing: a second answer would spend ε again."""
+    shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+    path = tmp_path / "memory.json"
+    row = [{"age": 31}]
+    first = [one.to_bytes() for one in Client(shop, path).reports("users", row)]
+    whole = path.read_bytes()
+
+    def attempt(chance):
+        write(path, changed(chance, whole))
+        assert [one.to_bytes() for one in Client(shop, path).reports("users", row)] == first
+
+    outcomes = fuzz(attempt, "memories of devices", count)
+    assert outcomes["Failure"] > 0.8 * count

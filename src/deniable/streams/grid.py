@@ -60,7 +60,7 @@ class Grid:
             raise InvalidData("the value must be finite", "Replace or leave it out; nothing was lost.")
         if value < self.low:
             raise InvalidData(_BELOW.format(low=self.low), "Give a lower `low`; nothing was lost.")
-        if value > (ceiling := math.ceil(self.high)):  # as `units` does it, and a float may be too small for it
+        if not value <= (ceiling := math.ceil(self.high)):  # as `units` does it, and a float may be too small for it
             value = ceiling
         if isinstance(value, Integral) and self.whole:
             return min((int(value) - int(self.low) + int(self.resolution) // 2) // int(self.resolution), self.top)

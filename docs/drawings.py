@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from deniable.engines.figures import INK, SOFT, TRUTH, new_figure, save
+from deniable.plotting.figure import INK, SOFT, TRUTH, new_figure, save
 
 PALE = "#dce8f3"
 

@@ -170,7 +170,7 @@ def answer_and_stream() -> None:
     from deniable.cli.demo import meters, shop
     from deniable.cli.plots import draw
     from deniable.engines.reading import connect
-    from deniable.engines.stream_plot import draw as draw_stream
+    from deniable.plotting.stream_plot import draw as draw_stream
     from deniable.randomness import SeededSource
 
     people = shop.made_up(200_000)

@@ -12,12 +12,14 @@ import sqlglot
 import deniable as dn
 from deniable import limits
 from deniable.errors import BadInput, InvalidParameter, QueryRefused
-from deniable.queries import axis_weights, even_means, grammar
-from deniable.queries.forecast import error_of, planned
-from deniable.queries.sql import parse
-from deniable.queries.term_pairs import TermPairs
-from deniable.tables import collection as collections
-from deniable.tables import schema
+from deniable.queries.forecasts import even_means
+from deniable.queries.forecasts.forecast import error_of, planned
+from deniable.queries.parsing import grammar
+from deniable.queries.parsing.sql import parse
+from deniable.queries.planning.term_pairs import TermPairs
+from deniable.queries.weights import axis_weights
+from deniable.tables.schema import attributes as schema
+from deniable.tables.specification import collection as collections
 
 DIGIT = dn.Ordinal(0, 9)
 PEOPLE = dn.Table("people", age=dn.Ordinal(0, 94), income=dn.Ordinal(0, 99), city=dn.Public())
@@ -190,7 +192,7 @@ def test_questions(text, said):
 
 
 def test_sums_of_a_question(monkeypatch):
-    monkeypatch.setattr("deniable.queries.aggregates.MOST_MOMENTS", 3)
+    monkeypatch.setattr("deniable.queries.parsing.aggregates.MOST_MOMENTS", 3)
     parse("SELECT SUM(age), SUM(2 * age), SUM(3 * age) FROM people", SURVEY)
     with pytest.raises(QueryRefused, match="over 3 sums"):
         parse("SELECT SUM(age), SUM(2 * age), AVG(3 * age) FROM people", SURVEY)
@@ -230,7 +232,7 @@ def test_pairs_of_terms_are_counted_first(monkeypatch):
     plan = planned(
         SURVEY, "SELECT COUNT(*), SUM(age), SUM(income) FROM people WHERE age < 3", "optimal", "direct", 1_000
     )
-    monkeypatch.setattr("deniable.queries.term_pairs.MOST_CROSSES", 8)
+    monkeypatch.setattr("deniable.queries.planning.term_pairs.MOST_CROSSES", 8)
     with pytest.raises(QueryRefused, match="too many groups, or terms"):
         TermPairs.of(plan, plan.starts[:1])
 

@@ -7,7 +7,7 @@ import pytest
 
 import deniable as dn
 from deniable.client import ToPLClient
-from deniable.queries.compare import compare
+from deniable.queries.forecasts.compare import compare
 
 SECRET = 73_313
 

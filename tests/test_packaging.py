@@ -58,5 +58,5 @@ def test_an_installation_brings_no_plotting_no_java_and_no_peers():
 def test_a_parser_that_nobody_has_looked_at_is_not_installed():
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     (declared,) = (one for one in project["dependencies"] if one.startswith("sqlglot"))
-    assert re.search(r",<\d+$", declared), declared  # queries/grammar.py lists the nodes that it knows
+    assert re.search(r",<\d+$", declared), declared  # queries/parsing/grammar.py lists the nodes that it knows
     assert int(version("sqlglot").split(".")[0]) < int(declared.split("<")[1])

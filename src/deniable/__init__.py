@@ -16,14 +16,14 @@ from deniable.tables import Categorical, Cells, Collection, GridView, Ordinal, P
 
 if TYPE_CHECKING:
     from deniable import client, spark, streams
-    from deniable.engines.collecting import Collected
+    from deniable.engines.collecting.perturbing import Collected
     from deniable.engines.reading import Database, connect
-    from deniable.queries.fit import fit
-    from deniable.queries.forecast import Explanation, Forecast
-    from deniable.queries.plan import Plan
-    from deniable.queries.result import Estimate, Result
+    from deniable.queries.answers.result import Estimate, Result
+    from deniable.queries.forecasts.fit import fit
+    from deniable.queries.forecasts.forecast import Explanation, Forecast
+    from deniable.queries.planning.plan import Plan
     from deniable.randomness import SecureSource, SeededSource
-    from deniable.tables.reports import Reports
+    from deniable.tables.reports.report_table import Reports
 
 __version__ = "0.1.0"
 __all__ = [
@@ -58,18 +58,18 @@ __all__ = [
 
 # Names whose modules need numpy: imported on first use, so that a device can import the rest with nothing installed.
 _LAZY = {
-    "Collected": "deniable.engines.collecting",
+    "Collected": "deniable.engines.collecting.perturbing",
     "Database": "deniable.engines.reading",
-    "Estimate": "deniable.queries.result",
-    "Explanation": "deniable.queries.forecast",
-    "Forecast": "deniable.queries.forecast",
-    "Plan": "deniable.queries.plan",
-    "Reports": "deniable.tables.reports",
-    "Result": "deniable.queries.result",
+    "Estimate": "deniable.queries.answers.result",
+    "Explanation": "deniable.queries.forecasts.forecast",
+    "Forecast": "deniable.queries.forecasts.forecast",
+    "Plan": "deniable.queries.planning.plan",
+    "Reports": "deniable.tables.reports.report_table",
+    "Result": "deniable.queries.answers.result",
     "SecureSource": "deniable.randomness",
     "SeededSource": "deniable.randomness",
     "connect": "deniable.engines.reading",
-    "fit": "deniable.queries.fit",
+    "fit": "deniable.queries.forecasts.fit",
 }
 
 

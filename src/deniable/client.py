@@ -1,8 +1,9 @@
 """The client for one device: everything a device needs, with the standard library only."""
 
-from deniable.local_streams import StreamReport, ToPLClient
-from deniable.tables.collection import Collection
-from deniable.tables.device import Client
-from deniable.tables.report import Report
+from deniable.streams.local.stream_client import ToPLClient
+from deniable.streams.local.stream_report import StreamReport
+from deniable.tables.device.client import Client
+from deniable.tables.reports.report import Report
+from deniable.tables.specification.collection import Collection
 
 __all__ = ["Client", "Collection", "Report", "StreamReport", "ToPLClient"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from deniable.tables.collection import Collection
+from deniable.tables.specification.collection import Collection
 
 __all__ = ["register", "session"]
 

@@ -9,7 +9,7 @@ import pytest
 from command_line import run, started
 from deniable.cli.plots import draw
 from deniable.errors import BadInput, Failure
-from deniable.queries.result import Estimate, Result, number
+from deniable.queries.answers.result import Estimate, Result, number
 
 COUNT = "SELECT marital, COUNT(*) AS n FROM users GROUP BY marital"
 

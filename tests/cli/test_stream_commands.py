@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from command_line import DENIABLE, run
-from deniable.engines.stream_files import ParquetOutput
-from deniable.engines.stream_state import StateFile
 from deniable.errors import Failure, InvalidParameter
+from deniable.stores.stream_files import ParquetOutput
+from deniable.stores.stream_state import StateFile
 from deniable.streams import Released
 
 VALUES = np.random.default_rng(1).geometric(0.1, 20_000)

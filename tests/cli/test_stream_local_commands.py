@@ -203,7 +203,7 @@ def test_a_threshold_is_written_down_before_anybody_hears_of_it(tmp_path, monkey
         heard.append((theta, json.loads(state.read_text())["state"]["choice"]["theta"]))
         raise OSError("the disk is gone")
 
-    monkeypatch.setattr("deniable.engines.local_stream_files.announce_theta", announce)
+    monkeypatch.setattr("deniable.stores.local_stream_files.announce_theta", announce)
     sent = run("stream", "report", *AGREED, text=TEXT).stdout
     settings = [*AGREED, "--first", "400", "--announce", tmp_path / "theta", "--state", state]
     run("stream", "collect", *settings, text=sent)

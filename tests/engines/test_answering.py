@@ -9,8 +9,8 @@ import pytest
 
 import deniable as dn
 from deniable.errors import InvalidParameter, QueryRefused
-from deniable.queries.estimation import Moments, answer
-from deniable.queries.sql import parse
+from deniable.queries.answers.estimation import Moments, answer
+from deniable.queries.parsing.sql import parse
 from deniable.randomness import SeededSource
 
 USERS = dn.Table("users", age=dn.Ordinal(0, 49), kind=dn.Categorical("a", "b", "c"))

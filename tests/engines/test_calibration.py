@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.engines.measuring import measure
-from deniable.queries.estimation import answer
-from deniable.queries.plan import make_plan
-from deniable.queries.prediction import predict
-from deniable.queries.sql import parse
+from deniable.engines.local.moments import measure
+from deniable.queries.answers.estimation import answer
+from deniable.queries.forecasts.prediction import predict
+from deniable.queries.parsing.sql import parse
+from deniable.queries.planning.plan import make_plan
 from deniable.randomness import SeededSource
 from deniable.tables.designs import DESIGNS
 

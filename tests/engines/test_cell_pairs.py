@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import deniable as dn
-from deniable.engines import stores
-from deniable.engines.cell_pairs import cell_pairs, has_few_pairs
-from deniable.engines.measuring import measure, measure_pairs
-from deniable.engines.pair_sums import needs_pairs_only
+from deniable.engines.kernel.cell_pairs import cell_pairs, has_few_pairs
+from deniable.engines.kernel.pair_sums import needs_pairs_only
+from deniable.engines.local.moments import measure, measure_pairs
+from deniable.engines.reports import report_stores as stores
 from deniable.mechanisms import LocalHashing
 
 TABLE = dn.Table("t", x=dn.Ordinal(0, 29), c=dn.Categorical("a", "b", "c"), town=dn.Public())

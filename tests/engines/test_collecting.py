@@ -17,8 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import deniable as dn
-from deniable.engines import collecting, user_batches
-from deniable.engines import rows as row_reading
+from deniable.engines.collecting import perturbing as collecting
+from deniable.engines.collecting import sorted_rows as row_reading
+from deniable.engines.collecting.perturbing import user_batches
 from deniable.errors import BadInput, Failure, InvalidData, InvalidParameter, SimulationOnly
 from deniable.randomness import SeededSource
 
@@ -384,7 +385,7 @@ def test_a_table_without_rows_does_not_say_which_type_ids_and_columns_are(tmp_pa
 
 KILLED = """
 import sys, pyarrow as pa, numpy as np, deniable as dn
-from deniable.engines import rows as reading
+from deniable.engines.collecting import sorted_rows as reading
 reading.BATCH_ROWS = 1000
 table = dn.Table("users", age=dn.Ordinal(0, 9))
 rows = pa.table({"uid": np.arange(2_000_000), "age": np.zeros(2_000_000, dtype=int)})

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import deniable as dn
-from deniable.engines.stores import FileStore, MemoryStore
+from deniable.engines.reports.report_stores import FileStore, MemoryStore
 from deniable.errors import DeniableError
 
 PEOPLE = 60

@@ -14,12 +14,12 @@ import pytest
 
 import deniable as dn
 from command_line import run
-from deniable.engines import spill_folders
-from deniable.engines.duckdb_session import literal_path, open_duckdb
-from deniable.engines.frames import as_arrow, column_types, count_rows
-from deniable.engines.spill_folders import PREFIX, SpillFolder
+from deniable.engines.collecting.input_frames import as_arrow, column_types, count_rows
+from deniable.engines.duckdb import spill_folders
+from deniable.engines.duckdb.session import literal_path, open_duckdb
+from deniable.engines.duckdb.spill_folders import PREFIX, SpillFolder
 from deniable.errors import DeniableError, InvalidData, QueryRefused
-from deniable.tables.reports import LONGEST_TEXT
+from deniable.tables.reports.report_table import LONGEST_TEXT
 
 SHOP = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95), city=dn.Public()), epsilon=2.0)
 ROWS = {"uid": [f"user {number}" for number in range(40)], "age": [31, 40] * 20, "city": ["Rome", "Oslo"] * 20}
@@ -81,8 +81,8 @@ def test_no_other_session_is_opened():
         if any(call in path.read_text(encoding="utf-8") for call in ("duckdb.connect(", "duckdb.sql(", "duckdb.query("))
     }
     assert opening == {
-        "engines/duckdb_session.py",
-        "queries/grammar.py",
+        "engines/duckdb/session.py",
+        "queries/parsing/grammar.py",
     }  # the latter only parses, and can open nothing
 
 
@@ -255,7 +255,7 @@ def test_long_texts_are_refused_before_they_are_reports(tmp_path, column):
 
 HOLDING = """
 import pathlib, sys, time
-from deniable.engines.spill_folders import SpillFolder
+from deniable.engines.duckdb.spill_folders import SpillFolder
 folder = SpillFolder(pathlib.Path(sys.argv[1]))
 (folder.path / "deep").mkdir()
 (folder.path / "deep" / "rows").write_text("secret")
@@ -307,8 +307,8 @@ def test_runs_spill_where_they_are_told_to(tmp_path, monkeypatch):
         places.append(folder and (folder.parent, stat.S_IMODE(folder.stat().st_mode)))
         return opened(**options)
 
-    monkeypatch.setattr("deniable.engines.rows.open_duckdb", noting)
-    monkeypatch.setattr("deniable.engines.validating.open_duckdb", noting)
+    monkeypatch.setattr("deniable.engines.collecting.sorted_rows.open_duckdb", noting)
+    monkeypatch.setattr("deniable.engines.reports.file_validation.open_duckdb", noting)
     chosen, system = tmp_path / "chosen", tmp_path / "system"
     chosen.mkdir()
     system.mkdir()

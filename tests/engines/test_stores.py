@@ -14,9 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import deniable as dn
-from deniable.engines import blocks, report_files, stores, validating
-from deniable.engines.duckdb_session import open_duckdb
-from deniable.engines.stores import FileStore, MemoryStore
+from deniable.engines.duckdb.session import open_duckdb
+from deniable.engines.reports import file_validation as validating
+from deniable.engines.reports import report_files
+from deniable.engines.reports import report_stores as stores
+from deniable.engines.reports import user_blocks as blocks
+from deniable.engines.reports.report_stores import FileStore, MemoryStore
 from deniable.randomness import SeededSource
 
 USERS = dn.Table(
@@ -199,7 +202,7 @@ def test_duckdb_does_not_print():
         for path in (package / room).rglob("*.py")
         if "duckdb.connect(" in path.read_text(encoding="utf-8")
     }
-    assert opening == {"engines/duckdb_session.py", "queries/grammar.py"}  # the latter runs no statement
+    assert opening == {"engines/duckdb/session.py", "queries/parsing/grammar.py"}  # the latter runs no statement
 
 
 MEASURED = """

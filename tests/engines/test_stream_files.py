@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deniable.engines.stream_files import read_batches, read_lines
-from deniable.engines.stream_state import Journal, StateFile
 from deniable.errors import Failure, InvalidData, InvalidParameter, RandomnessFault
 from deniable.randomness import SeededSource
+from deniable.stores.stream_files import read_batches, read_lines
+from deniable.stores.stream_state import Journal, StateFile
 from deniable.streams import ToPS, restore
 from same_noise import forget_what_was_drawn
 

@@ -4,7 +4,7 @@ import json
 from datetime import date
 
 import deniable as dn
-from deniable.tables.specification_files import to_toml
+from deniable.tables.specification.specification_files import to_toml
 from fuzzing.harness import cases, fuzz
 from fuzzing.mutations import PLAIN, VALUES, mutated_bytes, mutated_value
 

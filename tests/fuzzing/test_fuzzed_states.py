@@ -6,7 +6,7 @@ import numpy as np
 
 import deniable as dn
 from deniable.client import Client, ToPLClient
-from deniable.engines.stream_state import Journal, StateFile
+from deniable.stores.stream_state import Journal, StateFile
 from deniable.streams import ToPLServer, ToPS, restore
 from fuzzing.harness import SECRET, cases, fuzz
 

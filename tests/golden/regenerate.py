@@ -12,9 +12,9 @@ from pathlib import Path
 import pyarrow as pa
 
 import deniable as dn
-from deniable.engines.dimension_tables import DimensionTable
-from deniable.queries.plan import make_plan
-from deniable.queries.sql import parse
+from deniable.engines.duckdb.dimension_tables import DimensionTable
+from deniable.queries.parsing.sql import parse
+from deniable.queries.planning.plan import make_plan
 
 PATH = Path(__file__).with_name("plans.txt")
 

@@ -8,10 +8,10 @@ import pytest
 from agreement import agrees
 from deniable.client import ToPLClient
 from deniable.exact import exp_below
-from deniable.local_streams import Protocol
-from deniable.local_streams.report import StreamReport
 from deniable.randomness import SeededSource
-from deniable.streams.local_simulation import first_codes, second_codes
+from deniable.streams.local.simulation import first_codes, second_codes
+from deniable.streams.local.stream_protocol import Protocol
+from deniable.streams.local.stream_report import StreamReport
 from tables.enumeration import EnumeratedDevice, EnumeratedSource, law_of
 
 VALUES = (-3.0, 0.0, 0.4, 1.0, 2.5, 3.0, 7.0, 10.0, 11.0, float("nan"), None)

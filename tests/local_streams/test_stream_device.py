@@ -11,9 +11,9 @@ import pytest
 import deniable
 from deniable.client import StreamReport, ToPLClient
 from deniable.errors import Failure, InvalidData, InvalidParameter, SimulationOnly
-from deniable.local_streams import Protocol
-from deniable.local_streams.report import SIZE
 from deniable.randomness import SeededSource
+from deniable.streams.local.stream_protocol import Protocol
+from deniable.streams.local.stream_report import SIZE
 
 VECTORS = Path(__file__).parents[1] / "golden" / "stream_reports.json"
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import deniable as dn
 from deniable.errors import QueryRefused
-from deniable.queries.rationals import ROOM, Rationals
-from deniable.queries.sql import parse
+from deniable.queries.parsing.rationals import ROOM, Rationals
+from deniable.queries.parsing.sql import parse
 
 DOMAINS = (dn.Ordinal(-7, 12), dn.Ordinal("-1.5", "2.25", "0.25"), dn.Ordinal(2**50, 2**50 + 40))
 EXPRESSIONS = {

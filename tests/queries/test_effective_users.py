@@ -5,12 +5,12 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.engines.kernel import Program
-from deniable.engines.measuring import measure
-from deniable.queries.effective_users import effective_shares, effective_users
-from deniable.queries.estimation import answer
-from deniable.queries.plan import make_plan
-from deniable.queries.sql import parse
+from deniable.engines.kernel.contributions import Program
+from deniable.engines.local.moments import measure
+from deniable.queries.answers.effective_users import effective_shares, effective_users
+from deniable.queries.answers.estimation import answer
+from deniable.queries.parsing.sql import parse
+from deniable.queries.planning.plan import make_plan
 from deniable.randomness import SeededSource
 
 USERS = dn.Table("users", age=dn.Ordinal(0, 24), kind=dn.Categorical("a", "b", "c"))

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import deniable as dn
-from deniable.queries.cell_frequencies import counting_plan, counting_table
-from deniable.queries.evidence import AMPLITUDES, LENGTHS, ROUGHNESSES, Evidence
-from deniable.queries.grid_cells import Asked, CellView
-from deniable.queries.smoothness import ASSUMED
-from deniable.queries.table_plan import Product
+from deniable.queries.grids.grid_cells import Asked, CellView
+from deniable.queries.grids.smoothness import ASSUMED
+from deniable.queries.grids.smoothness_evidence import AMPLITUDES, LENGTHS, ROUGHNESSES, Evidence
+from deniable.queries.planning.cell_frequencies import counting_plan, counting_table
+from deniable.queries.weights.table_plan import Product
 
 SIZE = 60
 TABLE = dn.Table("t", x=dn.Ordinal(0, SIZE - 1), z=dn.Ordinal(0, SIZE - 1), c=dn.Categorical("a", "b", "c"))

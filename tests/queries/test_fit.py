@@ -7,8 +7,8 @@ import pytest
 
 import deniable as dn
 from deniable.errors import InvalidParameter, QueryRefused
-from deniable.queries.compare import compare
-from deniable.queries.forecast import error_of, planned, users_needed
+from deniable.queries.forecasts.compare import compare
+from deniable.queries.forecasts.forecast import error_of, planned, users_needed
 
 PEOPLE = dn.Table("people", age=dn.Ordinal(0, 63), income=dn.Ordinal(0, 63), sex=dn.Categorical("f", "m", "x"))
 ORDERS = dn.Table("orders", many=5, amount=dn.Ordinal(0, 99))

@@ -7,11 +7,11 @@ import pytest
 
 import deniable as dn
 from deniable.errors import InvalidParameter, QueryRefused
-from deniable.queries.compare import compare
-from deniable.queries.forecast import epsilon_needed, error_of, forecast, left_open, users_needed
-from deniable.queries.plan import make_plan
-from deniable.queries.prediction import CAUSES
-from deniable.queries.sql import parse
+from deniable.queries.forecasts.compare import compare
+from deniable.queries.forecasts.forecast import epsilon_needed, error_of, forecast, left_open, users_needed
+from deniable.queries.forecasts.prediction import CAUSES
+from deniable.queries.parsing.sql import parse
+from deniable.queries.planning.plan import make_plan
 
 USERS = dn.Table("users", age=dn.Ordinal(1, 95), marital=dn.Categorical("married", "single", "widowed"))
 ORDERS = dn.Table("orders", many=10, tau=2, amount=dn.Ordinal(0, 124))

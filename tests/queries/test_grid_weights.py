@@ -8,12 +8,12 @@ import pytest
 
 import deniable as dn
 from deniable.errors import InvalidParameter, QueryRefused
-from deniable.queries.consistency import Known, maximum_entropy, norm_sub
-from deniable.queries.forecast import forecast
-from deniable.queries.grid_cells import Asked, CellView
-from deniable.queries.grid_weights import System, solve_grid
-from deniable.queries.smoothness import ASSUMED, ground
-from deniable.queries.table_plan import Product
+from deniable.queries.answers.consistent.possible_frequencies import Known, maximum_entropy, norm_sub
+from deniable.queries.forecasts.forecast import forecast
+from deniable.queries.grids.grid_cells import Asked, CellView
+from deniable.queries.grids.grid_weights import System, solve_grid
+from deniable.queries.grids.smoothness import ASSUMED, ground
+from deniable.queries.weights.table_plan import Product
 
 SIZE = 32
 PEOPLE = dn.Table("people", age=dn.Ordinal(0, SIZE - 1), income=dn.Ordinal(0, SIZE - 1), sex=dn.Categorical("f", "m"))

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import deniable as dn
-from deniable.engines import measuring
-from deniable.queries import even_means, smoothness
-from deniable.queries.forecast import error_of, planned
+from deniable.engines.local import moments as measuring
+from deniable.queries.forecasts import even_means
+from deniable.queries.forecasts.forecast import error_of, planned
+from deniable.queries.grids import smoothness
 from deniable.tables.designs import DESIGNS
 
 PEOPLE = dn.Table("people", age=dn.Ordinal(0, 94), sex=dn.Categorical("f", "m", "x"), spent=dn.Public())

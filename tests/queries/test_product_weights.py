@@ -7,13 +7,13 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.engines.kernel import Program
+from deniable.engines.kernel.contributions import Program
 from deniable.errors import InvalidParameter
 from deniable.mechanisms import LocalHashing
-from deniable.queries import axis_weights
-from deniable.queries.axis_weights import Rule
-from deniable.queries.product_weights import plan_table
-from deniable.queries.table_plan import DESIGNED, DIRECT, Product
+from deniable.queries.weights import axis_weights
+from deniable.queries.weights.axis_weights import Rule
+from deniable.queries.weights.product_weights import plan_table
+from deniable.queries.weights.table_plan import DESIGNED, DIRECT, Product
 from deniable.randomness import SeededSource
 from deniable.tables.designs import DESIGNS
 

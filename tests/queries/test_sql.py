@@ -7,7 +7,7 @@ import pytest
 
 import deniable as dn
 from deniable.errors import QueryRefused
-from deniable.queries.sql import parse
+from deniable.queries.parsing.sql import parse
 
 USERS = dn.Table(
     "users",

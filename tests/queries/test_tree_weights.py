@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.queries.tree_weights import decompositions, greedy, optimal, rdc
+from deniable.queries.weights.tree_weights import decompositions, greedy, optimal, rdc
 from deniable.trees import Tree
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.errors import InvalidData, InvalidParameter
-from deniable.streams.grid import Grid
+from deniable.streams.structure.value_grid import Grid
 
 
 @settings(deadline=None)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from deniable.errors import InvalidParameter
-from deniable.streams import hierarchy
-from deniable.streams.hierarchy import Hierarchy
+from deniable.streams.structure import hierarchy
+from deniable.streams.structure.hierarchy import Hierarchy
 
 
 def every_pair(tree):

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.streams.layout import Layout
+from deniable.streams.structure.positions import Layout
 
 
 @settings(deadline=None)

@@ -8,7 +8,6 @@ import pytest
 
 from deniable.client import ToPLClient
 from deniable.errors import InvalidData, InvalidParameter, QueryRefused
-from deniable.local_streams import Protocol
 from deniable.randomness import SeededSource
 from deniable.streams import (
     CutTail,
@@ -21,8 +20,9 @@ from deniable.streams import (
     report_table,
     restore,
 )
-from deniable.streams.local_ids import Answered
-from deniable.streams.local_simulation import first_codes, second_codes
+from deniable.streams.local.answered_ids import Answered
+from deniable.streams.local.simulation import first_codes, second_codes
+from deniable.streams.local.stream_protocol import Protocol
 
 VALUES = np.random.default_rng(1).geometric(0.1, 200_000)
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from deniable.errors import InvalidParameter
-from deniable.local_streams import Protocol
 from deniable.randomness import SeededSource
 from deniable.streams import CutTail, LocalPercentile, NoThreshold, Reconstructed, SmoothTail, ToPL
-from deniable.streams.local_belief import Belief, smooth_tail
-from deniable.streams.local_threshold import candidates, least_regret, predicted_error
+from deniable.streams.local.stream_protocol import Protocol
+from deniable.streams.local.threshold_choice import candidates, least_regret, predicted_error
+from deniable.streams.local.value_distribution import Belief, smooth_tail
 
 VALUES = np.random.default_rng(1).geometric(0.13, 65_536)
 HORIZON = 1 << 20

@@ -7,9 +7,10 @@ import pytest
 
 from deniable.errors import InvalidParameter, RandomnessFault, SimulationOnly
 from deniable.randomness import SecureSource, SeededSource
-from deniable.streams import hierarchy, perturber
-from deniable.streams.hierarchy import Hierarchy
-from deniable.streams.perturber import ChunkNoise, Perturber
+from deniable.streams.central import perturber
+from deniable.streams.central.perturber import ChunkNoise, Perturber
+from deniable.streams.structure import hierarchy
+from deniable.streams.structure.hierarchy import Hierarchy
 
 TREES = [(16, 2), (27, 3), (20, 3), (64, 4), (50, 16), (5, 7), (1000, 10)]
 

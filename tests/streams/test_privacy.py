@@ -16,12 +16,12 @@ from scripted import ScriptedSource
 from deniable.errors import InvalidParameter, RandomnessFault
 from deniable.mechanisms import DiscreteLaplace
 from deniable.randomness import SecureSource, SeededSource
-from deniable.streams.grid import Grid
-from deniable.streams.publisher import Publisher
-from deniable.streams.publishers import Flat, ToPS, restore
-from deniable.streams.settings import Settings
-from deniable.streams.smoother import Mean
-from deniable.streams.threshold import PaperScore, PredictedError, PublicThreshold
+from deniable.streams.central.publisher import Publisher
+from deniable.streams.central.publishers import Flat, ToPS, restore
+from deniable.streams.central.settings import Settings
+from deniable.streams.central.threshold import PaperScore, PredictedError, PublicThreshold
+from deniable.streams.structure.smoother import Mean
+from deniable.streams.structure.value_grid import Grid
 
 EPSILON, BOUND, WARMUP, HORIZON = 2.0, 3, 3, 4
 
@@ -177,7 +177,7 @@ def test_the_output_law_of_a_tiny_tree(block):
 def test_shares_of_the_warm_up_add_up_to_epsilon():
     for chosen in VARIANTS:
         assert sum(chosen.shares().values()) == 1
-    from deniable.streams.settings import share_of
+    from deniable.streams.central.settings import share_of
 
     for epsilon in (0.05, 0.1, 1.0, 1 / 3):
         parts = [Fraction(share_of(epsilon, share)) for share in VARIANTS[0].shares().values()]

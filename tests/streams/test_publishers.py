@@ -8,11 +8,17 @@ import pytest
 
 from deniable.errors import InvalidData, InvalidParameter, QueryRefused, SimulationOnly
 from deniable.randomness import SeededSource
-from deniable.streams.covariance import TreeNoise
-from deniable.streams.packing import seal
-from deniable.streams.publishers import NME, PAK, Flat, Hc16, ToPS, restore
-from deniable.streams.smoother import Exponential, MovingAverage
-from deniable.streams.threshold import FixedPercentile, PAKPercentile, PredictedError, PublicThreshold, SmoothThreshold
+from deniable.streams.central.publishers import NME, PAK, Flat, Hc16, ToPS, restore
+from deniable.streams.central.threshold import (
+    FixedPercentile,
+    PAKPercentile,
+    PredictedError,
+    PublicThreshold,
+    SmoothThreshold,
+)
+from deniable.streams.released.covariance import TreeNoise
+from deniable.streams.structure.smoother import Exponential, MovingAverage
+from deniable.streams.structure.state_values import seal
 from same_noise import forget_what_was_drawn
 
 KEY = bytes(range(32))

@@ -6,13 +6,13 @@ import pandas as pd
 import pytest
 
 from deniable.errors import InvalidData, QueryRefused
-from deniable.streams.covariance import IndependentNoise, TreeNoise
-from deniable.streams.grid import Grid
-from deniable.streams.layout import Layout
-from deniable.streams.released import Released
-from deniable.streams.smoother import Exponential
-from deniable.streams.smoothing import Smoothing
-from deniable.streams.windows import Truncation
+from deniable.streams.released.covariance import IndependentNoise, TreeNoise
+from deniable.streams.released.prediction_error import Smoothing
+from deniable.streams.released.released_stream import Released
+from deniable.streams.released.windows import Truncation
+from deniable.streams.structure.positions import Layout
+from deniable.streams.structure.smoother import Exponential
+from deniable.streams.structure.value_grid import Grid
 
 
 def stream(values=range(100), grid=None, **more):

@@ -6,10 +6,15 @@ import pytest
 from deniable.benchmarks.stream_coverage import LEAST, LENGTHS, MOST, SHAPES, shares_inside
 from deniable.randomness import SeededSource
 from deniable.streams import Expectation, PublicThreshold, Released, ToPS
-from deniable.streams.covariance import IndependentNoise
-from deniable.streams.grid import Grid
-from deniable.streams.layout import Layout
-from deniable.streams.smoothing import Smoothing, SmoothingByBlock, measured_smoothing, smoothing_by_block
+from deniable.streams.released.covariance import IndependentNoise
+from deniable.streams.released.prediction_error import (
+    Smoothing,
+    SmoothingByBlock,
+    measured_smoothing,
+    smoothing_by_block,
+)
+from deniable.streams.structure.positions import Layout
+from deniable.streams.structure.value_grid import Grid
 
 
 def test_windows_of_a_few_streams_are_covered():

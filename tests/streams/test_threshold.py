@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from deniable.errors import InvalidParameter
 from deniable.randomness import SeededSource
-from deniable.streams.forecast import Expectation, choose_plan, forecast, paper_block
-from deniable.streams.threshold import (
+from deniable.streams.central.stream_forecast import Expectation, choose_plan, forecast, paper_block
+from deniable.streams.central.threshold import (
     FixedPercentile,
     PAKPercentile,
     PaperScore,

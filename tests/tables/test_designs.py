@@ -9,9 +9,9 @@ import pytest
 
 import deniable as dn
 from deniable.mechanisms import LocalHashing, RandomizedResponse
-from deniable.tables.bulk import _cells
+from deniable.tables.bulk.bulk_client import _cells
 from deniable.tables.designs import DESIGNS
-from deniable.tables.views import EMBEDDED, FEW_CELLS, Axis, Design, Group, all_levels
+from deniable.tables.designs.views import EMBEDDED, FEW_CELLS, Axis, Design, Group, all_levels
 from deniable.trees import Tree
 
 ONE = dn.Table("t", age=dn.Ordinal(1, 7), kind=dn.Categorical("a", "b", "c"), size=dn.Ordinal(0, 4))

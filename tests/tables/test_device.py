@@ -14,7 +14,7 @@ import deniable as dn
 from deniable.client import Client, Report
 from deniable.errors import Failure, InvalidData, InvalidParameter
 from deniable.randomness import SeededSource
-from deniable.tables.report import SIZE
+from deniable.tables.reports.report import SIZE
 
 USERS = dn.Table("users", age=dn.Ordinal(1, 95), marital=dn.Categorical("married", "single"), city=dn.Public())
 ORDERS = dn.Table("orders", many=10, tau=3, amount=dn.Ordinal(0, 500), kind=dn.Categorical("a", "b", "c"))
@@ -148,7 +148,7 @@ def test_two_at_once_send_one_answer(tmp_path):
 
 HOLDING = """
 import sys, time
-from deniable.tables.memory import FileMemory
+from deniable.tables.device.sent_reports import FileMemory
 with FileMemory(sys.argv[1]).alone():
     print("held", flush=True)
     time.sleep(600)
@@ -159,7 +159,7 @@ def test_a_memory_in_use_is_waited_for_and_a_killed_process_does_not_keep_it(tmp
     path = tmp_path / "memory.json"
     with subprocess.Popen([sys.executable, "-c", HOLDING, str(path)], stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"held\n"
-        monkeypatch.setattr("deniable.tables.memory._WAIT_S", 0.0)
+        monkeypatch.setattr("deniable.tables.device.sent_reports._WAIT_S", 0.0)
         with pytest.raises(Failure, match=r"the memory 'memory\.json' is in use .* Nothing was sent\. Wait"):
             SHOP.client(path).report("users", ROW)
         process.kill()

@@ -7,7 +7,7 @@ import pytest
 import deniable as dn
 from deniable.errors import InvalidData
 from deniable.randomness import SeededSource
-from deniable.tables.reports import SPECIFICATION, validate
+from deniable.tables.reports.report_table import SPECIFICATION, validate
 
 ORDERS = dn.Table("orders", many=4, tau=2, amount=dn.Ordinal(0, 50), kind=dn.Categorical("a", "b", "c"))
 SHOP = dn.Collection(ORDERS, epsilon=2.0)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import deniable as dn
 from deniable.errors import InvalidData, InvalidParameter
-from deniable.tables.encoding import REASONS, encode
+from deniable.tables.bulk.column_encoding import REASONS, encode
 
 DOMAINS = {
     "integers": dn.Ordinal(-3, 95),

@@ -11,7 +11,8 @@ import pytest
 
 import deniable as dn
 from deniable.exact import exp_between
-from deniable.tables import bulk, device
+from deniable.tables.bulk import bulk_client as bulk
+from deniable.tables.device import client as device
 from tables.enumeration import EnumeratedDevice, EnumeratedSource, law_of
 
 USERS = dn.Table("users", flag=dn.Categorical("a", "b"))

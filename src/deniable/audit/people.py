@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from deniable.tables.schema import Table
+from deniable.tables.schema.attributes import Table
 
 LOWEST, HIGHEST, NOTHING = "lowest", "highest", "nothing"
 PAIRS = ((LOWEST, HIGHEST), (NOTHING, HIGHEST))

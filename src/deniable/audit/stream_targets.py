@@ -14,10 +14,10 @@ from deniable.arrays import Integers
 from deniable.audit.attack import Target
 from deniable.audit.mechanism_targets import device_draws
 from deniable.audit.output import Column, Output
-from deniable.local_streams import ToPLClient
 from deniable.randomness import Source
 from deniable.streams import NME, PAK, Flat, Hc16, PublicThreshold, ToPS
-from deniable.streams.publisher import Publisher
+from deniable.streams.central.publisher import Publisher
+from deniable.streams.local.stream_client import ToPLClient
 
 _CLIENT_MOST, _CLIENT_BATCH = 10_000, 500
 _BOUND, THETA = 500.0, 40.0

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from deniable.engines.duckdb_session import literal_path, open_duckdb
+from deniable.engines.duckdb.session import literal_path, open_duckdb
 from deniable.tables import Categorical, Collection, Ordinal, Table
 
 USERS, MANY_ROWS = 1_000_000, 10_000_000
@@ -73,7 +73,7 @@ def _plain(source: Path, target: Path) -> float:
 
 _CHILD = """
 import resource, sys, time
-from deniable.engines.collecting import perturb
+from deniable.engines.collecting.perturbing import perturb
 from deniable.tables import Collection
 specification, out, everyone, *tables = sys.argv[1:]
 collection = Collection.load(specification)

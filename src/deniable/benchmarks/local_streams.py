@@ -23,13 +23,13 @@ from deniable.benchmarks.stream_speed import best_seconds
 from deniable.experiments.stream_data import Stream
 from deniable.experiments.stream_reference import BOUNDS, HORIZON, LOCAL, LOCAL_MMSE, WARMUP, Figure
 from deniable.experiments.streams._local import EPSILONS, expected
-from deniable.local_streams import Protocol
 from deniable.mechanisms import Hybrid
 from deniable.randomness import SeededSource
 from deniable.streams import CutTail, LocalPercentile, NoThreshold, Reconstructed, ToPL, ToPLServer
-from deniable.streams.hierarchy import Floats
-from deniable.streams.local_simulation import first_codes
-from deniable.streams.local_threshold import candidates
+from deniable.streams.local.simulation import first_codes
+from deniable.streams.local.stream_protocol import Protocol
+from deniable.streams.local.threshold_choice import candidates
+from deniable.streams.structure.hierarchy import Floats
 
 SIGMAS = 2.0
 STRICT = {0.2: 0.4, 1.0: 0.4}
@@ -178,7 +178,7 @@ import resource, sys, time
 import numpy as np
 from deniable.randomness import SeededSource
 from deniable.streams import ToPLServer, report_table
-from deniable.streams.local_simulation import second_codes
+from deniable.streams.local.simulation import second_codes
 server = ToPLServer(1.0, 1638, theta=40.0, keep=False)
 batch = 1 << 18
 codes = second_codes(server.protocol, np.full(batch, 7.0), 40.0, SeededSource(1))

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from deniable.engines.kernel import shared_out
-from deniable.engines.measuring import measure as read_all
+from deniable.engines.kernel.contributions import shared_out
+from deniable.engines.local.moments import measure as read_all
 from deniable.engines.reading import Database, connect
-from deniable.engines.stores import MemoryStore
+from deniable.engines.reports.report_stores import MemoryStore
 from deniable.mechanisms._compiled import compiled, compiled_sum
 from deniable.mechanisms._support import hash_mix
 from deniable.randomness import SeededSource

@@ -23,10 +23,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deniable.benchmarks.spark_udf import our_way, paper_way
-from deniable.engines.collecting import SPECIFICATION_FILE
+from deniable.engines.collecting.perturbing import SPECIFICATION_FILE
 from deniable.engines.reading import connect
-from deniable.engines.spark.reading import SparkDatabase
 from deniable.engines.spark.session import checked_session, require_java, require_pyspark
+from deniable.engines.spark.spark_database import SparkDatabase
 from deniable.errors import Failure
 from deniable.randomness import SeededSource
 from deniable.tables import Categorical, Collection, Ordinal, Table

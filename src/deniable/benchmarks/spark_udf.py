@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from deniable.engines.spark.measuring import measure
-from deniable.engines.spark.reading import SparkDatabase
+from deniable.engines.spark.spark_database import SparkDatabase
+from deniable.engines.spark.spark_moments import measure
 from deniable.mechanisms.hashing import bucket
-from deniable.queries.plan import Plan
-from deniable.queries.table_plan import PartPlan
+from deniable.queries.planning.plan import Plan
+from deniable.queries.weights.table_plan import PartPlan
 
 Node = tuple[int, float]
 """A cell and its weight."""

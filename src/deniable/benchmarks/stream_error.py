@@ -31,9 +31,9 @@ from deniable.streams import (
     Publisher,
     ToPS,
 )
-from deniable.streams.hierarchy import Floats
-from deniable.streams.smoother import smoother_of
-from deniable.streams.threshold import Situation
+from deniable.streams.central.threshold import Situation
+from deniable.streams.structure.hierarchy import Floats
+from deniable.streams.structure.smoother import smoother_of
 
 SHORT = {"pos_length": "POS", "dns_google_rps": "DNS"}
 SIGMAS = 3.0

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from deniable.cli.terminal import columns_width, json_line, show_columns, width
-from deniable.queries.result import Estimate, Result, number
+from deniable.queries.answers.result import Estimate, Result, number
 
 
 def show_table(result: Result) -> None:

@@ -14,7 +14,7 @@ from deniable.cli.terminal import count, progress, show, table
 from deniable.errors import ClaimBroken, InvalidParameter
 from deniable.exact import check_epsilon
 from deniable.randomness import SecureSource, SeededSource
-from deniable.tables.collection import Collection
+from deniable.tables.specification.collection import Collection
 
 _EPSILON = 2.0
 _FILES = (".toml", ".json")

@@ -14,14 +14,14 @@ from deniable.cli.terminal import progress, show, simulation_option, table
 from deniable.errors import BadInput
 from deniable.limits import LONGEST_NAME
 from deniable.simulation import NOTE, has_noise
-from deniable.tables.collection import Collection
-from deniable.tables.runs import largest_epsilon
-from deniable.tables.schema import RESERVED
-from deniable.tables.views import View
+from deniable.tables.designs.views import View
+from deniable.tables.schema.attributes import RESERVED
+from deniable.tables.specification.collection import Collection
+from deniable.tables.specification.runs import largest_epsilon
 from deniable.wording import counted
 
 if TYPE_CHECKING:
-    from deniable.tables.reports import Summary
+    from deniable.tables.reports.report_table import Summary
 
 MOST_VIEWS_SHOWN = 12
 CAUTIOUS_EPSILON = 10.0
@@ -118,8 +118,8 @@ def perturb(
     Example:
       deniable perturb shop.toml users=users.csv orders=orders.parquet -o reports/
     """
-    from deniable.engines.collecting import perturb as collect
-    from deniable.engines.frames import count_rows
+    from deniable.engines.collecting.input_frames import count_rows
+    from deniable.engines.collecting.perturbing import perturb as collect
 
     collection = Collection.load(specification)
     frames = dict(_named_file(entry) for entry in tables)
@@ -176,7 +176,7 @@ def init(source: str, key: str, name: str | None) -> None:
     Example:
       deniable init --from users.csv > shop.toml
     """
-    from deniable.engines.frames import column_types
+    from deniable.engines.collecting.input_frames import column_types
 
     columns = column_types(source)
     if key not in columns:
@@ -189,7 +189,7 @@ def init(source: str, key: str, name: str | None) -> None:
 
 def looked_at(source: str) -> str:
     """What of a file a proposal depends on."""
-    from deniable.engines.frames import SAMPLE_ROWS, is_csv
+    from deniable.engines.collecting.input_frames import SAMPLE_ROWS, is_csv
 
     if is_csv(source):
         return f"names in the first line, kinds guessed from the first {SAMPLE_ROWS:,} rows"

@@ -13,7 +13,7 @@ from deniable.cli.asking import DIMENSIONS, ENGINE, SUMS, UNBIASED, WEIGHTS, ope
 from deniable.cli.sql_text import questions_about, sql_text
 from deniable.cli.terminal import count, json_line, progress, show, show_columns, table
 from deniable.errors import BadInput
-from deniable.tables.collection import Collection
+from deniable.tables.specification.collection import Collection
 from deniable.wording import counted
 
 
@@ -60,7 +60,7 @@ def forecast(
       deniable forecast shop.toml --users 1000000 "SELECT AVG(age) FROM users"
       deniable forecast shop.toml --error 0.02 @question.sql
     """
-    from deniable.queries import forecast as forecasts
+    from deniable.queries.forecasts import forecast as forecasts
 
     collection, text = Collection.load(specification), sql_text(sql)
     if error is not None and users is None:
@@ -100,7 +100,7 @@ def compare(specification: str, queries: str, users: int, as_csv: bool) -> None:
     Example:
       deniable compare shop.toml queries.sql --users 1000000
     """
-    from deniable.queries.compare import compare as compared
+    from deniable.queries.forecasts.compare import compare as compared
 
     collection = Collection.load(specification)
     questions = questions_about(collection, queries)
@@ -147,8 +147,8 @@ def fit(specification: str, queries: str | None, users: int, out: str | None) ->
     Example:
       deniable fit shop.toml queries.sql --users 1000000 -o fitted.toml
     """
-    from deniable.queries.fit import fit as fitted
-    from deniable.queries.fit import shown_error
+    from deniable.queries.forecasts.fit import fit as fitted
+    from deniable.queries.forecasts.fit import shown_error
 
     if out is not None and not Path(out).parent.is_dir():
         raise BadInput(f"the folder of {Path(out).name!r} does not exist. Nothing was fitted. Make it first.")

@@ -12,7 +12,7 @@ from deniable.cli.collect import show_summaries
 from deniable.cli.terminal import progress, simulation_option
 from deniable.errors import BadInput
 from deniable.simulation import NOTE
-from deniable.tables.collection import Collection
+from deniable.tables.specification.collection import Collection
 
 
 @click.command()
@@ -30,8 +30,8 @@ def gather(specification: str, files: tuple[str, ...], out: str, simulation: boo
     Example:
       deniable gather shop.toml monday.jsonl tuesday.jsonl -o reports/
     """
-    from deniable.engines.collecting import check_folder
-    from deniable.engines.gathering import gather as gather_lines
+    from deniable.engines.collecting.gathering import gather as gather_lines
+    from deniable.engines.collecting.perturbing import check_folder
 
     collection = Collection.load(specification)
     check_folder(collection, Path(out), [], simulation=simulation)

@@ -8,9 +8,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from deniable.engines.figures import INK, SOFT, TRUTH, check_ending, new_figure, save, tidy
 from deniable.errors import BadInput
-from deniable.queries.result import Result
+from deniable.plotting.figure import INK, SOFT, TRUTH, check_ending, new_figure, save, tidy
+from deniable.queries.answers.result import Result
 
 MOST_ROWS = 200
 MOST_LABELS = 40

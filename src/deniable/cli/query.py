@@ -47,7 +47,7 @@ def query(
         raise BadInput("--json and --csv exclude each other. Nothing was read. Choose one.")
     text = sql_text(sql, path)
     if plot is not None:
-        from deniable.engines.figures import check_ending, require_plotting
+        from deniable.plotting.figure import check_ending, require_plotting
 
         check_ending(plot)
         require_plotting()

@@ -16,7 +16,7 @@ from deniable.cli.line_editing import line_editing, words
 from deniable.cli.shell_settings import SETTINGS, shown
 from deniable.cli.sql_text import ended, questions
 from deniable.cli.terminal import TRACEBACK_SWITCH, message, show, table
-from deniable.tables.schema import Categorical, Ordinal
+from deniable.tables.schema.attributes import Categorical, Ordinal
 
 COMMANDS = {
     ".help": "this list",

@@ -38,7 +38,7 @@ def _confidence(word: str) -> float:
 
 
 def _weights(word: str) -> str:
-    from deniable.queries.axis_weights import Rule
+    from deniable.queries.weights.axis_weights import Rule
 
     return str(Rule.of(word))
 

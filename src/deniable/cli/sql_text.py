@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from deniable.errors import BadInput, QueryRefused
-from deniable.tables.collection import Collection
+from deniable.tables.specification.collection import Collection
 
 _CLOSING = ("'", '"', "*/", "$$")
 """What may be missing at the end of a text that goes on in the next line."""
@@ -56,7 +56,7 @@ def questions(text: str) -> list[str]:
 
 def questions_about(collection: Collection, queries: str) -> list[str]:
     """The questions of a file (`-`: of stdin), each of which can be asked of a collection."""
-    from deniable.queries.sql import parse
+    from deniable.queries.parsing.sql import parse
 
     found = questions(sql_text("-" if queries == "-" else f"@{queries}"))
     if not found:

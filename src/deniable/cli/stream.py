@@ -11,7 +11,7 @@ import click
 from deniable.cli.terminal import short, show, table
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.exact import check_epsilon
-from deniable.queries.result import number
+from deniable.queries.answers.result import number
 from deniable.simulation import NOTE
 from deniable.wording import counted, percent
 
@@ -114,8 +114,8 @@ def plot(path: str, output: str, window: int | None, truth: str | None, column: 
     Example:
       deniable stream plot private.parquet -o stream.png --window 1440
     """
-    from deniable.engines.figures import check_ending, require_plotting
-    from deniable.engines.stream_plot import draw, read_truth
+    from deniable.plotting.figure import check_ending, require_plotting
+    from deniable.plotting.stream_plot import draw, read_truth
     from deniable.streams import Released
 
     check_ending(output)

@@ -18,9 +18,9 @@ from deniable.errors import Failure, InvalidData, InvalidParameter
 from deniable.simulation import NOTE
 
 if TYPE_CHECKING:
-    from deniable.engines.local_stream_files import ReportBatch
+    from deniable.stores.local_stream_files import ReportBatch
     from deniable.streams import ToPLServer
-    from deniable.streams.hierarchy import Floats
+    from deniable.streams.structure.hierarchy import Floats
 
 SECONDS_BETWEEN_SAVES = 60.0
 
@@ -58,9 +58,9 @@ def report(source: str, epsilon: float, bound: float, name: str, simulation: boo
     Example:
       deniable stream report --epsilon 1 --bound 500 --theta 40 values.txt > sent
     """
-    from deniable.engines.local_stream_files import wait_for_theta
-    from deniable.engines.stream_files import is_plain_text, read_batches, read_lines, read_values
-    from deniable.local_streams import ToPLClient
+    from deniable.stores.local_stream_files import wait_for_theta
+    from deniable.stores.stream_files import is_plain_text, read_batches, read_lines, read_values
+    from deniable.streams.local.stream_client import ToPLClient
 
     theta, waits = options["theta"], options["theta_from"]
     if theta is not None and waits is not None:
@@ -129,7 +129,7 @@ class _Collecting:
 
     def go(self) -> None:
         """Take all reports that come, and leave a file and a state to go on from."""
-        from deniable.engines.stream_state import StateFile
+        from deniable.stores.stream_state import StateFile
 
         state = self.options["state"]
         with (
@@ -176,7 +176,7 @@ class _Collecting:
             self.saved = time.monotonic()
 
     def _check_announcement(self) -> None:
-        from deniable.engines.local_stream_files import announced_theta
+        from deniable.stores.local_stream_files import announced_theta
 
         told = None if self.options["announce"] is None else announced_theta(self.options["announce"])
         if told is not None and told != self.server.theta:
@@ -184,12 +184,12 @@ class _Collecting:
             raise InvalidData(f"{name!r} exists already: devices may have read another threshold", "Remove it.")
 
     def _batches(self) -> Iterator[ReportBatch]:
-        from deniable.engines.local_stream_files import read_report_file, read_report_lines
+        from deniable.stores.local_stream_files import read_report_file, read_report_lines
 
         return read_report_lines(sys.stdin.buffer) if self.source == "-" else read_report_file(self.source)
 
     def _take(self, batch: ReportBatch) -> None:
-        from deniable.streams.local_reports import MALFORMED
+        from deniable.streams.local.report_arrays import MALFORMED
 
         if batch.malformed:
             self.server.refused[MALFORMED] += batch.malformed
@@ -209,7 +209,7 @@ class _Collecting:
             self._save()
 
     def _announce(self) -> None:
-        from deniable.engines.local_stream_files import announce_theta
+        from deniable.stores.local_stream_files import announce_theta
 
         assert self.server.theta is not None  # noqa: S101 - for the type checker
         self.announced = True

@@ -19,8 +19,8 @@ from deniable.simulation import NOTE
 from deniable.wording import counted
 
 if TYPE_CHECKING:
-    from deniable.engines.stream_files import Batch
-    from deniable.engines.stream_state import StateFile
+    from deniable.stores.stream_files import Batch
+    from deniable.stores.stream_state import StateFile
     from deniable.streams import Publisher
 
 METHODS = ("tops", "pak", "nme", "hc16", "flat")
@@ -76,7 +76,7 @@ class Publishing:
 
     def go(self) -> None:
         """Publish all that comes, and leave a file and a state to go on from."""
-        from deniable.engines.stream_state import StateFile
+        from deniable.stores.stream_state import StateFile
 
         state = self.options["state"]
         if state is not None and not Path(state).absolute().parent.is_dir():
@@ -88,8 +88,8 @@ class Publishing:
             self._run(file)
 
     def _run(self, file: StateFile | None) -> None:
-        from deniable.engines.stream_files import Unreadable
-        from deniable.engines.stream_state import Journal
+        from deniable.stores.stream_files import Unreadable
+        from deniable.stores.stream_state import Journal
 
         self.publisher = self._publisher(None if file is None else file.record)
         self.first = self.publisher.published
@@ -113,7 +113,7 @@ class Publishing:
 
     def _publisher(self, record: dict[str, Any] | None) -> Publisher:
         from deniable.streams import Expectation, PublicThreshold, restore
-        from deniable.streams.publishers import BY_KIND
+        from deniable.streams.central.publishers import BY_KIND
 
         chosen = self.options
         settings: dict[str, Any] = {name: chosen[name] for name in ("warmup", "horizon", "simulation")}
@@ -144,7 +144,7 @@ class Publishing:
         return restored
 
     def _batches(self) -> Iterator[Batch]:
-        from deniable.engines.stream_files import read_batches, read_lines, refuse_times_of_text
+        from deniable.stores.stream_files import read_batches, read_lines, refuse_times_of_text
 
         source, column, times = (self.options[name] for name in ("source", "column", "time_column"))
         if source != "-":

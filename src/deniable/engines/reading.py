@@ -12,36 +12,37 @@ import numpy as np
 import pyarrow as pa
 
 from deniable.arrays import Floats
-from deniable.engines.blocks import Store
-from deniable.engines.cell_counts import cell_counts
-from deniable.engines.cell_pairs import Pairs, cell_pairs, has_few_pairs
-from deniable.engines.collecting import Collected
-from deniable.engines.dimension_tables import DimensionTable
-from deniable.engines.frames import as_arrow
-from deniable.engines.measuring import measure, measure_pairs
-from deniable.engines.pair_sums import needs_pairs_only, pays
-from deniable.engines.report_files import ReportFiles
-from deniable.engines.report_folders import read_folder
-from deniable.engines.spill_folders import spill_place
-from deniable.engines.stores import FileStore, memory_stores, with_text_ids
-from deniable.engines.validating import validated_files
+from deniable.engines.collecting.input_frames import as_arrow
+from deniable.engines.collecting.perturbing import Collected
+from deniable.engines.duckdb.dimension_tables import DimensionTable
+from deniable.engines.duckdb.spill_folders import spill_place
+from deniable.engines.kernel.cell_counts import cell_counts
+from deniable.engines.kernel.cell_pairs import Pairs, cell_pairs, has_few_pairs
+from deniable.engines.kernel.pair_sums import needs_pairs_only, pays
+from deniable.engines.local.moments import measure, measure_pairs
+from deniable.engines.reports.file_validation import validated_files
+from deniable.engines.reports.report_files import ReportFiles
+from deniable.engines.reports.report_folders import read_folder
+from deniable.engines.reports.report_stores import FileStore, memory_stores, with_text_ids
+from deniable.engines.reports.user_blocks import Store
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.notebook import html_table
-from deniable.queries.effective_users import effective_users
-from deniable.queries.estimation import Moments, answer
-from deniable.queries.evidence import Beliefs, Evidence, revised
-from deniable.queries.forecast import Explanation, Forecast
-from deniable.queries.model_error import model_spread
-from deniable.queries.plan import Plan, make_plan
-from deniable.queries.postprocess import CONSISTENT, consistent_answer
-from deniable.queries.prediction import predict
-from deniable.queries.result import Result
-from deniable.queries.sql import parse
-from deniable.queries.table_plan import DIRECT
+from deniable.queries.answers.consistent.consistent_answers import CONSISTENT, consistent_answer
+from deniable.queries.answers.effective_users import effective_users
+from deniable.queries.answers.estimation import Moments, answer
+from deniable.queries.answers.model_error import model_spread
+from deniable.queries.answers.result import Result
+from deniable.queries.forecasts.forecast import Explanation, Forecast
+from deniable.queries.forecasts.prediction import predict
+from deniable.queries.grids.smoothness_evidence import Beliefs, Evidence
+from deniable.queries.parsing.sql import parse
+from deniable.queries.planning.plan import Plan, make_plan
+from deniable.queries.planning.revised_plan import revised
+from deniable.queries.weights.table_plan import DIRECT
 from deniable.simulation import NOTE
-from deniable.tables.collection import Collection
-from deniable.tables.reports import OTHER_SPECIFICATION, Reports, names_origin, nobody, validate
-from deniable.tables.views import View
+from deniable.tables.designs.views import View
+from deniable.tables.reports.report_table import OTHER_SPECIFICATION, Reports, names_origin, nobody, validate
+from deniable.tables.specification.collection import Collection
 from deniable.wording import counted
 
 PLANS_KEPT = 64
@@ -316,7 +317,7 @@ def connect(
     if isinstance(reports, Collected):
         reports = reports.path
     if engine is not None:
-        from deniable.engines.spark.reading import connect_spark
+        from deniable.engines.spark.spark_database import connect_spark
 
         return connect_spark(reports, engine, collection, dimensions or {})
     if isinstance(reports, Mapping) or collection is not None:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from deniable.experiments.stream_reference import HORIZON, WARMUP, queries
-from deniable.streams.hierarchy import Floats, Integers
+from deniable.streams.structure.hierarchy import Floats, Integers
 
 SIZE = HORIZON + WARMUP
 SECONDS_OF_A_DAY = 86_400

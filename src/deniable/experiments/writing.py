@@ -7,8 +7,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from deniable.engines.figures import require_plotting
 from deniable.experiments.harness import Data, Experiment, Rows
+from deniable.plotting.figure import require_plotting
 
 _NUMBERS = ("quantity", "mean", "stderr", "median", "low", "high", "repetitions")
 _STYLE: dict[Any, Any] = {

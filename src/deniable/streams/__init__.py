@@ -4,39 +4,47 @@
 is, devices are `ToPLClient`s and `ToPLServer` adds up what they send; `ToPL` simulates both.
 """
 
-from deniable.local_streams import Protocol, StreamReport, ToPLClient
-from deniable.streams.covariance import IndependentNoise, TreeNoise
-from deniable.streams.forecast import Expectation, Plan, choose_plan, forecast
-from deniable.streams.grid import Grid
-from deniable.streams.hierarchy import Hierarchy
-from deniable.streams.local_belief import Belief
-from deniable.streams.local_reports import report_table
-from deniable.streams.local_server import ToPLServer
-from deniable.streams.local_simulation import ToPL
-from deniable.streams.local_threshold import (
-    CutTail,
-    LocalChoice,
-    LocalPercentile,
-    NoThreshold,
-    Reconstructed,
-    SmoothTail,
-)
-from deniable.streams.perturber import Perturber
-from deniable.streams.publisher import Publisher
-from deniable.streams.publishers import NME, PAK, Flat, Hc16, ToPS, restore
-from deniable.streams.released import Released
-from deniable.streams.settings import Settings
-from deniable.streams.smoother import Exponential, Mean, Median, MovingAverage, Recent
-from deniable.streams.threshold import (
-    FixedPercentile,
-    PAKPercentile,
-    PaperScore,
-    PredictedError,
-    PublicThreshold,
-    SmoothThreshold,
-)
-from deniable.streams.warmup import Learnt
-from deniable.streams.windows import WindowEstimate
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from deniable.streams.central.perturber import Perturber
+    from deniable.streams.central.publisher import Publisher
+    from deniable.streams.central.publishers import NME, PAK, Flat, Hc16, ToPS, restore
+    from deniable.streams.central.settings import Settings
+    from deniable.streams.central.stream_forecast import Expectation, Plan, choose_plan, forecast
+    from deniable.streams.central.threshold import (
+        FixedPercentile,
+        PAKPercentile,
+        PaperScore,
+        PredictedError,
+        PublicThreshold,
+        SmoothThreshold,
+    )
+    from deniable.streams.central.warmup import Learnt
+    from deniable.streams.local.report_arrays import report_table
+    from deniable.streams.local.server import ToPLServer
+    from deniable.streams.local.simulation import ToPL
+    from deniable.streams.local.stream_client import ToPLClient
+    from deniable.streams.local.stream_protocol import Protocol
+    from deniable.streams.local.stream_report import StreamReport
+    from deniable.streams.local.threshold_choice import (
+        CutTail,
+        LocalChoice,
+        LocalPercentile,
+        NoThreshold,
+        Reconstructed,
+        SmoothTail,
+    )
+    from deniable.streams.local.value_distribution import Belief
+    from deniable.streams.released.covariance import IndependentNoise, TreeNoise
+    from deniable.streams.released.released_stream import Released
+    from deniable.streams.released.windows import WindowEstimate
+    from deniable.streams.structure.hierarchy import Hierarchy
+    from deniable.streams.structure.smoother import Exponential, Mean, Median, MovingAverage, Recent
+    from deniable.streams.structure.value_grid import Grid
 
 __all__ = [  # noqa: RUF022 - in the order of sorted(), which another test asks for
     "Belief",
@@ -84,3 +92,61 @@ __all__ = [  # noqa: RUF022 - in the order of sorted(), which another test asks 
     "report_table",
     "restore",
 ]
+
+# Most of these modules need numpy; a device needs `local` only, with the standard library.
+_LAZY = {
+    "Belief": "deniable.streams.local.value_distribution",
+    "CutTail": "deniable.streams.local.threshold_choice",
+    "Expectation": "deniable.streams.central.stream_forecast",
+    "Exponential": "deniable.streams.structure.smoother",
+    "FixedPercentile": "deniable.streams.central.threshold",
+    "Flat": "deniable.streams.central.publishers",
+    "Grid": "deniable.streams.structure.value_grid",
+    "Hc16": "deniable.streams.central.publishers",
+    "Hierarchy": "deniable.streams.structure.hierarchy",
+    "IndependentNoise": "deniable.streams.released.covariance",
+    "Learnt": "deniable.streams.central.warmup",
+    "LocalChoice": "deniable.streams.local.threshold_choice",
+    "LocalPercentile": "deniable.streams.local.threshold_choice",
+    "Mean": "deniable.streams.structure.smoother",
+    "Median": "deniable.streams.structure.smoother",
+    "MovingAverage": "deniable.streams.structure.smoother",
+    "NME": "deniable.streams.central.publishers",
+    "NoThreshold": "deniable.streams.local.threshold_choice",
+    "PAK": "deniable.streams.central.publishers",
+    "PAKPercentile": "deniable.streams.central.threshold",
+    "PaperScore": "deniable.streams.central.threshold",
+    "Perturber": "deniable.streams.central.perturber",
+    "Plan": "deniable.streams.central.stream_forecast",
+    "PredictedError": "deniable.streams.central.threshold",
+    "Protocol": "deniable.streams.local.stream_protocol",
+    "PublicThreshold": "deniable.streams.central.threshold",
+    "Publisher": "deniable.streams.central.publisher",
+    "Recent": "deniable.streams.structure.smoother",
+    "Reconstructed": "deniable.streams.local.threshold_choice",
+    "Released": "deniable.streams.released.released_stream",
+    "Settings": "deniable.streams.central.settings",
+    "SmoothTail": "deniable.streams.local.threshold_choice",
+    "SmoothThreshold": "deniable.streams.central.threshold",
+    "StreamReport": "deniable.streams.local.stream_report",
+    "ToPL": "deniable.streams.local.simulation",
+    "ToPLClient": "deniable.streams.local.stream_client",
+    "ToPLServer": "deniable.streams.local.server",
+    "ToPS": "deniable.streams.central.publishers",
+    "TreeNoise": "deniable.streams.released.covariance",
+    "WindowEstimate": "deniable.streams.released.windows",
+    "choose_plan": "deniable.streams.central.stream_forecast",
+    "forecast": "deniable.streams.central.stream_forecast",
+    "report_table": "deniable.streams.local.report_arrays",
+    "restore": "deniable.streams.central.publishers",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'deniable.streams' has no attribute {name!r}")
+    return getattr(import_module(_LAZY[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -12,7 +12,7 @@ import pytest
 pytest.register_assert_rewrite("spark_shop")
 
 import deniable as dn  # noqa: E402
-from deniable.engines.spark import collecting  # noqa: E402
+from deniable.engines.spark import spark_perturbing as collecting  # noqa: E402
 from deniable.errors import BadInput, Failure, InvalidData, InvalidParameter, SimulationOnly  # noqa: E402
 from deniable.randomness import SeededSource  # noqa: E402
 from spark_shop import agree  # noqa: E402

@@ -16,7 +16,7 @@ from deniable.engines.spark import session  # noqa: E402
 from deniable.engines.spark.session import as_frame  # noqa: E402
 from deniable.errors import Failure, InvalidData, MissingExtra  # noqa: E402
 from deniable.randomness import SeededSource  # noqa: E402
-from deniable.tables.runs import run_text  # noqa: E402
+from deniable.tables.specification.runs import run_text  # noqa: E402
 from spark_shop import agree  # noqa: E402
 
 TABLE = dn.Table("people", age=dn.Ordinal(0, 24))

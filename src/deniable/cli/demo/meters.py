@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deniable.experiments.stream_data import SECONDS_OF_A_DAY, meter_readings
-from deniable.queries.result import Estimate
+from deniable.queries.answers.result import Estimate
 from deniable.randomness import Integers, Source
 from deniable.streams import Expectation, Released, ToPS
 

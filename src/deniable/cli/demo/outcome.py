@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deniable.cli.demo import meters, shop
-from deniable.queries.result import Estimate, number
+from deniable.queries.answers.result import Estimate, number
 from deniable.tables import Collection
 
 HEADER = ("", "truth", "estimate", "95 % interval", "inside")

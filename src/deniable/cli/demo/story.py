@@ -16,12 +16,12 @@ from deniable.cli.demo.summary import tell
 from deniable.cli.plots import draw
 from deniable.cli.terminal import progress
 from deniable.disk_faults import writing
-from deniable.engines.collecting import SPECIFICATION_FILE
-from deniable.engines.figures import INK, TRUTH, new_figure, require_plotting, save, tidy
+from deniable.engines.collecting.perturbing import SPECIFICATION_FILE
 from deniable.engines.reading import connect
-from deniable.engines.stream_plot import draw as draw_stream
 from deniable.errors import BadInput, DeniableError, MissingExtra
-from deniable.queries.forecast import users_needed
+from deniable.plotting.figure import INK, TRUTH, new_figure, require_plotting, save, tidy
+from deniable.plotting.stream_plot import draw as draw_stream
+from deniable.queries.forecasts.forecast import users_needed
 from deniable.randomness import Integers, SecureSource, SeededSource, Source
 from deniable.tables import Collection
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from deniable.arrays import Floats
-from deniable.engines.cell_counts import counted
-from deniable.engines.cell_pairs import Pairs, by_view, counted_pairs, pair_count
-from deniable.engines.spark.adding import Batches, added
-from deniable.engines.spark.faults import told
-from deniable.engines.spark.packing import Packing
-from deniable.engines.spark.validating import SparkStore
-from deniable.tables.views import Design, View
+from deniable.engines.kernel.cell_counts import counted
+from deniable.engines.kernel.cell_pairs import Pairs, by_view, counted_pairs, pair_count
+from deniable.engines.spark.error_translation import told
+from deniable.engines.spark.packed_reports import Packing
+from deniable.engines.spark.report_validation import SparkStore
+from deniable.engines.spark.task_sums import Batches, added
+from deniable.tables.designs.views import Design, View
 
 
 def cell_counts(store: SparkStore, packing: Packing, views: Sequence[View]) -> Floats:

@@ -11,7 +11,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-LOADED = ("deniable.engines.spark.validating", "deniable.engines.spark.measuring", "deniable.engines.spark.collecting")
+LOADED = (
+    "deniable.engines.spark.report_validation",
+    "deniable.engines.spark.spark_moments",
+    "deniable.engines.spark.spark_perturbing",
+)
 
 
 def serve() -> None:
@@ -26,9 +30,9 @@ def serve() -> None:
 
 def _compile() -> None:
     """Load the compiled loops, too: with one report that is added up."""
-    from deniable.engines.summing import Summing
-    from deniable.queries.plan import make_plan
-    from deniable.queries.sql import parse
+    from deniable.engines.kernel.user_sums import Summing
+    from deniable.queries.parsing.sql import parse
+    from deniable.queries.planning.plan import make_plan
     from deniable.tables import Collection, Ordinal, Table
 
     collection = Collection(Table("one", value=Ordinal(0, 9)), epsilon=1.0)

@@ -21,17 +21,17 @@ from pyspark.sql import types as T  # noqa: N812 - as everybody calls it
 from pyspark.sql.functions import arrow_udf, udtf
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from deniable.engines.collecting import reports_of
-from deniable.engines.rows import PRESENT, Tally
-from deniable.engines.spark.asking import asking
-from deniable.engines.spark.collecting import batch_key
-from deniable.engines.spark.reading import SparkDatabase, connect_spark
+from deniable.engines.collecting.perturbing import reports_of
+from deniable.engines.collecting.sorted_rows import PRESENT, Tally
+from deniable.engines.spark.question_function import asking
 from deniable.engines.spark.session import checked_session
+from deniable.engines.spark.spark_database import SparkDatabase, connect_spark
+from deniable.engines.spark.spark_perturbing import batch_key
 from deniable.errors import BadInput, DeniableError
 from deniable.randomness import SecureSource
 from deniable.simulation import check_noise
-from deniable.tables.collection import Collection
-from deniable.tables.runs import largest_epsilon
+from deniable.tables.specification.collection import Collection
+from deniable.tables.specification.runs import largest_epsilon
 
 QUESTION = "deniable_sql"
 _REPORTS = T.ArrayType(

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from deniable.experiments.stream_data import Stream
-from deniable.local_streams import Protocol
 from deniable.randomness import SeededSource
 from deniable.streams import ToPL
-from deniable.streams.local_threshold import candidates
+from deniable.streams.local.stream_protocol import Protocol
+from deniable.streams.local.threshold_choice import candidates
 
 EPSILONS = (0.2, 0.5, 1.0, 2.0)
 

@@ -8,7 +8,7 @@ from deniable.experiments.harness import Data, Experiment, Found, Rows, Setting
 from deniable.experiments.streams._local import best_theta, expected, simulated
 from deniable.experiments.streams._publishing import legend_beside, logs, panels
 from deniable.experiments.writing import markdown_table
-from deniable.local_streams import Protocol
+from deniable.streams.local.stream_protocol import Protocol
 
 EPSILONS = (0.2, 0.5, 1.0, 2.0, 4.0)
 MECHANISMS = {

@@ -9,8 +9,8 @@ from deniable.experiments.stream_reference import WARMUP
 from deniable.experiments.streams._local import EPSILONS, best_theta, expected, simulated
 from deniable.experiments.streams._publishing import curves, formats, short, spread
 from deniable.experiments.writing import markdown_table
-from deniable.local_streams import Protocol
 from deniable.streams import CutTail, LocalPercentile, NoThreshold, Reconstructed
+from deniable.streams.local.stream_protocol import Protocol
 
 BEST = "best θ (not private)"
 RULES: dict[str, dict[str, Any]] = {

@@ -11,9 +11,9 @@ from deniable.experiments.stream_reference import WARMUP
 from deniable.experiments.streams._publishing import SETTING, panels, simulated
 from deniable.experiments.writing import markdown_table
 from deniable.streams import PublicThreshold, ToPS
-from deniable.streams.hierarchy import Floats
-from deniable.streams.layout import Layout
-from deniable.streams.smoother import Smoother, published_values, smoother_of
+from deniable.streams.structure.hierarchy import Floats
+from deniable.streams.structure.positions import Layout
+from deniable.streams.structure.smoother import Smoother, published_values, smoother_of
 
 NAMES = ("recent", "mean", "median", "moving", "exponential")
 

@@ -10,19 +10,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from deniable.engines.duckdb_session import open_duckdb
-from deniable.engines.measuring import measure
+from deniable.engines.duckdb.session import open_duckdb
+from deniable.engines.local.moments import measure
 from deniable.engines.reading import Database, connect
 from deniable.experiments.table_data import Frames
 from deniable.experiments.tables._lines import Line
-from deniable.queries.estimation import Moments, covariance
-from deniable.queries.formula import evaluate, moments_of
-from deniable.queries.model_error import model_spread
-from deniable.queries.plan import USERS, Plan, make_plan
-from deniable.queries.sql import parse
+from deniable.queries.answers.estimation import Moments, covariance
+from deniable.queries.answers.model_error import model_spread
+from deniable.queries.parsing.sql import parse
+from deniable.queries.planning.plan import USERS, Plan, make_plan
+from deniable.queries.question.formula import evaluate, moments_of
 from deniable.randomness import SeededSource
-from deniable.tables.collection import Collection
-from deniable.tables.schema import Attribute, Ordinal, Public, Table
+from deniable.tables.schema.attributes import Attribute, Ordinal, Public, Table
+from deniable.tables.specification.collection import Collection
 
 Floats = npt.NDArray[np.float64]
 COUNT, SUM, AVG = "COUNT", "SUM", "AVG"

@@ -6,7 +6,7 @@ from deniable.experiments.harness import Data
 from deniable.experiments.table_data import AGES, FILING, INCOMES, MANY, STATES, WEST, households
 from deniable.experiments.tables._errors import Study
 from deniable.experiments.tables._lines import OURS
-from deniable.tables.schema import Categorical, Ordinal, Table
+from deniable.tables.schema.attributes import Categorical, Ordinal, Table
 
 COUNTRY, REGION = "country", "west"
 ROWS = {COUNTRY: 3_420_000, REGION: 7_560_000}

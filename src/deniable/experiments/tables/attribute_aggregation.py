@@ -11,7 +11,7 @@ from deniable.experiments.tables._grids import about_grid
 from deniable.experiments.tables._lines import LINES, OURS
 from deniable.experiments.tables._pictures import add_legend, draw_errors
 from deniable.experiments.writing import markdown_table
-from deniable.tables.schema import Categorical, Ordinal, Table
+from deniable.tables.schema.attributes import Categorical, Ordinal, Table
 
 EPSILON = 2.0
 VOLUMES = (0.04, 0.1, 0.15, 0.22, 0.3)

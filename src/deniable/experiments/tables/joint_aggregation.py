@@ -13,7 +13,7 @@ from deniable.experiments.tables._grids import about_grid
 from deniable.experiments.tables._lines import LINES, OURS
 from deniable.experiments.tables._pictures import add_legend, draw_errors
 from deniable.experiments.writing import markdown_table
-from deniable.tables.schema import Categorical, Ordinal, Table
+from deniable.tables.schema.attributes import Categorical, Ordinal, Table
 
 EPSILONS = (2.0, 5.0)
 VOLUME = 0.12

@@ -13,7 +13,7 @@ from deniable.experiments.tables._grids import about_grid, short
 from deniable.experiments.tables._lines import LINES, OURS
 from deniable.experiments.tables._pictures import add_legend, draw_errors
 from deniable.experiments.writing import markdown_table
-from deniable.tables.schema import Ordinal, Public, Table
+from deniable.tables.schema.attributes import Ordinal, Public, Table
 
 EPSILON = 2.0
 PREDICATES = (1, 2, 3, 4)

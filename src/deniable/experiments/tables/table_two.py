@@ -14,17 +14,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from deniable.engines.measuring import measure as measured
+from deniable.engines.local.moments import measure as measured
 from deniable.engines.reading import connect
 from deniable.experiments.harness import Data, Experiment, Found, Rows, Setting
 from deniable.experiments.tables._errors import moments_told, plan_of, stated_spread
 from deniable.experiments.tables._lines import LINES, OURS
 from deniable.experiments.tables._pictures import add_legend
 from deniable.experiments.writing import markdown_table
-from deniable.queries.formula import evaluate, gradient_at
+from deniable.queries.question.formula import evaluate, gradient_at
 from deniable.randomness import SeededSource
-from deniable.tables.collection import Collection
-from deniable.tables.schema import Categorical, Ordinal, Table
+from deniable.tables.schema.attributes import Categorical, Ordinal, Table
+from deniable.tables.specification.collection import Collection
 
 MARITAL = ("married", "divorced", "separated", "widowed", "single")
 PEOPLE = Table("people", age=Ordinal(1, 95, summed=False), marital=Categorical(*MARITAL), hours=Ordinal(0, 99))

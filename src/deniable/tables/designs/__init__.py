@@ -9,8 +9,8 @@ from deniable.tables.designs.hio import hio
 from deniable.tables.designs.mg import mg
 from deniable.tables.designs.sc import sc
 from deniable.tables.designs.sr_hio import sr_hio
-from deniable.tables.schema import Table
-from deniable.tables.views import Group
+from deniable.tables.designs.views import Group
+from deniable.tables.schema.attributes import Table
 
 Parts = tuple[tuple[Group, ...], ...]
 

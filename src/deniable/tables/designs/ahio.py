@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from deniable.tables.designs.axes import aggregatable, augmented, values
 from deniable.tables.designs.hio import hio
-from deniable.tables.schema import Table
-from deniable.tables.views import Group, all_levels
+from deniable.tables.designs.views import Group, all_levels
+from deniable.tables.schema.attributes import Table
 
 
 def ahio(table: Table, fanout: int) -> tuple[tuple[Group, ...], ...]:

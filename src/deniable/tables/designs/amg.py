@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from deniable.tables.designs.axes import aggregatable, augmented, values
 from deniable.tables.designs.mg import mg
-from deniable.tables.schema import Table
-from deniable.tables.views import Group, leaves
+from deniable.tables.designs.views import Group, leaves
+from deniable.tables.schema.attributes import Table
 
 
 def amg(table: Table, fanout: int) -> tuple[tuple[Group, ...], ...]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from deniable.tables.schema import Categorical, Table
-from deniable.tables.views import EMBEDDED, ROUNDED, VALUE, WEIGHT, WEIGHT_AND_ROUNDED, Axis
+from deniable.tables.designs.views import EMBEDDED, ROUNDED, VALUE, WEIGHT, WEIGHT_AND_ROUNDED, Axis
+from deniable.tables.schema.attributes import Categorical, Table
 from deniable.trees import Tree
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deniable.tables.designs.axes import weight
-from deniable.tables.grids import Cells, Cut, GridView
-from deniable.tables.schema import Table
-from deniable.tables.views import CELLS, POINTS, Axis, Group, leaves
+from deniable.tables.designs.views import CELLS, POINTS, Axis, Group, leaves
+from deniable.tables.schema.attributes import Table
+from deniable.tables.schema.grid_views import Cells, Cut, GridView
 from deniable.trees import Tree
 
 

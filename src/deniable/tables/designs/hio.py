@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from deniable.tables.designs.axes import values, weight
-from deniable.tables.schema import Table
-from deniable.tables.views import Group, all_levels
+from deniable.tables.designs.views import Group, all_levels
+from deniable.tables.schema.attributes import Table
 
 
 def hio(table: Table, fanout: int) -> tuple[tuple[Group, ...], ...]:

@@ -1,0 +1,327 @@
+"""Rows of frames and files, in the order of user ids, in batches that hold whole users.
+
+DuckDB reads whatever it is given, and sorts and joins with bounded memory, on disk if need be. A CSV file's columns are
+typed by the specification, so that one odd value spoils its own row only. Ids out of order end a run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from deniable.engines.collecting.input_frames import (
+    FRAMES,
+    arrow_or_as_it_is,
+    csv_type,
+    is_csv,
+    opened_as_text,
+    why_unreadable,
+)
+from deniable.engines.collecting.user_batches import BATCH_ROWS, whole_users
+from deniable.engines.duckdb.session import open_duckdb, quoted
+from deniable.engines.duckdb.spill_folders import SpillFolder
+from deniable.errors import InvalidData, InvalidParameter
+from deniable.tables.bulk.column_encoding import readable
+from deniable.tables.reports.report_table import Summary
+from deniable.tables.schema.attributes import Table
+from deniable.tables.specification.collection import Collection
+
+NO_USER, UNKNOWN_USER = "without a user id", "of an unknown user"
+_INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
+_NULL = '"NULL"'
+UNREADABLE = " is unreadable"
+PRESENT = "row is present"  # a space keeps it apart from every attribute
+
+
+class Tally:
+    """Counts of one table's run."""
+
+    def __init__(self) -> None:
+        self.rows = self.users = self.reports = 0
+        self.rejected: Counter[str] = Counter()
+
+    def reject(self, reason: str, rows: int) -> None:
+        """Rows that are not even looked at."""
+        self.rows += rows
+        self.rejected[reason] += rows
+
+    def summary(self, collection: Collection, name: str) -> Summary:
+        """The counts, once all rows were read."""
+        spent = collection.epsilon_per_report(name)
+        return Summary(self.rows, self.users, self.reports, spent, dict(+self.rejected))
+
+
+def everyone_missing() -> InvalidParameter:
+    """Nobody said who sends reports."""
+    return InvalidParameter(
+        "everyone",
+        "is missing: users without rows must send reports too, or their absence would tell",
+        "Pass the ids of all users, or a table with one row per user.",
+    )
+
+
+def public_of_rows(column: str, key: str) -> InvalidData:
+    """A public column would be taken from rows that are private."""
+    return InvalidData(
+        f"the public column {column!r} belongs to a table with many rows per user; taken from its rows "
+        "it would tell users with rows from users without",
+        f"Pass everyone= with the columns {key!r} and {column!r}, one value per user.",
+    )
+
+
+def varying(column: str) -> InvalidData:
+    """A public column differs from the user's own value."""
+    return InvalidData(
+        f"the public column {column!r} varies between rows of a user: it would tell dummy rows from real ones",
+        "Make it a private attribute, or give each user one value.",
+    )
+
+
+def unreadable_column(table: str, column: str, kind: str) -> InvalidData:
+    """A column cannot hold its domain."""
+    return InvalidData(
+        f"column {column!r} of table {table!r} is of type {kind}, which cannot hold its domain",
+        "Convert the column, or change the specification.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """Rows as they were handed in, and the name they get."""
+
+    view: str
+    frame: Any
+    table: Table | None
+    """None for the list of everyone."""
+
+    @property
+    def where(self) -> str:
+        """What messages call it."""
+        return "everyone" if self.table is None else f"table {self.table.name!r}"
+
+    @property
+    def is_csv(self) -> bool:
+        """Whether it is a file without types."""
+        return isinstance(self.frame, (str, Path)) and is_csv(self.frame)
+
+
+class RowReader:
+    """The tables that were handed in, as sorted streams of batches that hold whole users.
+
+    DuckDB's threads leave a user's rows in any order. A release does not mind: which rows are drawn is random. For a
+    simulation that is to be repeated, `repeatable` sorts them too.
+    """
+
+    def __init__(
+        self,
+        collection: Collection,
+        frames: Mapping[str, Any],
+        key: str,
+        everyone: Any,
+        *,
+        repeatable: bool = False,
+        spill: Path | None = None,
+    ) -> None:
+        self._collection, self._frames, self._key, self._given = collection, frames, key, everyone
+        self._repeatable, self._spill = repeatable, spill
+        self._key_kinds: set[str] = set()
+        self._without_ids: dict[str, tuple[duckdb.DuckDBPyRelation, Table | None]] = {}
+        self.names = [table.name for table in collection.tables if table.name in frames]
+
+    def __enter__(self) -> RowReader:
+        paths = [frame for frame in (*self._frames.values(), self._given) if isinstance(frame, (str, Path))]
+        self._folder = SpillFolder(self._spill)
+        self._connection = open_duckdb(folder=self._folder.path, files=paths)
+        try:
+            given = [_Given(f"rows_{name}", self._frames[name], self._collection[name]) for name in self.names]
+            if self._given is not None:
+                given.append(_Given("everyone_given", self._given, None))
+            opened = [(one, self._open(one)) for one in given]
+            self._text_ids = any(self._has_text_ids(one, relation) for one, relation in opened)
+            opened = [
+                (one, relation.project(self._typed(relation, one.table)) if one.is_csv else relation)
+                for one, relation in opened
+            ]
+            doubtful = self._types_are_doubtful([relation for _, relation in opened])
+            for one, relation in opened:
+                if doubtful and not relation.filter(f"{quoted(self._key)} IS NOT NULL").limit(1).fetchall():
+                    self._without_ids[one.view] = relation, one.table
+                else:
+                    self._attach(one, relation)
+            self._attach_empty()
+            self._everyone(self._given is not None)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+        self._folder.close()
+
+    def _open(self, given: _Given) -> duckdb.DuckDBPyRelation:
+        """A frame or file that has the columns that are needed."""
+        table, frame, where = given.table, given.frame, given.where
+        needed = [self._key] if table is None else [self._key, *(table.private if table.many else table.attributes)]
+        relation: duckdb.DuckDBPyRelation
+        try:
+            if isinstance(frame, (str, Path)):
+                relation = opened_as_text(self._connection, frame, where)
+            else:
+                # No view begins like this, whatever tables are called: a clash would mix up their rows.
+                self._connection.register(f"given_{given.view}", arrow_or_as_it_is(frame))
+                relation = self._connection.table(f"given_{given.view}")
+        except (duckdb.Error, TypeError):
+            raise InvalidData(why_unreadable(frame, where), FRAMES) from None
+        lacking = [column for column in needed if column not in relation.columns]
+        if lacking == [self._key]:
+            raise InvalidData(f"{where} lacks the column {self._key!r} of user ids", "Name it with key=, or --key.")
+        if lacking:
+            raise InvalidData(f"{where} lacks the column {lacking[0]!r}", "Rename it, or change the specification.")
+        return relation
+
+    def _has_text_ids(self, given: _Given, relation: duckdb.DuckDBPyRelation) -> bool:
+        """Whether some id is a text. In a CSV file it is one if it is not written as integers are: 007 is not 7.
+
+        Ids are public, so they may decide their own type.
+        """
+        if not given.is_csv:
+            return self._kind(relation) == "VARCHAR"
+        odd = f"NOT regexp_full_match({quoted(self._key)}, '0|-?[1-9][0-9]{{0,17}}')"
+        return bool(relation.filter(odd).limit(1).project("true").fetchall())
+
+    def _types_are_doubtful(self, relations: Sequence[duckdb.DuckDBPyRelation]) -> bool:
+        """Whether it matters that a table may be empty: ids are of several types or odd ones, or a column has none."""
+        kinds = {self._kind(relation) for relation in relations}
+        if len(kinds) > 1 or not kinds <= {"VARCHAR", *_INTEGERS}:
+            return True
+        return any(_NULL in map(str, relation.types) for relation in relations)
+
+    def _kind(self, relation: duckdb.DuckDBPyRelation) -> str:
+        return str(relation.types[relation.columns.index(self._key)])
+
+    def _attach(self, given: _Given, relation: duckdb.DuckDBPyRelation) -> None:
+        """Make a frame or file known under a name, if its ids are of the type that those before it have."""
+        relation.create_view(given.view)
+        kind = self._kind(relation)
+        if kind != "VARCHAR" and kind not in _INTEGERS:
+            problem = f"user ids must be integers or texts, and in {given.where} they are {kind}"
+            raise InvalidData(problem, "Convert them.")
+        self._key_kinds.add("text" if kind == "VARCHAR" else "integer")
+        if len(self._key_kinds) > 1:
+            raise InvalidData("user ids are integers in one table and texts in another", "Use one type for all.")
+
+    def _attach_empty(self) -> None:
+        """Tables without any id do not say of which type ids are: of that of the others. So with untyped columns."""
+        key, kind = quoted(self._key), "VARCHAR" if self._key_kinds == {"text"} else "BIGINT"
+        for view, (relation, table) in self._without_ids.items():
+            columns = [f"TRY_CAST({key} AS {kind}) AS {key}"]
+            untyped = [name for name, kind in zip(relation.columns, relation.types, strict=True) if str(kind) == _NULL]
+            for name, domain in zip(table.private, table.domains, strict=True) if table else ():
+                if name in untyped:
+                    text = f"CAST({quoted(name)} AS VARCHAR)"
+                    columns.append(f"{csv_type(domain).format(text)} AS {quoted(name)}")
+            relation.project(f"* REPLACE ({', '.join(columns)})").create_view(view)
+
+    def _typed(self, relation: Any, table: Table | None) -> str:
+        """The columns of a CSV file, all texts, as the specification wants them: an odd value spoils only its row."""
+        key = quoted(self._key)
+        columns = [key if self._text_ids else f"CAST({key} AS BIGINT) AS {key}"]
+        for name, domain in zip(table.private, table.domains, strict=True) if table else ():
+            column, kind = quoted(name), csv_type(domain)
+            columns.append(f"{kind.format(column)} AS {column}")
+            unreadable = f"{column} IS NOT NULL AND {kind.format(column)} IS NULL"
+            columns.append(f"({unreadable}) AS {quoted(name + UNREADABLE)}")
+        public = [name for name in (table.public if table else relation.columns) if name in relation.columns]
+        return ", ".join([*columns, *(quoted(name) for name in public if name != self._key)])
+
+    def _everyone(self, given: bool) -> None:
+        """The list of users who send reports for tables with many rows: given, or those of the one-row tables here."""
+        single = [name for name in self.names if self._collection[name].many is None]
+        if given:
+            sources = ["everyone_given"]
+        elif single:
+            sources = [f"rows_{name}" for name in single]
+        elif any(self._collection[name].many for name in self.names):
+            raise everyone_missing()
+        else:
+            return
+        key = quoted(self._key)
+        public = self._public_of_users(given)
+        columns = "".join(f", {quoted(column)}" for column in public)
+        values = "".join(f", any_value({quoted(column)}) AS {quoted(column)}" for column in public)
+        union = " UNION ALL ".join(
+            f"SELECT {key}{columns} FROM {name} WHERE {key} IS NOT NULL"  # noqa: S608
+            for name in sources
+        )
+        self._connection.execute(
+            f"CREATE TEMP TABLE everyone AS SELECT {key} AS uid{values} FROM ({union}) GROUP BY {key}"  # noqa: S608
+        )
+        for column in public:
+            self._check_constant(column, "everyone_given")
+
+    def _public_of_users(self, given: bool) -> list[str]:
+        """Public columns of tables with many rows. They come with the list of users, one value for each."""
+        public = {
+            column for name in self.names if self._collection[name].many for column in self._collection[name].public
+        }
+        for column in sorted(public):
+            if not given or column not in self._connection.table("everyone_given").columns:
+                raise public_of_rows(column, self._key)
+        return sorted(public)
+
+    def _check_constant(self, column: str, view: str) -> None:
+        """Refuse a public column that differs from the user's own value."""
+        differing = self._count(
+            f"SELECT count(*) FROM {view} r JOIN everyone e ON e.uid = r.{quoted(self._key)} "  # noqa: S608
+            f"WHERE r.{quoted(column)} IS DISTINCT FROM e.{quoted(column)}"
+        )
+        if differing:
+            raise varying(column)
+
+    def stream(self, name: str, tally: Tally) -> tuple[Iterator[pa.Table], pa.DataType, dict[str, pa.DataType]]:
+        """Batches of whole users, the type of user ids, and those of public columns."""
+        table, key = self._collection[name], quoted(self._key)
+        holder = {
+            **dict.fromkeys(table.private, "r"),
+            **dict.fromkeys(table.public, "r" if table.many is None else "e"),
+        }
+        present = self._connection.table(f"rows_{name}").columns
+        marks = {name + UNREADABLE: "r" for name in table.private if name + UNREADABLE in present}
+        columns = ", ".join(f"{place}.{quoted(column)}" for column, place in (holder | marks).items())
+        nobody = self._count(f"SELECT count(*) FROM rows_{name} WHERE {key} IS NULL")  # noqa: S608
+        tally.reject(NO_USER, nobody)
+        if table.many is None:
+            query = f"SELECT r.{key} AS uid, {columns} FROM rows_{name} r WHERE r.{key} IS NOT NULL ORDER BY uid"  # noqa: S608
+        else:
+            strangers = self._count(
+                f"SELECT count(*) FROM rows_{name} r WHERE r.{key} IS NOT NULL "  # noqa: S608
+                f"AND r.{key} NOT IN (SELECT uid FROM everyone)"
+            )
+            tally.reject(UNKNOWN_USER, strangers)
+            for column in table.public:
+                if column in self._connection.table(f"rows_{name}").columns:
+                    self._check_constant(column, f"rows_{name}")
+            order = ["uid", *(f"r.{quoted(column)}" for column in table.private)] if self._repeatable else ["uid"]
+            query = (
+                f"SELECT e.uid AS uid, r.{quoted(PRESENT)}, {columns} FROM everyone e LEFT JOIN "  # noqa: S608
+                f"(SELECT *, true AS {quoted(PRESENT)} FROM rows_{name}) r ON e.uid = r.{key} "
+                f"ORDER BY {', '.join(order)}"
+            )
+        reader: pa.RecordBatchReader = self._connection.sql(query).to_arrow_reader(BATCH_ROWS)
+        uid = reader.schema.field("uid").type
+        for column, domain in zip(table.private, table.domains, strict=True):
+            kind = reader.schema.field(column).type
+            if not readable(domain, kind):
+                raise unreadable_column(name, column, str(kind))
+        public = {column: reader.schema.field(column).type for column in table.public}
+        return whole_users(reader), uid, public
+
+    def _count(self, query: str) -> int:
+        return int(self._connection.execute(query).fetchall()[0][0])

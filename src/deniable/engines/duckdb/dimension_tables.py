@@ -1,0 +1,83 @@
+"""Public dimension tables on Arrow and DuckDB."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from deniable.engines.duckdb.public_columns import evaluate
+from deniable.errors import InvalidData
+from deniable.tables.bulk.column_encoding import encode, readable
+from deniable.tables.schema.attributes import Private
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DimensionTable:
+    """A table that everybody may know: one row per value of its key."""
+
+    name: str
+    frame: pa.Table
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of its columns."""
+        return list(self.frame.column_names)
+
+    def check_key(self, key: str) -> None:
+        """Refuse a key that names a value twice."""
+        column = self.frame[key].drop_null()
+        if len(column) != len(column.unique()):
+            raise InvalidData(f"dimension {self.name!r} names values of {key!r} twice", "Keep one row for each value.")
+
+    def on(self, key: str, domain: Private) -> AlignedDimension:
+        """Its rows by the values of a domain; keys that are no values of it are left out."""
+        self.check_key(key)
+        column = self.frame[key]
+        if not readable(domain, column.type):
+            raise InvalidData(f"column {key!r} of dimension {self.name!r} is of another type", "Convert it first.")
+        places, problems = encode(domain, column)
+        rows = np.full(domain.size, -1, dtype=np.int64)
+        good = np.flatnonzero(problems == 0)
+        rows[places[good]] = good
+        return AlignedDimension(self.frame.take(pa.array(rows, mask=rows < 0)), rows >= 0)
+
+    def rows_of(self, values: pa.ChunkedArray, key: str) -> pa.Table:
+        """For every value the row that names it; nothing where there is none."""
+        try:
+            found = pc.index_in(values.combine_chunks(), self.frame[key].combine_chunks().cast(values.type))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            raise InvalidData(f"column {key!r} of dimension {self.name!r} is of another type", "Convert it.") from None
+        return self.frame.take(found)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AlignedDimension:
+    """A dimension's rows in the order of an attribute's domain."""
+
+    frame: pa.Table
+    present: NDArray[np.bool_]
+
+    def holds(self, condition: str) -> NDArray[np.bool_]:
+        """Where a condition on the dimension's columns is true."""
+        (found,) = evaluate(self.frame, [f"coalesce(({condition}), false)"])
+        return found.astype(bool) & self.present
+
+    def numbers(self, column: str) -> NDArray[np.float64] | None:
+        """A column's numbers, NaN where there is none; None if it is not numeric."""
+        found = self.frame[column]
+        kind = found.type
+        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+            return None
+        return np.asarray(found.cast(pa.float64(), safe=False).fill_null(np.nan).combine_chunks(), dtype=np.float64)
+
+    def groups(self, column: str) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
+        """A column's distinct values, sorted, and the number of the one that each place of the domain has."""
+        found = self.frame[column].combine_chunks()
+        values = found.filter(pa.array(self.present)).unique().sort()
+        places = np.asarray(pc.index_in(found, values).fill_null(-1)).astype(np.int64)
+        return tuple(values.to_pylist()), np.where(self.present, places, -1)

@@ -1,0 +1,108 @@
+"""How many reports of a view support two cells at once: all that questions about one table need to know of them.
+
+To count it takes as long as one question about some dozens of columns. It is kept, and the questions that follow read
+no reports at all (`pair_sums.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.arrays import Integers
+from deniable.engines.kernel.contributions import shared_out
+from deniable.engines.reports.user_blocks import Store
+from deniable.mechanisms import LocalHashing
+from deniable.mechanisms._compiled import compiled
+from deniable.mechanisms._support import bucket_ranges, hash_mix
+from deniable.mechanisms.hashing import mixed_cells
+from deniable.tables.designs.views import Design, View
+
+Pairs = Mapping[int, Integers]
+"""For each view cells × cells, symmetric: the reports that support both. On the diagonal those that support a cell."""
+
+MOST_PAIRS = 2**22
+"""Of all views of a table together."""
+MOST_VIEWS = 2**10
+
+
+@compiled
+def _count(seeds: Any, lows: Any, widths: Any, keys: Any, pairs: Any) -> None:
+    """Add every report's pairs of supported cells below the diagonal."""
+    distances, found = np.empty(keys.size, dtype=np.uint32), np.empty(keys.size, dtype=np.int64)
+    for report in range(seeds.size):
+        for cell in range(keys.size):  # alone, so that it vectorises
+            distances[cell] = np.uint32(hash_mix(np.uint32(seeds[report] ^ keys[cell])) - lows[report])
+        hits = 0
+        for cell in range(keys.size):  # free of branches, as those could not be foreseen
+            found[hits] = cell
+            hits += distances[cell] < widths[report]
+        for one in range(hits):
+            for other in range(one + 1):
+                pairs[found[one], found[other]] += 1
+
+
+def has_few_pairs(design: Design, slots: int) -> bool:
+    """Whether the pairs of a table's cells can be counted: users send one report, of few views with few cells."""
+    return slots == 1 and design.views <= MOST_VIEWS and pair_count(design) <= MOST_PAIRS
+
+
+def cell_pairs(store: Store, design: Design) -> Pairs:
+    """The pairs of all reports in a store."""
+    total = np.zeros(pair_count(design), dtype=np.int64)
+    for block in store.read(("view", "seed", "y")):
+        total += counted_pairs(design, *(np.asarray(block.reports[name]) for name in ("view", "seed", "y")))
+    return by_view(design, total)
+
+
+def pair_count(design: Design) -> int:
+    """How many pairs the cells of all views make."""
+    return sum(one.cells**2 for one in design)
+
+
+def counted_pairs(design: Design, view: NDArray[Any], seed: NDArray[Any], y: NDArray[Any]) -> Integers:
+    """The pairs of some reports: those of the first view, row after row, then of the second. They add up."""
+    found = [np.zeros(0, dtype=np.int64)]
+    for one, mine in of_each_view(list(design), view):
+        if isinstance(one.oracle, LocalHashing) and design.epsilon < np.inf:
+            found.append(_hashed(one.oracle, seed[mine].astype(np.uint32, copy=False), y[mine]).ravel())
+        else:  # a report supports the cell it names
+            found.append(np.diag(np.bincount(y[mine], minlength=one.cells)).ravel())
+    return np.concatenate(found)
+
+
+def by_view(design: Design, pairs: Integers) -> Pairs:
+    """Counted pairs as matrices."""
+    found, start = {}, 0
+    for one in design:
+        lower = pairs[start : start + one.cells**2].reshape(one.cells, one.cells)
+        found[one.number] = lower + np.tril(lower, -1).T
+        start += one.cells**2
+    return found
+
+
+def of_each_view(views: Sequence[View], view: NDArray[Any]) -> Iterator[tuple[View, Integers]]:
+    """Where the reports of each of some views stand among all."""
+    places = np.full(max((one.number for one in views), default=0) + 1, len(views), dtype=np.uint16)
+    places[[one.number for one in views]] = np.arange(len(views))  # short numbers sort fast
+    known = np.where(view < places.size, places[np.minimum(view, places.size - 1)], np.uint16(len(views)))
+    order = np.argsort(known, kind="stable")
+    cuts = np.searchsorted(known[order], np.arange(len(views) + 1)).tolist()
+    for rank, one in enumerate(views):
+        yield one, order[cuts[rank] : cuts[rank + 1]]
+
+
+def _hashed(oracle: LocalHashing, seeds: NDArray[np.uint32], chosen: NDArray[Any]) -> Integers:
+    lows, widths = bucket_ranges(chosen, oracle.g)
+    keys = mixed_cells(np.arange(oracle.k))
+
+    def work(first: int, end: int) -> Integers:
+        mine = np.zeros((oracle.k, oracle.k), dtype=np.int64)
+        _count(seeds[first:end], lows[first:end], widths[first:end], keys, mine)
+        return mine
+
+    total: Integers = np.sum(shared_out(seeds.size, work), axis=0)
+    return total

@@ -1,0 +1,86 @@
+"""A plan and the pairs of cells that reports support → the totals that reading all reports would give.
+
+What a report contributes to an outcome is a sum over the cells it supports, x = b + Σ_c a(c)·S(c). Over the N reports
+of a view, D(c) of which support c and G(c, d) both c and d (`cell_pairs.py`), that makes
+
+    Σ x = N·b + Σ_c a(c)·D(c)
+    Σ x·z = N·b·e + b·Σ_c f(c)·D(c) + e·Σ_c a(c)·D(c) + Σ_cd a(c)·f(d)·G(c, d)    where z = e + Σ_c f(c)·S(c) .
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from deniable.arrays import Floats, Integers
+from deniable.engines.kernel.cell_pairs import Pairs
+from deniable.engines.kernel.moment_totals import Totals
+from deniable.engines.kernel.user_sums import Summing
+from deniable.mechanisms import LocalHashing
+from deniable.queries.planning.plan import Plan, public_groups
+from deniable.queries.weights.table_plan import PartPlan, ViewWeights
+from deniable.tables.designs.views import Design, View
+
+MOST_WEIGHTS = 2**24
+"""Of one view: cells times outcomes."""
+
+
+def needs_pairs_only(plan: Plan) -> bool:
+    """Whether a question is about one table and nothing public, so that each of its terms is one contribution."""
+    question = plan.question
+    public = plan.public or public_groups(question) or question.lookups or any(question.filters.values())
+    if len(plan.tables) > 1 or public or len(plan.tables[0].parts) > 1 or not plan.tables[0].parts[0].views:
+        return False
+    if np.count_nonzero(plan.factors.any(axis=0)) != 1:
+        return False
+    outcomes = max(plan.starts.size, plan.tables[0].columns)
+    return all(one.cell_count * outcomes <= MOST_WEIGHTS for one in plan.tables[0].parts[0].views)
+
+
+def pays(part: PartPlan, design: Design) -> bool:
+    """Whether a question costs more than counting pairs, in steps of the loops per report."""
+    direct = sum(one.probability * (one.cells.size + one.columns.size) for one in part.views)
+    return direct > 2 * sum(float(one.probability) * _steps(one) for one in design)
+
+
+def _steps(view: View) -> float:
+    hits = view.cells / view.oracle.g if isinstance(view.oracle, LocalHashing) else 1.0
+    return view.cells + hits**2
+
+
+def totals_of(plan: Plan, summing: Summing, pairs: Pairs, reports: Integers) -> Totals:
+    """What all users add up to; each has one report. `reports` says how many there are of each view."""
+    (table,), part, terms = summing.tables, plan.tables[0].parts[0], summing.terms
+    totals = summing.empty()
+    _, groups, moments, strata = summing.shape
+    everyone = int(reports.sum())
+    totals.users[0] = everyone
+    rest = everyone - sum(int(reports[one.view]) for one in part.views)
+    nothing = np.zeros((0, table.columns)), np.zeros((0, 0), dtype=np.int64)
+    known: list[tuple[float, Floats, Floats, Integers]] = [(float(rest), part.constants, *nothing)]
+    for place, one in enumerate(part.views):
+        scale = one.probability * everyone / table.counts[place + 1] if table.counts.size else 1.0
+        weights = _by_cell(one, table.columns) * (scale / (one.p - one.q))
+        known.append((float(reports[one.view]), part.constants - one.q * weights.sum(axis=0), weights, pairs[one.view]))
+    for stratum, (number, base, weights, together) in enumerate(known):
+        constant = terms.outcomes(np.concatenate(([1.0], base))[None, :])[0]
+        spent = terms.outcomes(np.pad(weights, ((0, 0), (1, 0))))
+        counted = np.diagonal(together) @ spent
+        total = (number * constant + counted).reshape(groups, moments)
+        left, right = (one.reshape(-1, groups, moments) for one in (spent, together @ spent))
+        both = np.einsum("cgi,cgj->gij", left, right)
+        constant, counted = constant.reshape(groups, moments), counted.reshape(groups, moments)
+        both += number * constant[:, :, None] * constant[:, None, :]
+        both += constant[:, :, None] * counted[:, None, :] + counted[:, :, None] * constant[:, None, :]
+        totals.sums[0] += total
+        totals.crosses[0] += np.tril(both)
+        if strata:
+            totals.by_stratum[stratum, 0] = total
+    return totals
+
+
+def _by_cell(view: ViewWeights, columns: int) -> Floats:
+    """All cells × columns."""
+    cells, _, entries = view.by_cell()
+    weights = np.zeros((view.cell_count, columns))
+    weights[cells.repeat(entries.counts), entries.columns] = entries.values
+    return weights

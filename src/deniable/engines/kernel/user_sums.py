@@ -1,0 +1,152 @@
+"""What engines share: reports of whole users → their contributions → sums over users.
+
+A `Summing` is made once for a question, holds nothing but arrays, and may be sent to another process. Who reads the
+reports, joins the tables and adds up the sums is the engine's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.arrays import Floats, Integers
+from deniable.engines.kernel.contributions import Program
+from deniable.engines.kernel.moment_totals import Terms, Totals
+from deniable.engines.reports.user_blocks import Known
+from deniable.queries.planning.plan import Plan
+
+Columns = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
+"""view, seed and y: all slots of the first user, then of the second."""
+
+MOST_STRATA = 20_000_000
+CHUNK = 2**17
+"""Contributions that are held at a time by each core: they stay in its cache."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableSumming:
+    """One table of a question: what its reports contribute."""
+
+    name: str
+    programs: tuple[Program, ...]
+    constants: tuple[Floats | None, ...]
+    """For each part of the design what every row contributes, if that is all its reports say."""
+    tau: int
+    columns: int
+    counts: Floats
+    """How many reports there are of no view in use, and of each view in use; empty if they are not counted."""
+
+    @classmethod
+    def of(cls, plan: Plan, number: int, store: Known, *, counted: bool) -> TableSumming:
+        """From a plan and what is known of the reports."""
+        mine = plan.tables[number]
+        design = plan.collection.design_of(mine.table)
+        counts: Floats = np.zeros(0)
+        scales: Floats | None = None
+        views = mine.parts[0].views
+        if counted and mine.parts[0].countable(store.slots, store.rows):
+            found = store.view_counts(design.views)[[one.view for one in views]].astype(np.float64)
+            if found.all():
+                scales = np.array([one.probability for one in views]) * store.rows / found
+                counts = np.concatenate(([store.rows - found.sum()], found))
+        return cls(
+            mine.table,
+            tuple(Program.of(part, design.views, scales) for part in mine.parts),
+            tuple(None if part.views else part.constants for part in mine.parts),
+            plan.collection[mine.table].tau,
+            mine.columns,
+            counts,
+        )
+
+    @property
+    def slots(self) -> int:
+        """Reports per user."""
+        return self.tau * len(self.programs)
+
+    @property
+    def reads(self) -> bool:
+        """Whether it has to look at reports at all."""
+        return any(one is None for one in self.constants)
+
+    def contributions(self, reports: Columns, first: int, end: int, out: Floats) -> None:
+        """The contributions of some users: multiplied over the parts of a design, added over slots."""
+        parts = len(self.programs)
+        rows: Floats | None = None
+        for place, (program, constants) in enumerate(zip(self.programs, self.constants, strict=True)):
+            if constants is not None:
+                mine = np.tile(constants, ((end - first) * self.tau, 1))
+            else:
+                # The parts of a row alternate.
+                begin, stop = first * self.slots + place, end * self.slots
+                mine = program.contributions(*(column[begin:stop:parts] for column in reports))
+            rows = mine if rows is None else rows * mine
+        assert rows is not None  # noqa: S101 - a design has parts
+        out[:] = rows.reshape(-1, self.tau, out.shape[1]).sum(axis=1) if self.tau > 1 else rows
+
+    def strata(self, view: NDArray[Any]) -> Integers:
+        """The stratum of every user, where views are counted: there each has one report."""
+        return np.asarray(self.programs[0].slot_of[view], dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Summing:
+    """From the reports of users who are in all tables to their share of the totals."""
+
+    tables: tuple[TableSumming, ...]
+    terms: Terms
+    public: int
+    """How many public factors there are."""
+    shape: tuple[int, int, int, int]
+    """Of the totals: public groups, private groups, moments, strata."""
+
+    @classmethod
+    def of(cls, plan: Plan, stores: Mapping[str, Known], public_groups: int, *, counted: bool) -> Summing:
+        """From a plan and what is known of the reports."""
+        tables = tuple(
+            TableSumming.of(plan, number, stores[one.table], counted=counted) for number, one in enumerate(plan.tables)
+        )
+        used = plan.factors.any(axis=0)
+        terms = Terms(plan.starts, plan.coefficients, np.ascontiguousarray(plan.factors[:, used]))
+        strata = sum(one.counts.size for one in tables)
+        shape = (public_groups, len(plan.private_groups), len(plan.question.moments), strata)
+        if strata and float(np.prod(shape, dtype=np.float64)) > MOST_STRATA:
+            return cls.of(plan, stores, public_groups, counted=False)
+        return cls(tables, terms, len(plan.public), shape)
+
+    def empty(self) -> Totals:
+        """Nobody yet."""
+        return Totals.empty(*self.shape)
+
+    def add(
+        self,
+        totals: Totals,
+        reports: Sequence[Columns],
+        factors: Mapping[int, Floats],
+        group: Integers,
+        first: int,
+        end: int,
+    ) -> None:
+        """Add some of the users: their reports in each table, public factors, and group (−1: they do not count)."""
+        width = 1 + sum(one.columns for one in self.tables) + self.public
+        chunk = max(CHUNK // width, 64)
+        counted = [number for number, one in enumerate(self.tables) if one.counts.size]
+        for low in range(first, end, chunk):
+            high = min(low + chunk, end)
+            values = np.empty((high - low, width))
+            values[:, 0] = 1.0
+            start = 1
+            for table, mine in zip(self.tables, reports, strict=True):
+                table.contributions(mine, low, high, values[:, start : start + table.columns])
+                start += table.columns
+            for place, column in factors.items():
+                values[:, start + place] = column[low:high]
+            strata = np.empty((len(counted), high - low), dtype=np.int64)
+            reached = 0
+            for row, number in enumerate(counted):
+                strata[row] = self.tables[number].strata(reports[number][0][low:high]) + reached
+                reached += self.tables[number].counts.size
+            totals.add_users(values, group[low:high], strata, self.terms)

@@ -1,0 +1,124 @@
+"""Reports on disk → reports that can be believed, without holding them all in memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from deniable.engines.duckdb.session import open_duckdb
+from deniable.engines.duckdb.spill_folders import SpillFolder
+from deniable.engines.reports.report_files import ReportFiles
+from deniable.engines.reports.report_stores import FileStore, with_text_ids
+from deniable.engines.reports.user_blocks import BLOCK
+from deniable.errors import DeniableError, Failure
+from deniable.tables.reports.report_table import REPEATED, complete_users, possible_rows
+from deniable.tables.specification.collection import Collection
+
+
+def validated_files(
+    collection: Collection, files: ReportFiles, memory_limit: int, spill: Path | None, *, text_ids: bool
+) -> tuple[FileStore, Counter[str]]:
+    """The reports of a table, and how many were refused, by reason.
+
+    Files that are in order and without fault are used as they are; others are sorted and cleaned into a temporary copy,
+    which lives as long as the store. With `text_ids`, numbers become texts first, as in the other tables.
+    """
+    if not text_ids or pa.types.is_string(files.schema.field("uid").type):
+        with suppress(_Fault):
+            return _as_they_are(collection, files), Counter()
+    return _cleaned(collection, files, memory_limit, spill, text_ids=text_ids)
+
+
+class _Fault(Exception):
+    """The files are not sorted, or hold reports that have to be refused."""
+
+
+def _as_they_are(collection: Collection, files: ReportFiles) -> FileStore:
+    slots = collection.reports_per_user(files.table)
+    for users in _whole_users(_ascending(collection, files), slots, Counter()):
+        _, refused = complete_users(collection, files.table, users)
+        slot = users["slot"].to_numpy().astype(np.int64)
+        if refused or not (slot == np.arange(slot.size) % slots).all():
+            raise _Fault
+    return FileStore(files, slots)
+
+
+def _ascending(collection: Collection, files: ReportFiles) -> Iterator[pa.Table]:
+    """Batches without fault whose users ascend."""
+    last = None
+    for batch in files.batches():
+        _, refused = possible_rows(collection, files.table, batch)
+        uid = batch["uid"].combine_chunks()
+        if refused or not pc.all(pc.less_equal(uid.slice(0, max(len(uid) - 1, 0)), uid.slice(1))).as_py():
+            raise _Fault
+        if len(uid):
+            if last is not None and pc.less(uid[0], last).as_py():
+                raise _Fault
+            last = uid[-1]
+        yield batch
+
+
+def _cleaned(
+    collection: Collection, files: ReportFiles, memory_limit: int, spill: Path | None, *, text_ids: bool
+) -> tuple[FileStore, Counter[str]]:
+    folder = SpillFolder(spill)
+    total: Counter[str] = Counter()
+    problems: list[DeniableError] = []
+    name, slots = files.table, collection.reports_per_user(files.table)
+
+    def possible() -> Iterator[pa.RecordBatch]:
+        try:
+            for batch in files.batches():
+                good, refused = possible_rows(collection, name, batch)
+                total.update(refused)
+                yield from (with_text_ids(good) if text_ids else good).to_batches()
+        except DeniableError as error:
+            problems.append(error)  # DuckDB would say it in its own words
+            raise
+
+    empty, _ = possible_rows(collection, name, files.schema.empty_table())
+    schema = (with_text_ids(empty) if text_ids else empty).schema
+    rows, path = 0, folder.path / "clean.parquet"
+    try:
+        with (
+            open_duckdb(memory_limit=memory_limit, folder=folder.path) as connection,
+            pq.ParquetWriter(path, schema) as writer,
+        ):
+            connection.register("reports", pa.RecordBatchReader.from_batches(schema, possible()))
+            ordered = connection.table("reports").order("uid, slot").to_arrow_reader(BLOCK)
+            for users in _whole_users((pa.Table.from_batches([batch]) for batch in ordered), slots, total):
+                good, refused = complete_users(collection, name, users)
+                total.update(refused)
+                rows += good.num_rows
+                writer.write_table(good.cast(schema))
+    except (duckdb.Error, pa.ArrowException, OSError):
+        if problems:
+            raise problems[0] from None
+        problem = f"the reports of table {name!r} could not be sorted: memory or the disk did not suffice"
+        raise Failure(f"{problem}. Nothing was computed. Raise memory_limit, or make room for spill files.") from None
+    return FileStore(ReportFiles(name, (path,), schema, rows), slots, folder), +total
+
+
+def _whole_users(batches: Iterable[pa.Table], slots: int, refused: Counter[str]) -> Iterator[pa.Table]:
+    """Sorted batches, cut between users. Of a user with more reports than slots only one too many is kept."""
+    rest: pa.Table | None = None
+    for batch in batches:
+        table = batch if rest is None else pa.concat_tables([rest, batch])
+        if not table.num_rows:
+            continue
+        uid = table["uid"].combine_chunks()
+        last = int(pc.index(uid, uid[len(uid) - 1]).as_py())
+        if last:
+            yield table.slice(0, last)
+        rest = table.slice(last, slots + 1)
+        refused[REPEATED] += table.num_rows - last - rest.num_rows
+    if rest is not None and rest.num_rows:
+        yield rest

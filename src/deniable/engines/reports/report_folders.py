@@ -1,0 +1,31 @@
+"""Folders of reports: a specification, and for each table the Parquet files that were made under it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from deniable.engines.collecting.perturbing import SPECIFICATION_FILE
+from deniable.engines.duckdb.regular_files import is_folder, why_not_a_file
+from deniable.engines.reports.report_files import ReportFiles, check_sizes, report_files
+from deniable.errors import BadInput
+from deniable.simulation import one_kind
+from deniable.tables.specification.collection import Collection
+from deniable.tables.specification.runs import is_simulation
+from deniable.tables.specification.specification_files import load_run
+from deniable.wording import shown
+
+
+def read_folder(folder: Path) -> tuple[Collection, dict[str, ReportFiles], bool]:
+    """A folder's specification, the files of each table, and whether it is a simulation; no report was read yet."""
+    name = shown(folder.name)
+    if not is_folder(folder):
+        raise BadInput(f"there is no folder {name}. Nothing was read. Pass a folder of reports.")
+    if why_not_a_file(folder / SPECIFICATION_FILE):
+        raise BadInput(f"{name} holds no {SPECIFICATION_FILE}. Nothing was read. Pass a folder of reports.")
+    collection, simulation = load_run(folder / SPECIFICATION_FILE)
+    tables = [table.name for table in collection.tables if is_folder(folder / table.name)]
+    files = {table: report_files(collection, table, folder / table) for table in tables}
+    kinds = {name: is_simulation(collection, one.schema.metadata) for name, one in files.items()}
+    simulation = one_kind({SPECIFICATION_FILE: simulation, **kinds})
+    check_sizes([one for one in files.values() if one.schema.names])
+    return collection, files, simulation

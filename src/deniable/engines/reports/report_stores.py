@@ -1,0 +1,130 @@
+"""Where validated reports are kept: in memory where they fit, else in files that are read block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from deniable.engines.reports.report_files import ReportFiles
+from deniable.engines.reports.user_blocks import BLOCK, TableBlock
+from deniable.tables.reports.report_table import narrowed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MemoryStore:
+    """Reports in memory, sorted by user and slot, every user complete."""
+
+    reports: pa.Table
+    slots: int
+    ids: NDArray[np.generic]
+    """The users' ids; texts are replaced by their ranks among the ids of all tables, which compare faster."""
+    _counted: list[NDArray[np.int64]] = field(default_factory=list, repr=False)
+
+    @property
+    def rows(self) -> int:
+        """How many reports there are."""
+        return int(self.reports.num_rows)
+
+    def read(self, columns: Sequence[str]) -> Iterator[TableBlock]:
+        """All reports, block by block."""
+        chosen = self.reports.select(list(columns))
+        users = max(BLOCK // self.slots, 1)
+        for first in range(0, self.ids.size, users):
+            ids = self.ids[first : first + users]
+            yield TableBlock(ids, chosen.slice(first * self.slots, ids.size * self.slots))
+
+    def distinct(self, column: str) -> pa.Array:
+        """The values that a public column has."""
+        return self.reports[column].unique()
+
+    def view_counts(self, views: int) -> NDArray[np.int64]:
+        """How many reports there are of each view; counted once."""
+        if not self._counted:
+            self._counted.append(np.bincount(np.asarray(self.reports["view"]), minlength=views))
+        return self._counted[0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FileStore:
+    """Reports in Parquet files, sorted by user and slot, every user complete; they are read in order."""
+
+    files: ReportFiles
+    slots: int
+    keeps: Any = field(default=None, repr=False)
+    """Whatever has to live as long as the files: a temporary folder, for example."""
+    _counted: list[NDArray[np.int64]] = field(default_factory=list, repr=False)
+
+    @property
+    def rows(self) -> int:
+        """How many reports there are."""
+        return self.files.rows
+
+    def read(self, columns: Sequence[str]) -> Iterator[TableBlock]:
+        """All reports, block by block, cut between users."""
+        rest: pa.Table | None = None
+        for batch in self.files.batches(["uid", *columns]):
+            found = batch if rest is None or not rest.num_rows else pa.concat_tables([rest, batch])
+            whole = found.num_rows // self.slots * self.slots  # users are complete, so every slots-th row begins one
+            rest = found.slice(whole)
+            if whole:
+                head = found.slice(0, whole)
+                ids = head["uid"].combine_chunks().take(pa.array(np.arange(0, whole, self.slots)))
+                yield TableBlock(_numpy_ids(ids), narrowed(head.drop_columns(["uid"])).combine_chunks())
+
+    def distinct(self, column: str) -> pa.Array:
+        """The values that a public column has."""
+        values = pa.array([], self.files.schema.field(column).type)
+        for batch in self.files.batches([column]):
+            values = pa.concat_arrays([values, batch[column].unique()]).unique()
+        return values
+
+    def view_counts(self, views: int) -> NDArray[np.int64]:
+        """How many reports there are of each view; counted once."""
+        if not self._counted:
+            total = np.zeros(views, dtype=np.int64)
+            for batch in self.files.batches(["view"]):
+                total += np.bincount(np.asarray(batch["view"]), minlength=views)
+            self._counted.append(total)
+        return self._counted[0]
+
+
+def _numpy_ids(ids: pa.Array) -> NDArray[Any]:
+    return np.asarray(ids.to_numpy(zero_copy_only=False))
+
+
+def memory_stores(
+    reports: Mapping[str, pa.Table], slots: Mapping[str, int], beside: Sequence[FileStore]
+) -> dict[str, MemoryStore]:
+    """Believable reports of some tables, in memory; other tables may stay in files. Ids of all are of one type."""
+    ordered = {
+        # Slots of a user stand together, in their order.
+        name: table.sort_by([("uid", "ascending"), ("slot", "ascending")]).combine_chunks()
+        for name, table in reports.items()
+    }
+    ids = {
+        name: table["uid"].combine_chunks().take(pa.array(np.arange(0, table.num_rows, slots[name])))
+        for name, table in ordered.items()
+    }
+    # Ids of tables that stay in files compare as they are.
+    compared = {name: _numpy_ids(one) for name, one in ids.items()} if beside else _ranked(ids)
+    return {name: MemoryStore(one.drop_columns(["uid"]), slots[name], compared[name]) for name, one in ordered.items()}
+
+
+def with_text_ids(reports: pa.Table) -> pa.Table:
+    """Reports with ids as texts: a number and a text that looks like it are the same user."""
+    return reports.set_column(reports.schema.get_field_index("uid"), "uid", reports["uid"].cast(pa.string()))
+
+
+def _ranked(ids: dict[str, pa.Array]) -> dict[str, NDArray[Any]]:
+    """User ids of several tables as numbers that compare alike: integers themselves, texts by their rank among all."""
+    if all(pa.types.is_integer(one.type) for one in ids.values()):
+        return {name: _numpy_ids(one) for name, one in ids.items()}
+    texts = {name: one.cast(pa.large_string()) for name, one in ids.items()}
+    everyone = pa.concat_arrays(list(texts.values())).unique().sort()
+    return {name: np.asarray(pc.index_in(one, everyone)).astype(np.int64) for name, one in texts.items()}

@@ -1,0 +1,103 @@
+"""A report in one long, where view, seed and y fit into 63 bits.
+
+Bringing users together, joining tables and turning rows into Arrow cost by the column, and more than the kernel does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from deniable.engines.kernel.user_sums import Columns
+from deniable.tables.specification.collection import Collection
+
+REPORT = "#report"
+"""The column of packed reports; attributes cannot be called so."""
+_SEED_BITS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """How the reports of a table are packed: in one long where they fit, else in two."""
+
+    single: bool
+    views: int
+    y_bits: int
+    slots: int
+
+    @classmethod
+    def of(cls, collection: Collection, name: str) -> Packing:
+        """For a table of a collection."""
+        design = collection.design_of(name)
+        y_bits = (design.most_outcomes - 1).bit_length()
+        single = (design.views - 1).bit_length() + _SEED_BITS + y_bits < 64
+        return cls(single, design.views, y_bits, collection.reports_per_user(name))
+
+    def packed(self, frame: Any) -> Any:
+        """Reports with one column instead of view, seed and y, and of slot if there is one; what cannot be is −1."""
+        from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+        if not self.single:
+            return frame
+        gone = ["view", "seed", "y", *(["slot"] if self.slots == 1 else [])]
+        bits = {"view": self.views - 1, "seed": 2**_SEED_BITS - 1, "y": 2**self.y_bits - 1, "slot": self.slots - 1}
+        possible = F.lit(True)
+        for column in gone:
+            possible = possible & F.col(column).between(0, bits[column])
+        report = F.when(possible, self._whole()).otherwise(F.lit(-1)).alias(REPORT)
+        rest = [f"`{column}`" for column in frame.columns if column not in gone]
+        return frame.select(*rest, report)
+
+    def unpacked(self, frame: Any) -> Any:
+        """Slot, view, seed and y, whether they are packed or not; nothing of what was not possible."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        if REPORT not in frame.columns:
+            return frame
+        report = F.when(F.col(REPORT) >= 0, F.col(REPORT))
+        columns = {
+            "view": F.shiftright(report, _SEED_BITS + self.y_bits),
+            "seed": F.shiftright(report, self.y_bits).bitwiseAND(F.lit(2**_SEED_BITS - 1)),
+            "y": report.bitwiseAND(F.lit(2**self.y_bits - 1)),
+            "slot": F.lit(0).cast("long") if self.slots == 1 else F.col("slot"),
+        }
+        return frame.select("uid", *(column.alias(name) for name, column in columns.items()))
+
+    def columns(self, frame: Any, number: int) -> dict[str, Any]:
+        """What travels to Python of the reports of a question's table, by name, as expressions of Spark's."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        if REPORT in frame.columns:
+            return {f"tail{number}": F.col(REPORT)}
+        if self.single:
+            return {f"tail{number}": self._whole()}
+        return {f"head{number}": F.col("view"), f"tail{number}": self._tail()}
+
+    def _tail(self) -> Any:
+        from pyspark.sql import functions as F  # noqa: N812
+
+        # At ε = ∞ y alone may take 32 bits.
+        return F.shiftleft("seed", self.y_bits).bitwiseOR(F.col("y"))
+
+    def _whole(self) -> Any:
+        from pyspark.sql import functions as F  # noqa: N812
+
+        return F.shiftleft("view", _SEED_BITS + self.y_bits).bitwiseOR(self._tail())
+
+    def reports(self, batch: pa.RecordBatch, number: int) -> Columns:
+        """A table's reports in a batch: all slots of the first user, then of the second."""
+        tail = _unsigned(batch.column(f"tail{number}"))
+        y = (tail & np.uint64(2**self.y_bits - 1)).astype(np.uint32)
+        seed = (tail >> np.uint64(self.y_bits)).astype(np.uint32)
+        whole = _SEED_BITS + self.y_bits
+        head = tail >> np.uint64(whole) if self.single else _unsigned(batch.column(f"head{number}"))
+        return head.astype(np.uint32), seed, y
+
+
+def _unsigned(column: pa.Array) -> NDArray[np.uint64]:
+    flat = column.flatten() if pa.types.is_list(column.type) else column
+    return np.ascontiguousarray(np.asarray(flat)).view(np.uint64)

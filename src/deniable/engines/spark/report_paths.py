@@ -1,0 +1,157 @@
+"""Folders of reports on any path that Spark can read: what is there, and under which specification it was made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deniable.engines.reports.report_files import listed_files
+from deniable.engines.reports.spark_metadata import SPARK_SCHEMA, Origin, origin_of, spark_marks
+from deniable.engines.spark.error_translation import RESTORE
+from deniable.errors import InvalidData
+from deniable.simulation import MARK, one_kind
+from deniable.tables.reports.report_table import SPECIFICATION, TABLE, check_names
+from deniable.tables.specification.collection import Collection
+from deniable.wording import shown
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder of some file system that Hadoop knows."""
+
+    spark: Any
+    path: str
+
+    def below(self, name: str) -> Folder:
+        """A folder or file in it."""
+        return Folder(self.spark, f"{self.path.rstrip('/')}/{name}")
+
+    @property
+    def name(self) -> str:
+        """Its last part."""
+        return self.path.rstrip("/").rsplit("/", 1)[-1]
+
+    @property
+    def _path(self) -> Any:
+        return self.spark._jvm.org.apache.hadoop.fs.Path(self.path)
+
+    @property
+    def _settings(self) -> Any:
+        return self.spark._jsparkSession.sessionState().newHadoopConf()
+
+    @property
+    def _system(self) -> Any:
+        return self._path.getFileSystem(self._settings)
+
+    def exists(self) -> bool:
+        """Whether there is one."""
+        return bool(self._system.exists(self._path))
+
+    def read_text(self) -> str:
+        """A small file's text."""
+        stream = self._system.open(self._path)
+        try:
+            return bytes(self.spark._jvm.org.apache.commons.io.IOUtils.toByteArray(stream)).decode()
+        except UnicodeDecodeError:
+            raise InvalidData(f"file {shown(self.name)} is not UTF-8 text", RESTORE) from None
+        finally:
+            stream.close()
+
+    def read_parquet(self) -> Any:
+        """Its Parquet files, and nothing that is named or placed otherwise, as a DataFrame."""
+        return self.spark.read.parquet(literal_path(self.path), pathGlobFilter="*.parquet", recursiveFileLookup=False)
+
+    def write_text(self, text: str) -> None:
+        """Write a small file, which must not exist."""
+        stream = self._system.create(self._path, False)
+        try:
+            stream.write(bytearray(text.encode()))
+        finally:
+            stream.close()
+
+    def move(self, to: Folder) -> None:
+        """Give it another name: one step on most file systems."""
+        if not self._system.rename(self._path, to._path):
+            raise InvalidData(f"{to.name!r} could not be put in its place", "Check the rights on the folder.")
+
+    def make(self) -> None:
+        """Make it, and those above."""
+        self._system.mkdirs(self._path)
+
+    def remove(self) -> None:
+        """Delete it with all that it holds."""
+        self._system.delete(self._path, True)
+
+    def parquet_files(self) -> list[Any]:
+        """Paths of its Parquet files. Folders in it are refused, as on one machine."""
+        if self._system.getUri().getScheme() == "file":
+            folder = Path(self._system.makeQualified(self._path).toUri().getPath())
+            return [self.below(path.name)._path for path in listed_files(folder, self.name)]
+        found = []
+        for status in self._system.listStatus(self._path):
+            path = status.getPath()
+            if path.getName().startswith((".", "_")):
+                continue
+            if status.isDirectory():
+                raise InvalidData(
+                    f"{shown(path.getName())} is a folder in the reports of table {self.name!r}", "Remove it."
+                )
+            if path.getName().endswith(".parquet"):
+                found.append(path)
+        if not found:
+            raise InvalidData(f"table {self.name!r} has no files", RESTORE)
+        return sorted(found, key=lambda path: str(path.toString()))
+
+    def mark(self, collection: Collection) -> Origin:
+        """Where all of its files say that they come from; every footer is read and judged."""
+        declared: dict[str, list[tuple[str, str]]] = {}
+        origins = {str(path.getName()): self._footer(path, declared) for path in self.parquet_files()}
+        marks = {origin[:2] for origin in origins.values()}
+        if len(marks) > 1:
+            raise InvalidData(f"files of table {self.name!r} are of different specifications", "Keep them apart.")
+        one_kind({name: origin[2] for name, origin in origins.items()})
+        if marks == {(collection.sha256, self.name)}:
+            kinds = set()
+            for columns in declared.values():
+                names = check_names(collection, self.name, [name for name, _ in columns])
+                kinds.add(tuple(dict(columns)[name] for name in names))
+            if len(kinds) > 1:
+                raise InvalidData(f"files of table {self.name!r} have columns of different types", "Keep them apart.")
+        return next(iter(origins.values()))
+
+    def _footer(self, path: Any, declared: dict[str, list[tuple[str, str]]]) -> Origin:
+        from py4j.protocol import Py4JError
+
+        parquet = self.spark._jvm.org.apache.parquet.hadoop
+        names = (SPECIFICATION.decode(), TABLE.decode(), MARK.decode(), SPARK_SCHEMA)
+        try:
+            reader = parquet.ParquetFileReader.open(parquet.util.HadoopInputFile.fromPath(path, self._settings))
+            try:
+                footer = reader.getFooter().getFileMetaData()
+                entries = footer.getKeyValueMetaData()
+                told = {name: text for name in names if (text := entries.get(name))}
+                _declare(footer.getSchema(), declared)
+            finally:
+                reader.close()
+            if SPARK_SCHEMA in told and SPECIFICATION.decode() not in told:
+                return spark_marks(told[SPARK_SCHEMA])
+        except (Py4JError, ValueError, AttributeError, TypeError):
+            raise InvalidData(f"file {path.getName()!r} of {self.name!r} is damaged", RESTORE) from None
+        return origin_of(told)
+
+
+def _declare(schema: Any, declared: dict[str, list[tuple[str, str]]]) -> None:
+    """Note the columns of a file, names and types, once for all files that declare the same."""
+    text = str(schema.toString())
+    if text not in declared:
+        declared[text] = [(str(field.getName()), str(field.toString())) for field in schema.getFields()]
+
+
+def literal_path(path: str) -> str:
+    """A path as Spark has to be asked for it: it would take { } [ ] * ? for patterns.
+
+    >>> literal_path("hdfs:///data/r[1]")
+    'hdfs:///data/r\\\\[1\\\\]'
+    """
+    return "".join(f"\\{sign}" if sign in "{}[]*?\\" else sign for sign in path)

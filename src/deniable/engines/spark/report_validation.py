@@ -1,0 +1,235 @@
+"""Reports in Spark → reports that can be believed: the same checks and counts as `tables.reports.validate`.
+
+One job counts the reports of every view and slot, with the extremes of their numbers; where an extreme is possible,
+all are. Another one walks along the users. Only if one of them meets a fault is every report looked at on its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from deniable.engines.collecting.user_batches import starts_of, whole_users
+from deniable.engines.spark.error_translation import told
+from deniable.engines.spark.kept_frames import Kept, by_user
+from deniable.engines.spark.packed_reports import Packing
+from deniable.engines.spark.session import large_batches
+from deniable.queries.question.question import MOST_GROUPS
+from deniable.tables.reports.report_table import (
+    INCOMPLETE,
+    MISSING_ENTRY,
+    REPEATED,
+    ROW_FAULTS,
+    check_names,
+    columns_of,
+    row_faults,
+)
+from deniable.tables.specification.collection import Collection
+
+Batches = Iterator[pa.RecordBatch]
+NUMBERS = ("slot", "view", "seed", "y")
+_REASONS = (MISSING_ENTRY, *ROW_FAULTS)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SparkStore:
+    """The believable reports of one table, as a DataFrame."""
+
+    frame: Any
+    slots: int
+    rows: int
+    _views: dict[int, int]
+    """How many reports there are of each view that occurs."""
+    _kept: Kept | None = None
+    _distinct: dict[str, pa.Array] = field(default_factory=dict)
+
+    def distinct(self, column: str) -> pa.Array:
+        """The values that a public column has, asked once; some of them if there are too many to group by."""
+        if column not in self._distinct:
+            with told("listing groups"):
+                found = self.frame.select(f"`{column}`").distinct().limit(MOST_GROUPS + 1).toArrow()
+            self._distinct[column] = found[column].combine_chunks()
+        return self._distinct[column]
+
+    def view_counts(self, views: int) -> NDArray[np.int64]:
+        """How many reports there are of each view."""
+        counts = np.zeros(views, dtype=np.int64)
+        counts[list(self._views)] = list(self._views.values())
+        return counts
+
+    def close(self) -> None:
+        """Give back what Spark keeps for this table."""
+        if self._kept is not None:
+            self._kept.close()
+
+
+def validated(
+    collection: Collection, name: str, frame: Any, partitions: int, *, joined: bool
+) -> tuple[SparkStore, Counter[str]]:
+    """The reports of a table that can be believed, and how many were refused, by reason.
+
+    If they may be `joined`, or users send several, the reports of each user are brought together and kept so.
+    """
+    slots = collection.reports_per_user(name)
+    frame = typed(collection, name, frame)
+    packing = Packing.of(collection, name)
+    kept = Kept(by_user(packing.packed(frame), slots, partitions)) if joined or slots > 1 else None
+    try:
+        with told(f"checking the reports of table {name!r}"), large_batches(frame.sparkSession):
+            found = kept.frame if kept else frame
+            views = _views(collection, name, packing.unpacked(found))
+            if views is not None and not _faulty_users(found, slots, partitions, together=kept is not None):
+                return SparkStore(found, slots, sum(views.values()), views, kept), Counter()
+            clean, refused = _cleaned(collection, name, frame)
+            faulty, kept = kept, Kept(by_user(packing.packed(clean), slots, partitions))
+            views = _views(collection, name, packing.unpacked(kept.frame)) or {}
+            if faulty:
+                faulty.close()
+            return SparkStore(kept.frame, slots, sum(views.values()), views, kept), refused
+    except BaseException:
+        if kept:
+            kept.close()
+        raise
+
+
+def typed(collection: Collection, name: str, frame: Any) -> Any:
+    """The columns of reports, numbers as longs; other types are no reports at all."""
+    from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    wanted = [f"`{column}`" for column in check_names(collection, name, frame.columns)]
+    columns_of(collection, name, to_arrow_schema(frame.select(*wanted).schema))
+    numbers = {column: F.col(column).cast("long").alias(column) for column in NUMBERS}
+    return frame.select(*(numbers.get(column.strip("`"), column) for column in wanted))
+
+
+# All reports at once --------------------------------------------------------------------------------------------------
+
+
+def _views(collection: Collection, name: str, frame: Any) -> dict[int, int] | None:
+    """How many reports there are of each view; None if any of them is impossible.
+
+    What reaches the driver are as many rows as there are views and slots: unknown ones are one row together.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    views, slots = collection.design_of(name).views, collection.reports_per_user(name)
+    possible = F.col("view").between(0, views - 1) & F.col("slot").between(0, slots - 1)
+    for column in ("uid", "seed", "y"):
+        possible = possible & F.col(column).isNotNull()
+    places = [F.when(possible, F.col(column)).otherwise(F.lit(-1)).alias(column) for column in ("slot", "view")]
+    extremes = [
+        function(column).alias(f"{column}{number}")
+        for column in ("seed", "y")
+        for number, function in enumerate((F.min, F.max))
+    ]
+    counted = frame.select("seed", "y", *places).groupBy("slot", "view")
+    found = counted.agg(F.count(F.lit(1)).alias("reports"), *extremes).toArrow()
+    columns = {column: np.asarray(found[column]) for column in ("slot", "view", "reports")}
+    for number in (0, 1):
+        ends = {column: np.asarray(found[f"{column}{number}"]) for column in ("seed", "y")}
+        if (columns["view"] < 0).any() or row_faults(collection, name, columns | ends).any():
+            return None
+    totals: Counter[int] = Counter()
+    for view, reports in zip(columns["view"].tolist(), columns["reports"].tolist(), strict=True):
+        totals[view] += reports
+    return dict(totals)
+
+
+def _faulty_users(frame: Any, slots: int, partitions: int, *, together: bool) -> bool:
+    """Whether a user has a slot twice, or lacks one."""
+    wanted = frame.select("uid", "slot") if slots > 1 else frame.select("uid")
+    walked = wanted if together else by_user(wanted, slots, partitions)
+    found = walked.mapInArrow(_walking(slots), "faulty boolean").where("faulty").limit(1)
+    return bool(found.toArrow().num_rows)
+
+
+def _walking(slots: int) -> Callable[[Batches], Batches]:
+    """For a task: whether the sorted users of its partition have slots 0, 1, … each."""
+
+    def walk(batches: Batches) -> Batches:
+        first = next(batches, None)
+        if first is None:
+            return
+        faulty = False
+        last: Any = None
+        reader = pa.RecordBatchReader.from_batches(first.schema, chain([first], batches))
+        for users in whole_users(reader) if slots > 1 else reader:
+            uid = users["uid"]
+            uid = uid.combine_chunks() if isinstance(uid, pa.ChunkedArray) else uid
+            if not len(uid):
+                continue
+            if slots == 1:
+                faulty |= last == uid[0] or starts_of(uid).size < len(uid)
+                last = uid[-1]
+            else:
+                expected = np.arange(len(uid)) % slots
+                starts = starts_of(uid)
+                faulty |= not np.array_equal(starts, np.arange(0, len(uid), slots))
+                faulty |= not np.array_equal(np.asarray(users["slot"]), expected)
+        yield pa.RecordBatch.from_pydict({"faulty": [bool(faulty)]})
+
+    return walk
+
+
+# Report by report -----------------------------------------------------------------------------------------------------
+
+
+def _cleaned(collection: Collection, name: str, frame: Any) -> tuple[Any, Counter[str]]:
+    """Reports without those that are refused, and how many are, by reason."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    slots = collection.reports_per_user(name)
+    slim = frame.select(F.col("uid").isNotNull().alias("known"), *NUMBERS)
+    faults = slim.mapInArrow(_counting(collection, name), "fault int, reports bigint")
+    found = faults.groupBy("fault").agg(F.sum("reports").alias("reports")).toArrow().to_pylist()
+    refused = Counter({_REASONS[row["fault"] - 1]: row["reports"] for row in found if row["fault"]})
+    good = frame.mapInArrow(_keeping(collection, name), frame.schema)
+    slot = F.count_distinct("slot") if slots > 1 else F.lit(1)
+    users = good.groupBy("uid").agg(F.count(F.lit(1)).alias("reports"), slot.alias("different"))
+    repeated = F.col("reports") > F.col("different")
+    lacking = ~repeated & (F.col("reports") != slots)
+    totals = users.agg(
+        *(F.coalesce(F.sum(F.when(fault, F.col("reports"))), F.lit(0)) for fault in (repeated, lacking))
+    ).first()
+    refused += Counter({REPEATED: totals[0], INCOMPLETE: totals[1]})
+    if totals[0] or totals[1]:
+        good = good.join(users.where(repeated | lacking).select("uid"), "uid", "left_anti")
+    return good, +refused
+
+
+def _faults(collection: Collection, name: str, batch: pa.RecordBatch, known: Any) -> NDArray[np.int64]:
+    """For every report the number of its fault: 1 for a missing entry, then those of `ROW_FAULTS`; 0 for none."""
+    numbers = {column: batch.column(column) for column in NUMBERS}
+    missing = ~np.asarray(known)
+    for column in numbers.values():
+        if column.null_count:
+            missing = missing | np.asarray(column.is_null())
+    filled = {column: np.asarray(values.fill_null(0)) for column, values in numbers.items()}
+    faults = row_faults(collection, name, filled).astype(np.int64)
+    return np.where(missing, 1, np.where(faults > 0, faults + 1, 0))
+
+
+def _counting(collection: Collection, name: str) -> Callable[[Batches], Batches]:
+    def count(batches: Batches) -> Batches:
+        totals = np.zeros(len(_REASONS) + 1, dtype=np.int64)
+        for batch in batches:
+            totals += np.bincount(_faults(collection, name, batch, batch.column("known")), minlength=totals.size)
+        yield pa.RecordBatch.from_pydict({"fault": np.arange(totals.size, dtype=np.int32), "reports": totals})
+
+    return count
+
+
+def _keeping(collection: Collection, name: str) -> Callable[[Batches], Batches]:
+    def keep(batches: Batches) -> Batches:
+        for batch in batches:
+            yield batch.filter(pa.array(_faults(collection, name, batch, batch.column("uid").is_valid()) == 0))
+
+    return keep

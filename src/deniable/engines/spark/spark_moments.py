@@ -1,0 +1,179 @@
+"""Plan and reports in Spark → moments.
+
+Public conditions, factors and dimensions are SQL expressions of Spark's; a user's slots are brought together and
+tables joined on the user id by Spark. What then comes out, one row per user with her reports in all tables, goes once
+through the kernel, in Arrow batches on the executors. Each task adds up its users and sends one set of sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import sqlglot
+
+from deniable.arrays import Floats
+from deniable.engines.duckdb.dimension_tables import DimensionTable
+from deniable.engines.duckdb.public_columns import codes, factor_sql, tests_sql
+from deniable.engines.kernel.moment_totals import Totals
+from deniable.engines.kernel.user_sums import Summing, TableSumming
+from deniable.engines.local.moments import asked_stores, listed_groups, moments_of
+from deniable.engines.spark.error_translation import told
+from deniable.engines.spark.kept_frames import KeptJoins
+from deniable.engines.spark.packed_reports import Packing
+from deniable.engines.spark.report_validation import SparkStore
+from deniable.engines.spark.session import as_frame
+from deniable.engines.spark.task_sums import Batches, added
+from deniable.queries.answers.estimation import Moments
+from deniable.queries.planning.plan import Plan, public_groups
+
+
+def measure(
+    plan: Plan,
+    stores: Mapping[str, SparkStore],
+    dimensions: Mapping[str, DimensionTable],
+    joins: KeptJoins | None = None,
+    *,
+    counted: bool = True,
+) -> Moments:
+    """What a plan's moments are, for every combination of groups. See `engines.measuring.measure`.
+
+    Joins that many questions may have in common, those without public conditions and columns, are kept in `joins`.
+    """
+    chosen = asked_stores(plan, stores)
+    listed, public_count = listed_groups(plan, chosen, dimensions)
+    summing = Summing.of(plan, chosen, public_count, counted=counted)
+    with told("the question"):
+        users = _joined([_users(plan, one, chosen[one.name], dimensions) for one in summing.tables])
+        if joins is not None and len(summing.tables) > 1 and _private_only(plan):
+            users = joins.frame(tuple((one.name, one.reads) for one in summing.tables), users)
+        packings = [Packing.of(plan.collection, one.name) for one in summing.tables]
+        found = added(users, _adding(summing, listed, packings), _length(summing))
+    totals = _unpacked(summing, found)
+    return moments_of(plan, totals, listed, [one.counts for one in summing.tables if one.counts.size])
+
+
+def _private_only(plan: Plan) -> bool:
+    """Whether a question's users depend on nothing but which tables it joins."""
+    question = plan.question
+    return not (plan.public or public_groups(question) or question.lookups or any(question.filters.values()))
+
+
+def spark_sql(text: str) -> str:
+    """A checked expression in the words of Spark."""
+    return sqlglot.transpile(text, read="duckdb", write="spark")[0]
+
+
+def _users(plan: Plan, table: TableSumming, store: SparkStore, dimensions: Mapping[str, DimensionTable]) -> Any:
+    """One row per user: uid, her reports in this table, public factors f…, values of groups g…."""
+    from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+    number = plan.question.tables.index(table.name)
+    frame = store.frame
+    if not table.reads and table.slots > 1:
+        frame = frame.where(F.col("slot") == 0)  # one row per user is all that is needed
+    for lookup in plan.question.lookups:
+        if lookup.table == table.name:
+            frame = _looked_up(frame, lookup, dimensions)
+    tests = plan.question.filters.get(table.name, ())
+    told_of = {f"f{place}": F.expr(spark_sql(factor_sql(one))) for place, one in _factors(plan, table.name)}
+    told_of |= {f"g{place}": F.col(f"`{one.column}`") for place, one in _groups(plan, table.name)}
+    reports = Packing.of(plan.collection, table.name).columns(frame, number) if table.reads else {}
+    if table.slots == 1 or not table.reads:
+        if tests:
+            frame = frame.where(spark_sql(tests_sql(tests)))
+        return frame.select("uid", *(column.alias(name) for name, column in (reports | told_of).items()))
+    # Public columns belong to the user; those of her first slot count.
+    told_of["kept"] = F.expr(spark_sql(tests_sql(tests)))
+    entry = F.struct("slot", *(column.alias(name) for name, column in (reports | told_of).items()))
+    gathered = frame.groupBy("uid").agg(F.array_sort(F.collect_list(entry)).alias("entries"))
+    gathered = gathered.where("entries[0].kept")
+    return gathered.select(
+        "uid",
+        *(F.col(f"entries.{name}").alias(name) for name in reports),
+        *(F.expr(f"entries[0].{name}").alias(name) for name in told_of if name != "kept"),
+    )
+
+
+def _factors(plan: Plan, table: str) -> list[tuple[int, Any]]:
+    return [(place, one) for place, (name, one) in enumerate(plan.public) if name == table]
+
+
+def _groups(plan: Plan, table: str) -> list[tuple[int, Any]]:
+    return [(place, one) for place, one in enumerate(public_groups(plan.question)) if one.table == table]
+
+
+def _looked_up(frame: Any, lookup: Any, dimensions: Mapping[str, DimensionTable]) -> Any:
+    """A dimension's columns beside the attribute they hang on; nothing where it has no row."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    rows = dimensions[lookup.dimension].frame
+    renamed = rows.rename_columns([f"{lookup.alias}.{name}" for name in rows.column_names])
+    other = as_frame(frame.sparkSession, renamed)
+    key = F.col(f"`{lookup.alias}.{lookup.key}`")
+    return frame.join(F.broadcast(other), F.col(f"`{lookup.attribute}`") == key, "left")
+
+
+def _joined(frames: list[Any]) -> Any:
+    """Users who are in all tables. A number and a text that looks like it are the same id, as in DuckDB's engine."""
+    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql import types as T  # noqa: N812
+
+    texts = [isinstance(frame.schema["uid"].dataType, T.StringType) for frame in frames]
+    if any(texts) and not all(texts):
+        frames = [frame.withColumn("uid", F.col("uid").cast("string")) for frame in frames]
+    joined = reduce(lambda left, right: left.join(right, "uid"), frames)
+    rest = [name for name in joined.columns if name != "uid"]
+    return joined.select(*rest) if rest else joined.select(F.lit(True).alias("here"))
+
+
+def _adding(
+    summing: Summing, listed: Mapping[str, pa.Array], packed: list[Packing]
+) -> Callable[[Batches], Floats | None]:
+    """For a task: the sums over its users."""
+    values = list(listed.values())
+    nothing = (np.zeros(0, dtype=np.uint32),) * 3
+
+    def add(batches: Batches) -> Floats | None:
+        totals, seen = summing.empty(), 0
+        for batch in batches:
+            users = batch.num_rows
+            seen += users
+            reports = [
+                how.reports(batch, number) if one.reads else nothing
+                for number, (one, how) in enumerate(zip(summing.tables, packed, strict=True))
+            ]
+            factors = {
+                place: np.asarray(batch.column(f"f{place}")).astype(np.float64) for place in range(summing.public)
+            }
+            group = np.zeros(users, dtype=np.int64)
+            for place, known in enumerate(values):
+                found = codes(pa.chunked_array([batch.column(f"g{place}").cast(known.type)]), known)
+                group = np.where((group < 0) | (found < 0), -1, group * len(known) + found)
+            summing.add(totals, reports, factors, group, 0, users)
+        return _packed_totals(totals) if seen else None
+
+    return add
+
+
+def _packed_totals(totals: Totals) -> Floats:
+    parts = (totals.users.astype(np.float64), totals.sums, totals.crosses, totals.by_stratum)
+    return np.concatenate([part.ravel() for part in parts])
+
+
+def _length(summing: Summing) -> int:
+    public, private, moments, strata = summing.shape
+    return public * (1 + private * moments * (1 + moments + strata))
+
+
+def _unpacked(summing: Summing, flat: Floats) -> Totals:
+    totals = summing.empty()
+    first = 0
+    for part in (totals.users, totals.sums, totals.crosses, totals.by_stratum):
+        mine = flat[first : first + part.size].reshape(part.shape)
+        part[...] = np.rint(mine) if part.dtype == np.int64 else mine
+        first += part.size
+    return totals

@@ -1,0 +1,135 @@
+"""How many users carry the variance of an answer; where they are few, its standard error cannot be trusted.
+
+A user contributes much where she has drawn views with weight, in a join only where she has drawn one in every table.
+The variance is estimated from the same contributions. Where a handful of users makes it up, it is known no better than
+from a handful of numbers, and mostly too small: the largest contributions have not occurred.
+
+Let D be the mean of (W − E[W])² given the views that a user has drawn, W being her contribution. Of n users
+
+    n · E[D]² / E[D²]
+
+carry the variance: all of them if D is the same for all views, n·π if it is due to one view of probability π. With
+W a product over tables so are A = E[W²|views] and B = E[W|views], and with μ = E[W]
+
+    D = A − 2μB + μ²,    E[D] = E[A] − μ²,    E[D²] = E[A²] + 4μ²·E[B²] − 4μ·E[AB] + 2μ²·E[A] − 3μ⁴,
+
+each expectation a product over tables. In a table a user's contribution is the sum of τ slots, of which each has drawn
+its views. A slot adds b on average and b² + c in the mean square, given its views; both b and b² + c are products over
+the parts of a design. With S the sum of the b, and slots alike and apart from each other,
+
+    A = Σ c + S²,    B = S.
+
+Rows count as spread evenly, as in a prediction.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from deniable.arrays import Floats
+from deniable.queries.answers.estimation import FEW, Moments
+from deniable.queries.planning.plan import Plan
+from deniable.queries.planning.term_pairs import column_of
+from deniable.queries.weights.oracle_moments import oracle_second_moments
+from deniable.queries.weights.table_plan import PartPlan, ViewWeights
+
+_NOISE = 1e-9
+
+
+def effective_users(plan: Plan, moments: Moments, *, single_rows: bool) -> Floats | None:
+    """rows × moments: how many users carry the variance of an answer's moments.
+
+    None if they are enough in any case, or if nothing is drawn: without noise, views, or a choice among rows.
+    """
+    views = [view for one in plan.tables for part in one.parts for view in part.views]
+    if single_rows and all(view.probability == 1.0 and view.q == 0.0 for view in views):
+        return None
+    shares = effective_shares(plan, float(moments.users.min(initial=math.inf)))
+    if shares is None:
+        return None
+    mine = shares[moments.private]
+    found: Floats = np.full(mine.shape, math.inf)
+    return np.multiply(moments.users[:, None], mine, out=found, where=np.isfinite(mine))  # also of nobody
+
+
+def effective_shares(plan: Plan, users: float) -> Floats | None:
+    """private groups × moments: the share of users who carry the variance, infinite where there is none.
+
+    None if so many `users` are enough in any case.
+    """
+    rarest = [min((view.probability for view in part.views), default=1.0) for one in plan.tables for part in one.parts]
+    if users * math.prod(rarest) >= FEW:  # even the rarest combination of views is drawn often enough
+        return None
+    with np.errstate(all="ignore"):  # numbers beyond any float are called unclear elsewhere
+        spent, share = _terms(plan)
+        # Terms of a moment have their views, and so their users, in common: a mean over them, by what each spends.
+        found = _by_moment(plan, spent) / _by_moment(plan, spent / share)
+    return np.where(np.isnan(found), math.inf, found).reshape(len(plan.private_groups), len(plan.question.moments))
+
+
+def _terms(plan: Plan) -> tuple[Floats, Floats]:
+    """For every term what it adds to the variance, per user, and the share of users who carry that."""
+    products = np.ones((5, plan.coefficients.size))
+    for number, table in enumerate(plan.tables):
+        columns = column_of(plan, number, plan.factors)
+        slot = np.prod([_expectations(part) for part in table.parts], axis=0)
+        products *= _summed_slots(slot, plan.collection[table.table].tau)[:, columns]
+    a, aa, b, bb, ab = products
+    mean = np.maximum(a - b**2, 0.0)
+    square = np.maximum(aa + 4 * b**2 * bb - 4 * b * ab + 2 * b**2 * a - 3 * b**4, mean**2)
+    known = mean <= _NOISE * b**2  # without any report, but for rounding
+    return np.where(known, 0.0, plan.coefficients**2 * mean), np.where(known, 1.0, mean**2 / square)
+
+
+def _summed_slots(slot: Floats, tau: int) -> Floats:
+    """E[A], E[A²], E[B], E[B²] and E[AB] of τ slots, from what `_expectations` says of one."""
+    a, aa, ab, abb, b, bb, bbb, bbbb = slot
+    c, cc = np.maximum(a - bb, 0.0), np.maximum(aa - 2 * abb + bbbb, 0.0)
+    cb, cbb = ab - bbb, abb - bbbb
+    two, three, four = tau * (tau - 1), tau * (tau - 1) * (tau - 2), tau * (tau - 1) * (tau - 2) * (tau - 3)
+    # The first four moments of S: which of its factors are of one slot?
+    s, ss, sss = tau * b, tau * bb + two * b**2, tau * bbb + 3 * two * bb * b + three * b**3
+    ssss = tau * bbbb + two * (4 * bbb * b + 3 * bb**2) + 6 * three * bb * b**2 + four * b**4
+    csum_s = tau * cb + two * c * b
+    csum_ss = tau * cbb + two * (2 * cb * b + c * bb) + three * c * b**2
+    csum_csum = tau * cc + two * c**2
+    return np.stack((tau * c + ss, csum_csum + 2 * csum_ss + ssss, s, ss, csum_s + sss))
+
+
+def _by_moment(plan: Plan, values: Floats) -> Floats:
+    """Values of terms, added up for every moment of every private group."""
+    moments = plan.starts.size - 1
+    owners = np.repeat(np.arange(moments), np.diff(plan.starts))
+    return np.bincount(owners, values, minlength=moments).astype(np.float64)
+
+
+def _expectations(part: PartPlan) -> Floats:
+    """Expectations of `_powers` of one report for every column, over the views it may be of."""
+    constants = part.constants
+    found = np.zeros((8, constants.size))
+    rest = 1.0
+    for view in part.views:
+        means, squares = _view_moments(view, constants.size)
+        found += view.probability * _powers(constants**2 + 2 * constants * means + squares, constants + means)
+        rest -= view.probability
+    return np.asarray(found + max(rest, 0.0) * _powers(constants**2, constants))
+
+
+def _powers(a: Floats, b: Floats) -> Floats:
+    """Products of the mean square a and the mean b, given the view."""
+    return np.stack((a, a * a, a * b, a * b**2, b, b**2, b**3, b**4))
+
+
+def _view_moments(view: ViewWeights, columns: int) -> tuple[Floats, Floats]:
+    """E[X] and E[X²] of what a report of a view adds to the constants, for every column."""
+    _, shares, entries = view.by_cell()
+    share = np.repeat(shares, entries.counts)
+
+    def summed(values: Floats) -> Floats:
+        return np.bincount(entries.columns, values, minlength=columns).astype(np.float64)
+
+    means, squares = summed(share * entries.values), entries.values**2
+    own, every = summed(share * squares), summed(squares)
+    return means, oracle_second_moments(view, own, every, summed(entries.values), means, np.multiply)

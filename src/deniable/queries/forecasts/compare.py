@@ -1,0 +1,93 @@
+"""Designs side by side: the error that each would have on some questions, before anything is collected."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import geometric_mean
+
+from deniable.errors import InvalidParameter, QueryRefused
+from deniable.notebook import html_table
+from deniable.queries.forecasts.fit import fit
+from deniable.queries.forecasts.forecast import checked_users, error_of, planned, with_settings
+from deniable.queries.parsing.sql import parse
+from deniable.queries.weights.table_plan import DESIGNED, DIRECT
+from deniable.tables.designs import DESIGNS, GRID
+from deniable.tables.specification.collection import Collection
+from deniable.wording import counted
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A design, how it is asked, and the error of every question."""
+
+    design: str
+    weights: str
+    sums: str
+    errors: tuple[float, ...]
+    """Infinite where a question is unclear or cannot be asked."""
+
+    @property
+    def score(self) -> float:
+        """The geometric mean of the errors."""
+        return math.inf if math.inf in self.errors else geometric_mean([max(one, 1e-300) for one in self.errors])
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Designs and weights by the error they would have, best first."""
+
+    users: int
+    questions: tuple[str, ...]
+    choices: tuple[Choice, ...]
+
+    @property
+    def best(self) -> Choice:
+        """The recommendation: the smallest geometric mean of errors over the questions."""
+        return self.choices[0]
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks, best first."""
+        header = ["design", "weights", "sums", *(f"q{number}" for number in range(1, len(self.questions) + 1))]
+        rows = (
+            [one.design, one.weights, one.sums, *("unclear" if math.isinf(x) else f"{x:,.3g}" for x in one.errors)]
+            for one in self.choices
+        )
+        notes = (f"q{number}: {text}" for number, text in enumerate(self.questions, 1))
+        return html_table(header, rows, title=f"Predicted standard errors, {counted(self.users, 'user')}", notes=notes)
+
+
+def compare(collection: Collection, questions: Sequence[str], users: int) -> Comparison:
+    """What each design and each way of weighing would make of some questions, before anything is collected."""
+    count = checked_users(users)
+    if not questions:
+        raise InvalidParameter("questions", "are missing", "Give at least one SELECT.")
+    for text in questions:
+        parse(text, collection)  # what is refused is refused once, and not by every design
+    choices = []
+    for design in sorted(DESIGNS):
+        try:
+            changed = with_settings(collection, design=design)
+        except InvalidParameter:
+            continue  # too many views for this design
+        ways = [("optimal", DIRECT), ("greedy", DIRECT), ("rdc", DIRECT)]
+        if design in ("ahio", "ehio", "sr-hio", "amg"):
+            ways += [("optimal", DESIGNED), ("greedy", DESIGNED), ("rdc", DESIGNED)]
+        for weights, sums in ways:
+            errors = tuple(_error_or_none(changed, text, count, weights, sums) for text in questions)
+            choices.append(Choice(design, weights, sums, errors))
+    fitted = fit(collection, users=count, workload=list(questions), compared=False)
+    choices.append(Choice(GRID, "optimal", DIRECT, fitted.errors[GRID]))
+    # Where nothing tells two apart, the simpler one comes first.
+    choices.sort(
+        key=lambda one: (one.score, sum(map(math.isinf, one.errors)), one.sums != DIRECT, one.weights != "optimal")
+    )
+    return Comparison(count, tuple(questions), tuple(choices))
+
+
+def _error_or_none(collection: Collection, text: str, users: int, weights: str, sums: str) -> float:
+    try:
+        return error_of(planned(collection, text, weights, sums, users), users)
+    except QueryRefused:  # too many cells for this design
+        return math.inf

@@ -1,0 +1,204 @@
+"""A collection fitted to the questions it will be asked: what `dn.fit` and `deniable fit` do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from deniable.errors import InvalidParameter, QueryRefused
+from deniable.queries.forecasts.forecast import checked_users, error_of, planned, with_settings
+from deniable.queries.grids.view_choice import MOST_COLUMNS, Item, fitted_views, importance_of, in_joins
+from deniable.queries.parsing.sql import parse
+from deniable.queries.planning.moment_columns import lay_out
+from deniable.queries.weights.table_plan import DESIGNED, DIRECT
+from deniable.tables.schema.attributes import Categorical, Private, Table
+from deniable.tables.specification.collection import Collection
+from deniable.wording import counted
+
+RANGES = 6
+GOLDEN = (math.sqrt(5) - 1) / 2
+LENGTHS = (0.5, 0.25, 0.6, 0.12, 0.4, 0.75)
+"""Of the ranges that stand for all, as parts of the domain."""
+SHOWN = 8
+MOST_VIEWS = 2_000
+"""Of a design that is forecast beside."""
+SETTINGS = frozenset({"fanout", "oracle", "shares"})
+"""Of a collection, beside those that fit chooses or takes itself."""
+BESIDE = ("hio", "ahio", "ehio")
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A fitted collection, and the error that each question is predicted to have, beside other designs'."""
+
+    collection: Collection
+    users: int
+    questions: tuple[str, ...]
+    errors: Mapping[str, tuple[float, ...]]
+    """By design: standard and model error together, per user for what adds up; infinite where nothing can be said, NaN
+    where a design has so many views that a forecast would take minutes."""
+
+    def __str__(self) -> str:
+        names = list(self.errors)
+        lines = [f"{counted(self.users, 'user')}, ε = {self.collection.epsilon:g}; errors of COUNT and SUM per user"]
+        lines.append("  ".join(name.rjust(8) for name in names) + "  question")
+        for place, text in enumerate(self.questions):
+            row = "  ".join(shown_error(self.errors[name][place]).rjust(8) for name in names)
+            shown = " ".join(text.split())
+            lines.append(f"{row}  {shown if len(shown) <= 120 else shown[:119] + '…'}")
+        if any(math.isnan(error) for each in self.errors.values() for error in each):
+            lines.append(f"-: over {MOST_VIEWS:,} views; deniable forecast tells, in minutes")
+        return "\n".join([*lines, self.views()])
+
+    def views(self) -> str:
+        """The views of each table, those that are drawn most often first."""
+        lines = []
+        for name, views in (self.collection.grids or {}).items():
+            total = sum(view.weight for view in views)
+            lines.append(f"table {name}: {counted(len(views), 'view')}")
+            for view in sorted(views, key=lambda one: -one.weight)[:12]:
+                cuts = ", ".join(f"{attribute} {cut}" for attribute, cut in view.axes.items())
+                lines.append(f"  {view.weight / total:6.1%}  {cuts}")
+            if len(views) > 12:
+                lines.append(f"  … and {len(views) - 12} more")
+        return "\n".join(lines)
+
+
+def shown_error(error: float) -> str:
+    """An error, or why there is none."""
+    if math.isnan(error):
+        return "-"
+    return "unclear" if math.isinf(error) else f"{error:.3g}"
+
+
+def fit(
+    tables: Collection | Table | Sequence[Table],
+    *,
+    epsilon: float | None = None,
+    users: int,
+    workload: Sequence[str] | None = None,
+    compared: bool = True,
+    **settings: Any,
+) -> Fit:
+    """Choose the views of a grid for the questions of a workload, before anything is collected.
+
+    `tables` are dn.Table values with their ε, or a collection whose design is to be replaced. Without a workload, all
+    ranges of one and of two attributes count alike. Nothing but these public facts is looked at, and the same facts
+    give the same fit. Without `compared`, other designs are not forecast beside. Further settings are the
+    collection's `fanout`, `oracle` and `shares`.
+
+    >>> import deniable as dn
+    >>> people = dn.Table("people", age=dn.Ordinal(0, 99), sex=dn.Categorical("f", "m"))
+    >>> found = dn.fit(people, epsilon=1.0, users=100_000, workload=["SELECT COUNT(*) FROM people WHERE age < 18"])
+    >>> found.collection.grids["people"]
+    (GridView(axes={'age': Cells(starts=(0, 18))}, weight=400),)
+    """
+    count = checked_users(users)
+    start = _started(tables, epsilon, settings)
+    if isinstance(workload, str):
+        raise InvalidParameter("workload", "is one text", "Give a list of questions.")
+    texts = tuple(workload) if workload is not None else all_ranges(start)
+    if not texts or not all(isinstance(text, str) for text in texts):
+        raise InvalidParameter("workload", "must be a list of questions", "Give at least one SELECT, or None.")
+    collection = start
+    joins = False
+    for _ in range(2):
+        items: dict[str, list[Item]] = {table.name: [] for table in start.tables}
+        for text in texts:
+            columns = lay_out(parse(text, start), start).columns
+            reached = in_joins(collection, columns, count)
+            joins |= len(columns) > 1
+            for name, mine in columns.items():
+                if not mine:  # no value can meet the conditions
+                    continue
+                chosen = np.unique(np.linspace(0, len(mine) - 1, MOST_COLUMNS).astype(np.int64)).tolist()
+                for place in chosen:
+                    items[name].append(Item(mine[place], importance_of(mine[place]) / len(chosen), reached[name]))
+        grids = {
+            name: fitted_views(
+                start[name], start.epsilon_per_report(name), start.oracle == "auto", mine, examples=workload is None
+            )
+            for name, mine in items.items()
+            if mine
+        }
+        collection = with_settings(start, grids=grids)
+        if not joins:
+            break  # only joins have to know what the other tables chose
+    shown = texts if workload is not None else _some(texts)
+    designs = {"grid": collection}
+    if compared:
+        designs |= {name: with_settings(start, design=name) for name in BESIDE}
+    errors = {name: tuple(_least_error(mine, text, count) for text in shown) for name, mine in designs.items()}
+    return Fit(collection, count, shown, errors)
+
+
+def _some(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """A few of many questions, evenly spaced."""
+    texts = tuple(dict.fromkeys(texts))
+    return tuple(texts[place] for place in np.unique(np.linspace(0, len(texts) - 1, SHOWN).astype(int)).tolist())
+
+
+def _started(tables: Any, epsilon: float | None, settings: Mapping[str, Any]) -> Collection:
+    """The collection whose grid is to be chosen."""
+    if unknown := sorted(set(settings) - SETTINGS):
+        known = ", ".join(sorted(SETTINGS))
+        raise InvalidParameter(unknown[0], "is no setting of fit", f"Use {known}; the design is always a grid.")
+    if isinstance(tables, Collection):
+        changes = dict(settings) if epsilon is None else {"epsilon": epsilon, **settings}
+        return with_settings(tables, design="grid", **changes)
+    if epsilon is None:
+        raise InvalidParameter("epsilon", "is missing", "Say how much all of a user's reports may spend.")
+    listed = tuple(tables) if isinstance(tables, Iterable) else (tables,)
+    return Collection(*listed, epsilon=epsilon, design="grid", **settings)
+
+
+def _least_error(collection: Collection, text: str, users: int) -> float:
+    """The error of a question by the better of the ways to take its sums."""
+    if collection.grids is None and max(collection.views(table.name) for table in collection.tables) > MOST_VIEWS:
+        return math.nan
+    found = [math.inf]
+    for sums in (DIRECT,) if collection.grids is not None or collection.design == "hio" else (DIRECT, DESIGNED):
+        try:
+            found.append(error_of(planned(collection, text, "optimal", sums, users), users))
+        except QueryRefused:
+            continue
+    return min(found)
+
+
+def all_ranges(collection: Collection) -> tuple[str, ...]:
+    """Questions that stand for all ranges of one attribute and of two attributes of a table."""
+    texts = []
+    for table in collection.tables:
+        domains = dict(zip(table.private, table.domains, strict=True))
+        for size in (1, 2):
+            for names in combinations(table.private, size):
+                for number in range(RANGES):
+                    tests = [
+                        _range(name, domains[name], number + place * (RANGES // 2 + 1))
+                        for place, name in enumerate(names)
+                    ]
+                    texts.append(f'SELECT COUNT(*) FROM "{table.name}" WHERE {" AND ".join(tests)}')  # noqa: S608 - parsed, never run
+    return tuple(texts)
+
+
+def _range(name: str, domain: Private, number: int) -> str:
+    """The `number`-th of some ranges spread over a domain; of categories a single one."""
+    if isinstance(domain, Categorical):
+        return f'"{name}" = {_literal(domain.values[number % domain.size])}'
+    length = min(max(round(LENGTHS[number % RANGES] * domain.size), 1), domain.size - 1)
+    low = math.floor((number + 1) * GOLDEN % 1 * (domain.size - length + 1))
+    return f'"{name}" BETWEEN {_literal(domain.decode(low))} AND {_literal(domain.decode(low + length - 1))}'
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, (str, date)):
+        return "'" + str(value).replace("'", "''") + "'"
+    return str(value)

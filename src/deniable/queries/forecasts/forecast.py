@@ -1,0 +1,256 @@
+"""The error of an answer before anything is collected, and what it would take to reach another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from deniable.errors import InvalidParameter, QueryRefused
+from deniable.notebook import html_table, html_text
+from deniable.queries.forecasts.prediction import CAUSES, Prediction, predict
+from deniable.queries.parsing.dimensions import Dimension
+from deniable.queries.parsing.sql import parse
+from deniable.queries.planning.plan import Plan, make_plan
+from deniable.queries.weights.table_plan import DIRECT
+from deniable.tables.specification.collection import Collection
+from deniable.wording import counted
+
+ASSUMED = (
+    "Assumed: rows spread evenly over the domains, half as many rows per user as the\n"
+    "table allows, all users pass public conditions, public measures of size one."
+)
+UNCLEAR = "unclear: too few users, or too much noise, to divide by their number"
+MODEL = "model: the error beside, on data that is smooth between the borders of cells"
+FEWEST, MOST = 10.0, 1e12
+LEAST_EPSILON, MOST_EPSILON = 1e-3, 50.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Forecast:
+    """The standard errors to expect, and where they come from.
+
+    >>> import deniable as dn
+    >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+    >>> forecast = shop.forecast("SELECT AVG(age) AS age FROM users", users=100_000)
+    >>> f"{forecast.scalar().stderr:.3f}"
+    '0.291'
+    """
+
+    plan: Plan
+    users: int
+    predictions: tuple[Prediction, ...]
+
+    def scalar(self) -> Prediction:
+        """The only prediction of a question that asks for one number."""
+        if len(self.predictions) != 1:
+            raise QueryRefused("the forecast has several numbers", "Read .predictions, or ask for one aggregate.")
+        return self.predictions[0]
+
+    @property
+    def _title(self) -> str:
+        collection = self.plan.collection
+        users = counted(self.users, "user")
+        return f"{users}, ε = {collection.epsilon:g}, design {collection.design}, {self.plan.rule} weights"
+
+    @property
+    def _assumed(self) -> bool:
+        return any(one.model for one in self.predictions)
+
+    def _rows(self) -> list[list[str]]:
+        """A header, and a row per answer."""
+        assumed = self._assumed
+        rows = [["", "stderr", *(["model"] if assumed else []), "of users", *CAUSES]]
+        for one in self.predictions:
+            if math.isnan(one.stderr):
+                rows.append([one.name, "unclear", *("" for _ in rows[0][2:])])
+                continue
+            share = f"{one.error / self.users:.3%}" if one.per_user else ""
+            causes = [f"{one.causes[cause]:.0%}" for cause in CAUSES]
+            model = [f"{one.model:,.4g}"] if assumed else []
+            rows.append([one.name, f"{one.stderr:,.4g}", *model, share, *causes])
+        return rows
+
+    @property
+    def _notes(self) -> list[str]:
+        unclear = [UNCLEAR] if any(math.isnan(one.stderr) for one in self.predictions) else []
+        return [*unclear, MODEL] if self._assumed else unclear
+
+    def __str__(self) -> str:
+        lines, rows = [self._title], self._rows()
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+        for row in rows:
+            first, *rest = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+            lines.append("  ".join([row[0].ljust(len(first)), *rest]).rstrip())
+        return "\n".join([*lines, *self._notes])
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        header, *rows = self._rows()
+        return html_table(header, rows, title=self._title, notes=self._notes)
+
+
+def forecast(
+    collection: Collection,
+    text: str,
+    users: int,
+    *,
+    weights: str = "optimal",
+    sums: str = DIRECT,
+    dimensions: Mapping[str, Dimension] | None = None,
+) -> Forecast:
+    """The standard errors of a question's answers if so many users report."""
+    count = checked_users(users)
+    plan = planned(collection, text, weights, sums, count, dimensions)
+    return Forecast(plan, count, predict(plan, count))
+
+
+def planned(
+    collection: Collection,
+    text: str,
+    weights: str,
+    sums: str,
+    users: float,
+    dimensions: Mapping[str, Dimension] | None = None,
+) -> Plan:
+    """The plan for a question if so many users report."""
+    return make_plan(
+        parse(text, collection, dimensions, centred=sums == DIRECT), collection, weights, sums, users=users
+    )
+
+
+def checked_users(users: Any) -> int:
+    """A number of users, or what is wrong with it."""
+    if isinstance(users, bool) or not isinstance(users, (int, float)) or users != users // 1 or not 1 <= users <= MOST:
+        raise InvalidParameter("users", "must be a whole number from 1 to 10^12", "Say how many people will report.")
+    return int(users)
+
+
+def error_of(plan: Plan, users: float) -> float:
+    """The largest error among a question's answers: per user for what adds up (COUNT, SUM), else as it is."""
+    found = [one.error / users if one.per_user else one.error for one in predict(plan, users)]
+    return max((math.inf if math.isnan(one) else one for one in found), default=0.0)
+
+
+def left_open(collection: Collection, text: str) -> float:
+    """The part of that error that neither more users nor a larger ε lowers: what a grid's cells cannot tell."""
+    if collection.grids is None:
+        return 0.0
+    most = with_settings(collection, epsilon=MOST_EPSILON)
+    found = predict(planned(most, text, "optimal", DIRECT, MOST), MOST)
+    return max((one.model / MOST if one.per_user else one.model for one in found), default=0.0)
+
+
+def users_needed(
+    collection: Collection, text: str, error: float, *, weights: str = "optimal", sums: str = DIRECT
+) -> int:
+    """How many users it takes for a standard error: per user for COUNT and SUM (0.02 is 2 % of them), else absolute."""
+    plan = planned(collection, text, weights, sums, FEWEST)
+
+    def reached(users: float) -> float:
+        # On a grid the weights depend on how many users there are.
+        mine = plan if collection.grids is None else planned(collection, text, weights, sums, users)
+        return error_of(mine, users)
+
+    found = _smallest(reached, _error(error), FEWEST, MOST)
+    if found is None:
+        _check_not_left_open(collection, text, error)
+        raise InvalidParameter("error", "cannot be reached with 10^12 users", "Allow a larger one, or raise epsilon.")
+    return math.ceil(found)
+
+
+def epsilon_needed(
+    collection: Collection, text: str, error: float, users: int, *, weights: str = "optimal", sums: str = DIRECT
+) -> float:
+    """The ε that it takes for a standard error (as in `users_needed`) with a number of users; all else stays."""
+    count = checked_users(users)
+
+    def reached(epsilon: float) -> float:
+        changed = with_settings(collection, epsilon=epsilon)
+        return error_of(planned(changed, text, weights, sums, count), count)
+
+    found = _smallest(reached, _error(error), LEAST_EPSILON, MOST_EPSILON)
+    if found is None:
+        _check_not_left_open(collection, text, error)
+        raise InvalidParameter("error", f"cannot be reached with ε = {MOST_EPSILON:g}", "Allow a larger one.")
+    return found
+
+
+def _check_not_left_open(collection: Collection, text: str, error: float) -> None:
+    """Say so where it is the grid that stands in the way: more users or a larger ε would be spent in vain."""
+    least = left_open(collection, text)
+    if least > error:
+        raise InvalidParameter(
+            "error",
+            f"cannot be reached on this grid: its cells leave {least:.3g} open, whatever ε and the number of users",
+            "Allow a larger one, cut the grid finer (deniable fit does), or ask along its borders with unbiased.",
+        )
+
+
+def _error(error: Any) -> float:
+    if isinstance(error, bool) or not isinstance(error, (int, float)) or not 0 < error < math.inf:
+        raise InvalidParameter("error", "must be a positive number", "Use 0.02 for 2 % of the users.")
+    return float(error)
+
+
+def _smallest(error: Callable[[float], float], wanted: float, low: float, high: float) -> float | None:
+    """The smallest argument whose error is small enough, to three digits; errors fall as arguments grow."""
+    if error(high) > wanted:
+        return None
+    if error(low) <= wanted:
+        return low
+    while high / low > 1.001:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if error(middle) <= wanted else (middle, high)
+    return high
+
+
+def with_settings(collection: Collection, **changes: Any) -> Collection:
+    """The same tables under other settings."""
+    settings: dict[str, Any] = {
+        "epsilon": collection.epsilon,
+        "design": collection.design,
+        "fanout": collection.fanout,
+        "oracle": collection.oracle,
+        "shares": collection.shares,
+        "grids": collection.grids,
+    }
+    if changes.get("design", collection.design) != collection.design:
+        settings["grids"] = None
+    return Collection(*collection.tables, **{**settings, **changes})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Explanation:
+    """How a question is answered from the reports at hand, and what error that should have.
+
+    >>> import deniable as dn
+    >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+    >>> frame = {"uid": range(10_000), "age": [20, 30] * 5_000}
+    >>> db = dn.connect(shop.perturb(users=frame, source=dn.SeededSource(1), simulation=True))
+    >>> explanation = db.explain("SELECT AVG(age) FROM users")
+    >>> explanation.forecast.users, dict(explanation.reports)
+    (10000, {'users': 10000})
+    """
+
+    forecast: Forecast
+    reports: Mapping[str, int]
+
+    def __str__(self) -> str:
+        plan, collection = self.forecast.plan, self.forecast.plan.collection
+        lines = [str(plan)]
+        for table in plan.tables:
+            per_user = collection.reports_per_user(table.table)
+            spent = collection.epsilon_per_report(table.table)
+            saying = sum(part.share for part in table.parts) / len(table.parts) * self.reports[table.table]
+            lines.append(
+                f"{table.table}: {saying:,.0f} of {self.reports[table.table]:,} reports count, "
+                f"{per_user} per user with ε = {spent:.4g} each"
+            )
+        return "\n".join([*lines, "predicted:", *str(self.forecast).splitlines(), ASSUMED])
+
+    def _repr_html_(self) -> str:
+        """The text, and the forecast as a table, for notebooks."""
+        said = str(self).split("\npredicted:\n")[0]
+        return html_text(said) + self.forecast._repr_html_() + html_text(ASSUMED)

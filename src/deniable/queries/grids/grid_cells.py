@@ -1,0 +1,255 @@
+"""The views of a grid, and questions about a table, as functions of rows.
+
+A cell of a view is a function of a row: how likely the row is to be counted in it before anything is randomised, one
+or nothing for a cell with borders, between them for a point that neighbours are rounded to. A view's cell is a product
+of such functions, one per axis. So is a question, and a prior says how the two go together (`smoothness.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.arrays import Floats, Integers
+from deniable.mechanisms import LocalHashing
+from deniable.queries.grids.smoothness import SEPARATE, Ground, ground, weight_ground
+from deniable.queries.weights.table_plan import Column
+from deniable.tables.designs.views import POINTS, WEIGHT, Axis, Design, Group, View
+from deniable.tables.schema.attributes import Categorical, Table
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """The columns of a question about one table, product by product."""
+
+    grounds: tuple[Ground, ...]
+    """Of every private attribute, and of the weight of a table with many rows."""
+    functions: tuple[Floats, ...]
+    """For each ground the distinct functions of its atoms."""
+    given: tuple[Floats, ...]
+    """The same of values."""
+    means: tuple[Floats, ...]
+    """Their means over evenly spread rows."""
+    places: Integers
+    """products × grounds: which function each product takes."""
+    owners: Integers
+    """The column of each product."""
+    coefficients: Floats
+    columns: int
+
+    @classmethod
+    def of(cls, table: Table, design: Design, columns: Sequence[Column]) -> Asked:
+        """Prepare columns for a table's grid."""
+        products = [(number, one) for number, column in enumerate(columns) for one in column]
+        grounds, given, averaged, means, places = [], [], [], [], []
+        for attribute, (name, domain) in enumerate(zip(table.private, table.domains, strict=True)):
+            distinct: dict[bytes, int] = {}
+            ones = np.ones(domain.size)
+            taken = []
+            for _, one in products:
+                values: Floats = ones * one.conditions.get(name, ones) * one.measures.get(name, ones)
+                taken.append(distinct.setdefault(values.tobytes(), len(distinct)))
+            places.append(taken)
+            batch = np.array([np.frombuffer(one) for one in distinct]).reshape(len(distinct), domain.size)
+            cuts = [axis.places for part in design.parts for group in part for axis in group.axes]
+            mine = [cut for cut, one in zip(cuts, _attributes(design), strict=True) if one == attribute]
+            given.append(batch)
+            grounds.append(ground(domain, mine, batch))
+            averaged.append(grounds[-1].averaged(batch))
+            # Of a constant the mean is its value, whatever the shares of atoms add up to.
+            means.append(np.where(_constant(batch), batch[:, 0], grounds[-1].means(averaged[-1])))
+        if table.many is not None:
+            grounds.append(weight_ground())
+            given.append(np.array([[0.0, table.many / table.tau]]))
+            averaged.append(given[-1])
+            means.append(grounds[-1].means(averaged[-1]))
+            places.append([0] * len(products))
+        return cls(
+            tuple(grounds),
+            tuple(averaged),
+            tuple(given),
+            tuple(means),
+            np.array(places, dtype=np.int64).reshape(len(grounds), len(products)).T,
+            np.array([number for number, _ in products], dtype=np.int64),
+            np.array([one.coefficient for _, one in products]),
+            len(columns),
+        )
+
+    @property
+    def spoken_of(self) -> set[int]:
+        """The grounds on which some function is not the same everywhere."""
+        return {place for place, batch in enumerate(self.given) if not _constant(batch).all()}
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """The columns that ask for the same of every row: no view tells anything about them, and nothing is assumed."""
+        constant = np.ones(self.places.shape[0], dtype=bool)
+        for number, batch in enumerate(self.given):
+            constant &= _constant(batch)[self.places[:, number]]
+        return np.asarray(np.bincount(self.owners, ~constant, minlength=self.columns) == 0)
+
+    def column_means(self) -> Floats:
+        """The mean of each column over evenly spread rows."""
+        total: Floats = np.ones((1, self.places.shape[0]))
+        for number, means in enumerate(self.means):
+            total = total * means[self.places[:, number]]
+        found: Floats = self._summed(total)[0]
+        return found
+
+    def _summed(self, products: Floats) -> Floats:
+        """Values of products (along the last axis) as values of columns."""
+        out = np.zeros((products.shape[0], self.columns))
+        np.add.at(out.T, self.owners, (products * self.coefficients).T)
+        return out
+
+    def covariances(self, view: CellView) -> Floats:
+        """The prior's covariance of every pattern of a view with every column."""
+        total = np.ones((1, self.places.shape[0]))
+        for number, (known, functions) in enumerate(zip(self.grounds, self.functions, strict=True)):
+            mine = view.functions.get(number)
+            if mine is None:
+                total = total * self.means[number][self.places[:, number]]
+            else:
+                found = known.second(mine, functions)[:, self.places[:, number]]
+                total = (total[:, None, :] * found[None, :, :]).reshape(-1, total.shape[1])
+        found = self._summed(total) - np.outer(view.means, self.column_means())
+        return np.where(self.known, 0.0, found)
+
+    def second_moments(self, left: Integers, right: Integers) -> Floats:
+        """E[p(f)·p(g)] for pairs of columns f and g."""
+        seconds = [known.second(one, one) for known, one in zip(self.grounds, self.functions, strict=True)]
+        sizes = np.bincount(self.owners, minlength=self.columns)
+        firsts = np.cumsum(sizes) - sizes  # products stand column after column
+        counts = sizes[left] * sizes[right]
+        pair = np.arange(left.size).repeat(counts)
+        inside = np.arange(pair.size) - (np.cumsum(counts) - counts).repeat(counts)
+        down, along = np.divmod(inside, np.maximum(sizes[right], 1)[pair])
+        a, b = firsts[left][pair] + down, firsts[right][pair] + along
+        value = self.coefficients[a] * self.coefficients[b]
+        for number, second in enumerate(seconds):
+            value = value * second[self.places[a, number], self.places[b, number]]
+        return np.bincount(pair, value, minlength=left.size).astype(np.float64)
+
+
+def _constant(functions: Floats) -> NDArray[np.bool_]:
+    """Which functions (one per row) are the same everywhere."""
+    return np.asarray(np.all(functions == functions[:, :1], axis=1))
+
+
+def kron(left: Floats, right: Floats) -> Floats:
+    """The products of all entries of the one with all of the other, as `numpy.kron` has them, but faster."""
+    if left.ndim == 1:
+        return np.multiply.outer(left, right).ravel()
+    products = left[:, None, :, None] * right[None, :, None, :]
+    return products.reshape(left.shape[0] * right.shape[0], left.shape[1] * right.shape[1])
+
+
+def _attributes(design: Design) -> list[int]:
+    return [axis.attribute for part in design.parts for group in part for axis in group.axes]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CellView:
+    """A view as patterns of cells: those of one pattern carry one weight."""
+
+    view: View
+    patterns: tuple[Integers, ...]
+    """For each axis the pattern of each of its cells; −1 for cells that carry no weight."""
+    functions: Mapping[int, Floats]
+    """For each ground of an axis the patterns as functions of atoms."""
+    means: Floats
+    """The part of evenly spread rows in each pattern."""
+    counts: Floats
+    """How many cells each pattern has."""
+    noise: Floats
+    """The mean square of what one report of this view contributes, as a matrix over weights of patterns."""
+
+    @classmethod
+    def of(cls, table: Table, design: Design, view: View, asked: Asked) -> CellView:
+        """A view prepared for a question."""
+        patterns, functions = [], {}
+        means: Floats = np.ones(1)
+        counts: Floats = np.ones(1)
+        for axis in view.group.axes:
+            place = len(table.domains) if axis.kind == WEIGHT else axis.attribute
+            cells = np.eye(2) if axis.kind == WEIGHT else _cell_functions(axis, asked.grounds[place])
+            pattern = np.arange(cells.shape[0])
+            if axis.kind != WEIGHT and isinstance(table.domains[place], Categorical) and cells.shape[0] > SEPARATE:
+                pattern = _alike(cells, asked.functions[place])
+            patterns.append(pattern)
+            used = int(pattern.max()) + 1
+            functions[place] = np.zeros((used, cells.shape[1]))
+            np.add.at(functions[place], pattern[pattern >= 0], cells[pattern >= 0])
+            means = kron(means, asked.grounds[place].means(functions[place]))
+            counts = kron(counts, np.bincount(pattern[pattern >= 0], minlength=used).astype(np.float64))
+        return cls(view, tuple(patterns), functions, means, counts, _noise(design, view, means, counts))
+
+    def covariances(self, other: CellView, grounds: Sequence[Ground]) -> Floats:
+        """The prior's covariance of every pattern with every one of another view."""
+        total: Floats = np.ones((1, 1))
+        for number, known in enumerate(grounds):
+            left, right = self.functions.get(number), other.functions.get(number)
+            if left is not None and right is not None:
+                total = kron(total, known.second(left, right))
+            elif left is not None:
+                total = kron(total, known.means(left)[:, None])
+            elif right is not None:
+                total = kron(total, known.means(right)[None, :])
+        return np.asarray(total - np.outer(self.means, other.means))
+
+    def spread(self) -> tuple[Integers, Integers]:
+        """The cells that carry weight and the pattern of each, by the cells' numbers."""
+        group: Group = self.view.group
+        pattern, number = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+        for axis, mine in zip(group.axes, self.patterns, strict=True):
+            used = int(mine.max()) + 1
+            kept = np.flatnonzero(mine >= 0)
+            pattern = (pattern[:, None] * used + mine[kept][None, :]).ravel()
+            number = (number[:, None] * axis.tree.size + kept[None, :]).ravel()
+        return number, pattern
+
+
+def _cell_functions(axis: Axis, known: Ground) -> Floats:
+    """cells × atoms: the part of each atom's values that lies in a cell, or is rounded to a point."""
+    size, places = known.atom_of.size, np.array(axis.places)
+    values = np.arange(size)
+    found = np.searchsorted(places, values, side="right") - 1
+    cells = np.zeros((places.size, known.shares.size))
+    counts = np.bincount(known.atom_of, minlength=known.shares.size)
+    if axis.kind == POINTS:
+        found = np.minimum(found, places.size - 2)
+        up = (values - places[found]) / np.diff(places)[found]
+        np.add.at(cells, (found, known.atom_of), 1 - up)
+        np.add.at(cells, (found + 1, known.atom_of), up)
+    else:
+        np.add.at(cells, (found, known.atom_of), 1.0)
+    return np.asarray(cells / counts)
+
+
+def _alike(cells: Floats, functions: Floats) -> Integers:
+    """A pattern for every cell: cells that the question cannot tell apart share one, and those it ignores have none."""
+    _, pattern = np.unique(np.round(cells, 12), axis=0, return_inverse=True)
+    spoken = (np.abs(cells) @ np.abs(functions).sum(axis=0)) > 0
+    pattern = np.where(spoken, pattern.reshape(-1), -1)
+    kept = np.unique(pattern[pattern >= 0])
+    return np.asarray(np.where(pattern >= 0, np.searchsorted(kept, pattern), -1))
+
+
+def _noise(design: Design, view: View, means: Floats, counts: Floats) -> Floats:
+    """A report of the view with weights α on patterns has the mean square αᵀ·noise·α, rows being spread evenly.
+
+    A square, and not a variance: reports of other views contribute nothing of it, so that its mean varies, too.
+    """
+    if view.oracle is None:
+        return np.zeros((1, 1))
+    p, q = float(view.oracle.p), float(view.oracle.q)
+    if isinstance(view.oracle, LocalHashing) and design.epsilon < np.inf:
+        second = np.diag(q * (1 - q) / (p - q) ** 2 * counts + (1 - 2 * q) / (p - q) * means)
+    else:
+        crossed = np.outer(means, counts)
+        second = np.diag(q * counts + (p - q) * means) - q * q * np.outer(counts, counts)
+        second = (second - q * (p - q) * (crossed + crossed.T)) / (p - q) ** 2
+    return np.asarray(second)

@@ -1,0 +1,296 @@
+"""Weights on the cells of a grid: the least error, variance and bias together.
+
+A question f about a row need not be constant on cells, so that no weights α reproduce it: the mean of
+f̂(t) = α_0 + Σ_v α_v(cell_v(t)) over the rows differs from that of f. Under the prior of `smoothness.py` the square of
+this bias is expected to be (f̂ − f)·C·(f̂ − f), C being the prior's covariance, and with n users the variance of the
+answer per user is Σ_v α_v·N_v·α_v/(n·π_v), N_v being the noise of a view's report. The least sum of both has
+
+    α = (C_cells + N/(n·π))⁻¹ · C_cells,f ,        α_0 = f̄ − Σ_v ᾱ_v ,
+
+C_cells the covariances between cells of all views. That is generalised least squares over all views that tell
+something about f, those with other attributes besides included. As n grows it fits what cells can tell exactly.
+
+With `unbiased` no prior is needed, and weights are those of `grid_exact_weights.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from deniable.arrays import Floats, Integers
+from deniable.errors import QueryRefused
+from deniable.mechanisms import LocalHashing
+from deniable.queries.grids.grid_cells import Asked, CellView
+from deniable.queries.grids.grid_exact_weights import exact_weights
+from deniable.queries.weights.row_products import Rows
+from deniable.queries.weights.table_plan import Column, PartPlan, TablePlan, ViewWeights
+from deniable.tables.designs.views import WEIGHT, Design
+from deniable.tables.schema.attributes import Table
+
+MOST_PATTERNS = 4_000
+MOST_WEIGHTS = 50_000_000
+WORTH = 0.02
+"""A view that tells less than this part of what the best one tells is left out;"""
+FEW_CELLS = 100
+"""and of one with more cells to look at more is expected."""
+RIDGE = 1e-10
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class System:
+    """Views and columns under the prior: everything but how many users there are and how they are divided."""
+
+    asked: Asked
+    views: tuple[CellView, ...]
+    spans: tuple[slice, ...]
+    """Where the patterns of each view stand among all."""
+    prior: Floats
+    """Covariances of patterns."""
+    crossed: Floats
+    """Covariances of patterns and columns."""
+
+    @classmethod
+    def of(cls, asked: Asked, views: Sequence[CellView]) -> System:
+        """Covariances of everything with everything."""
+        reach = np.concatenate(([0], np.cumsum([one.means.size for one in views], dtype=np.int64))).tolist()
+        spans = tuple(slice(low, high) for low, high in pairwise(reach))
+        prior, crossed = np.zeros((reach[-1], reach[-1])), np.zeros((reach[-1], asked.columns))
+        for number, (one, mine) in enumerate(zip(views, spans, strict=True)):
+            crossed[mine] = asked.covariances(one)
+            for other, theirs in zip(views[number:], spans[number:], strict=True):
+                prior[mine, theirs] = one.covariances(other, asked.grounds)
+                prior[theirs, mine] = prior[mine, theirs].T
+        return cls(asked, tuple(views), spans, prior, crossed)
+
+    def weights(self, users: float, chances: Sequence[float]) -> Floats:
+        """patterns × columns: the weights of least error."""
+        return self.fitted(users, chances, self.crossed)
+
+    def fitted(self, users: float, chances: Sequence[float], crossed: Floats) -> Floats:
+        """The weights of least error for anything of which the covariances with all patterns are given."""
+        if not self.views or not self.prior.any():
+            return np.zeros_like(crossed)
+        matrix = self.prior.copy()
+        for one, span, chance in zip(self.views, self.spans, chances, strict=True):
+            matrix[span, span] += one.noise / (users * chance)
+        matrix[np.diag_indices_from(matrix)] += RIDGE * np.trace(matrix) / matrix.shape[0]
+        return np.asarray(cho_solve(cho_factor(matrix, overwrite_a=True, check_finite=False), crossed))
+
+    def spending(self, weights: Floats) -> list[Floats]:
+        """For each view what its weights add to the variance of every column, times the view's probability."""
+        return [
+            np.einsum("uc,uc->c", weights[span], one.noise @ weights[span])
+            for one, span in zip(self.views, self.spans, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bias:
+    """What the weights of a table's columns say under the prior, beside what the columns ask."""
+
+    system: System
+    weights: Floats
+    """patterns × columns."""
+    spread: Floats
+    """Covariances of patterns and answers."""
+    users: float
+    """As how many users' reports the variance counted."""
+    reports: int
+    """How many reports of a user are added up."""
+
+    @property
+    def asked(self) -> Asked:
+        """The columns."""
+        return self.system.asked
+
+    def products(self, left: Integers, right: Integers) -> tuple[Floats, Floats, Floats, Floats]:
+        """E[p(f)p(g)], E[p(f̂)p(g)], E[p(f)p(ĝ)], E[p(f̂)p(ĝ)] for pairs of columns, f̂ being what is answered for f."""
+        means = self.asked.column_means()
+        base = means[left] * means[right]
+        known = self.asked.known
+        sure = known[left] | known[right]  # p(f) is f, and so is what is answered
+        one, two = self.weights[:, left], self.weights[:, right]
+        found = (
+            self.asked.second_moments(left, right),
+            base + np.einsum("up,up->p", one, self.system.crossed[:, right]),
+            base + np.einsum("up,up->p", two, self.system.crossed[:, left]),
+            base + np.einsum("up,up->p", one, self.spread[:, right]),
+        )
+        return tuple(np.where(sure, base, each) * self.reports**2 for each in found)  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Solved:
+    """Weights for the columns of a table, and how large they make contributions."""
+
+    plan: TablePlan
+    second: float
+    """E[W²] of a user's contribution, averaged over columns."""
+    truth: float
+    """The same of what she is worth."""
+
+
+ROUNDS = 3
+
+
+def plan_grids(
+    asked: Sequence[tuple[Table, Design, Sequence[Column]]], users: float, *, unbiased: bool
+) -> tuple[TablePlan, ...]:
+    """Weights for all tables of a question.
+
+    In a join a user's contributions are multiplied, W = Π_k W_k. The variance of one table's weights is then multiplied
+    by E[W²] of the others and the square of its bias by what the others are worth, E[p(f)²]: to this table it is as if
+    there were E[p(f)²]/E[W²] times as many users. A few rounds over the tables settle.
+    """
+    solved = [solve_grid(*one, users, unbiased=unbiased) for one in asked]
+    if len(asked) > 1 and not unbiased:
+        for _ in range(ROUNDS):
+            for place, one in enumerate(asked):
+                others = [other for number, other in enumerate(solved) if number != place]
+                worth = float(np.prod([other.truth / other.second for other in others]))
+                solved[place] = solve_grid(*one, users * min(worth, 1.0), unbiased=unbiased)
+    return tuple(one.plan for one in solved)
+
+
+def solve_grid(
+    table: Table,
+    design: Design,
+    columns: Sequence[Column],
+    users: float,
+    *,
+    unbiased: bool = False,
+    only: int | None = None,
+) -> Solved:
+    """Weights for columns, if so many users report; from one view only, if it is named."""
+    if not columns:
+        empty = TablePlan(table.name, (PartPlan(np.zeros(0), (), ()),), ())
+        return Solved(empty, 1.0, 1.0)
+    asked = Asked.of(table, design, columns)
+    _check_collected(table, design, asked)
+    views_used = (
+        _relevant(table, design, asked, users)
+        if only is None
+        else [CellView.of(table, design, design.view(only), asked)]
+    )
+    system = System.of(asked, views_used)
+    views, spans, chances = system.views, system.spans, [float(one.view.probability) for one in system.views]
+    if system.crossed.size > MOST_WEIGHTS:
+        raise QueryRefused("the question has too many groups for a grid", "Group by bins: FLOOR(x / 10).")
+    weights = exact_weights(table, asked, views, spans) if unbiased else system.weights(users, chances)
+    known = asked.column_means()
+    told = sum((one.means @ weights[span] for one, span in zip(views, spans, strict=True)), np.zeros(len(columns)))
+    constants = known - told
+    second = np.square(constants) + 2 * constants * told
+    for spent, chance in zip(system.spending(weights), chances, strict=True):
+        second = second + spent / chance
+    part = PartPlan(
+        constants,
+        tuple(weights_of_view(design, one, weights[span]) for one, span in zip(views, spans, strict=True)),
+        tuple(_described(table, one) for one in views),
+    )
+    every = np.arange(len(columns))
+    bias = None if unbiased else Bias(system, weights, system.prior @ weights, users, table.tau)
+    plan = TablePlan(table.name, (part,), tuple(columns), bias)
+    return Solved(plan, float(second.mean()), float(asked.second_moments(every, every).mean()))
+
+
+def _check_collected(table: Table, design: Design, asked: Asked) -> None:
+    """Every attribute that is asked about must be in some view: else the assumption alone would answer."""
+    collected = {axis.attribute for view in design for axis in view.group.axes}
+    for number in sorted(asked.spoken_of - collected):
+        if number < len(table.domains):
+            raise QueryRefused(
+                f"no view of table {table.name!r} tells anything about {table.private[number]!r}",
+                "Ask about attributes that the grid collects, or fit the next collection to this question, too.",
+            )
+
+
+def _relevant(table: Table, design: Design, asked: Asked, users: float) -> list[CellView]:
+    """The views that tell something, while there is room, those that tell most first."""
+    about = asked.spoken_of
+    private = about - {len(table.domains)}
+    ranked = []
+    for view in design:
+        if view.oracle is None:
+            continue
+        grounds = {axis.attribute for axis in view.group.axes if axis.attribute >= 0}
+        if private and not private & grounds:
+            continue
+        if not about:
+            continue
+        one = CellView.of(table, design, view, asked)
+        if one.means.size > MOST_PATTERNS:
+            continue
+        alone = System.of(asked, [one])
+        told = np.einsum("uc,uc->c", alone.crossed, alone.weights(users, [float(view.probability)]))
+        ranked.append((told, one))
+    if not ranked:
+        return []
+    best = np.max([told for told, _ in ranked], axis=0)
+    worth = [float((told / np.maximum(best, 1e-300)).max()) for told, _ in ranked]
+    order = sorted(range(len(ranked)), key=lambda place: (-worth[place], place))
+    chosen, room = [], MOST_PATTERNS
+    for place in order:
+        size, cells = ranked[place][1].means.size, ranked[place][1].counts.sum()
+        if worth[place] >= WORTH * max(1.0, cells / FEW_CELLS) and size <= room:
+            chosen.append(place)
+            room -= size
+    return [ranked[place][1] for place in sorted(chosen)]
+
+
+def weights_of_view(design: Design, one: CellView, weights: Floats) -> ViewWeights:
+    """A view's weights as an engine takes them."""
+    view = one.view
+    cells, pattern = one.spread()
+    probability = float(view.probability)
+    hashing = isinstance(view.oracle, LocalHashing) and design.epsilon < np.inf
+    patterns, columns = weights.shape
+    shares = (one.means / one.counts)[pattern]
+    dense = 2 * np.count_nonzero(weights) > weights.size
+    if hashing and columns < patterns and dense:  # one row per column, of all cells
+        rows, each = columns, cells.size
+        listed, values = np.tile(cells, rows), weights[pattern].T.ravel()
+        row_starts = np.arange(rows + 1) * each
+        numbers, coefficients = np.arange(columns), np.full(columns, 1 / probability)
+        column_starts = np.arange(columns + 1)
+        shares = np.tile(shares, rows)
+    else:  # one row per cell, of all columns
+        listed, values = cells, np.ones(cells.size)
+        row_starts = np.arange(cells.size + 1)
+        each_cell = Rows.of(weights[pattern] / probability)
+        numbers, coefficients, column_starts = each_cell.columns, each_cell.values, each_cell.starts
+    return ViewWeights(
+        view=view.number,
+        levels=view.levels,
+        cells=listed,
+        weights=values,
+        shares=shares,
+        row_starts=row_starts,
+        columns=numbers,
+        coefficients=coefficients,
+        column_starts=column_starts,
+        probability=probability,
+        p=1.0 if view.oracle is None else float(view.oracle.p),
+        q=0.0 if view.oracle is None else float(view.oracle.q),
+        cell_count=view.cells,
+        buckets=view.oracle.g if hashing and isinstance(view.oracle, LocalHashing) else 0,
+    )
+
+
+def _described(table: Table, one: CellView) -> str:
+    """How each axis is cut: `age 8 × sex 2 cells`, or `age 8 cells × income 5 points`; and how often it is drawn."""
+    axes = one.view.group.axes
+    names = [table.private[axis.attribute] if axis.attribute >= 0 else axis.kind for axis in axes]
+    kinds = {axis.kind for axis in axes if axis.kind != WEIGHT}
+    mixed = len(kinds) > 1
+    cuts = [
+        f"{name} {axis.tree.size}" + (f" {axis.kind}" if mixed and axis.kind != WEIGHT else "")
+        for name, axis in zip(names, axes, strict=True)
+    ]
+    shown = " × ".join(cuts) + ("" if mixed else f" {axes[0].kind}")
+    return f"{shown}, {float(one.view.probability):.1%} of the reports"

@@ -1,0 +1,160 @@
+"""What is assumed of data between the borders of cells: that it is smooth.
+
+A grid tells how many rows lie in each cell, and not where in it. To go on from there something has to be assumed, and
+it is stated here, as a prior of the data's density. Relative to evenly spread rows the density is 1 + ξ, where ξ is
+random with mean zero and, for rows s and t, the covariance
+
+    Cov(ξ(s), ξ(t)) = Π_j (1 + k_j(s_j, t_j)) − 1        over the attributes j.
+
+The terms of this product are the attributes' own shapes, interactions of two, of three, and so on. For an ordinal
+attribute k is a Matérn kernel of smoothness 3/2: neighbouring values are about equally frequent, values further apart
+than a quarter of the domain hardly depend on each other, and densities of several times the average are common. A small
+part of it is rough: single values may differ from their neighbours by a third or so. Categories have no neighbours:
+their frequencies are independent, and a few of them may hold most rows. Kernels are centred, so that no attribute's
+own shape changes the number of rows.
+
+Everything needed of it is E[p(f)·p(g)] = Π_j (f̄_j·ḡ_j + f_j·k_j·g_j) for products f and g of functions of attributes,
+where p(f) is the mean of f over the data's rows, f̄ the mean over evenly spread ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from deniable.arrays import Floats, Integers
+from deniable.tables.schema.attributes import Categorical, Private
+
+CATEGORIES = 2.5
+"""How far the frequency of a category strays from the average, relative to it: one standard deviation."""
+STEEP_LENGTH = 0.08
+"""Over which part of the domain a density that is far above the average may rise and fall."""
+FEW_CATEGORIES = 8.0
+"""How many of many categories may hold most rows."""
+HEAVY = 1 / 3
+"""The variance of the share of users with many rows, relative to a half: any share is as likely as any other."""
+MOST_ATOMS = 512
+SEPARATE = 64
+"""So many categories are told apart in any case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Smoothness:
+    """How smooth the density of an ordinal attribute is taken to be."""
+
+    variances: tuple[tuple[float, float], ...]
+    """(length, variance): how far apart values may be, as a part of the domain, and still be about equally frequent,
+    and how far the density strays from evenness, relative to it."""
+    rough: float
+    """How far single values stray from their neighbours: a variance, too."""
+
+
+ASSUMED = Smoothness(((0.25, 2.5**2),), 0.3**2)
+"""Before there are any reports."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ground:
+    """An attribute's domain in atoms, pieces that nothing tells apart; and the prior over them."""
+
+    atom_of: Integers
+    """For every value of the domain its atom."""
+    shares: Floats
+    """The part of the domain that each atom is."""
+    kernel: Floats
+    """Covariances of the relative densities of atoms, times their shares."""
+
+    def averaged(self, functions: Floats) -> Floats:
+        """Functions of values (one per row) as functions of atoms."""
+        counts = np.bincount(self.atom_of, minlength=self.shares.size)
+        if counts.size == functions.shape[1]:
+            return functions
+        sums = np.zeros((functions.shape[0], counts.size))
+        np.add.at(sums.T, self.atom_of, functions.T)
+        return np.asarray(sums / counts)
+
+    def means(self, functions: Floats) -> Floats:
+        """f̄ of functions of atoms."""
+        return np.asarray(functions @ self.shares)
+
+    def second(self, left: Floats, right: Floats) -> Floats:
+        """f̄·ḡ + f·k·g for all functions of the one side and all of the other."""
+        return np.asarray(np.outer(self.means(left), self.means(right)) + left @ self.kernel @ right.T)
+
+
+def ground(domain: Private, cuts: Iterable[Sequence[int]], functions: Floats) -> Ground:
+    """The ground of an attribute on which all the given cuts and functions can be told."""
+    if isinstance(domain, Categorical):
+        return _categories(domain.size, functions)
+    size = domain.size
+    if size <= MOST_ATOMS:
+        return _single_values(size)
+    changes = np.flatnonzero(np.any(functions[:, 1:] != functions[:, :-1], axis=0)) + 1
+    found = [np.arange(MOST_ATOMS) * size // MOST_ATOMS, *(np.array(cut) for cut in cuts)]
+    if changes.size <= MOST_ATOMS:
+        found.append(changes)
+    return _from(np.unique(np.concatenate(found)), size)
+
+
+@lru_cache(maxsize=32)
+def _single_values(size: int) -> Ground:
+    """Every value is an atom. Plans and fits ask for it many times."""
+    return _from(np.arange(size), size)
+
+
+def _from(starts: Integers, size: int) -> Ground:
+    """The ground whose atoms start at these values."""
+    ends = np.append(starts[1:], size)
+    atom_of = np.repeat(np.arange(starts.size), ends - starts)
+    return believed(Ground(atom_of, (ends - starts) / size, np.zeros((0, 0))), ASSUMED)
+
+
+def believed(known: Ground, smoothness: Smoothness, steep: Floats | None = None) -> Ground:
+    """The same atoms of an ordinal attribute, of which something else is believed.
+
+    `steep` says for every value by how much, relative to evenness, the density may besides rise or fall nearby.
+    """
+    kernel = smoothness.rough * rough_kernel(known)
+    for length, variance in smoothness.variances:
+        kernel = kernel + variance * smooth_kernel(known, length)
+    if steep is not None and steep.any():
+        (heights,) = known.averaged(steep[None, :])
+        kernel = kernel + heights[:, None] * smooth_kernel(known, STEEP_LENGTH) * heights[None, :]
+    return _centred(known.atom_of, known.shares, kernel)
+
+
+def smooth_kernel(known: Ground, length: float) -> Floats:
+    """Covariances of the relative densities of atoms that are smooth over a length: Matérn's of smoothness 3/2."""
+    counts = np.bincount(known.atom_of)
+    middles = (np.cumsum(counts) - (counts + 1) / 2) / known.atom_of.size
+    distances = np.abs(middles[:, None] - middles[None, :]) * (np.sqrt(3) / length)
+    return np.asarray((1 + distances) * np.exp(-distances))
+
+
+def rough_kernel(known: Ground) -> Floats:
+    """Covariances where every value differs from its neighbours: they average out within an atom."""
+    counts = np.bincount(known.atom_of)
+    return np.diag(min(1.0, MOST_ATOMS / known.atom_of.size) / counts)
+
+
+def _categories(size: int, functions: Floats) -> Ground:
+    """Categories of which the functions say the same are one atom."""
+    told = np.arange(size)[None, :] if size <= SEPARATE else functions
+    atom_of = np.unique(told, axis=1, return_inverse=True)[1].reshape(-1)
+    counts = np.bincount(atom_of)
+    spread = CATEGORIES**2 + size / FEW_CATEGORIES
+    return _centred(atom_of, counts / size, np.diag(spread / counts))
+
+
+def weight_ground() -> Ground:
+    """The ground of the two-valued weight of users with many rows."""
+    return _centred(np.arange(2), np.full(2, 0.5), 2 * HEAVY * np.eye(2))
+
+
+def _centred(atom_of: Integers, shares: Floats, kernel: Floats) -> Ground:
+    means = kernel @ shares
+    centred = kernel - means[:, None] - means[None, :] + shares @ means
+    return Ground(atom_of, shares, shares[:, None] * centred * shares[None, :])

@@ -1,0 +1,92 @@
+"""Constants of a query's text: numbers, texts, dates, and where they lie in an attribute's domain."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime, time
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from sqlglot import exp
+
+from deniable.queries.parsing.scope import Node, Scope
+from deniable.tables.schema.attributes import Categorical, Private
+
+_TYPES = exp.DataType.Type
+CAST_TO: dict[Any, Any] = {_TYPES.DATE: date, _TYPES.TIMESTAMP: datetime, _TYPES.TIMESTAMPNTZ: datetime}
+_NUMBER = re.compile(r"(?=.{1,20}\Z)([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9])?")
+
+
+def number(scope: Scope, node: Node) -> Fraction:
+    """The value of a number in the text."""
+    if not _NUMBER.fullmatch(node.this):
+        raise scope.refusal(node, "the number is not understood, or too long", "Use at most 18 digits.")
+    return Fraction(node.this)
+
+
+def literal(scope: Scope, node: Node) -> Any:
+    """The value of a constant."""
+    if isinstance(node, exp.Paren):
+        return literal(scope, node.this)
+    if isinstance(node, exp.Neg):
+        value = literal(scope, node.this)
+        if isinstance(value, (int, Decimal)) and not isinstance(value, bool):
+            return -value
+    if isinstance(node, exp.Boolean):
+        return bool(node.this)
+    if isinstance(node, exp.Literal):
+        if node.is_string:
+            return str(node.this)
+        found = number(scope, node)
+        return int(found) if found.denominator == 1 else Decimal(node.this)
+    if (
+        type(node) is exp.Cast
+        and isinstance(node.this, exp.Literal)
+        and node.this.is_string
+        and node.to.this in CAST_TO
+    ):
+        return _point(scope, node, node.this.this, CAST_TO[node.to.this])  # DATE '2020-01-31'
+    repair = "Compare an attribute with a number, a text or a date."
+    raise scope.refusal(node, "a constant is expected here", repair)
+
+
+def position(scope: Scope, node: Node, domain: Private) -> Any:
+    """A constant as a place in a domain: a whole number, or a fraction between two places."""
+    value = literal(scope, node)
+    if isinstance(domain, Categorical):
+        if type(value) is not type(domain.values[0]) or value not in domain.values:
+            known = ", ".join(map(str, domain.values[:5])) + (", …" if domain.size > 5 else "")
+            raise scope.refusal(node, "the constant is not in the attribute's public list", f"It has {known}.")
+        return domain.encode(value)
+    if domain.kind != "number" and isinstance(value, str):
+        value = _point(scope, node, value, datetime if domain.kind == "time" else date)
+    if type(value) is date and domain.kind == "time":
+        value = datetime(value.year, value.month, value.day)
+    if isinstance(value, datetime) and domain.kind == "date" and value.time() == time():
+        value = value.date()
+    kinds: dict[str, Any] = {"number": (int, Decimal), "date": date, "time": datetime}
+    odd = isinstance(value, bool) or (isinstance(value, datetime) and domain.kind == "date")
+    if odd or not isinstance(value, kinds[domain.kind]):
+        raise scope.refusal(node, "the constant is of another type than the attribute", "Compare like with like.")
+    if not domain.low <= value <= domain.high:
+        repair = f"Use {domain.low} to {domain.high}."
+        raise scope.refusal(node, "the constant is outside the attribute's domain", repair)
+    if domain.kind == "number":
+        return (Fraction(value) - Fraction(domain.low)) / Fraction(domain.step)
+    if (value - domain.low) % domain.step:
+        problem = "the constant lies within an interval, and the attribute is known by whole intervals only"
+        raise scope.refusal(node, problem, f"Use {domain.low} and multiples of {domain.step} after it.")
+    return domain.encode(value)
+
+
+def _point(scope: Scope, node: Node, text: str, kind: Any) -> Any:
+    """A date or a point in time from a text."""
+    try:
+        value = kind.fromisoformat(text)
+        if getattr(value, "tzinfo", None) is None:
+            return value
+    except ValueError:
+        pass
+    repair = "Write '2020-01-31' or '2020-01-31 13:00', without a time zone."
+    raise scope.refusal(node, "the constant is no date or time", repair)

@@ -1,0 +1,46 @@
+"""Public dimension tables: what is known of an attribute's values, not of people (a star schema).
+
+A dimension joined on a private attribute is a function of that attribute: which of its values have a row there, and
+what that row says. So a condition on the dimension is a condition on the attribute, and its numbers can be summed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.tables.schema.attributes import Private
+
+
+class Aligned(Protocol):
+    """A dimension's rows in the order of an attribute's domain."""
+
+    @property
+    def present(self) -> NDArray[np.bool_]:
+        """Which values of the domain have a row."""
+
+    def holds(self, condition: str) -> NDArray[np.bool_]:
+        """Where a condition on the dimension's columns is true."""
+
+    def numbers(self, column: str) -> NDArray[np.float64] | None:
+        """A column's numbers, NaN where there is none; None if it is not numeric."""
+
+    def groups(self, column: str) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
+        """A column's distinct values, and the number of the one that each place of the domain has; −1 for none."""
+
+
+class Dimension(Protocol):
+    """A table that everybody may know."""
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """Names of its columns."""
+
+    def on(self, key: str, domain: Private) -> Aligned:
+        """Its rows by the values of a domain; the key must name each value once."""
+
+    def check_key(self, key: str) -> None:
+        """Refuse a key that names a value twice."""

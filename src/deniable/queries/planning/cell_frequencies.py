@@ -1,0 +1,58 @@
+"""A plan that measures frequencies of cells instead of answering a question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from deniable.arrays import Floats, Integers
+from deniable.queries.grids.grid_cells import CellView
+from deniable.queries.grids.grid_weights import weights_of_view
+from deniable.queries.planning.plan import Plan
+from deniable.queries.question.question import MomentOf, PrivateGroups, PublicGroups, Term
+from deniable.queries.weights.table_plan import PartPlan, Product, TablePlan
+from deniable.tables.designs.views import Design
+
+_ALL = (Product(1.0, {}, {}),)
+
+
+def counting_table(table: str, design: Design, views: Sequence[CellView], blocks: Sequence[Floats]) -> TablePlan:
+    """Contributions whose means are frequencies: for each view patterns × columns, what its cells count for."""
+    columns = blocks[0].shape[1] if blocks else 1
+    constants = np.zeros(columns) if blocks else np.ones(1)  # of nothing there is one combination
+    weighed = tuple(weights_of_view(design, view, block) for view, block in zip(views, blocks, strict=True))
+    return TablePlan(table, (PartPlan(constants, weighed, ()),), (_ALL,) * columns, None)
+
+
+def counting_plan(plan: Plan, tables: Sequence[TablePlan]) -> tuple[Plan, Integers]:
+    """A plan for the frequencies of all combinations of the tables' columns, within the public groups of another.
+
+    Its one moment has them as private groups. With it comes which column of each table every combination has.
+    """
+    sizes = [one.columns for one in tables]
+    outcomes = int(np.prod(sizes))
+    places = np.stack(np.unravel_index(np.arange(outcomes), sizes), axis=1)
+    offsets = np.concatenate(([0], np.cumsum(sizes)))[:-1] + 1
+    factors = np.zeros((outcomes, max(plan.factors.shape[1], len(sizes))), dtype=np.int64)
+    factors[:, : len(sizes)] = places + offsets
+    public = tuple(group for group in plan.question.groups if isinstance(group, PublicGroups))
+    cells = PrivateGroups("#", (plan.question.tables[0], ""), tuple(range(outcomes)), np.zeros(0, dtype=np.int64))
+    question = replace(
+        plan.question,
+        moments=(MomentOf("frequency", (Term(1.0, {}, {}, {}),), indicator=True),),
+        outputs=(),
+        groups=(*public, cells),
+    )
+    made = replace(
+        plan,
+        question=question,
+        tables=tuple(tables),
+        private_groups=tuple((number,) for number in range(outcomes)),
+        starts=np.arange(outcomes + 1),
+        coefficients=np.ones(outcomes),
+        factors=factors,
+        measured=(),
+    )
+    return made, np.asarray(places)

@@ -1,0 +1,55 @@
+"""Which sums of a question are known without looking at what a report says: their error is zero, whatever rounds how.
+
+A column of a table is known where it asks for the same of every row and no view carries weight for it, as in COUNT(*)
+of a table with one row per user. A moment is known where all its terms take known columns only; what is public in them
+is known anyway. Errors of other moments are computed. Errors of these are not: a difference of two equal numbers,
+computed in two ways, would be zero on one processor and a last bit on another.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.queries.planning.plan import Plan
+from deniable.queries.planning.term_pairs import column_of
+from deniable.queries.weights.table_plan import Column, TablePlan
+from deniable.tables.schema.attributes import Table
+
+
+def known_moments(plan: Plan) -> NDArray[np.bool_]:
+    """private groups × moments: whether every report may say what it likes and the sum stays the same."""
+    known = np.ones(plan.coefficients.size, dtype=bool)
+    for number, table in enumerate(plan.tables):
+        columns = known_columns(table, plan.collection[table.table])
+        known &= columns[column_of(plan, number, plan.factors)]
+    shape = len(plan.private_groups), len(plan.question.moments)
+    owners = np.repeat(np.arange(plan.starts.size - 1), np.diff(plan.starts))
+    return np.asarray(np.bincount(owners, ~known, minlength=plan.starts.size - 1) == 0).reshape(shape)
+
+
+def known_columns(plan: TablePlan, table: Table) -> NDArray[np.bool_]:
+    """The columns of a table that are known; none where users have different numbers of rows."""
+    if table.many is not None:
+        return np.zeros(plan.columns, dtype=bool)
+    found = np.array([same_for_all_rows(column) for column in plan.asked], dtype=bool)
+    if found.any():
+        for part in plan.parts:
+            for view in part.views:
+                found[view.weighted_columns()] = False
+    return found
+
+
+def same_for_all_rows(column: Column) -> bool:
+    """Whether all its products are constant in every attribute."""
+    return all(
+        bool(np.all(values == values[0]))
+        for product in column
+        for functions in (product.conditions, product.measures)
+        for values in functions.values()
+    )
+
+
+def without_known(covariance: NDArray[np.float64], known: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """groups × moments × moments: covariances, zero wherever a moment is known."""
+    return np.where(known[:, :, None] | known[:, None, :], 0.0, covariance)

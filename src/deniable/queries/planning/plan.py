@@ -1,0 +1,156 @@
+"""Question → plan: what each table computes, and how that is multiplied and added.
+
+The answer to a question is made of moments. A moment is a sum over users of a sum of terms, and a term a product of
+factors: for every table a column of contributions (what the user's reports say of her rows there), and what public
+attributes multiply it by. This is the paper's state inversion [XDW20, Section 4.2], factorised: the product of each
+table's own unbiased contribution instead of a matrix over all combinations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from deniable.arrays import Floats, Integers
+from deniable.errors import InvalidParameter, QueryRefused
+from deniable.notebook import html_table
+from deniable.queries.grids.grid_weights import plan_grids
+from deniable.queries.planning.moment_columns import lay_out
+from deniable.queries.question.question import MomentOf, PrivateGroups, PublicFactor, PublicGroups, Question, Term
+from deniable.queries.weights.axis_weights import Rule
+from deniable.queries.weights.product_weights import plan_table
+from deniable.queries.weights.table_plan import DIRECT, SUMS, TablePlan
+from deniable.tables.specification.collection import Collection
+from deniable.wording import counted
+
+USERS = 1e6
+"""How many users a grid is planned for where nobody says."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """Everything that an engine has to compute: contributions per table, then products, then sums.
+
+    >>> import deniable as dn
+    >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+    >>> plan = shop.forecast("SELECT COUNT(*) FROM users WHERE age < 25", users=1000).plan
+    >>> print(plan)
+    optimal weights, direct sums
+    m0 = count(*): 1 term
+    count = m0
+    table users: 3 views, 75.0% of the reports, 12.0 cells per report
+      age 1+4+19+25
+    """
+
+    question: Question
+    collection: Collection
+    tables: tuple[TablePlan, ...]
+    public: tuple[tuple[str, PublicFactor], ...]
+    private_groups: tuple[tuple[int, ...], ...]
+    """The combinations of values of private groups, each by its place in the group's list."""
+    starts: Integers
+    """Where the terms of a moment of a private group begin: groups · moments + 1 of them."""
+    coefficients: Floats
+    """One per term."""
+    factors: Integers
+    """Per term its factors: 0 is one, then come the tables' columns, then the public factors."""
+    rule: Rule
+    sums: str
+    measured: tuple[int, ...] = ()
+    """For each moment that is asked, the number of the one that adds up its public measure; −1 without one."""
+
+    def offset(self, table: int) -> int:
+        """The first factor of a table; that of the public ones for the number of tables."""
+        return 1 + sum(one.columns for one in self.tables[:table])
+
+    def __str__(self) -> str:
+        lines = [f"{self.rule} weights, {self.sums} sums"]
+        for number, moment in enumerate(self.question.moments):
+            lines.append(f"m{number} = {moment.name}: {counted(len(moment.terms), 'term')}")
+        lines += [f"{one.name} = {one.formula}" for one in self.question.outputs]
+        for group in self.question.groups:
+            count = counted(len(group.values), "value") if isinstance(group, PrivateGroups) else "as they occur"
+            lines.append(f"group {group.label}: {count}")
+        for table, tests in self.question.filters.items():
+            lines += [f"where {table}: {text}" for text, _ in tests]
+        for table, factor in self.public:
+            tests_shown = [text if wanted else f"not ({text})" for text, wanted in factor.tests]
+            lines.append(f"times {table}: {factor.measure or 1}" + "".join(f" where {one}" for one in tests_shown))
+        return "\n".join([*lines, *(str(one) for one in self.tables)])
+
+    def _repr_html_(self) -> str:
+        """A row per table for notebooks, and below it the sums that an answer is made of."""
+        first, *lines = str(self).splitlines()
+        tables = [str(one).splitlines() for one in self.tables]
+        rows = [
+            (one.table, lines[0].partition(": ")[2], "; ".join(lines[1:]).strip())
+            for one, lines in zip(self.tables, tables, strict=True)
+        ]
+        above = lines[: len(lines) - sum(map(len, tables))]
+        return html_table(("table", "reports that count", "levels of each axis"), rows, title=first, notes=above)
+
+
+def make_plan(
+    question: Question,
+    collection: Collection,
+    weights: str = "optimal",
+    sums: str = DIRECT,
+    *,
+    users: float = USERS,
+    unbiased: bool = False,
+) -> Plan:
+    """The plan for a question; `weights` is greedy, rdc(k) or optimal, `sums` direct or designed.
+
+    On a grid the number of users decides how much bias is worth which variance; `unbiased` allows none.
+    """
+    rule = Rule.of(weights)
+    measured: tuple[int, ...] = ()
+    if collection.grids is not None:
+        if rule.name != "optimal":
+            raise QueryRefused(f"a grid has no {rule} weights", "Leave out weights: they are chosen by least error.")
+        question, measured = _with_measures(question)
+    if sums not in SUMS:
+        raise InvalidParameter("sums", "are unknown", f"Use one of {', '.join(SUMS)}.")
+    laid = lay_out(question, collection)
+    if collection.grids is None:
+        tables = tuple(
+            plan_table(collection[name], collection.design_of(name), columns, rule, sums)
+            for name, columns in laid.columns.items()
+        )
+    else:
+        asked = [(collection[name], collection.design_of(name), columns) for name, columns in laid.columns.items()]
+        tables = plan_grids(asked, users, unbiased=unbiased)
+    return Plan(
+        question=question,
+        collection=collection,
+        tables=tables,
+        public=laid.public,
+        private_groups=laid.groups,
+        starts=laid.starts,
+        coefficients=laid.coefficients,
+        factors=laid.factors,
+        rule=rule,
+        sums=sums,
+        measured=measured,
+    )
+
+
+def _with_measures(question: Question) -> tuple[Question, tuple[int, ...]]:
+    """The question with a further moment for each public measure: the measure's own sum."""
+    moments, measured = list(question.moments), []
+    for one in question.moments:
+        if not any(factor.measure for term in one.terms for factor in term.public.values()):
+            measured.append(-1)
+            continue
+        most: dict[tuple[tuple[str, PublicFactor], ...], float] = {}
+        for term in one.terms:  # disjoint conditions on the same measure count it once
+            key = tuple(sorted(term.public.items(), key=lambda item: item[0]))
+            most[key] = max(most.get(key, 0.0), abs(term.coefficient))
+        terms = tuple(Term(coefficient, {}, {}, dict(key)) for key, coefficient in most.items())
+        measured.append(len(moments))
+        moments.append(MomentOf(f"measure of {one.name}", terms, indicator=False, region=-1))
+    return replace(question, moments=tuple(moments)), tuple(measured)
+
+
+def public_groups(question: Question) -> list[PublicGroups]:
+    """The groups of a question whose values are known only from the reports."""
+    return [group for group in question.groups if isinstance(group, PublicGroups)]

@@ -1,0 +1,141 @@
+"""A checked question: which tables, which sums over their users, and what becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from deniable.arrays import Floats, Integers
+from deniable.queries.question.conditions import Place
+from deniable.queries.question.formula import Formula
+
+MOST_GROUPS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class PublicFactor:
+    """What a row's public attributes multiply it by: a measure where all tests turn out as wanted, else nothing."""
+
+    tests: tuple[tuple[str, bool], ...] = ()
+    measure: str | None = None
+    """A number as checked SQL; without one, 1."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Term:
+    """coefficient · Π condition(t) · measure(t) over private attributes, times the tables' public factors."""
+
+    coefficient: float
+    conditions: Mapping[Place, Floats]
+    measures: Mapping[Place, Floats]
+    public: Mapping[str, PublicFactor]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MomentOf:
+    """A sum over users (or their rows) of a sum of terms."""
+
+    name: str
+    terms: tuple[Term, ...]
+    indicator: bool
+    """Whether a row counts either once or not at all."""
+    region: int = 0
+    """Moments with the same number speak of the same rows."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PrivateGroups:
+    """A private attribute, or bins of one, that is grouped by: all its values appear."""
+
+    label: str
+    place: Place
+    values: tuple[Any, ...]
+    codes: Integers
+    """For every place of the domain the number of its group; −1 if it is in none."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublicGroups:
+    """A public attribute that is grouped by: the values that occur appear."""
+
+    label: str
+    table: str
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A column of the answer."""
+
+    name: str
+    formula: Formula
+    shown: bool = True
+    possible: tuple[float, float] | None = None
+    """The least and the largest it can be, where that is known: of a sum, for each row."""
+    adds_up: bool = False
+    """Whether it grows with the number of rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two outputs' formulas compared: part of HAVING."""
+
+    sign: str
+    left: Formula
+    right: Formula
+
+
+@dataclass(frozen=True, slots=True)
+class Logic:
+    """Parts of HAVING, joined by and, or or not."""
+
+    sign: str
+    parts: tuple[Having, ...]
+
+
+Having = Comparison | Logic
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """A key of ORDER BY: a group's label, or an output."""
+
+    key: str
+    descending: bool
+    group: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """A dimension joined on a public attribute: the engine adds its columns, as "alias.column"."""
+
+    table: str
+    attribute: str
+    dimension: str
+    key: str
+    alias: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    """What a query asks, after every part of it has been recognised."""
+
+    text: str
+    tables: tuple[str, ...]
+    moments: tuple[MomentOf, ...]
+    outputs: tuple[Output, ...]
+    groups: tuple[PrivateGroups | PublicGroups, ...] = ()
+    filters: Mapping[str, tuple[tuple[str, bool], ...]] = field(default_factory=dict)
+    """For each table, tests of its public attributes that all rows must pass."""
+    lookups: tuple[Lookup, ...] = ()
+    shown_groups: tuple[str, ...] = ()
+    having: Having | None = None
+    order: tuple[Ordering, ...] = ()
+    limit: int | None = None
+    offset: int = 0
+
+    @property
+    def counts(self) -> frozenset[int]:
+        """The moments that are numbers of rows."""
+        return frozenset(number for number, one in enumerate(self.moments) if one.indicator)

@@ -1,0 +1,232 @@
+"""How each axis of a group of views weighs its nodes, for many functions at once.
+
+In a product design the variance of an answer is Σ_v C_v · Π_j ‖α_j,l_j‖² over the views v = (l_1, l_2, …), where C_v
+is what a unit of squared weight costs in that view: the variance of its oracle, and of a row falling in the cell,
+divided by the view's probability. For one axis, the others being given, that is a cost per level, and
+`tree_weights.optimal` finds the best weights; a few rounds over the axes settle.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.arrays import Floats, Integers
+from deniable.errors import InvalidParameter, QueryRefused
+from deniable.mechanisms import LocalHashing
+from deniable.queries.weights.row_products import Rows
+from deniable.queries.weights.tree_weights import Weights, greedy, optimal, weighted_decompositions
+from deniable.tables.designs.views import Design, Group
+from deniable.trees import Tree
+
+EFFORT = 40.0
+"""Cells may be added that a question does not need, to lower the variance, while a report is compared with so many."""
+MOST_GROWTH = 16
+"""An axis that multiplies the cells by more would lower the variance by little: by one over its nodes."""
+MOST_ADDED = 500_000
+"""And while the plan has so many cells in all."""
+FEW = 4
+"""So many functions of an axis are weighed one by one; more share what most of them have in common."""
+ROUNDS = 3
+MOST_VIEWS = 2**16
+MOST_WEIGHTS = 50_000_000
+NEGLIGIBLE = 1e-12
+DEFAULT_K = 8
+_RULE = re.compile(r"(greedy|optimal|rdc)(?:\((\d{1,4})\))?\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How nodes are weighed: "greedy", "rdc(k)" or "optimal"."""
+
+    name: str
+    k: int = 0
+
+    @classmethod
+    def of(cls, text: str) -> Rule:
+        """The rule of a name; `rdc` alone takes the eight smallest decompositions."""
+        found = _RULE.match(text) if isinstance(text, str) else None
+        if found is None or (found[2] is not None and (found[1] != "rdc" or int(found[2]) < 1)):
+            raise InvalidParameter("weights", "are unknown", "Use greedy, optimal or rdc(8), for example.")
+        return cls(found[1], int(found[2] or DEFAULT_K) if found[1] == "rdc" else 0)
+
+    @property
+    def spreads_constants(self) -> bool:
+        """Whether what is known without any report is taken from none: the paper's rules read it off one view."""
+        return self.name == "optimal"
+
+    def __str__(self) -> str:
+        return f"rdc({self.k})" if self.name == "rdc" else self.name
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layer:
+    """One level of an axis: patterns of weights on its nodes, and of which patterns each product is made."""
+
+    patterns: Rows
+    """Each pattern's weights on nodes."""
+    shares: Rows
+    """Each product's share of patterns."""
+
+    @property
+    def active(self) -> NDArray[np.bool_]:
+        """Which products have weight on this level."""
+        found: NDArray[np.bool_] = self.shares.counts > 0
+        return found
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes carry weight for some product."""
+        return int(np.unique(self.patterns.columns).size)
+
+
+def weigh(
+    design: Design, group: Group, wanted: Sequence[Sequence[Floats]], families: Sequence[int], rule: Rule
+) -> list[list[Layer]]:
+    """For every axis and each of its levels in the group, the weights of all products.
+
+    `wanted[axis][product]` is the function of the axis that the product needs.
+    """
+    members: dict[int, list[int]] = {}
+    for number, family in enumerate(families):
+        members.setdefault(family, []).append(number)
+    axes = range(len(group.axes))
+    places: list[Integers] = [np.zeros(len(families), dtype=np.int64) for _ in axes]
+    weights: list[list[Weights]] = [[] for _ in axes]
+    starts: dict[tuple[tuple[bytes, ...], ...], list[int]] = {}  # sums of the same, times other numbers, share weights
+    reached = [0 for _ in axes]
+    for _, mine in sorted(members.items()):
+        distinct: list[dict[bytes, int]] = [{} for _ in axes]
+        inside = [[distinct[n].setdefault(wanted[n][one].tobytes(), len(distinct[n])) for one in mine] for n in axes]
+        key = tuple(tuple(one) for one in distinct)
+        if key not in starts:
+            starts[key] = reached.copy()
+            functions = [np.array([np.frombuffer(one) for one in batch]) for batch in key]
+            for axis, found in enumerate(_weigh_family(design, group, functions, rule)):
+                weights[axis].append(found)
+                reached[axis] += len(key[axis])
+        for axis in axes:
+            places[axis][mine] = np.array(inside[axis]) + starts[key][axis]
+    layers = []
+    for axis, choices in enumerate(group.levels):
+        stacked = [np.concatenate([one[level] for one in weights[axis]]) for level in choices]
+        layers.append([_layer(one, places[axis]) for one in stacked])
+    return layers
+
+
+def _layer(weights: Floats, places: Integers) -> Layer:
+    """The patterns of one level: the weightings themselves if they are few, else single nodes and what is common."""
+    scale = float(np.abs(weights).max(initial=0.0))
+    weights = np.where(np.abs(weights) > NEGLIGIBLE * scale, weights, 0.0)
+    if weights.shape[0] <= FEW:
+        used = np.any(weights != 0.0, axis=1)
+        return Layer(Rows.of(weights), Rows.of(np.eye(used.size) * used[:, None]).take(places))
+    common = np.median(weights, axis=0)
+    rest = weights - common
+    rest[np.abs(rest) <= NEGLIGIBLE * scale] = 0.0
+    nodes = np.flatnonzero(rest.any(axis=0))
+    patterns = np.zeros((nodes.size, rest.shape[1]))
+    patterns[np.arange(nodes.size), nodes] = 1.0
+    shares = rest[:, nodes]
+    if common.any():
+        patterns = np.concatenate((patterns, common[None, :]))
+        shares = np.concatenate((shares, np.ones((rest.shape[0], 1))), axis=1)
+    return Layer(Rows.of(patterns), Rows.of(shares).take(places))
+
+
+def _weigh_family(design: Design, group: Group, functions: list[Floats], rule: Rule) -> list[Weights]:
+    """The weights of every axis's functions, each level an array of functions × nodes."""
+    trees = [axis.tree for axis in group.axes]
+    work = sum(len(batch) * 2 * tree.size for batch, tree in zip(functions, trees, strict=True))
+    if work > MOST_WEIGHTS:
+        raise QueryRefused("the question has too many groups for domains so large", "Group by bins: FLOOR(x / 10).")
+    unpriced = [
+        [1.0 if level in choices else np.inf for level in range(tree.levels)]
+        for tree, choices in zip(trees, group.levels, strict=True)
+    ]
+    if rule.name != "optimal":
+        return [_plain(*one, rule) for one in zip(trees, functions, unpriced, strict=True)]
+    depths = _depths(group, trees, functions)
+    prices = _prices(design, group)
+    found = [optimal(*one) for one in zip(trees, functions, unpriced, depths, strict=True)]
+    if prices is None:
+        return found
+    for _ in range(ROUNDS if len(trees) > 1 else 1):  # a single axis depends on no other
+        for axis, (tree, choices) in enumerate(zip(trees, group.levels, strict=True)):
+            costs = prices
+            for other in range(len(trees) - 1, -1, -1):
+                if other != axis:
+                    norms = [np.square(found[other][level]).sum(axis=1).mean() for level in group.levels[other]]
+                    costs = np.tensordot(costs, np.array(norms), axes=(other, 0))
+            levels = np.full(tree.levels, np.inf)
+            # A level that the others leave without any weight costs nothing, and means nothing: a trace of a cost.
+            levels[list(choices)] = np.maximum(costs, costs.max() * 1e-9)
+            found[axis] = optimal(tree, functions[axis], levels.tolist(), depths[axis])
+    return found
+
+
+def _plain(tree: Tree, functions: Floats, costs: list[float], rule: Rule) -> Weights:
+    """The paper's rules; where not all levels are collected, there is nothing to choose."""
+    if not np.isfinite(costs).all():
+        return optimal(tree, functions, costs)
+    each = [
+        greedy(tree, one) if rule.name == "greedy" else weighted_decompositions(tree, one, rule.k) for one in functions
+    ]
+    return tuple(np.array([one[level] for one in each]) for level in range(tree.levels))
+
+
+def _depths(group: Group, trees: list[Tree], functions: list[Floats]) -> list[int]:
+    """How far below constant nodes each axis goes: first the axes that are free, small ones before large ones."""
+    counts = [
+        [_nodes(tree, batch, choices, depth) for depth in (0, 1)]
+        for tree, batch, choices in zip(trees, functions, group.levels, strict=True)
+    ]
+    free = [bool((batch == batch[:, :1]).all()) for batch in functions]
+    work = float(np.prod([one[0] for one in counts], dtype=np.float64)) / group.views
+    depths = [0] * len(trees)
+    for axis in sorted(range(len(trees)), key=lambda axis: (not free[axis], counts[axis][1] / counts[axis][0])):
+        more = work * counts[axis][1] / counts[axis][0]
+        worth = 1 < counts[axis][1] / counts[axis][0] <= MOST_GROWTH
+        if worth and more <= EFFORT and more * group.views <= MOST_ADDED:
+            depths[axis], work = 1, more
+    return depths
+
+
+def _nodes(tree: Tree, functions: Floats, choices: tuple[int, ...], depth: int) -> int:
+    """How many nodes carry weight for some function; one for a function that is zero."""
+    costs = [1.0 if level in choices else np.inf for level in range(tree.levels)]
+    found = optimal(tree, functions, costs, depth)
+    return max(sum(int(np.any(level != 0.0, axis=0).sum()) for level in found), 1)
+
+
+def _prices(design: Design, group: Group) -> Floats | None:
+    """What a unit of squared weight costs in each view, an array with one axis per axis of the group."""
+    if group.views > MOST_VIEWS:
+        return None
+    cells = np.ones((1,) * len(group.axes))
+    for axis, (one, choices) in enumerate(zip(group.axes, group.levels, strict=True)):
+        shape = [1] * len(group.axes)
+        shape[axis] = len(choices)
+        cells = cells * np.array([float(one.tree.cells(level)) for level in choices]).reshape(shape)
+    sizes, place = np.unique(cells, return_inverse=True)
+    prices = np.array([unit_price(design, int(size)) for size in sizes])[place].reshape(cells.shape)
+    return np.asarray(prices * group.views)
+
+
+def unit_price(design: Design, cells: int) -> float:
+    """The variance that a unit of squared weight on one of a view's cells adds, rows being spread evenly over them.
+
+    Hashing: q(1 − q)/(p − q)² for each cell, and (1 − 2q)/(p − q) more for the one the row lies in. Randomized
+    response has q/(p − q)² and 1/(p − q). The only cell of a view is known without any report: it costs nothing.
+    """
+    oracle = design.oracle(cells)
+    if oracle is None:
+        return 0.0
+    p, q = float(oracle.p), float(oracle.q)
+    if isinstance(oracle, LocalHashing) and design.epsilon < np.inf:
+        return q * (1 - q) / (p - q) ** 2 + (1 - 2 * q) / (p - q) / cells
+    return q / (p - q) ** 2 + 1 / (p - q) / cells

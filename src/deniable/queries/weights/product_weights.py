@@ -1,0 +1,228 @@
+"""Weights on the cells of a product design, from weights on the trees of its axes.
+
+The weights of a view's cells factorise over its axes, each factor a weighting of one tree (`axis_weights.py`). Where a
+design has several groups, each answers the question on its own, and the answers are averaged. In a table with many
+rows the weight axis multiplies by how many rows the report stands for; a design with several parts multiplies their
+contributions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+
+from deniable.arrays import Floats, Integers
+from deniable.errors import QueryRefused
+from deniable.mechanisms import LocalHashing
+from deniable.queries.weights.axis_weights import Layer, Rule, weigh
+from deniable.queries.weights.row_products import Rows, row_products
+from deniable.queries.weights.table_plan import DIRECT, Column, PartPlan, Product, TablePlan, ViewWeights
+from deniable.tables.bulk.bulk_client import cell_numbers
+from deniable.tables.designs.views import EMBEDDED, ROUNDED, VALUE, WEIGHT, Axis, Design, Group
+from deniable.tables.schema.attributes import Table
+
+MOST_CELLS = 20_000_000
+
+
+def plan_table(table: Table, design: Design, columns: Sequence[Column], rule: Rule, sums: str = DIRECT) -> TablePlan:
+    """Weights for columns of contributions. A design of several parts takes columns of one product each."""
+    if len(design.parts) > 1 and any(len(column) != 1 for column in columns):
+        raise ValueError("a design of several parts multiplies: give it one product per column")
+    parts = []
+    for part, groups in enumerate(design.parts):
+        constants = np.zeros(len(columns))
+        views: list[ViewWeights] = []
+        supports: list[str] = []
+        for place in range(len(groups)):
+            chosen = _of_group(table, groups, place, columns, sums)
+            if not any(chosen):
+                continue
+            added, found, used = _group_weights(table, design, part, place, chosen, rule, sums)
+            constants += added
+            views += found
+            supports += [used] if used else []
+        parts.append(PartPlan(constants, tuple(views), tuple(supports)))
+    return TablePlan(table.name, tuple(parts), tuple(columns))
+
+
+def rounded_attribute(table: Table, design: Design, one: Product, sums: str) -> str | None:
+    """The measured attribute whose rounded value a product is read off, if any."""
+    found = (_rounding(table, group, one, sums) for part in design.parts for group in part)
+    return next((name for name in found if name is not None), None)
+
+
+def _of_group(
+    table: Table, groups: tuple[Group, ...], place: int, columns: Sequence[Column], sums: str
+) -> list[list[Product]]:
+    """The products that a group answers, with its share: all groups alike, or the one group that rounds the sum."""
+    chosen: list[list[Product]] = []
+    for column in columns:
+        mine = []
+        for one in column:
+            able = [number for number, group in enumerate(groups) if _rounding(table, group, one, sums) is not None]
+            answering = able or list(range(len(groups)))
+            if place in answering:
+                share = one.coefficient / len(answering)
+                mine.append(Product(share, one.conditions, one.measures, one.family))
+        chosen.append(mine)
+    return chosen
+
+
+def _rounding(table: Table, group: Group, one: Product, sums: str) -> str | None:
+    """The measured attribute that an axis of the group rounds for this purpose; the first one, if there are several."""
+    if sums == DIRECT:
+        return None
+    for axis in group.axes:
+        if axis.rounds_value:
+            name = table.private[axis.attribute]
+            if name in one.measures and _affine(one.measures[name]):
+                return name
+    return None
+
+
+def _affine(values: Floats) -> bool:
+    """Whether values rise in equal steps: only then is the average of two ends right."""
+    line = np.linspace(values[0], values[-1], values.size)
+    return bool(np.allclose(values, line, rtol=1e-12, atol=1e-12 * max(1.0, float(np.abs(values).max()))))
+
+
+def _group_weights(
+    table: Table, design: Design, part: int, place: int, columns: list[list[Product]], rule: Rule, sums: str
+) -> tuple[Floats, list[ViewWeights], str]:
+    """Constants and views of one group; π is the chance of the group times that of a view in it."""
+    group, groups = design.parts[part][place], len(design.parts[part])
+    products = [(number, one) for number, column in enumerate(columns) for one in column]
+    owners = np.array([number for number, _ in products], dtype=np.int64)
+    coefficients = np.array([one.coefficient for _, one in products])
+    rounded = [_rounding(table, group, one, sums) for _, one in products]
+    wanted = [
+        [_axis_function(table, axis, one, name) for (_, one), name in zip(products, rounded, strict=True)]
+        for axis in group.axes
+    ]
+    constants = np.zeros(len(columns))
+    if rule.spreads_constants:
+        # What is the same for every row is known without any report.
+        known = [all((one[number] == one[number][0]).all() for one in wanted) for number in range(len(products))]
+        for number in np.flatnonzero(known).tolist():
+            value = np.prod([one[number][0] for one in wanted])
+            constants[owners[number]] += coefficients[number] * value
+        kept = [number for number, one in enumerate(known) if not one]
+        if not kept:
+            return constants, [], ""
+        owners, coefficients = owners[kept], coefficients[kept]
+        products, wanted = [products[number] for number in kept], [[one[n] for n in kept] for one in wanted]
+    axes = weigh(design, group, wanted, [one.family for _, one in products], rule)
+    made: list[ViewWeights] = []
+    used = [[number for number, layer in enumerate(axis) if layer.active.any()] for axis in axes]
+    for choice in product(*used):
+        levels = tuple(choices[number] for choices, number in zip(group.levels, choice, strict=True))
+        layers = [axis[number] for axis, number in zip(axes, choice, strict=True)]
+        # Which combinations of patterns each product needs, and how much of each; then the same for columns.
+        rows, patterns, shares = row_products([layer.shares for layer in layers])
+        if not rows.size:
+            continue
+        sizes = [layer.patterns.height for layer in layers]
+        distinct, which = np.unique(np.ravel_multi_index(patterns, sizes), return_inverse=True)
+        counts = Rows.summed(which, owners[rows], shares * coefficients[rows], distinct.size)
+        chosen = [
+            layer.patterns.take(one) for layer, one in zip(layers, np.unravel_index(distinct, sizes), strict=True)
+        ]
+        if not any(levels) and rule.spreads_constants:
+            # The cell of everything: every report lies in it, so every report may say so.
+            whole = np.prod([one.totals() for one in chosen], axis=0)
+            np.add.at(constants, counts.columns, counts.values * np.repeat(whole, counts.counts))
+            continue
+        local = 0
+        for choices, one in zip(group.levels, choice, strict=True):
+            local = local * len(choices) + one
+        made.append(_view(design, group, levels, design.offset(part, place) + local, groups, chosen, counts))
+    return constants, made, _support(table, group, axes)
+
+
+def _view(
+    design: Design,
+    group: Group,
+    levels: tuple[int, ...],
+    number: int,
+    groups: int,
+    patterns: list[Rows],
+    counts: Rows,
+) -> ViewWeights:
+    """The cells of one view, from the patterns of nodes that each row combines."""
+    if np.prod([one.counts.astype(np.float64) for one in patterns], axis=0).sum() > MOST_CELLS:
+        raise QueryRefused("the question needs too many cells of one view", "Ask with fewer attributes at a time.")
+    rows, nodes, weights = row_products(patterns)
+    oracle = design.oracle(group.cells(levels))
+    hashing = isinstance(oracle, LocalHashing) and design.epsilon < np.inf
+    made = ViewWeights(
+        view=number,
+        levels=levels,
+        cells=cell_numbers(group, levels, nodes),
+        weights=weights * (group.views * groups),
+        shares=_shares(group, levels, nodes),
+        row_starts=np.searchsorted(rows, np.arange(counts.height + 1)),
+        columns=counts.columns,
+        coefficients=counts.values,
+        column_starts=counts.starts,
+        probability=1 / (group.views * groups),
+        p=1.0 if oracle is None else float(oracle.p),
+        q=0.0 if oracle is None else float(oracle.q),
+        cell_count=group.cells(levels),
+        buckets=oracle.g if hashing and isinstance(oracle, LocalHashing) else 0,
+    )
+    if hashing:
+        return made
+    # A report that names its cell is looked up: one row per cell, sorted.
+    cells, shares, entries = made.by_cell()
+    return replace(
+        made,
+        cells=cells,
+        weights=np.ones(cells.size),
+        shares=shares,
+        row_starts=np.arange(cells.size + 1),
+        columns=entries.columns,
+        coefficients=entries.values,
+        column_starts=entries.starts,
+    )
+
+
+def _shares(group: Group, levels: tuple[int, ...], nodes: list[Integers]) -> Floats:
+    """The share of evenly spread rows in each cell; the coins of rounded values are counted as even, too."""
+    shares: Floats = np.ones(nodes[0].size)
+    for axis, level, node in zip(group.axes, levels, nodes, strict=True):
+        width, size = min(axis.tree.width(level), axis.tree.size), axis.tree.size
+        shares *= width / size
+        if size % width:  # the last node is narrower
+            shares[node == size // width] *= size % width / width
+    return shares
+
+
+def _axis_function(table: Table, axis: Axis, one: Product, rounded: str | None) -> Floats:
+    """The factor of a product that an axis answers, as an array over the axis."""
+    weight = np.array([0.0, (table.many or 1) / table.tau])
+    if axis.kind == WEIGHT:
+        return weight
+    name = table.private[axis.attribute]
+    size = table.domains[axis.attribute].size
+    condition = one.conditions.get(name, np.ones(size))
+    measure = one.measures.get(name, np.ones(size))
+    ends = measure[[0, -1]] if name == rounded else np.ones(2)
+    if axis.kind == VALUE:
+        return np.ascontiguousarray(condition if name == rounded else condition * measure)
+    if axis.kind == EMBEDDED:
+        low, high = (condition * ends[0], condition * ends[1]) if name == rounded else (condition * measure,) * 2
+        return np.concatenate((low[::-1], high))
+    return ends if axis.kind == ROUNDED else np.concatenate((0.0 * ends, weight[1] * ends))
+
+
+def _support(table: Table, group: Group, axes: list[list[Layer]]) -> str:
+    """The nodes that carry weight, axis by axis and level by level, from the coarsest on."""
+    found = []
+    for axis, layers in zip(group.axes, axes, strict=True):
+        name = axis.kind if axis.attribute < 0 else table.private[axis.attribute]
+        kind = "" if axis.kind in (VALUE, WEIGHT) else f" {axis.kind}"
+        found.append(f"{name}{kind} {'+'.join(str(layer.nodes) for layer in layers)}")
+    return ", ".join(found)

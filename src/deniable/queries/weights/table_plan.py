@@ -1,0 +1,147 @@
+"""A plan for one table: weights on cells of views, such that every report's contribution is right on average.
+
+A question about one row is a sum of products of functions of its attributes, Σ κ · Π f_j(t_j): an indicator for a
+predicate, v ↦ v for a sum, one where an attribute is free. Weights α have Σ_v α_v(cell_v(t)) = f(t) for every row t.
+Then a report (view v, y) contributes
+
+    w(y) = (1/π_v) · Σ_c α_v(c) · (S(y, c) − q_v)/(p_v − q_v),        E[w] = f(t),
+
+S = 1 where y supports cell c. `product_weights.py` chooses them, and for grids `grid_weights.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from deniable.arrays import Floats, Integers
+from deniable.queries.weights.row_products import Rows, row_products
+from deniable.wording import counted
+
+if TYPE_CHECKING:
+    from deniable.queries.grids.grid_weights import Bias
+
+ENOUGH = 100
+"""So many reports of a view must be expected for their number to be counted on."""
+DIRECT, DESIGNED = "direct", "designed"
+SUMS = (DIRECT, DESIGNED)
+"""How a sum is taken: by the values' own tree, or by the rounded values that AHIO, EHIO and SR-HIO collect for it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Product:
+    """coefficient · Π_j condition_j(t_j) · measure_j(t_j), each an array over an attribute's domain; missing is one."""
+
+    coefficient: float
+    conditions: Mapping[str, Floats]
+    measures: Mapping[str, Floats]
+    family: int = 0
+    """Products of one family are the same question for different groups: their weights are chosen together."""
+
+
+Column = tuple[Product, ...]
+"""What one column of contributions estimates: a sum of products."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ViewWeights:
+    """The cells of one view that carry weight, for all columns at once.
+
+    Weights are kept as rows, each a weighting of cells, and combinations of rows: columns that are the same question
+    for different groups share most of their work. Both include 1/π.
+    """
+
+    view: int
+    levels: tuple[int, ...]
+    cells: Integers
+    """Numbers of the cells, row after row."""
+    weights: Floats
+    """The weight of each in its row."""
+    shares: Floats
+    """The share of rows that would lie in each if rows were spread evenly over the domains."""
+    row_starts: Integers
+    columns: Integers
+    """Columns that a row counts for, row after row."""
+    coefficients: Floats
+    """How much it counts for each."""
+    column_starts: Integers
+    probability: float
+    p: float
+    q: float
+    cell_count: int
+    buckets: int
+    """How many buckets the view hashes to; 0 for randomized response and for a view of one cell: there every row is
+    one cell, and cells are sorted."""
+
+    def by_cell(self) -> tuple[Integers, Floats, Rows]:
+        """The distinct cells, the share of evenly spread rows in each, and its weights by column."""
+        distinct, first, place = np.unique(self.cells, return_index=True, return_inverse=True)
+        cells = Rows(self.row_starts, place, self.weights)
+        _, (which, columns), values = row_products([cells, Rows(self.column_starts, self.columns, self.coefficients)])
+        return distinct, self.shares[first], Rows.summed(which, columns, values, distinct.size)
+
+    def weighted_columns(self) -> Integers:
+        """The columns for which some cell has a weight other than zero."""
+        rows = np.arange(self.row_starts.size - 1)
+        weighted = np.bincount(np.repeat(rows, np.diff(self.row_starts)), self.weights != 0.0, minlength=rows.size) > 0
+        counts = weighted[np.repeat(rows, np.diff(self.column_starts))] & (self.coefficients != 0.0)
+        return np.unique(self.columns[counts])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartPlan:
+    """What reports of one part contribute to each column; views not listed contribute the constants only."""
+
+    constants: Floats
+    """What every report adds to each column, whatever it says."""
+    views: tuple[ViewWeights, ...]
+    supports: tuple[str, ...]
+    """For each group of views in use, its axes with the number of nodes that carry weight, level by level."""
+
+    def countable(self, slots: int, reports: float) -> bool:
+        """Whether a view's reports are divided by how many there are instead of how many were to be expected.
+
+        Views are drawn apart from all data, so that is unbiased too, and it spares the noise of the drawing; but every
+        view must have some. With one report per user only: then views divide the users into strata.
+        """
+        return slots == 1 and bool(self.views) and reports * min(one.probability for one in self.views) >= ENOUGH
+
+    @property
+    def cells_per_report(self) -> float:
+        """How many cells the average report is compared with."""
+        return sum(one.probability * one.cells.size for one in self.views)
+
+    @property
+    def share(self) -> float:
+        """The share of reports that say something."""
+        return sum(one.probability for one in self.views)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TablePlan:
+    """What every report of a table contributes to the columns of a question."""
+
+    table: str
+    parts: tuple[PartPlan, ...]
+    asked: tuple[Column, ...]
+    bias: Bias | None = None
+    """What the weights of a grid leave to an assumption; nothing if they reproduce what is asked."""
+
+    @property
+    def columns(self) -> int:
+        """How many columns of contributions there are."""
+        return len(self.asked)
+
+    def __str__(self) -> str:
+        lines = []
+        for number, part in enumerate(self.parts):
+            name = f"table {self.table}" + (f", part {number + 1}" if len(self.parts) > 1 else "")
+            lines.append(
+                f"{name}: {counted(len(part.views), 'view')}, {part.share:.1%} of the reports, "
+                f"{part.cells_per_report:,.1f} cells per report"
+            )
+            lines += [f"  {one}" for one in part.supports]
+        return "\n".join(lines)

@@ -1,0 +1,241 @@
+"""A publisher after its warm-up: steps of the grid in, private steps out, block by block.
+
+Every value is cut at θ and added to the open block. Inside a block it is answered with the smoother's rate, at its end
+with what makes the block add up to its noisy sum. So a block of one value is answered with that value and its noise.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any
+from weakref import WeakSet
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.randomness import Source
+from deniable.streams.central.perturber import ChunkNoise, Perturber
+from deniable.streams.central.stream_forecast import Plan
+from deniable.streams.central.warmup import Learnt
+from deniable.streams.structure.growing_array import GrowingArray
+from deniable.streams.structure.hierarchy import Floats, Integers
+from deniable.streams.structure.positions import Layout
+from deniable.streams.structure.smoother import SLAB, publish_blocks, published_values
+from deniable.streams.structure.state_values import packed, unpacked
+
+_AHEAD = 4096  # noise that is fetched together for blocks of one value that come one by one
+
+
+_ALIVE: WeakSet[BlockPublisher] = WeakSet()
+
+
+def _throw_noise_away() -> None:
+    """In a fork noise that lies ready is there twice. Whoever asks for it again is refused (`check_process`)."""
+    for publisher in _ALIVE:
+        publisher._ready = []
+        publisher.push = publisher._push_in_a_fork  # type: ignore[method-assign]
+        publisher.push_many = publisher._push_many_in_a_fork  # type: ignore[method-assign]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_throw_noise_away)
+
+
+class BlockPublisher:
+    """The open block, the noise of its chunk, the smoother's prediction, and the noisy sums of complete blocks."""
+
+    def __init__(self, plan: Plan, epsilon: float, learnt: Learnt, bound: int, source: Source, *, keep: bool) -> None:
+        self.plan, self._source = plan, source
+        self._cut = min(learnt.theta, bound)  # an uncapped θ may lie above the bound
+        self.perturber = Perturber(epsilon, learnt.theta, plan.horizon, plan.block, plan.fanout, plan.consistent)
+        self._layout = plan.layout
+        self._initial_rate = learnt.theta / 2 if learnt.mean is None else learnt.mean
+        self._totals = GrowingArray()  # noisy sums of complete blocks, if they are kept
+        self._keep = keep
+        self._block = 0  # number of the open block, through all chunks
+        self._sum = self._over = 0  # its cut values, and how many
+        self._length = self._layout.length(0)
+        self._rate = self._initial_rate
+        self._memory = plan.smoother.begin(self._rate, plan.block)
+        self._ended = False
+        self._missing = 0.0  # what the end of the stream added to the last value
+        self._noise: tuple[int, ChunkNoise] | None = None
+        self._ready: list[int] = []  # noise of the next blocks of one value, last first
+        _ALIVE.add(self)
+
+    @property
+    def published(self) -> int:
+        """How many values were answered."""
+        return int(self._layout.position(np.array([self._block]))[0]) + self._over
+
+    @property
+    def chunk(self) -> int:
+        """The number of the open chunk."""
+        return self._block // self._layout.blocks
+
+    @property
+    def layout(self) -> Layout:
+        """Chunks and blocks, with the end of the stream if it has one inside a block."""
+        return replace(self._layout, end=self.published if self._ended and self._over else None)
+
+    def totals(self) -> Integers:
+        """The noisy sums of complete blocks, if they were kept."""
+        return self._totals.array()
+
+    def forget(self) -> None:
+        """Keep nothing of what was published, and of what will be."""
+        self._keep = False
+        self._totals.clear()
+
+    def values(self) -> NDArray[Any]:
+        """Everything that was published, if it was kept."""
+        smoother = self.plan.smoother
+        result = published_values(self.totals(), self._layout, smoother, self._initial_rate, self._over)
+        if self._missing:
+            result[-1] += self._missing
+        return result
+
+    # Publishing ----------------------------------------------------------------------------------------------------
+
+    def push(self, unit: int) -> float:
+        """One value."""
+        if unit > self._cut:
+            unit = self._cut
+        over = self._over + 1
+        if over < self._length:
+            self._over = over
+            self._sum += unit
+            return self._rate
+        if not self._ready:
+            if self.plan.block > 1:
+                return self._close(unit)
+            ahead = min(_AHEAD, self._layout.blocks - self._block % self._layout.blocks)
+            self._ready = self._leaves(self._block, ahead).tolist()[::-1]
+        single = unit + self._ready.pop()
+        self._block += 1
+        if self._keep:
+            self._totals.append(single)
+        return single
+
+    def _push_in_a_fork(self, unit: int) -> float:
+        """Refuse at once, and not only at the end of a block. A simulation goes on."""
+        self._source.check_process()
+        return BlockPublisher.push(self, unit)
+
+    def _push_many_in_a_fork(self, units: Integers) -> NDArray[Any]:
+        self._source.check_process()
+        return BlockPublisher.push_many(self, units)
+
+    def push_many(self, units: Integers) -> NDArray[Any]:
+        """Many values: integers where blocks have one value, floats otherwise."""
+        cut = np.minimum(units, self._cut)
+        if self.plan.block > 1:
+            return self._publish_blocks(cut)
+        self._ready = []
+        return self._publish_ones(cut)
+
+    def end(self) -> float:
+        """Close the open block early, if there is one: what is to be added to the last published value."""
+        self._ended = True
+        if not self._over:
+            return 0
+        self._missing = self._sum + int(self._leaves(self._block, 1)[0]) - self._over * self._rate
+        return self._missing
+
+    def _leaves(self, block: int, count: int) -> Integers:
+        """Noise of `count` blocks of one chunk."""
+        chunk, leaf = divmod(block, self._layout.blocks)
+        if self._noise is None or self._noise[0] != chunk:
+            self._noise = (chunk, self.perturber.noise(self._source, chunk))
+        return self._noise[1].leaves(leaf, leaf + count)
+
+    def _close(self, unit: int) -> float:
+        """The last value of the open block: what is missing to its noisy sum."""
+        total = self._sum + unit + int(self._leaves(self._block, 1)[0])
+        result = total - (self._length - 1) * self._rate
+        self._advance(np.array([total]), np.array([self._length]))
+        return result
+
+    def _advance(self, totals: Integers, lengths: Integers) -> Floats:
+        """Complete blocks are known: remember them, and predict. The rates that held inside these blocks."""
+        rates, self._memory = self.plan.smoother.follow(self._memory, totals, lengths)
+        inside = np.concatenate(([self._rate], rates[:-1]))
+        self._rate = float(rates[-1])
+        self._block += totals.size
+        self._sum = self._over = 0
+        self._length = self._layout.length(self._block)
+        if self._keep:
+            self._totals.extend(totals)
+        return inside
+
+    def _publish_ones(self, cut: Integers) -> Integers:
+        parts, start = [], 0
+        while start < cut.size:
+            count = min(cut.size - start, self._layout.blocks - self._block % self._layout.blocks)
+            parts.append(cut[start : start + count] + self._leaves(self._block, count))
+            self._block += count
+            start += count
+            if self._keep:
+                self._totals.extend(parts[-1])
+        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+
+    def _publish_blocks(self, cut: Integers) -> Floats:
+        result = np.empty(cut.size)
+        start, block = 0, self.plan.block
+        while start < cut.size:
+            regular = self._over == 0 and self._length == block
+            # Blocks of full length that are complete in these values and in this chunk, a slab at a time.
+            until_short = self._layout.blocks - self._block % self._layout.blocks
+            if self._layout.length(self._layout.blocks - 1) != block:
+                until_short -= 1
+            count = min((cut.size - start) // block, until_short, max(SLAB // block, 1)) if regular else 0
+            if count:
+                stop = start + count * block
+                totals = cut[start:stop].reshape(count, block).sum(1) + self._leaves(self._block, count)
+                rates = self._advance(totals, np.full(count, block))
+                result[start:stop] = publish_blocks(totals, rates, block)
+            else:
+                stop = min(start + self._length - self._over, cut.size)
+                self._extend(cut[start:stop], result[start:stop])
+            start = stop
+        return result
+
+    def _extend(self, cut: Integers, out: Floats) -> None:
+        """Part of one block, possibly up to its end."""
+        out[:] = self._rate
+        if self._over + cut.size < self._length:
+            self._sum += int(cut.sum())
+            self._over += cut.size
+            return
+        self._sum += int(cut[:-1].sum())
+        out[-1] = self._close(int(cut[-1]))
+
+    # State ---------------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """Where it stands, as JSON."""
+        return {
+            "block": self._block,
+            "sum": self._sum,
+            "over": self._over,
+            "missing": self._missing,
+            "rate": self._rate,
+            "memory": self._memory,
+            "totals": packed(self.totals()) if self._keep else None,
+        }
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on from there."""
+        if self._keep:
+            self._totals.extend(unpacked(state["totals"]))
+        self._block, self._sum, self._over = state["block"], state["sum"], state["over"]
+        self._missing, self._rate, self._memory = state["missing"], state["rate"], state["memory"]
+        self._length = self._layout.length(self._block)
+        self._ended = state["ended"]
+
+
+def state_before(*, keep: bool) -> dict[str, Any]:
+    """What stands in a state while there is nothing to publish yet."""
+    nothing = {"block": 0, "sum": 0, "over": 0, "missing": 0.0, "rate": 0.0, "memory": []}
+    return {**nothing, "totals": "" if keep else None}

@@ -1,0 +1,417 @@
+"""A publisher: values in, private values out, one for one, for ever.
+
+The first m values (the warm-up) choose the threshold and are never published. Every later value is cut at θ, added to
+its block, and answered with a private value: a prediction inside a block, and at its end what makes the block add up to
+its noisy sum.
+
+Privacy, for neighbours that differ in one value (replace one). The value is either in the warm-up or published, and
+each part looks at its own values alone, so ε covers both (parallel composition). In the warm-up, θ, the mean, the mean
+square and the share above θ are four private answers one after another, whose shares add up to ε (sequential
+composition; each may depend on what the earlier ones told). What is published is `Perturber`'s, with ε. Block size
+and tree are chosen from public settings. How many values there are, and when they come, is not hidden.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict
+from typing import Any, ClassVar, NoReturn, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.errors import InvalidParameter, QueryRefused, RandomnessFault, SimulationOnly
+from deniable.locking import Turn, in_turn
+from deniable.notebook import html_table
+from deniable.randomness import SecureSource, Source, release_source
+from deniable.simulation import NOTE
+from deniable.streams.central.block_publisher import BlockPublisher, state_before
+from deniable.streams.central.release import release
+from deniable.streams.central.settings import Settings, check_possible
+from deniable.streams.central.warmup import Learnt, learn
+from deniable.streams.released.released_stream import Released
+from deniable.streams.structure.fence import Fence
+from deniable.streams.structure.growing_array import GrowingArray
+from deniable.streams.structure.hierarchy import Integers
+from deniable.streams.structure.state_values import packed, seal, unpacked, unseal
+
+STATE_VERSION = 2
+
+
+class Publisher:
+    """ε-DP for one replaced value. `push` and `push_many` publish, `flush` ends, `state` and `restore` move a stream.
+
+    The noise is a function of (key, settings, chunk, node): a publisher that is restored from a state publishes exactly
+    what the first one would have. Only one of them goes on: as soon as one does, the other copies on this machine are
+    refused. Two publishers must never share a key, settings and name for different values: in one process the second is
+    refused, and by default every publisher draws a key of its own. `keep=False` forgets what was published, for streams
+    without end. Any number of threads may use one publisher: a call is done before the next one begins.
+    What protects nobody (a seeded source, an infinite ε, a threshold that is not private) needs `simulation`, and what
+    is published then says so.
+
+    >>> import deniable as dn
+    >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+    >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+    >>> tops
+    ToPS(epsilon=1; 3,000 published; simulation)
+    >>> len(private)
+    3000
+    """
+
+    kind: ClassVar[str] = "publisher"
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        key: bytes | None = None,
+        source: Source | None = None,
+        simulation: bool = False,
+        keep: bool = True,
+    ) -> None:
+        self._set_up(settings, key, source, simulation=simulation, keep=keep, goes_on=False)
+
+    def _set_up(
+        self,
+        settings: Settings,
+        key: bytes | None,
+        source: Source | None,
+        *,
+        simulation: bool,
+        keep: bool,
+        goes_on: bool,
+    ) -> None:
+        """All that a new publisher needs, and one that goes on from a state."""
+        if not settings.threshold.private and not simulation:
+            raise InvalidParameter(
+                "threshold", "is not private", "Use it with simulation=True, on data that need no protection."
+            )
+        if source is None:
+            key = SecureSource.new_key() if key is None else key
+            source = SecureSource(key)
+        elif key is not None:
+            raise InvalidParameter("key", "and source exclude each other", "Give one of them.")
+        source = release_source(source, simulation=simulation, epsilon=settings.epsilon)
+        self.simulation = simulation
+        self.settings, self.plan, self._key = settings, settings.plan, key
+        check_possible(settings, self.plan)
+        digest = hashlib.sha256(json.dumps(settings.describe(), sort_keys=True).encode()).hexdigest()
+        self._source = _own_noise(source, digest, given=key is None, goes_on=goes_on)
+        self._grid = settings.grid
+        self._top = settings.grid.top
+        self._plain = settings.grid.low == 0 and settings.grid.resolution == 1
+        self._keep = keep
+        self._warm = GrowingArray()  # values that wait for the end of the warm-up
+        self._learnt: Learnt | None = None
+        self._blocks: BlockPublisher | None = None  # as soon as something is learnt
+        self._open: BlockPublisher | None = None  # the same, unless it has ended or a state was handed out
+        self._ended = False
+        self._fence = None if simulation else Fence()  # simulations go on from wherever they like
+        self._waiting = False  # a state was handed out since the last value
+        self._turn = Turn()
+        self._free = self._turn.free
+        if settings.warmup == 0:
+            self._begin(self._learn())
+
+    def __repr__(self) -> str:
+        where = "warming up" if self.warming_up else f"{self.published:,} published"
+        return f"{type(self).__name__}(epsilon={self.settings.epsilon:g}; {where}{'; simulation' * self.simulation})"
+
+    def _repr_html_(self) -> str:
+        """Public settings, and what is published, for notebooks."""
+        settings, plan = self.settings, self.plan
+        rows: list[tuple[str, object]] = [
+            ("ε", f"{settings.epsilon:g}"),
+            ("values", f"{settings.grid.low:g} to {settings.grid.high:g}, in steps of {settings.grid.resolution:g}"),
+            ("warm-up", f"{settings.warmup:,} values, never published"),
+            ("chunks, blocks, fan-out", f"{plan.horizon:,}, {plan.block:,}, {plan.fanout}"),
+            ("state", "warming up" if self.warming_up else f"{self.published:,} published"),
+        ]
+        if self._learnt is not None:
+            rows.append(("θ", f"{settings.grid.value(self._learnt.theta):g}"))
+        return html_table(("", type(self).__name__), rows, notes=[NOTE] * self.simulation)
+
+    # What is known -------------------------------------------------------------------------------------------------
+
+    @property
+    def warming_up(self) -> bool:
+        """Whether values are still consumed without being published."""
+        return self._blocks is None
+
+    @property
+    def learnt(self) -> Learnt | None:
+        """The private answers of the warm-up, once there are any. Public."""
+        return self._learnt
+
+    @property
+    @in_turn
+    def published(self) -> int:
+        """How many values were published."""
+        return 0 if self._blocks is None else self._blocks.published
+
+    @property
+    @in_turn
+    def consumed(self) -> int:
+        """How many values were taken in, the warm-up included."""
+        return len(self._warm) if self._blocks is None else self.settings.warmup + self._blocks.published
+
+    @property
+    @in_turn
+    def released(self) -> Released:
+        """Everything published so far, with its standard errors."""
+        if self._blocks is None:
+            more = self.settings.warmup - len(self._warm)
+            raise QueryRefused("nothing is published during the warm-up", f"Push {more:,} more values first.")
+        if not self._keep:
+            raise QueryRefused("this publisher forgets what it publishes", "Keep its output, or use keep=True.")
+        return self._release(self._blocks.values(), 0, None)
+
+    @in_turn
+    def release_of(self, steps: NDArray[Any], *, first: int = 0, timestamps: NDArray[Any] | None = None) -> Released:
+        """Published values that the caller kept, in steps of the grid, from number `first` on, with their errors.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> len(tops.release_of(private))
+        3000
+        """
+        return self._release(steps, first, timestamps)
+
+    def _release(self, steps: NDArray[Any], first: int, timestamps: NDArray[Any] | None) -> Released:
+        if self._learnt is None or self._blocks is None:
+            raise QueryRefused("nothing is published during the warm-up", "Push more values first.")
+        facts: dict[str, Any] = {"first": first, "timestamps": timestamps, "simulation": self.simulation}
+        return release(steps, self.settings, self._learnt, self._blocks, **facts)
+
+    # Publishing ----------------------------------------------------------------------------------------------------
+
+    def push(self, value: float) -> float | None:
+        """Take one value; its private stand-in, or None during the warm-up. A refused value changes nothing.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=2, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> [tops.push(value) is None for value in (5, 6, 7)]
+        [True, True, False]
+        """
+        if type(value) is not int or value < 0 or not self._plain:
+            step = self._push_one(self._grid.unit(value))
+            return step if step is None or self._plain else self._grid.value(step)
+        free = self._free  # as `in_turn` does, but without its call
+        try:
+            free.pop()
+        except IndexError:
+            self._turn.wait()
+        except BaseException:
+            free.append(None)
+            raise
+        try:
+            blocks = self._open
+            return self._push_carefully(value) if blocks is None else blocks.push(value)
+        finally:
+            free.append(None)
+
+    @in_turn
+    def _push_one(self, unit: int) -> float | None:
+        return self._push_carefully(unit) if self._open is None else self._open.push(unit)
+
+    def _push_carefully(self, unit: int) -> float | None:
+        """A value of the warm-up, the first one after a state was handed out, or one after the end."""
+        self._go_on()
+        if self._blocks is not None:
+            return self._blocks.push(unit)
+        self._warm.append(min(unit, self._top))
+        if len(self._warm) == self.settings.warmup:
+            self._begin(self._learn())
+        return None
+
+    @in_turn
+    def forget(self) -> None:
+        """From now on keep nothing that is published, so that memory stays bounded for ever.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> tops.forget()
+        >>> tops.push(5) is None
+        False
+        """
+        self._keep = False
+        if self._blocks is not None:
+            self._blocks.forget()
+
+    @in_turn
+    def check(self, values: Any) -> None:
+        """Refuse what `push_many` would refuse, and do nothing else.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> tops.check([5, 6])
+        """
+        if self._ended:
+            self._refuse_after_end()
+        self._grid.units(values)
+
+    def push_many(self, values: Any) -> NDArray[Any]:
+        """Take many values; private stand-ins for those that came after the warm-up. All are refused if one is.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> private.size
+        3000
+        """
+        return self._grid.values(self._push(self._grid.units(values)))
+
+    @in_turn
+    def _push(self, units: Integers) -> NDArray[Any]:
+        if self._ended:
+            self._refuse_after_end()
+        if units.size:
+            self._go_on()
+        blocks = self._blocks
+        if blocks is None:
+            first, units = np.split(units, [self.settings.warmup - len(self._warm)])
+            self._warm.extend(first)
+            if len(self._warm) < self.settings.warmup:
+                return np.zeros(0, dtype=np.int64 if self.plan.block == 1 else np.float64)
+            blocks = self._begin(self._learn())
+        return blocks.push_many(units)
+
+    @in_turn
+    def flush(self) -> float:
+        """End the stream: close the open block early. What is returned is to be added to the last published value.
+
+        `released` has it added already. After this nothing more can be pushed. 0 if no block was open.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> tops.flush()
+        0
+        """
+        if self._ended:
+            return 0
+        self._go_on()
+        self._ended, self._open = True, None
+        return 0 if self._blocks is None else self._grid.resolution * self._blocks.end()
+
+    def _refuse_after_end(self) -> None:
+        raise InvalidParameter("this publisher", "was ended by flush()", "Start another one for more values.")
+
+    def _go_on(self) -> None:
+        """Before a value that is fine: the first one after a state was handed out begins a generation of its own."""
+        if self._ended:
+            self._refuse_after_end()
+        if self._waiting and self._fence is not None:
+            self._fence.begin()
+            self._waiting, self._open = False, self._blocks
+
+    def _wait(self) -> None:
+        """A state is out: before the next value it is looked up whether somebody else has gone on from it."""
+        self._waiting = self._fence is not None
+        if self._waiting or self._ended:
+            self._open = None
+
+    def _learn(self) -> Learnt:
+        """Ask about the warm-up, and forget it."""
+        learnt = learn(self._warm.array(), self.settings, self.plan, self._source.stream("warm-up"))
+        self._warm.clear()
+        return learnt
+
+    def _begin(self, learnt: Learnt) -> BlockPublisher:
+        epsilon, top = self.settings.epsilon, self._top
+        self._learnt = learnt
+        self._blocks = self._open = BlockPublisher(self.plan, epsilon, learnt, top, self._source, keep=self._keep)
+        return self._blocks
+
+    def __reduce__(self) -> NoReturn:
+        raise RandomnessFault(
+            "a publisher cannot be copied or pickled: two would add the same noise to different values. "
+            "Nothing was copied. Move it with state() and restore()."
+        )
+
+    # State ---------------------------------------------------------------------------------------------------------
+
+    @in_turn
+    def state(self) -> dict[str, Any]:
+        """Everything needed to go on elsewhere, as JSON. As secret as the data: it holds values and the noise's key.
+
+        It holds until something more is pushed here: after that `restore` refuses it on this machine.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> sorted(tops.state())[:3]
+        ['block', 'ended', 'generation']
+        """
+        if self._key is None and not self._source.simulation:
+            raise InvalidParameter("source", "was handed in, so its key is not known here", "Use key= instead.")
+        self._wait()
+        state = {
+            "version": STATE_VERSION,
+            "kind": self.kind,
+            "settings": self.settings.describe(),
+            "plan": [self.plan.block, self.plan.fanout],
+            "key": None if self._key is None else self._key.hex(),
+            "generation": None if self._fence is None else self._fence.state(),
+            "keep": self._keep,
+            "ended": self._ended,
+            "simulation": self.simulation,
+            "warm": packed(self._warm.array()) if self._blocks is None else None,
+            "learnt": None if self._learnt is None else asdict(self._learnt),
+            **(state_before(keep=self._keep) if self._blocks is None else self._blocks.state()),
+        }
+        return seal(state)
+
+    @classmethod
+    def restore(cls, state: dict[str, Any], *, source: Source | None = None, replay: bool = False) -> Self:
+        """The publisher that `state()` described. A simulation's source has to be handed in again.
+
+        A state that was changed is refused as damaged, and one that the stream was continued from, here or by another
+        process of this user, is refused as well. `replay=True` is for a run that ended without leaving a newer state:
+        you promise to push exactly the values again that it had pushed since. `Journal` makes sure of that.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> again = dn.streams.ToPS.restore(tops.state(), source=dn.SeededSource(1))
+        >>> again.published == tops.published
+        True
+        """
+        state = unseal(state, STATE_VERSION)
+        if state["key"] is None and source is None:
+            raise SimulationOnly
+        made = cls.__new__(cls)
+        key = None if state["key"] is None else bytes.fromhex(state["key"])
+        settings = Settings.read(state["settings"])
+        simulation = bool(state.get("simulation", False))
+        made._set_up(settings, key, source, simulation=simulation, keep=state["keep"], goes_on=True)
+        if [made.plan.block, made.plan.fanout] != state["plan"]:
+            raise InvalidParameter(
+                "state", "was planned by another version or machine", "Use that one, or give block and fanout."
+            )
+        if state["learnt"] is None:
+            made._warm.extend(unpacked(state["warm"]))
+        else:
+            made._begin(Learnt(**state["learnt"])).resume(state)
+        if made._fence is not None:
+            made._fence = Fence.restore(state["generation"], replay=replay)
+        made._ended = state["ended"]
+        made._wait()
+        return made
+
+
+def _own_noise(source: Source, digest: str, *, given: bool, goes_on: bool) -> Source:
+    """Where the noise of one publisher comes from, and of no other: a source that was handed in may serve several."""
+    if given:
+        return source.fresh("deniable stream", digest).recomputable()
+    try:
+        return source.stream("deniable stream", digest).recomputable(again=goes_on)
+    except RandomnessFault:
+        raise RandomnessFault(
+            "another publisher was made in this process with the same key and settings. Both would add the same noise "
+            "to different values. Nothing was published. Leave key= out, give another name=, or go on from its state()."
+        ) from None

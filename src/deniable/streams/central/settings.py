@@ -1,0 +1,139 @@
+"""Everything public about a publisher, and what its warm-up may spend."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from deniable.errors import InvalidParameter
+from deniable.exact import check_epsilon
+from deniable.mechanisms import DiscreteLaplace
+from deniable.mechanisms._checks import check_count
+from deniable.streams.central.perturber import Perturber
+from deniable.streams.central.stream_forecast import Expectation, Plan, choose_plan, mean_share, paper_block
+from deniable.streams.central.threshold import KINDS, PredictedError, PublicThreshold, Threshold
+from deniable.streams.structure.smoother import Recent, Smoother, smoother_of
+from deniable.streams.structure.value_grid import Grid
+
+SQUARE_SHARE, ABOVE_SHARE = Fraction(1, 20), Fraction(1, 40)
+SQUARE_STEPS = 1 << 10
+"""Values are squared in steps of θ/2^10, so that sums of squares fit 64 bits for any θ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything public about a publisher. `block` and `fanout` are chosen by predicted error where they are None.
+
+    `measure_start`: spend parts of the warm-up's ε on the mean (1/50 to 1/5, more for larger blocks), the mean square
+    (1/20) and the share of values above θ (1/40); without it the first block is filled with θ/2 and intervals know
+    less.
+
+    >>> Settings("tops", 0.5, Grid(1000)).plan.block
+    2048
+    """
+
+    method: str
+    epsilon: float
+    grid: Grid
+    warmup: int = 1 << 16
+    horizon: int = 1 << 20
+    block: int | str | None = None
+    fanout: int | None = None
+    consistent: bool = True
+    smoother: Smoother = field(default_factory=Recent)
+    threshold: Threshold = field(default_factory=PredictedError)
+    measure_start: bool = True
+    expectation: Expectation = field(default_factory=Expectation)
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        check_count("warmup", self.warmup, smallest=0, largest=1 << 24)
+        check_count("horizon", self.horizon, smallest=1, largest=1 << 40)
+        if not isinstance(self.threshold, tuple(KINDS.values())):
+            raise InvalidParameter("threshold", "is not one of this package", "Use PredictedError(), for example.")
+        if self.warmup == 0 and (self.measure_start or not isinstance(self.threshold, PublicThreshold)):
+            raise InvalidParameter(
+                "warmup",
+                "is 0, so there is nothing to learn from",
+                "Give PublicThreshold(...), or --theta.",
+            )
+        if self.block is not None and self.block != "paper":
+            check_count("block", self.block, smallest=1, largest=self.horizon)  # type: ignore[arg-type]
+
+    @property
+    def plan(self) -> Plan:
+        """How the stream is cut, and the tree: public, decided before any value."""
+        if self.block == "paper":
+            fanout = self.fanout or 16
+            block = paper_block(self.epsilon, self.horizon, fanout)
+            return Plan(self.horizon, min(block, self.horizon), fanout, self.consistent, self.smoother)
+        return choose_plan(
+            self.epsilon,
+            self.horizon,
+            expectation=self.expectation,
+            block=self.block,
+            fanout=self.fanout,
+            consistent=self.consistent,
+            smoother=self.smoother,
+            warmup=self.warmup if self.measure_start else 0,
+        )
+
+    @property
+    def delta(self) -> float:
+        """δ of the promise: that of the threshold, 0 for most."""
+        return float(getattr(self.threshold, "delta", 0.0))
+
+    def shares(self) -> dict[str, Fraction]:
+        """What each private answer of the warm-up costs, as shares of ε."""
+        if not self.measure_start:
+            return {"threshold": Fraction(1)}
+        measured = {"mean": mean_share(self.plan, self.warmup), "square": SQUARE_SHARE, "above": ABOVE_SHARE}
+        return {"threshold": 1 - sum(measured.values(), Fraction(0)), **measured}
+
+    def describe(self) -> dict[str, Any]:
+        """All settings as JSON."""
+        facts = asdict(self)
+        facts["smoother"] = {"name": self.smoother.name, **asdict(self.smoother)}
+        facts["threshold"] = {"kind": self.threshold.kind, **asdict(self.threshold)}
+        return facts
+
+    @classmethod
+    def read(cls, facts: dict[str, Any]) -> Settings:
+        """The settings that `describe` described."""
+        facts = dict(facts)
+        threshold = dict(facts.pop("threshold"))
+        return cls(
+            **{
+                **facts,
+                "grid": Grid(**facts["grid"]),
+                "smoother": smoother_of(**facts["smoother"]),
+                "threshold": KINDS[threshold.pop("kind")](**threshold),
+                "expectation": Expectation(**facts["expectation"]),
+            }
+        )
+
+
+def check_possible(settings: Settings, plan: Plan) -> None:
+    """Refuse now what some θ would make impossible later: when it fails must not depend on the data."""
+    top = settings.grid.top
+    if top * settings.horizon > 1 << 62 or top * plan.block > 1 << 60:
+        raise InvalidParameter(
+            "bound", "has too many steps for sums over the horizon", "Use a coarser resolution or a shorter horizon."
+        )
+    for theta in (1, top):
+        Perturber(settings.epsilon, theta, plan.horizon, plan.block, plan.fanout, plan.consistent)
+        for name, share in settings.shares().items():
+            sensitivity = {"mean": theta, "square": SQUARE_STEPS**2, "above": 1, "threshold": 1 << 17}[name]
+            DiscreteLaplace(share_of(settings.epsilon, share), sensitivity)
+
+
+def share_of(epsilon: float, share: Fraction) -> float:
+    """The largest float that is not above share·ε, so that shares never add up to more than ε."""
+    if share == 1 or math.isinf(epsilon):
+        return epsilon
+    exact = share * Fraction(epsilon)
+    rounded = float(exact)
+    return rounded if Fraction(rounded) <= exact else math.nextafter(rounded, 0.0)

@@ -1,0 +1,242 @@
+"""The error of a stream before it is published: from public settings and stated expectations, without any data.
+
+All figures are squared and per θ², averaged over random windows of a chunk (two independent uniform ends). They decide
+the block size and the fan-out, and they are the noise part of the threshold's score.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from deniable.errors import InvalidParameter
+from deniable.streams.released.covariance import TreeNoise
+from deniable.streams.released.prediction_error import Smoothing
+from deniable.streams.structure.hierarchy import Hierarchy, even_pairs
+from deniable.streams.structure.positions import Layout
+from deniable.streams.structure.smoother import Recent, Smoother
+
+_PAIRS = 1 << 11
+_STEPS = np.arange(1, _PAIRS + 1)
+LARGEST_BLOCK = 1 << 26
+SMALLEST_FANOUT, LARGEST_CHOICE = 5, 64
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What is expected of the data, as shares of θ. Assumptions, not measurements: they cost nothing.
+
+    `drift`: how much the mean of a block differs from that of the block before, apart from chance. `spread`: standard
+    deviation of single values. `tail`: by how much a value above θ exceeds it, on average.
+
+    >>> Expectation(drift=0.05).spread
+    0.1
+    """
+
+    drift: float = 0.005
+    spread: float = 0.1
+    tail: float = 0.25
+
+    def __post_init__(self) -> None:
+        for name in ("drift", "spread", "tail"):
+            number = getattr(self, name)
+            if isinstance(number, bool) or not isinstance(number, (int, float)) or not 0 <= number <= 1:
+                raise InvalidParameter(name, "must be a share of θ, from 0 to 1", "Use 0.05 for a stream that drifts.")
+        if not self.tail > 0:
+            raise InvalidParameter("tail", "must be above 0", "Use 0.25 if nothing is known.")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a chunk is cut and which tree stands on it.
+
+    >>> plan = choose_plan(0.5, 2**18, expectation=Expectation())
+    >>> plan.block, plan.fanout, plan.tree.height
+    (2048, 12, 2)
+    """
+
+    horizon: int
+    block: int
+    fanout: int
+    consistent: bool
+    smoother: Smoother
+
+    @property
+    def layout(self) -> Layout:
+        """Chunks and blocks."""
+        return Layout(self.horizon, self.block)
+
+    @property
+    def tree(self) -> Hierarchy:
+        """The tree of one chunk."""
+        return Hierarchy(self.layout.blocks, self.fanout, self.consistent)
+
+    def model(self, theta: float, epsilon: float, initial_variance: float = 0.0) -> TreeNoise:
+        """The noise of this plan, with continuous Laplace variances."""
+        node = 2 * (theta * self.tree.height / epsilon) ** 2
+        return TreeNoise(self.layout, self.fanout, self.consistent, node, initial_variance, self.smoother)
+
+    def noise(self, epsilon: float) -> float:
+        """Squared noise of a random window per θ², the smoother's predictions included."""
+        return _mean_noise(self) / epsilon**2
+
+    def smoothing(self, expectation: Expectation, *, measured_start: bool) -> float:
+        """Squared error of a random window per θ² from predictions.
+
+        `measured_start`: the first block is filled with a measured mean; otherwise with θ/2, which is off by up to θ/2.
+        """
+        if self.block == 1:
+            return 0.0
+        starts, stops = even_pairs(_STEPS, self.horizon)
+        model = Smoothing(self.layout, expectation.spread**2, expectation.drift**2)
+        error = float(model.variance(starts, stops).mean())
+        if not measured_start:
+            # Two ends, each in the first block with chance g/r and then g²/3 times the squared rate error off.
+            error += 2 * (self.block / self.horizon) * self.block**2 / 3 * 0.25
+        return error
+
+
+@dataclass(frozen=True, slots=True)
+class WindowForecast:
+    """What to expect of windows of one length: standard errors of their sums, from noise and from predictions."""
+
+    length: int
+    noise: float
+    smoothing: float
+
+    @property
+    def total(self) -> float:
+        """Both together."""
+        return math.hypot(self.noise, self.smoothing)
+
+
+def forecast(
+    plan: Plan, epsilon: float, theta: float, lengths: Sequence[int], expectation: Expectation
+) -> list[WindowForecast]:
+    """Errors of window sums at a given θ, averaged over windows inside a chunk that start after its first block.
+
+    >>> plan = choose_plan(0.5, 2**18, expectation=Expectation())
+    >>> (day,) = forecast(plan, 0.5, 60.0, [86_400], Expectation())
+    >>> round(day.noise), round(day.smoothing)
+    (987, 611)
+    """
+    model = plan.model(theta, epsilon)
+    smoothing = Smoothing(plan.layout, (expectation.spread * theta) ** 2, (expectation.drift * theta) ** 2)
+    result = []
+    for length in lengths:
+        room = max(plan.horizon - length, 0)
+        first = min(plan.block, room)
+        places = first + (np.arange(_PAIRS) * 0.6180339887498949 % 1 * (room - first + 1)).astype(np.int64)
+        noise, error = (float(kind.variance(places, places + length).mean()) for kind in (model, smoothing))
+        result.append(WindowForecast(length, math.sqrt(noise), math.sqrt(error)))
+    return result
+
+
+@lru_cache(maxsize=256)
+def choose_plan(
+    epsilon: float,
+    horizon: int,
+    *,
+    expectation: Expectation,
+    block: int | None = None,
+    fanout: int | None = None,
+    consistent: bool = True,
+    smoother: Smoother | None = None,
+    warmup: int = 1 << 16,
+) -> Plan:
+    """The block size and fan-out of least predicted error; what is given stays. warmup=0: nothing measures a mean.
+
+    Every power of two is tried as a block, and for each height the smallest fan-out that reaches. Only public settings
+    are read, so the choice is public too. θ cancels.
+
+    >>> choose_plan(0.5, 2**18, expectation=Expectation(drift=0.05)).block
+    256
+    """
+    smoother = smoother or Recent()
+    if block is not None and fanout is not None:
+        return Plan(horizon, block, fanout, consistent, smoother)
+    if block is not None:
+        blocks = [block]
+    elif math.isinf(epsilon):
+        blocks = [1]
+    else:
+        blocks = [2**power for power in range(min(horizon, LARGEST_BLOCK).bit_length()) if 2**power <= horizon]
+    best: tuple[float, Plan] | None = None
+    for size in reversed(blocks):
+        leaves = -(-horizon // size)
+        fanouts = [fanout] if fanout is not None else _fanouts(leaves)
+        plans = [Plan(horizon, size, one, consistent, smoother) for one in fanouts]
+        plan = min(plans, key=lambda one: _rough_noise(one.tree))
+        error = plan.noise(epsilon) + plan.smoothing(expectation, measured_start=warmup > 0)
+        if warmup:
+            error += _start_noise(plan, warmup) / (float(mean_share(plan, warmup)) * epsilon) ** 2
+        if best is None or error < best[0]:
+            best = (error, plan)
+        elif error > 4 * best[0]:  # smaller blocks have only more noise
+            break
+    if best is None:
+        raise InvalidParameter("horizon", "leaves nothing to publish", "Use a larger one.")
+    return best[1]
+
+
+def mean_share(plan: Plan, warmup: int) -> Fraction:
+    """The share of the warm-up's ε for the mean, 1/50 to 1/5: so that its noise adds a tenth to that of a window.
+
+    The mean has variance 2θ²/(share·ε·m)² and fills the first block; an end of a window lies there with chance g/r and
+    then has g²/3 times that variance.
+    """
+    noise = plan.noise(1.0)
+    wanted = math.sqrt(_start_noise(plan, warmup) / (0.1 * noise)) if noise else math.inf
+    return Fraction(math.ceil(100 * min(max(wanted, 0.02), 0.2)), 100)
+
+
+def _start_noise(plan: Plan, warmup: int) -> float:
+    """Squared error of a random window per (θ/share·ε)² from the noise of the mean."""
+    return 2 * (plan.block / plan.horizon) * plan.block**2 / 3 * 2 / warmup**2
+
+
+def paper_block(epsilon: float, horizon: int, fanout: int) -> int:
+    """b^s with s the integer argmin over 0 … h − 1 of  [WCZ21, Eq. (7)]
+
+    (b − 1)·(log_b r − s)³·2/ε² + b^(2s)/4 · 1/9        (θ² cancels)
+    """
+    height = Hierarchy(horizon, fanout).height
+    if math.isinf(epsilon):
+        return 1
+
+    def error(s: int) -> float:
+        return (fanout - 1) * (height - s) ** 3 * 2 / epsilon**2 + float(fanout) ** (2 * s) / 36
+
+    return int(fanout ** min(range(height), key=error))
+
+
+def _fanouts(leaves: int) -> list[int]:
+    """For each height the smallest fan-out that reaches all leaves; only those that can be best."""
+    if leaves <= SMALLEST_FANOUT:
+        return [max(leaves, 2)]
+    result: list[int] = []
+    height = 1
+    while True:
+        fanout = math.ceil(leaves ** (1 / height) - 1e-9)
+        fanout += fanout**height < leaves
+        if fanout < SMALLEST_FANOUT:
+            return result
+        if fanout <= LARGEST_CHOICE:
+            result.append(fanout)
+        height += 1
+
+
+def _rough_noise(tree: Hierarchy) -> float:
+    """Variance of a random range of whole blocks per (θ/ε)²."""
+    return 2 * tree.height**2 * tree.mean_variance()
+
+
+@lru_cache(maxsize=256)
+def _mean_noise(plan: Plan) -> float:
+    starts, stops = even_pairs(_STEPS, plan.horizon)
+    return float(plan.model(1.0, 1.0).variance(starts, stops).mean())

@@ -1,0 +1,273 @@
+"""Thresholds: where values are cut, chosen privately from values that are never published.
+
+All of them look at the first m values of the stream, as whole numbers 0 … bound, and return θ ≥ 1. Cutting low loses
+what lies above, cutting high costs noise everywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from deniable.errors import InvalidParameter, SimulationOnly
+from deniable.mechanisms import NoisyMax, PAKThreshold, PermuteAndFlip, SmoothPercentile
+from deniable.mechanisms._checks import check_count
+from deniable.mechanisms.smooth_sensitivity import DEFAULT_DELTA
+from deniable.randomness import Source
+from deniable.streams.structure.hierarchy import Hierarchy, Integers
+
+_UNIT = 1 << 16  # scores are integers in this fraction of a count
+_MOST_CANDIDATES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """The public facts a threshold may use.
+
+    `error` is the predicted squared error of a random window per θ²; `epsilon` pays for publishing, not for the
+    threshold.
+    """
+
+    bound: int
+    warmup: int
+    horizon: int
+    epsilon: float
+    error: float
+    tail: float
+
+
+@dataclass(frozen=True, slots=True)
+class PredictedError:
+    """Noisy max over θ of the predicted error of a random window, in logs. The default.
+
+        Q(θ)² = θ²·A + (r²/6)·(N(θ)/m · tail·θ)²,   N(θ) = #{v_i > θ},   A the exact error per θ²
+
+    The first part is the noise of the tree and smoother that will be used; in the second a share N/m of all values
+    loses tail·θ each, and a random window of up to r values has E[L²] = r²/6. With N_0 = √(6A)·m/(r·tail), minimising Q
+    is minimising 2·N_0·ln θ + G(N(θ)), G(n) = N_0·ln(1 + (n/N_0)²). G has slope 1 at n = N_0 and less elsewhere; above
+    N_0 it is continued with slope 1, which costs no privacy, leaves the minimum where it is, and keeps hopelessly small
+    θ from ever winning.
+
+    ε-DP when one value is replaced. Replacing v by a larger v' raises N(θ) by 1 for v ≤ θ < v' and leaves the rest, a
+    smaller one lowers it likewise: all counts move the same way by at most 1. The table of G is built of integer steps
+    between 0 and one unit, so all scores move the same way by at most one unit, whatever rounding did: the monotone
+    form of noisy max needs noise of scale 1/ε  [DR14, Claim 3.9], and so does permute and flip  [MS20].
+
+    Candidates are `per_octave` to each doubling of θ, so θ is found to within a factor 2^(1/per_octave); few candidates
+    also mean few chances for noise to win.
+
+    >>> import deniable as dn
+    >>> rule = PredictedError()
+    >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, threshold=rule, source=dn.SeededSource(1), simulation=True)
+    >>> tops.push_many([5, 6, 7, 8] * 250).size, tops.learnt.theta
+    (0, 23)
+    """
+
+    mechanism: str = "noisy-max"
+    per_octave: int = 4
+    kind: ClassVar[str] = "predicted-error"
+    private: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _check_mechanism(self.mechanism)
+        check_count("per_octave", self.per_octave, smallest=1, largest=256)
+
+    def candidates(self, bound: int) -> Integers:
+        """The thresholds that are compared: 1 to the bound, evenly spaced in logs."""
+        steps = math.ceil(math.log2(bound) * self.per_octave) + 1
+        return np.unique(np.minimum(np.rint(2.0 ** (np.arange(steps) / self.per_octave)), bound).astype(np.int64))
+
+    def tipping(self, situation: Situation) -> float:
+        """N_0: as many values above θ cost as much as the noise does."""
+        exact = math.sqrt(6 * situation.error) * situation.warmup / (situation.horizon * situation.tail)
+        return min(max(exact, 1e-3), 1e9)
+
+    def aim(self, situation: Situation) -> float:
+        """The share of values above the best θ where excesses are tail·θ: N = N_0·√(tail/(1 − tail)), public."""
+        tail = min(situation.tail, 0.5)
+        return min(self.tipping(situation) * math.sqrt(tail / (1 - tail)) / situation.warmup, 1.0)
+
+    def scores(self, values: Integers, situation: Situation) -> Integers:
+        """One integer score per candidate, the larger the better."""
+        thetas = self.candidates(situation.bound)
+        tipping = self.tipping(situation)
+        penalty = np.rint(2 * tipping * np.log(thetas) * _UNIT).astype(np.int64)
+        return -penalty - _loss_table(tipping, values.size)[_counts_above(values, thetas)]
+
+    def choose(
+        self, values: Integers, situation: Situation, epsilon: float, source: Source, *, simulation: bool = False
+    ) -> int:
+        """θ, for a cost of ε."""
+        winner = _winner(self.mechanism, self.scores(values, situation), epsilon, source, simulation=simulation)
+        return int(self.candidates(situation.bound)[winner])
+
+
+@dataclass(frozen=True, slots=True)
+class PaperScore:
+    """Noisy max on  [WCZ21, Eq. (6)]  with its sign corrected.
+
+        q(θ) = −(3mθ/(c·r·ε))·√(2(b − 1)·log_b³ r) − #{v_i > θ}
+
+    As printed, with #{v_i ≤ θ}, θ = 1 always wins. ε-DP by the argument of `PredictedError`. Candidates are 1 … bound;
+    where these are more than 65,536, every ⌈bound/65536⌉-th of them and the bound itself.
+
+    >>> import deniable as dn
+    >>> rule = PaperScore()
+    >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, threshold=rule, source=dn.SeededSource(1), simulation=True)
+    >>> tops.push_many([5, 6, 7, 8] * 250).size, tops.learnt.theta
+    (0, 38)
+    """
+
+    c: float = 60.0
+    fanout: int = 16
+    levels: int | None = None
+    mechanism: str = "noisy-max"
+    kind: ClassVar[str] = "paper"
+    private: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _check_mechanism(self.mechanism)
+        if not isinstance(self.c, (int, float)) or not self.c > 0:
+            raise InvalidParameter("c", "must be positive", "Use 60, as the paper does.")
+
+    def candidates(self, bound: int) -> Integers:
+        """The thresholds that are compared."""
+        step = -(-bound // _MOST_CANDIDATES)
+        return np.append(np.arange(step, bound, step), bound) if bound > 1 else np.ones(1, dtype=np.int64)
+
+    def scores(self, values: Integers, situation: Situation) -> Integers:
+        """One integer score per candidate, the larger the better."""
+        thetas = self.candidates(situation.bound)
+        levels = self.levels or Hierarchy(situation.horizon, self.fanout).height
+        noise = math.sqrt(2 * (self.fanout - 1) * levels**3)
+        slope = 3 * situation.warmup / (self.c * situation.horizon * situation.epsilon) * noise
+        penalty = np.rint(np.minimum(slope * thetas * _UNIT, 2.0**60)).astype(np.int64)
+        return np.asarray(-penalty - _UNIT * _counts_above(values, thetas))
+
+    def choose(
+        self, values: Integers, situation: Situation, epsilon: float, source: Source, *, simulation: bool = False
+    ) -> int:
+        """θ, for a cost of ε."""
+        winner = _winner(self.mechanism, self.scores(values, situation), epsilon, source, simulation=simulation)
+        return int(self.candidates(situation.bound)[winner])
+
+
+@dataclass(frozen=True, slots=True)
+class SmoothThreshold:
+    """A percentile with noise of its smooth sensitivity: (ε, δ)-DP  [NRS07]. `cap` keeps it at most the bound.
+
+    >>> import deniable as dn
+    >>> rule = SmoothThreshold()
+    >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, threshold=rule, source=dn.SeededSource(1), simulation=True)
+    >>> tops.push_many([5, 6, 7, 8] * 250).size, tops.learnt.theta
+    (0, 1)
+    """
+
+    percentile: float = 0.995
+    delta: float = DEFAULT_DELTA
+    cap: bool = True
+    kind: ClassVar[str] = "smooth"
+    private: ClassVar[bool] = True
+    _mechanism: ClassVar[type[SmoothPercentile | PAKThreshold]] = SmoothPercentile
+
+    def choose(
+        self, values: Integers, situation: Situation, epsilon: float, source: Source, *, simulation: bool = False
+    ) -> int:
+        """θ, for a cost of (ε, δ)."""
+        mechanism = self._mechanism(epsilon, situation.bound, self.percentile, self.delta, cap=self.cap)
+        return max(mechanism.perturb(values, source=source, simulation=simulation), 1)
+
+
+@dataclass(frozen=True, slots=True)
+class PAKPercentile(SmoothThreshold):
+    """PAK's raised percentile: (ε, δ)-DP  [PAK19]. `cap` keeps it at most the bound, which published plots do not.
+
+    >>> import deniable as dn
+    >>> rule = PAKPercentile()
+    >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, threshold=rule, source=dn.SeededSource(1), simulation=True)
+    >>> tops.push_many([5, 6, 7, 8] * 250).size, tops.learnt.theta
+    (0, 100)
+    """
+
+    percentile: float = 0.99575
+    kind: ClassVar[str] = "pak"
+    _mechanism: ClassVar[type[SmoothPercentile | PAKThreshold]] = PAKThreshold
+
+
+@dataclass(frozen=True, slots=True)
+class FixedPercentile:
+    """A percentile as it is: not private. For experiments, and refused without simulation=True.
+
+    >>> import deniable as dn
+    >>> rule = FixedPercentile(0.9)
+    >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, threshold=rule, source=dn.SeededSource(1), simulation=True)
+    >>> tops.push_many([5, 6, 7, 8] * 250).size, tops.learnt.theta
+    (0, 8)
+    """
+
+    percentile: float
+    kind: ClassVar[str] = "percentile"
+    private: ClassVar[bool] = False
+
+    def choose(self, values: Integers, *_: Any, simulation: bool = False) -> int:
+        """θ, for no ε at all."""
+        if not simulation:
+            raise SimulationOnly("a percentile without noise is a value of the data", "Use PredictedError()")
+        return max(int(np.quantile(values, self.percentile, method="inverted_cdf")), 1)
+
+
+@dataclass(frozen=True, slots=True)
+class PublicThreshold:
+    """A θ that somebody knows without looking at the data, in the stream's own unit. Costs nothing.
+
+    >>> import deniable as dn
+    >>> rule = PublicThreshold(40)
+    >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, threshold=rule, source=dn.SeededSource(1), simulation=True)
+    >>> tops.push_many([5, 6, 7, 8] * 250).size, tops.learnt.theta
+    (0, 40)
+    """
+
+    theta: float
+    kind: ClassVar[str] = "public"
+    private: ClassVar[bool] = True
+
+    def choose(self, *_: Any, **__: Any) -> int:
+        """Never asked: the publisher puts θ on its grid."""
+        raise InvalidParameter("theta", "is public and needs no choice", "Read .theta.")
+
+
+Threshold = PredictedError | PaperScore | SmoothThreshold | PAKPercentile | FixedPercentile | PublicThreshold
+KINDS: dict[str, type[Threshold]] = {
+    kind.kind: kind
+    for kind in (PredictedError, PaperScore, SmoothThreshold, PAKPercentile, FixedPercentile, PublicThreshold)
+}
+
+
+def _check_mechanism(name: str) -> None:
+    if name not in ("noisy-max", "permute-and-flip"):
+        raise InvalidParameter("mechanism", "is not known", "Use 'noisy-max' or 'permute-and-flip'.")
+
+
+def _winner(mechanism: str, scores: Integers, epsilon: float, source: Source, *, simulation: bool) -> int:
+    """The index of the winner."""
+    kind: type[Any] = NoisyMax if mechanism == "noisy-max" else PermuteAndFlip
+    chooser = kind(epsilon, sensitivity=_UNIT, monotone=True)
+    return int(chooser.perturb(scores, source=source, simulation=simulation))
+
+
+def _counts_above(values: Integers, thetas: Integers) -> Integers:
+    """#{v_i > θ} for ascending θ, in O(m + candidates) steps and a sort."""
+    ordered = np.sort(values)
+    return np.asarray(values.size - np.searchsorted(ordered, thetas, side="right"), dtype=np.int64)
+
+
+def _loss_table(tipping: float, count: int) -> Integers:
+    """G(0) … G(count) in units of 2^-16: integer steps of at least 0 and at most one unit, by construction."""
+    n = np.arange(count + 1, dtype=np.float64)
+    below = tipping * np.log1p((np.minimum(n, tipping) / tipping) ** 2)
+    loss = (below + np.maximum(n - tipping, 0.0)) * _UNIT
+    steps = np.clip(np.rint(np.diff(loss)), 0, _UNIT).astype(np.int64)
+    return np.concatenate(([0], np.cumsum(steps)))

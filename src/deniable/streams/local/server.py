@@ -1,0 +1,357 @@
+"""The server of a stream without trust: reports in, a threshold and then unbiased estimates out.
+
+It holds no data that anybody has to protect: every report was randomised on the device that sent it, with ε, and all
+that happens here is computed from reports. What it must get right is to count each user once, to take nothing that was
+made under other settings, and to know its own noise.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.errors import InvalidData, InvalidParameter, QueryRefused
+from deniable.locking import Turn, in_turn
+from deniable.mechanisms import Hybrid
+from deniable.mechanisms._checks import check_count
+from deniable.mechanisms.reconstruction import count_outputs
+from deniable.randomness import Coins, Integers, Words
+from deniable.simulation import check_noise
+from deniable.streams.local.answered_ids import Answered
+from deniable.streams.local.estimates import Estimates, state_before
+from deniable.streams.local.report_arrays import DUPLICATE, MALFORMED, faults, read_one, read_table
+from deniable.streams.local.stream_protocol import Protocol
+from deniable.streams.local.stream_report import StreamReport
+from deniable.streams.local.threshold_choice import KINDS, LocalChoice, LocalRule, SmoothTail
+from deniable.streams.local.value_distribution import Belief, FirstReports, bins_of, reconstructed
+from deniable.streams.released.released_stream import SIMULATION, Released
+from deniable.streams.released.windows import WindowEstimate
+from deniable.streams.structure.hierarchy import Floats
+from deniable.streams.structure.state_values import packed, seal, unpacked, unseal
+
+_SLAB = 1 << 18  # reports that are looked at together
+STATE_VERSION, STATE_KIND = 2, "topl"
+
+
+class ToPLServer:
+    """Takes reports of `ToPLClient`, announces a threshold, and publishes one unbiased estimate per second report.
+
+    `first` first-phase reports are taken; then `rule` chooses θ, which users may be told: `theta` is None until then.
+    With `theta` given, a public threshold, there is no first phase. Reports that cannot be taken are counted in
+    `refused`, by reason. With keep=False only running sums are kept, and memory does not grow with the stream but for
+    eight bytes per user id; reports without ids cannot be checked for duplicates. With `simulation` it takes what
+    simulated devices sent and nothing else, allows an infinite ε, and what it publishes is marked. Any number of
+    threads may use one server: a call is done before the next one begins.
+
+    >>> from deniable.client import ToPLClient
+    >>> server = ToPLServer(epsilon=1.0, bound=10, theta=10.0)
+    >>> estimate = server.push(ToPLClient(epsilon=1.0, bound=10).report(4, theta=server.theta), uid="ann")
+    >>> server.push(ToPLClient(epsilon=1.0, bound=10).report(4, theta=5.0), uid="bob") is None, dict(server.refused)
+    (True, {'made for another θ': 1})
+    """
+
+    def __init__(
+        self,
+        epsilon: float,
+        bound: float,
+        *,
+        first: int = 1 << 16,
+        horizon: int = 1 << 20,
+        rule: LocalRule | None = None,
+        theta: float | None = None,
+        keep: bool = True,
+        simulation: bool = False,
+        **settings: Any,
+    ) -> None:
+        self.protocol = Protocol(epsilon, bound, **settings)
+        check_noise(epsilon, simulation=simulation)
+        self.simulation = simulation
+        check_count("first", first, smallest=1, largest=1 << 40)
+        check_count("horizon", horizon, smallest=1, largest=1 << 40)
+        self.first, self.horizon = first, horizon
+        self.rule: LocalRule = SmoothTail() if rule is None else rule
+        self._public_theta = None if theta is None else self.protocol.check_theta(theta)
+        self.refused: Counter[str] = Counter()
+        self._window = self.protocol.wave.window
+        self._bins = bins_of(self._window)
+        self._counts = np.zeros(-(-self._window.outputs // (self._window.inputs // self._bins)))
+        self._answered = Answered()
+        self._keep = keep
+        self._estimates: Estimates | None = None  # as soon as there is a θ
+        self._turn = Turn()
+        if self._public_theta is not None:
+            self._start(LocalChoice(self._public_theta))
+
+    def __repr__(self) -> str:
+        state = f"{self.heard:,} of {self.first:,} first reports" if self.theta is None else f"θ = {self.theta:g}"
+        end = "; simulation" * self.simulation
+        return f"ToPLServer(ε = {self.protocol.epsilon:g}, {state}, {self.published:,} estimates{end})"
+
+    # Phases --------------------------------------------------------------------------------------------------------
+
+    @property
+    def theta(self) -> float | None:
+        """The announced threshold; None before."""
+        return None if self._estimates is None else self._estimates.choice.theta
+
+    @property
+    def choice(self) -> LocalChoice | None:
+        """The threshold and what was believed when it was chosen; None before."""
+        return None if self._estimates is None else self._estimates.choice
+
+    @property
+    @in_turn
+    def heard(self) -> int:
+        """First-phase reports taken."""
+        return self._heard
+
+    @property
+    @in_turn
+    def published(self) -> int:
+        """Second-phase reports taken, each of which was answered with an estimate."""
+        return 0 if self._estimates is None else self._estimates.number
+
+    @property
+    @in_turn
+    def first_reports(self) -> FirstReports:
+        """What was heard in the first phase, counted."""
+        return self._first_reports()
+
+    def distribution(self) -> Belief:
+        """The distribution of values that EMS reconstructs from the first reports."""
+        if not self.heard:
+            raise QueryRefused("there are no first reports", "Collect some before a threshold is announced.")
+        return reconstructed(self.first_reports)
+
+    @in_turn
+    def announce(self) -> float:
+        """End the first phase with the reports that are there, and choose θ."""
+        return self._announce()
+
+    @property
+    def _heard(self) -> int:
+        return int(self._counts.sum())
+
+    def _first_reports(self) -> FirstReports:
+        return FirstReports(self.protocol, self._counts.copy(), self.horizon)
+
+    def _announce(self) -> float:
+        if self._estimates is None:
+            if not self._heard:
+                raise QueryRefused("there are no first reports to choose θ from", "Collect some, or give theta=.")
+            self._start(self.rule.choose(self._first_reports()))
+        return self._under_theta.choice.theta
+
+    def _start(self, choice: LocalChoice) -> None:
+        self._estimates = Estimates(self.protocol, choice, keep=self._keep)
+
+    @property
+    def _under_theta(self) -> Estimates:
+        if self._estimates is None:
+            raise QueryRefused("there is no threshold yet", "Collect first reports, or call announce().")
+        return self._estimates
+
+    # Reports -------------------------------------------------------------------------------------------------------
+
+    def push(self, report: StreamReport | bytes, uid: int | str | None = None) -> float | None:
+        """Take one report. The estimate it gives, or None for a first-phase report and for a refused one."""
+        if not isinstance(report, (bytes, StreamReport)):
+            raise InvalidData("a report must be a StreamReport or its 16 bytes", "Pass what ToPLClient.report gave.")
+        return self._push(read_one(report if isinstance(report, bytes) else report.to_bytes()), uid)
+
+    @in_turn
+    def _push(self, wire: NDArray[Any] | None, uid: int | str | None) -> float | None:
+        if wire is None:
+            self.refused[MALFORMED] += 1
+            return None
+        if found := faults(wire, self.protocol, self.theta, simulation=self.simulation):
+            self.refused[found[0][0]] += 1
+            return None
+        if uid is not None:
+            key = self._answered.key(uid)
+            if not self._answered.is_fresh(key):
+                self.refused[DUPLICATE] += 1
+                return None
+            self._answered.add_one(key)
+        code = int(wire["y"][0])
+        if self._estimates is None:
+            self._take_first(np.array([code]))
+            return None
+        return float(self._take_second(np.array([code]))[0])
+
+    @in_turn
+    def push_many(self, reports: Any) -> Floats:
+        """Take many reports: the estimates of those second-phase ones that were taken, in their order.
+
+        `reports`: an Arrow table or batch with a column `report` of 16 bytes each and, for finding duplicates, a column
+        `uid` of integers or texts.
+        """
+        wire = read_table(reports)
+        keys = self._answered.keys(reports.column("uid")) if "uid" in reports.schema.names else None
+        estimates = [
+            part
+            for start in range(0, wire.size, _SLAB)
+            for part in self._push_slab(
+                wire[start : start + _SLAB], None if keys is None else keys[start : start + _SLAB]
+            )
+        ]
+        return np.concatenate(estimates) if estimates else np.zeros(0)
+
+    def _push_slab(self, wire: NDArray[Any], keys: Words | None) -> list[Floats]:
+        """Reports of one phase after the other: where the first phase ends, the rest is looked at again."""
+        estimates: list[Floats] = []
+        while wire.size:
+            good = np.ones(wire.size, dtype=np.bool_)
+            reasons = faults(wire, self.protocol, self.theta, simulation=self.simulation)
+            for _, where in reasons:
+                good &= ~where
+            duplicates = np.zeros(wire.size, dtype=np.bool_)
+            if keys is not None:
+                places = np.flatnonzero(good)
+                known = ~self._answered.fresh(keys[places])
+                duplicates[places[known]] = True
+                good[places[known]] = False
+            stop = wire.size
+            if self._estimates is None:
+                taken = np.flatnonzero(good)[: self.first - self._heard]
+                if taken.size == self.first - self._heard:
+                    stop = int(taken[-1]) + 1
+            here = slice(0, stop)
+            for reason, where in (*reasons, (DUPLICATE, duplicates)):
+                self._count(reason, where[here])
+            if keys is not None:
+                self._answered.add(keys[here][good[here]])
+            codes = wire["y"][here][good[here]].astype(np.int64)
+            if codes.size and self._estimates is None:
+                self._take_first(codes)
+            elif codes.size:
+                estimates.append(self._take_second(codes))
+            wire, keys = wire[stop:], None if keys is None else keys[stop:]
+        return estimates
+
+    def _count(self, reason: str, where: Coins) -> None:
+        number = int(where.sum())
+        if number:
+            self.refused[reason] += number
+
+    # Codes: also for a simulation, which needs no bytes in between ----------------------------------------------------
+
+    def _take_first(self, codes: Integers) -> None:
+        self._counts += count_outputs(self._window, codes, self._bins)
+        if self._heard >= self.first:
+            self._announce()
+
+    def _take_second(self, codes: Integers) -> Floats:
+        return self._under_theta.take(codes)
+
+    # Released ------------------------------------------------------------------------------------------------------
+
+    @property
+    @in_turn
+    def variance(self) -> float:
+        """Variance of the noise of one estimate, averaged over what values are believed to be."""
+        return self._under_theta.variance
+
+    @property
+    @in_turn
+    def total(self) -> WindowEstimate:
+        """The running sum of all published estimates, also where single ones are not kept."""
+        return self._under_theta.total
+
+    @property
+    @in_turn
+    def released(self) -> Released:
+        """The published stream, which answers for windows."""
+        return self._under_theta.release(self._under_theta.kept(), self._about(), 0)
+
+    @in_turn
+    def release_of(self, values: Floats, first: int = 0) -> Released:
+        """Estimates that were kept elsewhere, with all that answers for windows need."""
+        return self._under_theta.release(values, self._about(), first)
+
+    @in_turn
+    def about(self) -> dict[str, Any]:
+        """Public facts for a file."""
+        return self._about()
+
+    def _about(self) -> dict[str, Any]:
+        facts: dict[str, Any] = {"method": "topl", "epsilon": self.protocol.epsilon, "theta": self.theta}
+        facts |= {"first": self._heard, "mechanism": self.protocol.mechanism, "rule": self.rule.kind}
+        facts |= {SIMULATION: True} if self.simulation else {}
+        mixed = self.theta is not None and self.protocol.mechanism == "hybrid"
+        return facts | {"alpha": float(Hybrid(self.protocol.epsilon).alpha)} if mixed else facts
+
+    # State ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Everything public that was decided before the first report, as JSON.
+
+        >>> ToPLServer(epsilon=1.0, bound=10).settings["rule"]
+        {'kind': 'smooth tail'}
+        """
+        if type(self.rule) is not KINDS.get(self.rule.kind):
+            raise InvalidParameter("rule", "is not one of this package, so a state cannot name it", "Use one that is.")
+        return {
+            "protocol": asdict(self.protocol),
+            "first": self.first,
+            "horizon": self.horizon,
+            "rule": {"kind": self.rule.kind, **asdict(self.rule)},  # type: ignore[call-overload]
+            "theta": self._public_theta,
+            "keep": self._keep,
+            "simulation": self.simulation,
+        }
+
+    @in_turn
+    def state(self) -> dict[str, Any]:
+        """Everything needed to go on elsewhere, as JSON. It tells who has answered: keep it as secret as the user ids.
+
+        Reports in it are randomised already, and there is no noise of the server's own to be kept secret.
+
+        >>> from deniable.client import ToPLClient
+        >>> server = ToPLServer(epsilon=1.0, bound=10, theta=10.0)
+        >>> estimate = server.push(ToPLClient(epsilon=1.0, bound=10).report(4, theta=10.0), uid="ann")
+        >>> sorted(server.state())[:3]
+        ['answered', 'choice', 'codes']
+        """
+        state = {
+            "version": STATE_VERSION,
+            "kind": STATE_KIND,
+            "settings": self.settings,
+            "counts": packed(self._counts.astype(np.int64)),
+            "choice": None if self._estimates is None else asdict(self._estimates.choice),
+            "answered": self._answered.state(),
+            "refused": dict(self.refused),
+            **(state_before(keep=self._keep) if self._estimates is None else self._estimates.state()),
+        }
+        return seal(state)
+
+    @classmethod
+    def restore(cls, state: dict[str, Any]) -> ToPLServer:
+        """The server that `state()` described. It takes, refuses and publishes what the first one would have.
+
+        >>> from deniable.client import ToPLClient
+        >>> server = ToPLServer(epsilon=1.0, bound=10, theta=10.0)
+        >>> report = ToPLClient(epsilon=1.0, bound=10).report(4, theta=10.0)
+        >>> estimate = server.push(report, uid="ann")
+        >>> again = ToPLServer.restore(server.state())
+        >>> again.push(report, uid="ann") is None, again.total == server.total
+        (True, True)
+        """
+        state = unseal(state, STATE_VERSION)
+        if state["kind"] != STATE_KIND:
+            raise InvalidParameter("state", "is not that of a ToPLServer", "Use dn.streams.restore for publishers.")
+        settings = dict(state["settings"])
+        protocol, rule = dict(settings.pop("protocol")), dict(settings.pop("rule"))
+        made = cls(**protocol, **settings, rule=KINDS[rule.pop("kind")](**rule))
+        made._counts += unpacked(state["counts"])
+        if state["choice"] is not None:
+            made._start(LocalChoice(**state["choice"]))
+            made._under_theta.resume(state)
+        made._answered = Answered.restore(state["answered"])
+        made.refused.update(state["refused"])
+        return made

@@ -1,0 +1,120 @@
+"""The client on one device, for streams without trust. Standard library only.
+
+value ── cut to [0, bound] ──▶ no θ yet: position on the scale ── square wave ──▶ report
+                               θ known:  min(value, θ) ────────── hybrid ───────▶ report
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections import Counter
+from collections.abc import MutableMapping
+from decimal import Decimal
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+from deniable.exact import RandBelow, check_randbelow
+from deniable.locking import Turn, in_turn
+from deniable.simulation import SimulatedDraws, is_simulated
+from deniable.streams.local.stream_protocol import Protocol
+from deniable.streams.local.stream_report import FIRST, SECOND, StreamReport
+from deniable.tables.device.sent_reports import FileMemory, ProcessMemory, alone_with
+
+Memory = MutableMapping[str, str]
+ABOVE, BELOW, MISSING = "above the bound", "below zero", "not a number"
+
+
+class ToPLClient:
+    """The one report of one user. Asked again, in either phase and under any θ, it sends the same bytes.
+
+    ε-LDP: whichever phase it is asked in, and whatever θ a server announces, any two values give any report with
+    probabilities at most e^ε apart, and there is no second report. `memory` remembers what was sent: a path, or any
+    mutable mapping from texts to texts. Without it the client remembers as long as it lives. An infinite ε needs
+    `simulation`; reports of a simulation carry another tag, so that a release does not take them. Threads
+    may share a client, or a memory between several clients.
+
+    >>> client = ToPLClient(epsilon=1.0, bound=500)
+    >>> first = client.report(31)
+    >>> client.report(7, theta=40.0) == first, len(first.to_bytes())
+    (True, 16)
+    """
+
+    def __init__(
+        self,
+        epsilon: float,
+        bound: float,
+        memory: Memory | str | Path | None = None,
+        randbelow: RandBelow = secrets.randbelow,
+        *,
+        simulation: bool = False,
+        **settings: Any,
+    ) -> None:
+        self.protocol = Protocol(epsilon, bound, **settings)
+        check_randbelow(randbelow, epsilon, simulation=simulation)
+        self.simulation = simulation or is_simulated(randbelow)
+        self._randbelow = SimulatedDraws(randbelow) if self.simulation else randbelow
+        self._memory: Memory = (
+            FileMemory(memory) if isinstance(memory, (str, Path)) else ProcessMemory() if memory is None else memory
+        )
+        self._alone = alone_with(self._memory)
+        self._turn = Turn()
+        self.clipped: Counter[str] = Counter()
+
+    def __repr__(self) -> str:
+        return f"ToPLClient(protocol {self.protocol.sha256[:8]}{'; simulation' * self.simulation})"
+
+    def report(self, value: Any, theta: float | None = None) -> StreamReport:
+        """The report of the user's value: a first one while no threshold is announced, a second one under θ.
+
+        A value outside [0, bound] counts as the nearer end and whatever is not a number (None, NaN, a text) as 0: a
+        device that fell silent would tell that something was odd. `clipped` counts them, on the device only.
+        """
+        threshold = None if theta is None else self.protocol.check_theta(theta)
+        number = _as_float(value)
+        with self._alone():
+            key = f"topl:{self.protocol.sha256}" + ":simulation" * self.simulation
+            if key not in self._memory:
+                self._memory[key] = self._randomised(self._cut(number), threshold).to_bytes().hex()
+            return StreamReport.from_bytes(bytes.fromhex(self._memory[key]))
+
+    def fresh(self, value: Any, theta: float | None = None) -> StreamReport:
+        """The report of yet another user with the same settings, who is not remembered: to try things out."""
+        threshold = None if theta is None else self.protocol.check_theta(theta)
+        return self._randomised(self._cut(_as_float(value)), threshold)
+
+    def _randomised(self, value: float, theta: float | None) -> StreamReport:
+        protocol, tag = self.protocol, self.protocol.run_tag(simulation=self.simulation)
+        if theta is None:
+            y = protocol.wave.perturb_one(protocol.position(value), randbelow=self._randbelow)
+            return StreamReport(FIRST, y, 0.0, tag)
+        y = protocol.second(theta).perturb_one(min(value, theta), randbelow=self._randbelow)
+        return StreamReport(SECOND, y, theta, tag)
+
+    def _cut(self, value: float) -> float:
+        if math.isnan(value):
+            self._count(MISSING)
+            return 0.0
+        if value > self.protocol.bound:
+            self._count(ABOVE)
+        elif value < 0:
+            self._count(BELOW)
+        return min(max(value, 0.0), float(self.protocol.bound))
+
+    @in_turn
+    def _count(self, reason: str) -> None:
+        self.clipped[reason] += 1
+
+
+def _as_float(value: Any) -> float:
+    """A number as a float; NaN for everything else, and for what fails when it is looked at."""
+    try:
+        if isinstance(value, bool) or not isinstance(value, (Real, Decimal)):
+            return math.nan
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf if value > 0 else -math.inf  # type: ignore[operator]
+    except Exception:
+        return math.nan

@@ -1,0 +1,232 @@
+"""Where to cut values, from first reports: the threshold of least predicted error.
+
+A random window of at most r values has E[L] ≈ r/3 and E[L²] ≈ r²/6; a report on [0, θ] has variance (θ/2)²·Var. So the
+error of a window's sum is predicted as
+
+    (r/3)·(θ/2)²·Var(ε) + (r²/6)·(Σ_{t>θ} f_t·(t − θ))²        [WCZ21, Section 4.1, with the constants derived here]
+
+The distribution f is not known but believed (`local_belief`). The regret of θ under one distribution is its predicted
+error as a multiple of the best one's. A rule takes the θ of least mean cubed regret over the belief: too small a θ is
+punished where the tail may be heavy, too large a one where it may be light, and the cube minds the worse cases more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+from typing import Protocol as Interface
+
+import numpy as np
+
+from deniable.errors import InvalidData, InvalidParameter
+from deniable.streams.local.stream_protocol import LOG_STEPS, Protocol
+from deniable.streams.local.value_distribution import Belief, FirstReports, reconstructed, smooth_tail
+from deniable.streams.released.windows import Truncation
+from deniable.streams.structure.hierarchy import Floats
+
+_CANDIDATES = 400
+_REGRET_POWER = 3
+
+
+@dataclass(frozen=True, slots=True)
+class LocalChoice:
+    """A threshold, and what first reports tell about it: all estimates, all public.
+
+    >>> LocalChoice(theta=40.0, above=0.01, above_stderr=0.001).theta
+    40.0
+    """
+
+    theta: float
+    above: float = 1.0
+    """Share of values above θ."""
+    above_stderr: float = 0.0
+    excess: float = 0.0
+    """What cutting takes from a value on average."""
+    mean: float | None = None
+    """Mean of min(value, θ), and of its square."""
+    square: float | None = None
+
+    def truncation(self, bound: float) -> Truncation:
+        """What is known of the values above θ."""
+        if self.mean is None:
+            return Truncation(self.theta, bound)
+        tail = self.excess / (self.above * self.theta) if self.above > 0 else 0.0
+        return Truncation(self.theta, bound, self.above, self.above_stderr, tail)
+
+
+class LocalRule(Interface):
+    """How a server turns first reports into a threshold."""
+
+    kind: ClassVar[str]
+
+    def choose(self, reports: FirstReports) -> LocalChoice:
+        """The threshold to announce."""
+
+
+@dataclass(frozen=True, slots=True)
+class SmoothTail:
+    """Least regret over all smooth distributions that explain the reports: the default.
+
+    >>> import numpy as np
+    >>> import deniable as dn
+    >>> rule = SmoothTail()
+    >>> baskets = np.random.default_rng(1).geometric(0.15, 12_000)
+    >>> topl = dn.streams.ToPL(2.0, 1000, first=9_999, rule=rule, source=dn.SeededSource(1), simulation=True)
+    >>> estimates = topl.publish(baskets)
+    >>> topl.theta
+    52.73
+    """
+
+    kind: ClassVar[str] = "smooth tail"
+
+    def choose(self, reports: FirstReports) -> LocalChoice:
+        """The threshold to announce."""
+        return _of_least_regret(smooth_tail(reports), reports)
+
+
+@dataclass(frozen=True, slots=True)
+class Reconstructed:
+    """Least predicted error on the EMS estimate as it is: noise in its tail decides. For comparison.
+
+    >>> import numpy as np
+    >>> import deniable as dn
+    >>> rule = Reconstructed()
+    >>> baskets = np.random.default_rng(1).geometric(0.15, 12_000)
+    >>> topl = dn.streams.ToPL(2.0, 1000, first=9_999, rule=rule, source=dn.SeededSource(1), simulation=True)
+    >>> estimates = topl.publish(baskets)
+    >>> topl.theta
+    72.96
+    """
+
+    kind: ClassVar[str] = "reconstructed"
+
+    def choose(self, reports: FirstReports) -> LocalChoice:
+        """The threshold to announce."""
+        return _of_least_regret(reconstructed(reports), reports)
+
+
+@dataclass(frozen=True, slots=True)
+class CutTail:
+    """Least predicted error on the EMS estimate without its last few per cent, which may be noise. For comparison.
+
+    How few: `deviations` standard errors of a share, which are those of n coins over the signal that ε leaves.
+
+    >>> import numpy as np
+    >>> import deniable as dn
+    >>> rule = CutTail()
+    >>> baskets = np.random.default_rng(1).geometric(0.15, 12_000)
+    >>> topl = dn.streams.ToPL(2.0, 1000, first=9_999, rule=rule, source=dn.SeededSource(1), simulation=True)
+    >>> estimates = topl.publish(baskets)
+    >>> topl.theta
+    18.43
+    """
+
+    deviations: float = 3.0
+    kind: ClassVar[str] = "cut tail"
+
+    def choose(self, reports: FirstReports) -> LocalChoice:
+        """The threshold to announce."""
+        belief = reconstructed(reports)
+        inside, outside = map(float, reports.protocol.wave.window.weights)
+        signal = (inside - outside) * reports.protocol.wave.window.width
+        doubtful = self.deviations * 0.5 / (signal * np.sqrt(reports.number))
+        tail = np.cumsum(belief.shares[0, ::-1])[::-1]
+        kept = np.where(tail > doubtful, belief.shares[0], 0.0)
+        cut = Belief(belief.values, (kept / kept.sum())[None, :] if kept.any() else belief.shares, belief.weights)
+        return _of_least_regret(cut, reports)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalPercentile:
+    """A percentile of the EMS estimate: right for some streams, wrong for others. For comparison.
+
+    >>> import numpy as np
+    >>> import deniable as dn
+    >>> rule = LocalPercentile(0.95)
+    >>> baskets = np.random.default_rng(1).geometric(0.15, 12_000)
+    >>> topl = dn.streams.ToPL(2.0, 1000, first=9_999, rule=rule, source=dn.SeededSource(1), simulation=True)
+    >>> estimates = topl.publish(baskets)
+    >>> topl.theta
+    17.26
+    """
+
+    percentile: float = 0.995
+    kind: ClassVar[str] = "percentile"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.percentile <= 1:
+            raise InvalidParameter("percentile", "must lie above 0 and not above 1", "Use 0.995, for example.")
+
+    def choose(self, reports: FirstReports) -> LocalChoice:
+        """The threshold to announce."""
+        belief = reconstructed(reports)
+        place = int(np.searchsorted(np.cumsum(belief.shares[0]), self.percentile * (1 - 1e-12)))
+        return _choice(belief, _rounded(belief.values[min(place, belief.values.size - 1)], reports.protocol.bound))
+
+
+@dataclass(frozen=True, slots=True)
+class NoThreshold:
+    """θ is the bound: nothing is cut, and noise grows with the bound. For comparison.
+
+    >>> import numpy as np
+    >>> import deniable as dn
+    >>> rule = NoThreshold()
+    >>> baskets = np.random.default_rng(1).geometric(0.15, 12_000)
+    >>> topl = dn.streams.ToPL(2.0, 1000, first=9_999, rule=rule, source=dn.SeededSource(1), simulation=True)
+    >>> estimates = topl.publish(baskets)
+    >>> topl.theta
+    1000.0
+    """
+
+    kind: ClassVar[str] = "none"
+
+    def choose(self, reports: FirstReports) -> LocalChoice:
+        """The threshold to announce."""
+        return _choice(reconstructed(reports), float(reports.protocol.bound))
+
+
+KINDS: dict[str, type[LocalRule]] = {
+    rule.kind: rule for rule in (SmoothTail, Reconstructed, CutTail, LocalPercentile, NoThreshold)
+}
+
+
+def candidates(protocol: Protocol) -> Floats:
+    """Thresholds to choose from: 400 between bound/2047 and the bound, each 2 % above the last."""
+    steps = np.linspace(0, 1, _CANDIDATES)
+    return np.asarray(protocol.bound * float(LOG_STEPS) ** (steps - 1))
+
+
+def predicted_error(protocol: Protocol, horizon: int, thetas: Floats, excess: Floats) -> Floats:
+    """The mean squared error of the sum over a random window, by the formula above."""
+    # Where the variance is largest or (hybrid) the same everywhere; without noise something tiny decides for a small θ.
+    unit = max(protocol.second(1.0).variance(0.5), 1e-9)
+    result: Floats = horizon / 3 * unit * thetas**2 + horizon**2 / 6 * excess**2
+    return result
+
+
+def least_regret(belief: Belief, protocol: Protocol, horizon: int) -> float:
+    """The candidate of least mean cubed regret; for a belief in one distribution, the one of least predicted error."""
+    thetas = candidates(protocol)
+    errors = predicted_error(protocol, horizon, thetas, belief.excess(thetas))
+    regrets = belief.weights @ (errors / errors.min(axis=1, keepdims=True)) ** _REGRET_POWER
+    return _rounded(thetas[int(regrets.argmin())], protocol.bound)
+
+
+def _of_least_regret(belief: Belief, reports: FirstReports) -> LocalChoice:
+    return _choice(belief, least_regret(belief, reports.protocol, reports.horizon))
+
+
+def _rounded(theta: float, bound: float) -> float:
+    """Four digits are plenty, and easy to announce."""
+    return min(float(f"{theta:.4g}"), float(bound))
+
+
+def _choice(belief: Belief, theta: float) -> LocalChoice:
+    if not np.isfinite(theta) or theta <= 0:
+        raise InvalidData("first reports lead to no threshold", "Give a threshold by hand.")
+    above = belief.above(theta)
+    mean = float(belief.weights @ above)
+    spread = float(np.sqrt(belief.weights @ (above - mean) ** 2))
+    cut = np.minimum(belief.values, theta)
+    excess = float(belief.weights @ belief.excess(np.array([theta]))[:, 0])
+    return LocalChoice(theta, mean, spread, excess, belief.mean(cut), belief.mean(cut**2))

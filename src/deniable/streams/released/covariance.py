@@ -1,0 +1,164 @@
+"""How the noise of a released stream varies: one variance for every window, in closed form.
+
+A model answers `variance(starts, stops)`: the variance of the noise of the sum of the released values start … stop − 1,
+in squared grid units, for whole arrays of windows. It describes itself for a file's metadata and is read back from
+there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from deniable.errors import InvalidData
+from deniable.streams.structure.hierarchy import BATCH, Floats, Hierarchy, Integers
+from deniable.streams.structure.positions import Layout
+from deniable.streams.structure.smoother import Smoother, smoother_of
+
+
+class Covariance(Protocol):
+    """What a released stream knows of its noise."""
+
+    def variance(self, starts: Integers, stops: Integers) -> Floats:
+        """Variance of the noise of every window sum, in squared units."""
+
+    def describe(self) -> dict[str, Any]:
+        """Public facts from which `covariance_of` makes the model again."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndependentNoise:
+    """Every released value has noise of its own, of the same variance.
+
+    >>> import numpy as np
+    >>> IndependentNoise(2.0).variance(np.array([0]), np.array([10]))
+    array([20.])
+    """
+
+    per_value: float
+
+    def variance(self, starts: Integers, stops: Integers) -> Floats:
+        """Variance of the noise of every window sum, in squared units."""
+        return np.asarray((stops - starts) * self.per_value, dtype=np.float64)
+
+    def describe(self) -> dict[str, Any]:
+        """Public facts from which `covariance_of` makes the model again."""
+        return {"kind": "independent", **asdict(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class TreeNoise:
+    """Noise of a chain of trees over blocks, seen through a smoother.
+
+    With N the noisy prefix sums at block edges, position k publishes the prefix N(edge) + (weights)·N + (weight)·u_0,
+    by the smoother's taps. A window is a difference of two of those, so its variance is a quadratic form in Cov(N, N),
+    which `Hierarchy.covariance` gives exactly inside a chunk; chunks are independent, and so is u_0.
+
+    >>> import numpy as np
+    >>> from deniable.streams import Recent
+    >>> noise = TreeNoise(Layout(1024, 1), 16, True, 1.0, 0.0, Recent())
+    >>> bool(noise.variance(np.array([0]), np.array([512]))[0] < 512)
+    True
+    """
+
+    layout: Layout
+    fanout: int
+    consistent: bool
+    node_variance: float
+    initial_variance: float
+    smoother: Smoother
+
+    @property
+    def tree(self) -> Hierarchy:
+        """The tree of one chunk."""
+        return Hierarchy(self.layout.blocks, self.fanout, self.consistent)
+
+    def variance(self, starts: Integers, stops: Integers) -> Floats:
+        """Variance of the noise of every window sum, in squared units."""
+        result = np.empty(starts.shape)
+        for first in range(0, starts.size, BATCH):
+            part = slice(first, first + BATCH)
+            result[part] = self._variance(starts[part], stops[part])
+        return result
+
+    def _variance(self, starts: Integers, stops: Integers) -> Floats:
+        taps, initial = self._window_taps(starts, stops)
+        blocks = self.layout.blocks
+        # Count chunks from the first one of a window, so that no precision is lost far out.
+        base = np.minimum.reduce([edge // blocks for edge, _ in taps])
+        placed = [(edge // blocks - base, edge % blocks, weight) for edge, weight in taps]
+        result = np.zeros(starts.shape)
+        for place, one in enumerate(placed):
+            result += one[2] ** 2 * self._covariance(one, one)
+            for other in placed[place + 1 :]:
+                result += 2 * one[2] * other[2] * self._covariance(one, other)
+        # Whole chunks before: their weights add up to nothing, unless the smoother remembers them.
+        common = sum(weight for _, weight in taps)
+        result += base * self._whole * common**2
+        return np.maximum(result * self.node_variance + self.initial_variance * initial**2, 0.0)
+
+    def _window_taps(self, starts: Integers, stops: Integers) -> tuple[list[tuple[Integers, Floats]], Floats]:
+        """Edges and weights of the difference of two positions, equal edges merged before anything is squared."""
+        (last, over_last), (first, over_first) = self.layout.locate(stops), self.layout.locate(starts)
+        one = np.ones(starts.shape)
+        if self.layout.block == 1:
+            return [(last, one), (first, -one)], np.zeros(starts.shape)
+        upper, upper_initial = self.smoother.taps(self.layout, last, over_last)
+        lower, lower_initial = self.smoother.taps(self.layout, first, over_first)
+        taps: list[tuple[Integers, Floats]] = []
+        for place in range(max(len(upper), len(lower))):
+            nothing = (np.zeros_like(first), np.zeros(starts.shape))
+            late, late_weight = upper[place] if place < len(upper) else nothing
+            early, early_weight = lower[place] if place < len(lower) else nothing
+            same = late == early
+            apart = one if place == 0 else 0.0  # the prefix at the edge itself
+            taps.append((late, np.where(same, late_weight - early_weight, late_weight + apart)))
+            taps.append((early, np.where(same, 0.0, -early_weight - apart)))
+        return taps, upper_initial - lower_initial
+
+    def _covariance(self, one: tuple[Any, ...], other: tuple[Any, ...]) -> Floats:
+        """Cov(N, N) over several chunks: common whole chunks, and what is shared of the earlier one's chunk."""
+        tree, blocks = self.tree, self.layout.blocks
+        (chunk_i, i, _), (chunk_j, j, _) = one, other
+        if one is other and not chunk_i.any():
+            return tree.covariance(i, i)
+        common = np.minimum(chunk_i, chunk_j)
+        inside_i = np.where(chunk_i > chunk_j, blocks, i)
+        inside_j = np.where(chunk_j > chunk_i, blocks, j)
+        return np.asarray(common * self._whole + tree.covariance(inside_i, inside_j))
+
+    @property
+    def _whole(self) -> float:
+        """Variance of the sum of a whole chunk, in units of σ²."""
+        end = np.array([self.layout.blocks])
+        return float(self.tree.covariance(end, end)[0])
+
+    def describe(self) -> dict[str, Any]:
+        """Public facts from which `covariance_of` makes the model again."""
+        return {
+            "kind": "tree",
+            "horizon": self.layout.horizon,
+            "block": self.layout.block,
+            "end": self.layout.end,
+            "fanout": self.fanout,
+            "consistent": self.consistent,
+            "node_variance": self.node_variance,
+            "initial_variance": self.initial_variance,
+            "smoother": {"name": self.smoother.name, **asdict(self.smoother)},
+        }
+
+
+def covariance_of(description: dict[str, Any]) -> Covariance:
+    """The model that `describe` described."""
+    facts = dict(description)
+    kind = facts.pop("kind", None)
+    if kind == "independent":
+        return IndependentNoise(**facts)
+    if kind == "tree":
+        layout = Layout(facts.pop("horizon"), facts.pop("block"), facts.pop("end"))
+        return TreeNoise(layout=layout, smoother=smoother_of(**facts.pop("smoother")), **facts)
+    raise InvalidData(
+        "the file describes noise of a kind this version does not know", "Read it with the version that wrote it."
+    )

@@ -1,0 +1,344 @@
+"""A released stream: private values, and the sum or mean over any window with its standard error.
+
+Everything here is a function of what was published and of public settings, so asking costs nothing, however often.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from deniable.errors import InvalidData, QueryRefused
+from deniable.notebook import html_table
+from deniable.queries.answers.result import number
+from deniable.simulation import NOTE, has_noise, mark
+from deniable.streams.released.covariance import Covariance, covariance_of
+from deniable.streams.released.prediction_error import Smoothing, SmoothingByBlock, smoothing_by_block
+from deniable.streams.released.windows import Truncation, WindowEstimate, Windows
+from deniable.streams.structure.hierarchy import BATCH, Integers
+from deniable.streams.structure.positions import Layout
+from deniable.streams.structure.value_grid import Grid
+from deniable.wording import counted
+
+METADATA_KEY = b"deniable.stream"
+METADATA_VERSION = 1
+SHOWN_WINDOWS = 5
+SIMULATION = "simulation"
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """Private values in order of arrival, with all that is needed to answer for windows of them.
+
+    `values` are steps of the `grid`: integers, or floats where predictions or noise are real. Positions count from the
+    first value here, which is number `first` of its stream. Windows are half-open, as Python's are: `sum(1000, 5000)`
+    adds 4,000 values.
+
+    >>> import deniable as dn
+    >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+    >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+    >>> tops.released
+    Released(3,000 values; method=tops, epsilon=1.0, theta=8.0, warmup=1000, r=1000, b=4, s=256, chunk=3; simulation)
+    """
+
+    values: NDArray[Any]
+    covariance: Covariance
+    grid: Grid
+    about: Mapping[str, Any] = field(default_factory=dict)
+    truncation: Truncation | None = None
+    smoothing: Smoothing | None = None
+    timestamps: NDArray[Any] | None = None
+    first: int = 0
+
+    def __post_init__(self) -> None:
+        stamps = self.timestamps
+        if stamps is not None and stamps.size != self.values.size:
+            raise InvalidData("there is not one timestamp per value", "Give as many as there are values.")
+        if stamps is not None and (stamps.dtype.kind not in "iufM" or np.isnan(stamps).any()):
+            raise InvalidData("timestamps must be numbers or points in time", "Convert them, and leave out none.")
+        if stamps is not None and (stamps[1:] < stamps[:-1]).any():
+            raise InvalidData("timestamps must not go back", "Sort the stream by time before it is published.")
+
+    def __len__(self) -> int:
+        return int(self.values.size)
+
+    def __repr__(self) -> str:
+        facts = ", ".join(f"{name}={value}" for name, value in self.about.items() if type(value) in (int, float, str))
+        return f"Released({counted(len(self), 'value')}; {facts}{'; simulation' * self.simulation})"
+
+    def _repr_html_(self) -> str:
+        """Public facts, and the means of a few windows with their errors, for notebooks."""
+        facts = ", ".join(f"{name} = {value}" for name, value in self.about.items() if type(value) in (int, float))
+        ends = (
+            np.linspace(0, len(self), min(len(self), SHOWN_WINDOWS) + 1).astype(int) if len(self) else np.zeros(1, int)
+        )
+        rows = []
+        for start, stop in pairwise(ends.tolist()):
+            one = self.mean(start, stop)
+            value, low, high = (number(end, one.stderr) for end in (one.value, *one.interval))
+            rows.append((f"{start:,} to {stop:,}", value, f"{low} to {high}"))
+        title = f"Released stream of {counted(len(self), 'value')}"
+        return html_table(
+            ("window", "mean", "95 % interval"), rows, title=title, notes=[facts, *[NOTE] * self.simulation]
+        )
+
+    @property
+    def simulation(self) -> bool:
+        """Whether the stream protects nobody."""
+        return bool(self.about.get(SIMULATION)) or not has_noise(self.about.get("epsilon", 0.0))
+
+    @cached_property
+    def _prefix(self) -> NDArray[Any]:
+        kind = np.int64 if self.values.dtype.kind in "iu" else np.float64
+        return np.concatenate((np.zeros(1, dtype=kind), np.cumsum(self.values, dtype=kind)))
+
+    @cached_property
+    def _smoothing_here(self) -> SmoothingByBlock | Smoothing | None:
+        if self.smoothing is None:
+            return None
+        return smoothing_by_block(self._prefix, self.first, self.covariance, self.smoothing)
+
+    def with_timestamps(self, timestamps: Any) -> Released:
+        """The same stream with a timestamp for every value, none before the one ahead of it.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> tops.released.with_timestamps(range(3000)).between(10, 20)
+        (10, 20)
+        """
+        return replace(self, timestamps=np.asarray(timestamps))
+
+    def array(self) -> NDArray[Any]:
+        """The published values in the stream's own unit.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> tops.released.array().size
+        3000
+        """
+        return self.grid.values(self.values)
+
+    # Windows -------------------------------------------------------------------------------------------------------
+
+    def sum(self, start: int, stop: int, *, confidence: float = 0.95) -> WindowEstimate:
+        """The sum of the values at positions start … stop − 1.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> print(tops.released.sum(0, 2000))
+        12,964 ± 32 (95%: 12,901 to 13,027)
+        """
+        return self._one(self.sums(np.array([start]), np.array([stop])), confidence)
+
+    def mean(self, start: int, stop: int, *, confidence: float = 0.95) -> WindowEstimate:
+        """The mean of the values at positions start … stop − 1.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> print(tops.released.mean(0, 2000, confidence=0.99))
+        6.482 ± 0.016 (99%: 6.441 to 6.523)
+        """
+        return self._one(self.means(np.array([start]), np.array([stop])), confidence)
+
+    def sums(self, starts: Any, stops: Any) -> Windows:
+        """The sums over many windows; a million of them take about a second.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> import numpy as np
+        >>> tops.released.sums(np.array([0, 1000]), np.array([1000, 3000])).values.round()
+        array([ 6503., 12955.])
+        """
+        starts, stops = self._checked(starts, stops)
+        count = (stops - starts).astype(np.float64)
+        step = float(self.grid.resolution)
+        units = np.empty(starts.shape)
+        noise, smooth = np.empty(starts.shape), np.zeros(starts.shape)
+        for first in range(0, starts.size, BATCH):
+            part = slice(first, first + BATCH)
+            units[part] = self._prefix[stops[part]] - self._prefix[starts[part]]
+            place, end = starts[part] + self.first, stops[part] + self.first
+            noise[part] = self.covariance.variance(place, end)
+            if self._smoothing_here is not None:
+                smooth[part] = self._smoothing_here.variance(place, end)
+        loss = np.zeros(starts.shape) if self.truncation is None else self.truncation.loss(count)
+        return Windows(
+            float(self.grid.low) * count + step * units, step * np.sqrt(noise), step * np.sqrt(smooth), step * loss
+        )
+
+    def means(self, starts: Any, stops: Any) -> Windows:
+        """The means over many windows, none of them empty.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> tops.released.means([0, 1000], [1000, 3000]).values.round(2)
+        array([6.5 , 6.48])
+        """
+        starts, stops = self._checked(starts, stops)
+        count = stops - starts
+        if count.size and count.min() == 0:
+            raise QueryRefused("a window is empty, so it has no mean", "Ask for at least one value.")
+        sums = self.sums(starts, stops)
+        return Windows(*(getattr(sums, name) / count for name in ("values", "stderrs", "smoothing", "truncation")))
+
+    def between(self, start: Any, stop: Any) -> tuple[int, int]:
+        """The window of positions whose timestamps are at least `start` and before `stop`.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> import numpy as np
+        >>> days = np.datetime64("2024-01-01") + np.arange(3000)
+        >>> stream = tops.released.with_timestamps(days)
+        >>> stream.between("2024-02-01", "2024-03-01")
+        (31, 60)
+        """
+        if self.timestamps is None:
+            raise QueryRefused("this stream has no timestamps", "Ask by positions, or publish it with timestamps.")
+        try:
+            ends = [np.asarray(end).astype(self.timestamps.dtype) for end in (start, stop)]
+        except (ValueError, TypeError):
+            raise QueryRefused("an end of the window is no time", "Write 2024-01-31T12:00, for example.") from None
+        first, last = (int(np.searchsorted(self.timestamps, end, side="left")) for end in ends)
+        return first, max(first, last)
+
+    def _checked(self, starts: Any, stops: Any) -> tuple[Integers, Integers]:
+        first, last = np.atleast_1d(np.asarray(starts)), np.atleast_1d(np.asarray(stops))
+        if first.dtype.kind not in "iu" or last.dtype.kind not in "iu" or first.shape != last.shape or first.ndim != 1:
+            raise QueryRefused("windows must be pairs of whole positions", "Use integers, as many starts as stops.")
+        first, last = first.astype(np.int64), last.astype(np.int64)
+        if first.size and (first.min() < 0 or last.max() > len(self) or (first > last).any()):
+            raise QueryRefused(
+                f"a window does not lie within the {len(self):,} published values",
+                "Use 0 ≤ start ≤ stop ≤ their number.",
+            )
+        return first, last
+
+    def _one(self, windows: Windows, confidence: float) -> WindowEstimate:
+        value, stderr = float(windows.values[0]), float(windows.stderrs[0])
+        cut = float(windows.truncation[0])
+        known = None if math.isnan(cut) else cut
+        return WindowEstimate(value, stderr, confidence, smoothing=float(windows.smoothing[0]), truncation=known)
+
+    # Files ---------------------------------------------------------------------------------------------------------
+
+    def metadata(self) -> dict[bytes, bytes]:
+        """What stands in a file beside the values: every public fact that answers need, as JSON.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> list(tops.released.metadata())
+        [b'deniable.stream', b'deniable.simulation']
+        """
+        facts: dict[str, Any] = {"version": METADATA_VERSION, "about": dict(self.about), "grid": asdict(self.grid)}
+        facts["first"] = self.first
+        facts["covariance"] = self.covariance.describe()
+        facts["truncation"] = None if self.truncation is None else asdict(self.truncation)
+        facts["smoothing"] = None if self.smoothing is None else asdict(self.smoothing)
+        return {METADATA_KEY: json.dumps(facts).encode(), **mark(simulation=self.simulation)}
+
+    def to_arrow(self) -> pa.Table:
+        """A column `value`, in the stream's own unit, and `timestamp` where there is one, with the metadata.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> tops.released.to_arrow().column_names
+        ['value']
+        """
+        columns: dict[str, Any] = {} if self.timestamps is None else {"timestamp": self.timestamps}
+        return pa.table({**columns, "value": self.array()}).replace_schema_metadata(self.metadata())
+
+    @classmethod
+    def from_arrow(cls, table: pa.Table) -> Released:
+        """The stream that `to_arrow` wrote.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> same = dn.streams.Released.from_arrow(tops.released.to_arrow())
+        >>> same.sum(0, 2000) == tops.released.sum(0, 2000)
+        True
+        """
+        text = (table.schema.metadata or {}).get(METADATA_KEY)
+        if text is None:
+            raise InvalidData(
+                "this is not a released stream: its metadata are missing", "Use a file of stream publish."
+            )
+        try:
+            facts = json.loads(text)
+            if facts.get("version") != METADATA_VERSION:
+                raise InvalidData(
+                    "this stream was written by another version", "Read it with the version that wrote it."
+                )
+            return cls._from_facts(facts, table)
+        except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError, pa.ArrowException):
+            raise InvalidData(
+                "the released stream is damaged", "Restore it from a copy: publishing again spends ε again."
+            ) from None
+
+    @classmethod
+    def _from_facts(cls, facts: dict[str, Any], table: pa.Table) -> Released:
+        grid = Grid(**facts["grid"])
+        values = table.column("value").to_numpy()
+        if grid.low != 0 or grid.resolution != 1:
+            values = (values - grid.low) / grid.resolution
+        covariance = covariance_of(facts["covariance"])
+        if facts["covariance"].get("block") == 1:  # whole steps: undo the rounding of the conversion
+            values = np.rint(values).astype(np.int64)
+        smoothing = facts["smoothing"]
+        if smoothing is not None:
+            smoothing = Smoothing(Layout(**smoothing["layout"]), smoothing["spread"], smoothing["drift"])
+        truncation = None if facts["truncation"] is None else Truncation(**facts["truncation"])
+        stamps = table.column("timestamp").to_numpy() if "timestamp" in table.column_names else None
+        return cls(values, covariance, grid, facts["about"], truncation, smoothing, stamps, facts["first"])
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write a Parquet file that DuckDB, pandas and `deniable stream query` read.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp(), "private.parquet")
+        >>> tops.released.save(path)
+        >>> path.exists()
+        True
+        """
+        from deniable.stores.stream_files import write_parquet
+
+        write_parquet(self.to_arrow(), path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Released:
+        """Read a file that `save` or `deniable stream publish` wrote.
+
+        >>> import deniable as dn
+        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
+        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp(), "private.parquet")
+        >>> tops.released.save(path)
+        >>> len(dn.streams.Released.load(path))
+        3000
+        """
+        from deniable.stores.stream_files import read_parquet
+
+        return cls.from_arrow(read_parquet(path))

@@ -1,0 +1,234 @@
+"""Smoothers: what is published inside a block, before the block's noisy sum is known.
+
+Every value of a block is published as a prediction from the blocks before it; the last one makes the block add up to
+its noisy sum  [WCZ21, Algorithm 1 with its misprints repaired, appendix D]. A prediction is a function of what was
+published, so it costs no privacy.
+
+All but the median are linear, so what is published at any position is a weighted sum of noisy prefix sums (`taps`):
+from these the standard error of every window follows in closed form.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import insort
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.errors import InvalidParameter
+from deniable.mechanisms._checks import check_count
+from deniable.streams.structure.hierarchy import Floats, Integers
+from deniable.streams.structure.positions import Layout
+
+Memory = list[Any]
+Taps = tuple[list[tuple[Integers, Floats]], Floats]
+"""Edges with their weights, and the weight of the initial rate."""
+_FORGOTTEN = 1e-6
+SLAB = 1 << 18
+"""Values whose predictions are made together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recent:
+    """The mean of the block before.
+
+    >>> smoother_of("recent")
+    Recent()
+    """
+
+    name: ClassVar[str] = "recent"
+
+    def begin(self, initial: float, block: int) -> Memory:  # noqa: ARG002 - others need them
+        """What is remembered before the first block."""
+        return []
+
+    def follow(self, memory: Memory, totals: Integers, lengths: Integers) -> tuple[Floats, Memory]:
+        """The rate predicted after each of the given blocks, and what is remembered then."""
+        return totals / lengths, memory
+
+    def taps(self, layout: Layout, edge: Integers, over: Integers) -> Taps:
+        """What `over` values after an edge are published as, beyond the prefix at the edge."""
+        return _window_taps(layout, edge, over, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """The mean of everything before, the initial rate counted as one block.
+
+    >>> smoother_of("mean")
+    Mean()
+    """
+
+    name: ClassVar[str] = "mean"
+
+    def begin(self, initial: float, block: int) -> Memory:
+        """What is remembered before the first block."""
+        return [round(initial * block), block]
+
+    def follow(self, memory: Memory, totals: Integers, lengths: Integers) -> tuple[Floats, Memory]:
+        """The rate predicted after each of the given blocks, and what is remembered then."""
+        total, count = memory[0] + np.cumsum(totals), memory[1] + np.cumsum(lengths)
+        return total / count, [int(total[-1]), int(count[-1])]
+
+    def taps(self, layout: Layout, edge: Integers, over: Integers) -> Taps:
+        """What `over` values after an edge are published as, beyond the prefix at the edge."""
+        share = over / (layout.position(edge) + layout.block)
+        return [(edge, share)], share * layout.block
+
+
+@dataclass(frozen=True, slots=True)
+class MovingAverage:
+    """The mean of the last `window` blocks; the initial rate counts as a block until it drops out.
+
+    >>> MovingAverage(window=4)
+    MovingAverage(window=4)
+    """
+
+    window: int = 4
+    name: ClassVar[str] = "moving"
+
+    def __post_init__(self) -> None:
+        check_count("window", self.window, smallest=1, largest=1 << 20)
+
+    def begin(self, initial: float, block: int) -> Memory:
+        """What is remembered before the first block."""
+        return [[round(initial * block)], [block]]
+
+    def follow(self, memory: Memory, totals: Integers, lengths: Integers) -> tuple[Floats, Memory]:
+        """The rate predicted after each of the given blocks, and what is remembered then."""
+        held = len(memory[0])
+        totals, lengths = np.concatenate((memory[0], totals)), np.concatenate((memory[1], lengths))
+        total, length = np.concatenate(([0], np.cumsum(totals))), np.concatenate(([0], np.cumsum(lengths)))
+        last = np.arange(held + 1, totals.size + 1)
+        first = np.maximum(last - self.window, 0)
+        rates = (total[last] - total[first]) / (length[last] - length[first])
+        return rates, [totals[-self.window :].tolist(), lengths[-self.window :].tolist()]
+
+    def taps(self, layout: Layout, edge: Integers, over: Integers) -> Taps:
+        """What `over` values after an edge are published as, beyond the prefix at the edge."""
+        return _window_taps(layout, edge, over, self.window)
+
+
+@dataclass(frozen=True, slots=True)
+class Exponential:
+    """A share `alpha` of the newest block, the rest of the prediction before.
+
+    >>> Exponential(alpha=0.5)
+    Exponential(alpha=0.5)
+    """
+
+    alpha: float = 0.6
+    name: ClassVar[str] = "exponential"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.alpha, float) or not 0.05 <= self.alpha <= 1:
+            raise InvalidParameter("alpha", "must be a number from 0.05 to 1", "Use 0.6, for example.")
+
+    def begin(self, initial: float, block: int) -> Memory:  # noqa: ARG002 - others need it
+        """What is remembered before the first block."""
+        return [initial]
+
+    def follow(self, memory: Memory, totals: Integers, lengths: Integers) -> tuple[Floats, Memory]:
+        """The rate predicted after each of the given blocks, and what is remembered then."""
+        rates, rate = np.empty(totals.size), float(memory[0])
+        for place, newest in enumerate((totals / lengths).tolist()):
+            rate = self.alpha * newest + (1 - self.alpha) * rate
+            rates[place] = rate
+        return rates, [rate]
+
+    def taps(self, layout: Layout, edge: Integers, over: Integers) -> Taps:
+        """What `over` values after an edge are published as, beyond the prefix at the edge."""
+        reach = 1 if self.alpha == 1 else math.ceil(math.log(_FORGOTTEN) / math.log(1 - self.alpha))
+        reach = min(reach, int(edge.max(initial=0)))
+        taps = [(edge, np.zeros(edge.shape))]
+        for age in range(reach):
+            newer, older = np.maximum(edge - age, 0), np.maximum(edge - age - 1, 0)
+            length = np.maximum(layout.position(newer) - layout.position(older), 1)
+            weight = np.where(edge > age, over * self.alpha * (1 - self.alpha) ** age / length, 0.0)
+            taps[-1] = (taps[-1][0], taps[-1][1] + weight)
+            taps.append((older, -weight))
+        return taps, over * (1 - self.alpha) ** np.minimum(edge, 10_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Median:
+    """The median of the means of all blocks before; the initial rate until there is one.
+
+    Not linear: standard errors inside blocks are those of `Recent`, which is an upper bound for steady streams only.
+
+    >>> smoother_of("median")
+    Median()
+    """
+
+    name: ClassVar[str] = "median"
+
+    def begin(self, initial: float, block: int) -> Memory:  # noqa: ARG002 - others need them
+        """What is remembered before the first block."""
+        return []
+
+    def follow(self, memory: Memory, totals: Integers, lengths: Integers) -> tuple[Floats, Memory]:
+        """The rate predicted after each of the given blocks, and what is remembered then."""
+        rates, ordered = np.empty(totals.size), list(memory)
+        for place, newest in enumerate((totals / lengths).tolist()):
+            insort(ordered, newest)
+            middle = len(ordered) // 2
+            rates[place] = ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+        return rates, ordered
+
+    def taps(self, layout: Layout, edge: Integers, over: Integers) -> Taps:
+        """What `over` values after an edge are published as, beyond the prefix at the edge."""
+        return _window_taps(layout, edge, over, 1)
+
+
+Smoother = Recent | Mean | MovingAverage | Exponential | Median
+
+
+def _window_taps(layout: Layout, edge: Integers, over: Integers, window: int) -> Taps:
+    """The mean of the last `window` blocks; where there are fewer, with the initial rate as one more block."""
+    first = np.maximum(edge - window, 0)
+    filled = edge >= window
+    length = layout.position(edge) - layout.position(first) + np.where(filled, 0, layout.block)
+    share = over / length
+    return [(edge, share), (first, -share)], np.where(filled, 0.0, share * layout.block)
+
+
+def smoother_of(name: str | Smoother, **settings: Any) -> Smoother:
+    """A smoother by its name."""
+    if not isinstance(name, str):
+        return name
+    kinds: dict[str, type[Smoother]] = {kind.name: kind for kind in (Recent, Mean, MovingAverage, Exponential, Median)}
+    if name not in kinds:
+        raise InvalidParameter("smoother", "is not known", f"Use one of {', '.join(kinds)}, or block=1 for none.")
+    return kinds[name](**settings)
+
+
+def publish_blocks(totals: Integers, rates: Floats, length: int) -> Floats:
+    """The published values of complete blocks of one length: the rate that holds inside each, then what is missing."""
+    result = np.repeat(rates, length)
+    result[length - 1 :: length] = totals - (length - 1) * rates
+    return result
+
+
+def published_values(totals: Integers, layout: Layout, smoother: Smoother, initial: float, over: int) -> NDArray[Any]:
+    """Every published value: those of complete blocks, and `over` values of the open one."""
+    if layout.block == 1:
+        return totals
+    edges = layout.position(np.arange(totals.size + 1))
+    lengths = np.diff(edges)
+    rates = np.array([initial])
+    if totals.size:
+        memory = smoother.begin(initial, layout.block)
+        rates = np.concatenate((rates, smoother.follow(memory, totals, lengths)[0]))
+    result = np.full(int(edges[-1]) + over, rates[-1])
+    place, slab = 0, max(SLAB // layout.block, 1)
+    while place < totals.size:
+        length = int(lengths[place])
+        alike = lengths[place : place + slab]
+        count = alike.size if (alike == length).all() else int(np.argmax(alike != length))
+        part = slice(place, place + count)
+        result[edges[place] : edges[place + count]] = publish_blocks(totals[part], rates[part], length)
+        place += count
+    return result

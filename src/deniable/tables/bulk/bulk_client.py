@@ -1,0 +1,172 @@
+"""The client in bulk: what `device.py` does for one user, for arrays of users. The law is the same.
+
+The draws that decide a report are made for all rows alike, whatever they hold. Only the choice among more than `many`
+rows of a user draws words of its own; and a number below a bound that depends on the row (between which two points a
+value is rounded) is drawn anew with a chance below bound · 2^-64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.arrays import Integers
+from deniable.mechanisms import LocalHashing, RandomizedResponse
+from deniable.mechanisms.hashing import CELL_OFFSET, bucket_array, mix_array
+from deniable.randomness import Source
+from deniable.tables.designs.views import FEW_CELLS, POINTS, Axis, Design, Group, chances
+from deniable.tables.schema.attributes import Table
+
+_MANY_CELLS = np.int64(2**62)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportColumns:
+    """Reports as columns: those of the first user in the order of their slots, those of the second, …"""
+
+    view: NDArray[np.uint32]
+    seed: NDArray[np.uint32]
+    y: NDArray[np.uint32]
+
+
+def truncate(
+    table: Table, starts: Integers, counts: Integers, codes: Sequence[Integers], source: Source
+) -> tuple[list[Integers], Integers]:
+    """`tau` rows of every user, one user after the other, and how many rows each of them stands for.
+
+    User u has counts[u] rows of `codes` (one array per attribute), from starts[u] on; see `device.truncate`.
+    """
+    many = table.many or 1
+    used = np.minimum(counts, many)
+    users = np.repeat(np.arange(counts.size), table.tau)
+    picks = source.below_each(np.maximum(used, 1)[users])
+    rows = starts[users] + picks
+    over = counts > many
+    if over.any():
+        order = _shuffled_rows(starts[over], counts[over], source)
+        place = np.cumsum(over) - 1
+        shuffled_start = np.cumsum(counts[over]) - counts[over]
+        heavy = over[users]
+        rows[heavy] = order[shuffled_start[place[users[heavy]]] + picks[heavy]]
+    chosen = []
+    empty = (counts == 0)[users]
+    for column, domain in zip(codes, table.domains, strict=True):
+        dummies = source.below(domain.size, users.size)
+        values = column[np.where(empty, 0, rows)] if column.size else dummies
+        chosen.append(np.where(empty, dummies, values))
+    return chosen, used[users]
+
+
+def _shuffled_rows(starts: Integers, counts: Integers, source: Source) -> Integers:
+    """The row numbers of each of some users, in random order, one user after the other."""
+    users = np.repeat(np.arange(counts.size), counts)
+    offsets = np.arange(users.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    order = np.lexsort((source.words(users.size), users))
+    return (starts[users] + offsets)[order]
+
+
+def randomise(
+    table: Table, design: Design, codes: Sequence[Integers], weights: Integers, source: Source
+) -> ReportColumns:
+    """The reports of rows: for each row, one per part of the design. `weights` counts the user's rows, up to `many`."""
+    parts = len(design.parts)
+    size = codes[0].size
+    columns = ReportColumns(*(np.empty((size, parts), dtype=np.uint32) for _ in range(3)))
+    for part in range(parts):
+        view, seed, y = _randomise_part(table, design, part, codes, weights, source)
+        columns.view[:, part], columns.seed[:, part], columns.y[:, part] = view, seed, y
+    return ReportColumns(columns.view.ravel(), columns.seed.ravel(), columns.y.ravel())
+
+
+def _randomise_part(
+    table: Table, design: Design, part: int, codes: Sequence[Integers], weights: Integers, source: Source
+) -> tuple[Integers, NDArray[np.uint32], Integers]:
+    groups, size = design.parts[part], codes[0].size
+    reach = np.array(chances(groups))
+    chosen = np.searchsorted(reach, source.below(int(reach[-1]), size), side="right")
+    view, number, cells = (np.empty(size, dtype=np.int64) for _ in range(3))
+    for place, group in enumerate(groups):
+        rows = np.flatnonzero(chosen == place) if len(groups) > 1 else slice(None)
+        local = source.below(group.views, int(np.count_nonzero(chosen == place)))
+        coordinates = [_coordinates(axis, table, codes, weights, rows, source) for axis in group.axes]
+        view[rows] = design.offset(part, place) + local
+        number[rows], cells[rows] = _cells(group, local, coordinates)
+    seeds, reports = _respond(design, number, cells, source)
+    return view, seeds, reports
+
+
+def _coordinates(
+    axis: Axis, table: Table, codes: Sequence[Integers], weights: Integers, rows: Integers | slice, source: Source
+) -> Integers:
+    """Where rows lie on an axis; tosses the coins that the axis rounds by."""
+    values = codes[axis.attribute][rows] if axis.attribute >= 0 else np.zeros_like(weights[rows])
+    up = heavy = np.zeros(values.size, dtype=np.int64)
+    if axis.places:
+        places = np.array(axis.places)
+        found = np.searchsorted(places, values, side="right") - 1
+        if axis.kind == POINTS:
+            found = np.minimum(found, places.size - 2)
+            up = (source.below_each(np.diff(places)[found]) < values - places[found]).astype(np.int64)
+        values = found
+    elif axis.rounds_value:
+        up = source.ratio_coins(values, table.domains[axis.attribute].size - 1).astype(np.int64)
+    if axis.rounds_weight:
+        heavy = source.ratio_coins(weights[rows], table.many or 1).astype(np.int64)
+    coordinates: Integers = axis.coordinate(values, up, heavy)
+    return coordinates
+
+
+def _cells(group: Group, local: Integers, coordinates: Sequence[Integers]) -> tuple[Integers, Integers]:
+    """The number of each row's cell in its view, and how many cells that view has (2^62 stands for more, too)."""
+    number, cells = np.zeros_like(local), np.ones_like(local)
+    nodes: list[Integers] = []
+    for axis, choices in zip(reversed(group.axes), reversed(group.levels), strict=True):
+        local, place = np.divmod(local, len(choices))
+        widths = np.array([axis.tree.width(level) for level in choices])[place]
+        counts = np.array([axis.tree.cells(level) for level in choices])[place]
+        nodes.append(coordinates[len(group.axes) - 1 - len(nodes)] // widths)
+        with np.errstate(over="ignore"):  # numbers of views with too many cells are replaced below
+            number = number + nodes[-1] * cells
+        cells = np.where(cells > _MANY_CELLS // counts, _MANY_CELLS, cells * counts)
+    huge = cells > FEW_CELLS
+    if huge.any():
+        number = np.where(huge, _fold(nodes[::-1]), number)
+    return number, cells
+
+
+def cell_numbers(group: Group, levels: tuple[int, ...], nodes: Sequence[Integers]) -> Integers:
+    """The numbers of cells of one view, given by the nodes they have on each axis: `Group.number` for arrays."""
+    if group.cells(levels) > FEW_CELLS:
+        return _fold(nodes)
+    number = np.zeros_like(nodes[0])
+    for axis, level, node in zip(group.axes, levels, nodes, strict=True):
+        number = number * axis.tree.cells(level) + node
+    return number
+
+
+def _fold(nodes: Sequence[Integers]) -> Integers:
+    """`views.fold` of every row."""
+    number = np.zeros(nodes[0].size, dtype=np.uint32)
+    for node in nodes:
+        number = mix_array(number + node.astype(np.uint32) + np.uint32(CELL_OFFSET))
+    return number.astype(np.int64)
+
+
+def _respond(design: Design, number: Integers, cells: Integers, source: Source) -> tuple[NDArray[np.uint32], Integers]:
+    """Seeds and randomised cells. Each view has its oracle; which one it is depends on its number of cells alone."""
+    single, hashed = cells == 1, cells >= max(design.response_below, 2)
+    hashing = LocalHashing(design.epsilon, 2) if design.epsilon < np.inf else LocalHashing(design.epsilon, FEW_CELLS)
+    seeds = np.where(hashed, source.seeds(number.size), np.uint32(0))
+    truth = number
+    if hashed.any() and design.epsilon < np.inf:
+        truth = np.where(hashed, bucket_array(seeds, number, hashing.g), number)
+    outcomes = np.where(hashed, hashing.g, cells)
+    kinds, which = np.unique(outcomes, return_inverse=True)
+    keeping = [RandomizedResponse(design.epsilon, int(k)).p if k > 1 else RandomizedResponse(1.0, 2).p for k in kinds]
+    keep = source.bernoulli_each(keeping, which) | single
+    other = source.below_each(np.maximum(outcomes - 1, 1))
+    other += other >= truth
+    return seeds, np.where(keep, truth, other)

@@ -1,0 +1,126 @@
+"""Columns of values as places in their domains: what `Ordinal.encode` and `Categorical.encode` do, for arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from datetime import date, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from deniable.arrays import Integers
+from deniable.tables.schema.attributes import MISSING, OFF_GRID, OUTSIDE, WRONG_TYPE, Categorical, Ordinal, Private
+
+FINE = ""
+REASONS = (FINE, MISSING, OUTSIDE, OFF_GRID, WRONG_TYPE)
+_REASON = {reason: number for number, reason in enumerate(REASONS)}
+
+Problems = NDArray[np.uint8]
+"""For every row, the number of a reason in `REASONS`; 0 is fine."""
+
+
+def readable(domain: Private, kind: pa.DataType) -> bool:
+    """Whether a column of this type can hold values of a domain at all."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    empty = pa.array([], kind)
+    return (_ordinal(domain, empty) if isinstance(domain, Ordinal) else _categorical(domain, empty)) is not None
+
+
+def encode(domain: Private, column: pa.ChunkedArray | pa.Array) -> tuple[Integers, Problems]:
+    """The places of a column's values in a domain, and what is wrong with those that have none (their place is 0)."""
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    missing = np.asarray(array.is_null())
+    places = _ordinal(domain, array) if isinstance(domain, Ordinal) else _categorical(domain, array)
+    if places is None:
+        codes, problems = np.zeros(len(array), dtype=np.int64), np.full(len(array), _REASON[WRONG_TYPE], dtype=np.uint8)
+    else:
+        codes, problems = places
+    problems = np.where(missing, np.uint8(_REASON[MISSING]), problems)
+    return np.where(problems == 0, codes, 0), problems
+
+
+def _categorical(domain: Categorical, array: pa.Array) -> tuple[Integers, Problems] | None:
+    fits: dict[type, Callable[[pa.DataType], bool]] = {
+        bool: pa.types.is_boolean,
+        int: pa.types.is_integer,
+        str: lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind),
+    }
+    if not fits[type(domain.values[0])](array.type):
+        return None
+    if isinstance(domain.values[0], bool):
+        found = pc.index_in(array, pa.array(domain.values))
+    elif isinstance(domain.values[0], int):
+        if pa.types.is_uint64(array.type):  # beyond 63 bits nothing is in the list
+            array = pc.if_else(pc.less(array, pa.scalar(2**63, pa.uint64())), array, pa.scalar(None, pa.uint64()))
+        found = pc.index_in(array.cast(pa.int64()), pa.array(domain.values, type=pa.int64()))
+    else:
+        found = pc.index_in(array.cast(pa.string()), pa.array(domain.values, type=pa.string()))
+    codes = np.asarray(found.fill_null(-1)).astype(np.int64)
+    return codes, np.where(codes < 0, np.uint8(_REASON[OUTSIDE]), np.uint8(0))
+
+
+def _ordinal(domain: Ordinal, array: pa.Array) -> tuple[Integers, Problems] | None:
+    kind = array.type
+    if domain.kind == "number":
+        if pa.types.is_integer(kind):
+            return _integers(np.asarray(array.fill_null(0)), domain)
+        if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+            return _floats(np.asarray(array.cast(pa.float64(), safe=False).fill_null(np.nan)), domain)
+        return None
+    if (
+        domain.kind == "date"
+        and (pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+        and not getattr(kind, "tz", None)
+    ):
+        days = np.asarray(array.cast(pa.date32(), safe=False).cast(pa.int32()).fill_null(0)).astype(np.int64)
+        return _spans(days, (domain.low - date(1970, 1, 1)).days, domain.step.days, domain.size)
+    if domain.kind == "time" and pa.types.is_timestamp(kind) and kind.tz is None:
+        ticks = np.asarray(array.cast(pa.timestamp("us"), safe=False).cast(pa.int64()).fill_null(0))
+        return _spans(ticks, _microseconds(domain.low - datetime(1970, 1, 1)), _microseconds(domain.step), domain.size)
+    return None
+
+
+def _microseconds(span: timedelta) -> int:
+    return (span.days * 86_400 + span.seconds) * 10**6 + span.microseconds
+
+
+def _spans(ticks: Integers, low: int, step: int, size: int) -> tuple[Integers, Problems]:
+    codes = np.floor_divide(ticks - low, step)
+    outside = (codes < 0) | (codes >= size)
+    return np.where(outside, 0, codes), np.where(outside, np.uint8(_REASON[OUTSIDE]), np.uint8(0))
+
+
+def _integers(values: NDArray[Any], domain: Ordinal) -> tuple[Integers, Problems]:
+    """Exactly: everything is multiplied by the denominator of the grid, and fits 63 bits by the domain's own check."""
+    scale = domain.denominator
+    low, step = int(domain.low * scale), int(domain.step * scale)
+    first, last = math.ceil(domain.low), math.floor(domain.high)
+    # Before anything could overflow: numbers beyond 63 bits, then those outside the domain.
+    huge = values > np.uint64(2**63 - 1) if values.dtype == np.uint64 else np.zeros(values.size, dtype=bool)
+    signed = np.where(huge, 0, values).astype(np.int64)
+    outside = huge | (signed < first) | (signed > last)
+    inside = np.where(outside, first, signed)
+    codes, rest = np.divmod(inside * scale - low, step)
+    problems = np.where(rest != 0, np.uint8(_REASON[OFF_GRID]), np.uint8(0))
+    return codes, np.where(outside, np.uint8(_REASON[OUTSIDE]), problems)
+
+
+def _floats(values: NDArray[np.float64], domain: Ordinal) -> tuple[Integers, Problems]:
+    step = float(domain.step)
+    missing = np.isnan(values)
+    with np.errstate(invalid="ignore", over="ignore"):
+        places = (values - float(domain.low)) / step
+        nearest = np.rint(places)
+        outside = ~((nearest >= 0) & (nearest < domain.size))
+        slack = np.minimum(np.maximum(1e-6, 2 * np.spacing(np.abs(values)) / step), 0.25)  # see schema.grid_slack
+        off_grid = np.abs(places - nearest) > slack
+    problems = np.where(off_grid, np.uint8(_REASON[OFF_GRID]), np.uint8(0))
+    problems = np.where(outside, np.uint8(_REASON[OUTSIDE]), problems)
+    problems = np.where(missing, np.uint8(_REASON[MISSING]), problems)
+    return np.where(problems == 0, nearest, 0).astype(np.int64), problems

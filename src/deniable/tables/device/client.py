@@ -1,0 +1,210 @@
+"""The client on one device: truncate, round, encode, randomise. Standard library only.
+
+    rows ── truncation ──▶ tau rows with a weight ── per part ──▶ view ── rounding ──▶ cell ── oracle ──▶ report
+
+Everything before the oracle may look at the data as it likes: the view and the hash seed are drawn without looking, and
+the oracle alone decides what they let out. Number, size and order of the reports follow from the specification. How
+many random numbers are drawn, and below which bounds, follows from the specification and the views: the same for every
+row, for any number of rows, and for every answer.
+"""
+
+from __future__ import annotations
+
+import secrets
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Mapping, MutableMapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from deniable.errors import InvalidData, InvalidParameter
+from deniable.exact import RandBelow, check_randbelow, secret_below, secret_coin
+from deniable.mechanisms import LocalHashing
+from deniable.simulation import SimulatedDraws, is_simulated
+from deniable.tables.designs.views import Axis, Design, chances
+from deniable.tables.device.sent_reports import FileMemory, ProcessMemory, alone_with
+from deniable.tables.reports.report import SIZE, Report
+from deniable.tables.schema.attributes import WRONG_TYPE, Table, Unplaceable
+from deniable.tables.specification.collection import Collection
+from deniable.tables.specification.runs import largest_epsilon, run_tag
+
+Memory = MutableMapping[str, str]
+Row = Mapping[str, Any]
+
+
+class Client:
+    """Reports of one user. Asked again it sends the same bytes, so that ε is spent once.
+
+    `memory` remembers what was sent: a path, or any mutable mapping from texts to texts. Without it the client
+    remembers as long as it lives. An infinite ε, with which rows would leave as they are, needs `simulation`; reports
+    of a simulation carry another tag, so that a release does not take them. Threads
+    may share a client, or a memory between several clients.
+
+    >>> import deniable as dn
+    >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+    >>> client = shop.client()
+    >>> client.report("users", {"age": 31}) == client.report("users", {"age": 90})
+    True
+    """
+
+    def __init__(
+        self,
+        collection: Collection,
+        memory: Memory | str | Path | None = None,
+        randbelow: RandBelow = secrets.randbelow,
+        *,
+        simulation: bool = False,
+    ) -> None:
+        check_randbelow(randbelow, largest_epsilon(collection), simulation=simulation)
+        self.simulation = simulation or is_simulated(randbelow)
+        self._collection = collection
+        self._randbelow = SimulatedDraws(randbelow) if self.simulation else randbelow
+        self._memory: Memory = (
+            FileMemory(memory) if isinstance(memory, (str, Path)) else ProcessMemory() if memory is None else memory
+        )
+        self._alone = alone_with(self._memory)
+        self.rejected: Counter[str] = Counter()
+
+    def __repr__(self) -> str:
+        return f"Client(collection {self._collection.sha256[:8]}{'; simulation' * self.simulation})"
+
+    def report(self, table: str, row: Row) -> Report:
+        """The report of the one row of a table that takes one report per user.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> shop.client().report("users", {"age": 31}).slot
+        0
+        """
+        if self._collection.reports_per_user(table) != 1:
+            raise InvalidParameter(f"table {table!r}", "takes several reports per user", "Use client.reports.")
+        return self.reports(table, [row])[0]
+
+    def reports(self, table: str, rows: Sequence[Row]) -> list[Report]:
+        """All reports of a user for a table: always the same number, whatever the rows are.
+
+        Rows that the specification has no place for do not count (in a table with one row a random one takes their
+        place): a missing report would tell that something was odd. So with values that are absent, and with those that
+        fail when they are looked at. `rejected` counts them, on the device only. What is refused is a mistake in the
+        program: an unknown table, an unknown attribute, a row that is not a mapping.
+
+        >>> import deniable as dn
+        >>> orders = dn.Table("orders", many=10, tau=2, amount=dn.Ordinal(0, 500))
+        >>> client = dn.Collection(orders, epsilon=2.0).client()
+        >>> len(client.reports("orders", []))
+        2
+        """
+        known = self._collection[table]
+        if known.many is None and len(rows) != 1:
+            raise InvalidData(f"table {table!r} takes exactly one row per user", "Pass that row.")
+        key = f"{self._collection.sha256}:{table}" + ":simulation" * self.simulation
+        with self._alone():
+            if key not in self._memory:
+                encoded = [self._encoded(known, row) for row in rows]
+                codes = [row for row in encoded if row is not None]
+                reports = randomise(known, self._collection.design_of(table), codes, self._randbelow)
+                tag = run_tag(self._collection, table, simulation=self.simulation)
+                sent = [Report(slot, *fields, tag) for slot, fields in enumerate(reports)]
+                self._memory[key] = b"".join(one.to_bytes() for one in sent).hex()
+            remembered = bytes.fromhex(self._memory[key])
+        return [Report.from_bytes(remembered[i : i + SIZE]) for i in range(0, len(remembered), SIZE)]
+
+    def _encoded(self, table: Table, row: Row) -> tuple[int, ...] | None:
+        """The row as places in the domains of the private attributes; None if it has none."""
+        if not isinstance(row, Mapping):
+            raise InvalidData(
+                f"a row of table {table.name!r} is no mapping", f"Give {', '.join(table.private)} by name."
+            )
+        if _names(row) - set(table.attributes):
+            raise InvalidData(
+                f"a row of table {table.name!r} has an unknown attribute", f"It has {', '.join(table.attributes)}."
+            )
+        codes = []
+        for name, domain in zip(table.private, table.domains, strict=True):
+            try:
+                codes.append(domain.encode(row.get(name)))
+            except Unplaceable as problem:
+                self.rejected[problem.reason] += 1
+                return None
+            except Exception:  # whatever a value does when it is looked at: silence would tell that it is odd
+                self.rejected[WRONG_TYPE] += 1
+                return None
+        return tuple(codes)
+
+
+def _names(row: Row) -> set[str]:
+    """The attributes that a row names. Keys that are no texts name nothing, and a row may fail to list them."""
+    try:
+        return {str(key) for key in row if isinstance(key, str)}
+    except Exception:
+        return set()
+
+
+def truncate(table: Table, rows: Sequence[tuple[int, ...]], randbelow: RandBelow) -> tuple[list[tuple[int, ...]], int]:
+    """`tau` rows, drawn with replacement from at most `many`, and how many that were.  [XDW20, Section 5.2]
+
+    A user without rows sends random ones of the domain, with weight zero. Of more than `many` rows, a random `many`
+    count: the rows behind the numbers 0, …, `many` − 1, each drawn from those that are left when its number first comes
+    up. Every draw is made whether it is needed or not.
+    """
+    if table.many is None:
+        dummy = _random_row(table, randbelow)
+        return [rows[0] if rows else dummy], 1
+    used, left = min(len(rows), table.many), list(rows)
+    numbered: dict[int, tuple[int, ...]] = {}
+    chosen = []
+    for _ in range(table.tau):
+        dummy = _random_row(table, randbelow)
+        number, place = secret_below(max(used, 1), randbelow), secret_below(max(len(left), 1), randbelow)
+        if used and number not in numbered:
+            numbered[number] = left.pop(place)
+        chosen.append(numbered[number] if used else dummy)
+    return chosen, used
+
+
+def _random_row(table: Table, randbelow: RandBelow) -> tuple[int, ...]:
+    return tuple(randbelow(domain.size) for domain in table.domains)
+
+
+def randomise(
+    table: Table, design: Design, rows: Sequence[tuple[int, ...]], randbelow: RandBelow
+) -> list[tuple[int, int, int]]:
+    """(view, seed, y) of every report, in the order of their slots."""
+    chosen, count = truncate(table, rows, randbelow)
+    many = table.many or 1
+    return [
+        _report(design, part, table, row, Fraction(count, many), randbelow)
+        for row in chosen
+        for part in range(len(design.parts))
+    ]
+
+
+def _report(
+    design: Design, part: int, table: Table, row: tuple[int, ...], weight: Fraction, randbelow: RandBelow
+) -> tuple[int, int, int]:
+    groups = design.parts[part]
+    reach = chances(groups)
+    place = bisect_right(reach, randbelow(reach[-1]))
+    group = groups[place]
+    local = randbelow(group.views)
+    levels = group.choice(local)
+    coordinates = tuple(_coordinate(axis, table, row, weight, randbelow) for axis in group.axes)
+    oracle = design.oracle(group.cells(levels))
+    number = group.number(levels, coordinates)
+    view = design.offset(part, place) + local
+    if oracle is None:
+        return view, 0, 0
+    if isinstance(oracle, LocalHashing):
+        return view, *oracle.perturb_one(number, randbelow=randbelow)
+    return view, 0, oracle.perturb_one(number, randbelow=randbelow)
+
+
+def _coordinate(axis: Axis, table: Table, row: tuple[int, ...], weight: Fraction, randbelow: RandBelow) -> int:
+    """Where the row lies on an axis; tosses the coins that the axis rounds by."""
+    value, chance = (
+        axis.located(row[axis.attribute], table.domains[axis.attribute].size) if axis.attribute >= 0 else (0, 0)
+    )
+    up = axis.rounds_value and secret_coin(Fraction(chance), randbelow)
+    heavy = axis.rounds_weight and secret_coin(weight, randbelow)
+    return int(axis.coordinate(value, up, heavy))

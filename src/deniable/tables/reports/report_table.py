@@ -1,0 +1,288 @@
+"""Reports in bulk: their columns, what they were made by, and which of them can be believed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from deniable.arrays import Integers
+from deniable.errors import InvalidData
+from deniable.notebook import html_table
+from deniable.simulation import NOTE, mark, one_kind
+from deniable.tables.specification.collection import Collection
+from deniable.tables.specification.runs import is_simulation
+from deniable.wording import counted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from deniable.engines.collecting.perturbing import Collected
+
+SPECIFICATION = b"deniable.collection"
+"""Where a table's metadata holds the SHA-256 of its specification."""
+
+TABLE = b"deniable.table"
+
+OTHER_SPECIFICATION, MISSING_ENTRY = "made under another specification", "with a missing entry"
+ROW_FAULTS = ("view out of range", "y or seed out of range", "slot out of range")
+REPEATED, INCOMPLETE = "user and slot repeated", "of a user with missing slots"
+
+DOCUMENTED = "Send the columns as documented."
+LONGEST_TEXT = 1_000
+"""Bytes of a user id or a public text."""
+
+_COLUMNS = {"slot": pa.uint16(), "view": pa.uint32(), "seed": pa.uint32(), "y": pa.uint32()}
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What became of the rows of one table: for whoever runs the collection. Its exact counts are not private."""
+
+    rows: int
+    users: int
+    reports: int
+    epsilon_per_report: float
+    rejected: Mapping[str, int] = field(default_factory=dict)
+    """Rows that were not used, by reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """The reports of one or more tables, in memory: one Arrow table per service.
+
+    >>> import deniable as dn
+    >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+    >>> reports = shop.perturb(users={"uid": [1, 2, 3], "age": [31, 40, 52]})
+    >>> reports["users"].column_names
+    ['uid', 'slot', 'view', 'seed', 'y']
+    """
+
+    collection: Collection
+    tables: Mapping[str, pa.Table]
+    summaries: Mapping[str, Summary]
+
+    def __getitem__(self, name: str) -> pa.Table:
+        return self.tables[name]
+
+    def __post_init__(self) -> None:
+        self.simulation  # noqa: B018 - its check is ours
+
+    @property
+    def simulation(self) -> bool:
+        """Whether they protect nobody; tables of a simulation and of a release together are refused."""
+        tables = self.tables.items()
+        return one_kind({name: is_simulation(self.collection, table.schema.metadata) for name, table in tables})
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{name}: {counted(table.num_rows, 'report')}" for name, table in self.tables.items())
+        return f"Reports({counts}{'; simulation' * self.simulation})"
+
+    def save(self, folder: str | Path) -> Collected:
+        """Write the reports to a folder, as `perturb(out=…)` does; nothing is written over.
+
+        >>> import pathlib, tempfile
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> line = shop.client().report("users", {"age": 31}).to_json(uid=7, table="users")
+        >>> folder = pathlib.Path(tempfile.mkdtemp(), "reports")
+        >>> dn.connect(shop.gather([line]).save(folder))
+        Database(users: 1 report)
+        """
+        from deniable.engines.collecting.perturbing import save
+
+        return save(self, folder)
+
+    def _repr_html_(self) -> str:
+        """How many reports there are, for notebooks: not what became of the rows."""
+        rows = ((name, f"{table.num_rows:,}") for name, table in self.tables.items())
+        return html_table(
+            ("table", "reports"), rows, title=f"Reports of {self.collection.sha256[:8]}", notes=[NOTE] * self.simulation
+        )
+
+
+def report_schema(
+    collection: Collection, name: str, uid: pa.DataType, public: Mapping[str, pa.DataType], *, simulation: bool
+) -> pa.Schema:
+    """The columns of a service's reports, with the marks of their specification, table and kind.
+
+    `public` are the types of public attributes.
+    """
+    columns = {"uid": uid, **_COLUMNS, **{collection[name].column(one): kind for one, kind in public.items()}}
+    for column, kind in public.items():
+        public_type(column, kind)
+    origin = {SPECIFICATION: collection.sha256.encode(), TABLE: name.encode()}
+    return pa.schema(list(columns.items()), metadata={**origin, **mark(simulation=simulation)})
+
+
+def check_names(collection: Collection, name: str, names: Sequence[str]) -> tuple[str, ...]:
+    """The columns of reports that are read, in their order.
+
+    Each stands once, under its exact name; the order in a file does not matter, and further columns are not read.
+    """
+    wanted = ("uid", *_COLUMNS, *collection[name].public_columns)
+    folded = Counter(column.casefold() for column in names)
+    for column in wanted:
+        if column not in names:
+            raise InvalidData(f"reports of table {name!r} lack the column {column!r}", DOCUMENTED)
+        if folded[column.casefold()] > 1:
+            problem = f"reports of table {name!r} have the column {column!r} twice, in whatever case it is written"
+            raise InvalidData(problem, "Keep one of them.")
+    return wanted
+
+
+def columns_of(collection: Collection, name: str, schema: pa.Schema) -> pa.Schema:
+    """The columns of reports that are read, with their types: the one judgement, wherever reports are."""
+    columns = check_names(collection, name, schema.names)
+    return pa.schema([(one, _read_as(one, schema.field(one).type)) for one in columns], metadata=schema.metadata)
+
+
+def _read_as(column: str, kind: pa.DataType) -> pa.DataType:
+    """The type that a column is read as; a wrong one is no report at all."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if column in _COLUMNS:
+        if not pa.types.is_integer(kind):
+            raise InvalidData(f"column {column!r} of the reports must be {_COLUMNS[column]}", DOCUMENTED)
+        return kind
+    if column == "uid":
+        if pa.types.is_integer(kind) and kind != pa.uint64():
+            return pa.int64()
+        if not _is_text(kind):
+            raise InvalidData("user ids must be integers or texts", "Convert them first.")
+        return pa.string()
+    return public_type(column, kind)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view())
+
+
+def public_type(column: str, kind: pa.DataType) -> pa.DataType:
+    """The type that a public column has in reports: a truth value, a number, a text, a date or a time."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if _is_text(kind) or pa.types.is_null(kind):
+        return pa.string()
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    if pa.types.is_date(kind):
+        return pa.date32()
+    if pa.types.is_time(kind):
+        return pa.time64("us")
+    number = pa.types.is_integer(kind) or kind in (pa.float32(), pa.float64()) or pa.types.is_decimal128(kind)
+    if not number and not pa.types.is_boolean(kind):
+        raise InvalidData(
+            f"the public column {column!r} is neither a truth value, a number, a text, a date nor a time",
+            "Convert it first.",
+        )
+    return kind
+
+
+def check_texts(columns: Iterable[pa.Array | pa.ChunkedArray], where: str) -> None:
+    """Refuse ids and public values that are longer than texts may be, wherever reports are made or read."""
+    for column in columns:
+        if _is_text(column.type) and (pc.max(pc.binary_length(column)).as_py() or 0) > LONGEST_TEXT:
+            problem = f"{where} has ids or public texts of more than {LONGEST_TEXT:,} bytes"
+            raise InvalidData(problem, "Shorten them.", cost="Nothing was released or computed")
+
+
+def validate(collection: Collection, name: str, reports: pa.Table) -> tuple[pa.Table, Counter[str]]:
+    """The reports that can be believed, and how many were refused, by reason."""
+    if not names_origin(collection, name, reports.schema):
+        return nobody(collection, name), +Counter({OTHER_SPECIFICATION: reports.num_rows})
+    reports, alone = possible_rows(collection, name, reports)
+    reports, together = complete_users(collection, name, reports)
+    return reports, alone + together
+
+
+def nobody(collection: Collection, name: str) -> pa.Table:
+    """A table of reports without any."""
+    public = dict.fromkeys(collection[name].public, pa.string())
+    return report_schema(collection, name, pa.int64(), public, simulation=False).empty_table()
+
+
+def possible_rows(collection: Collection, name: str, reports: pa.Table) -> tuple[pa.Table, Counter[str]]:
+    """The reports that are possible, each on its own, in the columns that are read; and how many are not."""
+    wanted = columns_of(collection, name, reports.schema)
+    try:
+        reports = reports.select(wanted.names).cast(wanted)
+    except pa.ArrowException:
+        raise InvalidData(f"reports of table {name!r} hold values that cannot be read", DOCUMENTED) from None
+    complete = pc.is_valid(reports["uid"])
+    for column in _COLUMNS:
+        complete = pc.and_(complete, pc.is_valid(reports[column]))
+    refused: Counter[str] = Counter()
+    reports, refused[MISSING_ENTRY] = _keep(reports, np.asarray(complete))
+    faults = row_faults(collection, name, _numbers(reports))
+    for number, reason in enumerate(ROW_FAULTS):
+        refused[reason] += int(np.count_nonzero(faults == number + 1))
+    reports, _ = _keep(reports, faults == 0)
+    return narrowed(reports), +refused
+
+
+def complete_users(collection: Collection, name: str, reports: pa.Table) -> tuple[pa.Table, Counter[str]]:
+    """The reports of users who sent every slot once. A user's reports count only together."""
+    refused: Counter[str] = Counter()
+    slots = collection.reports_per_user(name)
+    users = _numbered(reports["uid"].combine_chunks())
+    pair = users * slots + reports["slot"].to_numpy().astype(np.int64)
+    if not np.all(pair[1:] > pair[:-1]):
+        _, first, copies = np.unique(pair, return_index=True, return_counts=True)
+        repeated = np.isin(users, users[first[copies > 1]])
+        reports, refused[REPEATED] = _keep(reports, ~repeated)
+        users = users[~repeated]
+    whole = np.bincount(users, minlength=users.max(initial=0) + 1) == slots
+    reports, refused[INCOMPLETE] = _keep(reports, whole[users])
+    return reports, +refused
+
+
+def _numbers(reports: pa.Table) -> dict[str, Integers]:
+    return {column: reports[column].to_numpy().astype(np.int64) for column in _COLUMNS}
+
+
+def names_origin(collection: Collection, name: str, schema: pa.Schema) -> bool:
+    """Whether reports name this specification and table."""
+    metadata = schema.metadata or {}
+    return bool(metadata.get(SPECIFICATION) == collection.sha256.encode() and metadata.get(TABLE) == name.encode())
+
+
+def _numbered(ids: pa.Array) -> Integers:
+    """A number for each user, the same wherever her id stands. Ids that ascend, as they mostly do, need no table."""
+    before, after = ids.slice(0, max(len(ids) - 1, 0)), ids.slice(1)
+    if pc.all(pc.less_equal(before, after)).as_py():
+        return np.cumsum(np.concatenate((np.zeros(min(len(ids), 1), dtype=np.int64), pc.not_equal(before, after))))
+    return np.asarray(pc.dictionary_encode(ids).indices.to_numpy(), dtype=np.int64)
+
+
+def row_faults(collection: Collection, name: str, columns: Mapping[str, Integers]) -> NDArray[np.uint8]:
+    """What is wrong with each report on its own: the number of a reason in `ROW_FAULTS` plus one; 0 if nothing is."""
+    design = collection.design_of(name)
+    slot, view, seed, y = (columns[column] for column in _COLUMNS)
+    known = (view >= 0) & (view < design.views)
+    listed = pc.dictionary_encode(pa.array(np.where(known, view, 0)))
+    views, place = [design.view(number) for number in listed.dictionary.to_pylist()], listed.indices.to_numpy()
+    outcomes = np.array([one.outcomes for one in views], dtype=np.int64)[place]
+    largest_seed = np.array([2**32 - 1 if hasattr(one.oracle, "g") else 0 for one in views], dtype=np.int64)[place]
+    parts = np.array([one.part for one in views], dtype=np.int64)[place]
+    fits = (y >= 0) & (y < outcomes) & (seed >= 0) & (seed <= largest_seed)
+    placed = (slot >= 0) & (slot < collection.reports_per_user(name)) & (slot % len(design.parts) == parts)
+    return np.select([~known, ~fits, ~placed], [np.uint8(1), np.uint8(2), np.uint8(3)], np.uint8(0))
+
+
+def narrowed(reports: pa.Table) -> pa.Table:
+    """Numbers in the types they have here; other engines keep them in wider ones."""
+    for column, kind in _COLUMNS.items():
+        if column in reports.column_names and reports.schema.field(column).type != kind:
+            place = reports.schema.get_field_index(column)
+            reports = reports.set_column(place, pa.field(column, kind), reports[column].cast(kind))
+    return reports
+
+
+def _keep(reports: pa.Table, good: np.ndarray) -> tuple[pa.Table, int]:
+    count = int(np.count_nonzero(~good))
+    return (reports.filter(pa.array(good)) if count else reports), count

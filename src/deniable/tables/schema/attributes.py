@@ -1,0 +1,389 @@
+"""What a service collects: attributes with public domains, in tables.
+
+A domain is public knowledge, written down before any data is seen: a domain that was read off the data would tell
+about the people in it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from fractions import Fraction
+from itertools import islice
+from numbers import Integral
+from typing import Any
+
+from deniable.errors import InvalidData, InvalidParameter
+from deniable.limits import LONGEST_CATEGORY, LONGEST_NAME, MOST_ATTRIBUTES, MOST_CATEGORIES
+from deniable.notebook import html_table
+from deniable.tables.schema.scalars import as_scalar, as_step, kind_of, written
+from deniable.wording import counted, shown
+
+LARGEST_DOMAIN = 2**31
+LARGEST_TAU = 2**15
+LARGEST_NUMBER = 2**62
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+RESERVED = frozenset({"uid"})
+"""What no attribute can be called: the column of user ids joins the tables."""
+REPORT_COLUMNS = frozenset({"slot", "view", "seed", "y"})
+PUBLIC_PREFIX = "public:"
+ARGUMENTS = frozenset({"key", "out", "everyone", "source", "simulation", "engine", "spill"})
+
+OUTSIDE = "outside the domain"
+OFF_GRID = "not on the grid"
+MISSING = "missing"
+WRONG_TYPE = "of the wrong type"
+
+
+class Unplaceable(InvalidData):
+    """A value that has no place in its domain. The message does not repeat it."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"a value is {reason}", "Clean it before it is reported.")
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Ordinal:
+    """Numbers from `low` to `high` in equal steps, dates, or points in time cut into equal intervals.
+
+    Numbers must lie on the grid. Points in time belong to the interval they fall in. `step` is a number, a timedelta,
+    or one of "second", "minute", "hour", "day", "week". Designs that collect rounded values for sums (AHIO, EHIO,
+    SR-HIO) do so for every attribute of numbers; `summed=False` leaves one out, and the others get its share.
+
+    >>> from datetime import date
+    >>> Ordinal(1, 95).size, Ordinal(0, "9.99", "0.01").size, Ordinal(date(2020, 1, 1), date(2020, 12, 31)).size
+    (95, 1000, 366)
+    """
+
+    low: Any
+    high: Any
+    step: Any = None
+    summed: bool = True
+
+    def __post_init__(self) -> None:
+        low, high = as_scalar("low", self.low), as_scalar("high", self.high)
+        if kind_of(low) != kind_of(high):
+            raise InvalidParameter("low", "and high must be of one kind", "Use two numbers, dates or times.")
+        step = as_step(self.step, kind_of(low))
+        if not isinstance(self.summed, bool):
+            raise InvalidParameter("summed", "must be true or false", "Use False if it is never summed.")
+        if not low <= high:
+            raise InvalidParameter("low", "is above high: the domain is empty", "Swap them, or widen the range.")
+        for name, value in (("low", low), ("high", high), ("step", step)):
+            object.__setattr__(self, name, value)
+        if self.kind == "number" and (Fraction(high) - Fraction(low)) % Fraction(step):
+            raise InvalidParameter(
+                "high", "is not a whole number of steps above low", "Give the step of the values, such as 0.01."
+            )
+        if self.kind == "number" and max(abs(self.low), abs(self.high)) * self.denominator > LARGEST_NUMBER:
+            raise InvalidParameter("low", "or high is too large for exact arithmetic", "Use a coarser unit.")
+        if not 2 <= self.size <= LARGEST_DOMAIN:
+            raise InvalidParameter(
+                "step", f"gives {counted(self.size, 'value')} instead of 2 to 2^31", "Change low, high or step."
+            )
+
+    @property
+    def kind(self) -> str:
+        """What its values are: a "number", a "date" or a "time"."""
+        return kind_of(self.low)
+
+    @property
+    def size(self) -> int:
+        """How many values (or intervals) there are."""
+        return self._offset(self.high) + 1
+
+    @property
+    def aggregatable(self) -> bool:
+        """Whether designs collect rounded values of it for sums."""
+        return self.kind == "number" and self.summed
+
+    @property
+    def denominator(self) -> int:
+        """The smallest factor that makes low and step whole numbers."""
+        return math.lcm(Fraction(self.low).denominator, Fraction(self.step).denominator)
+
+    def _offset(self, value: Any) -> int:
+        if self.kind == "number":
+            return math.floor((Fraction(value) - Fraction(self.low)) / Fraction(self.step))
+        return int((value - self.low) // self.step)
+
+    def encode(self, value: Any) -> int:
+        """The place of a value in the domain, from 0 on."""
+        if value is None or (isinstance(value, float) and math.isnan(value)):
+            raise Unplaceable(MISSING)
+        if isinstance(value, str):
+            raise Unplaceable(WRONG_TYPE)
+        try:
+            scalar = as_scalar("value", value)
+        except InvalidParameter:
+            raise Unplaceable(WRONG_TYPE) from None
+        if isinstance(scalar, int) and scalar.bit_length() > LARGEST_NUMBER.bit_length():
+            raise Unplaceable(OUTSIDE if self.kind == "number" else WRONG_TYPE)
+        if isinstance(scalar, datetime) and self.kind == "date":
+            scalar = scalar.date()
+        if kind_of(scalar) != self.kind:
+            raise Unplaceable(WRONG_TYPE)
+        if self.kind != "number":
+            code = self._offset(scalar)
+        else:
+            place = (Fraction(scalar) - Fraction(self.low)) / Fraction(self.step)
+            code = round(place)
+            # A float such as 0.1 + 0.2 may lie a hair beside its place on the grid.
+            slack = grid_slack(math.ulp(value), float(self.step)) if isinstance(value, float) else 0
+            if 0 <= code < self.size and abs(place - code) > slack:
+                raise Unplaceable(OFF_GRID)
+        if not 0 <= code < self.size:
+            raise Unplaceable(OUTSIDE)
+        return code
+
+    def decode(self, code: int) -> Any:
+        """The value at a place of the domain (of an interval: where it begins)."""
+        return self.low + code * self.step
+
+    def to_dict(self) -> dict[str, Any]:
+        """The canonical form."""
+        return {
+            "kind": "ordinal",
+            "low": written(self.low),
+            "high": written(self.high),
+            "step": written(self.step),
+            **({} if self.summed else {"summed": False}),
+        }
+
+
+@dataclass(frozen=True, slots=True, init=False, eq=False)
+class Categorical:
+    """One of a public list of values: texts, integers or truth values.
+
+    >>> Categorical("sports", "books").encode("books"), Categorical(range(3)).size
+    (1, 3)
+    """
+
+    values: tuple[Any, ...]
+    _places: dict[Any, int] = field(repr=False)
+
+    def __init__(self, *values: Any) -> None:
+        if len(values) == 1 and isinstance(values[0], Iterable) and not isinstance(values[0], str):
+            values = tuple(islice(values[0], MOST_CATEGORIES + 1))
+        if len(values) > MOST_CATEGORIES:
+            raise InvalidParameter("values", f"are more than {MOST_CATEGORIES:,}", "Join rare ones, or use Ordinal.")
+        kinds = {type(value) for value in values}
+        if len(kinds) > 1 or not kinds <= {str, int, bool}:
+            raise InvalidParameter("values", "must be all texts, all integers or all truth values", "Use one type.")
+        if len(set(values)) != len(values):
+            raise InvalidParameter("values", "list something twice", "Name every value once.")
+        if len(values) < 2:
+            raise InvalidParameter("values", "must be at least two", "A constant needs no report: leave it out.")
+        for value in values:
+            if isinstance(value, str) and len(value) > LONGEST_CATEGORY:
+                raise InvalidParameter("values", f"contain one over {LONGEST_CATEGORY:,} characters", "Shorten it.")
+            if (isinstance(value, str) and not _is_text(value)) or (isinstance(value, int) and abs(value) >= 2**63):
+                raise InvalidParameter("values", "contain half a character or a number beyond 64 bits", "Replace it.")
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "_places", {value: place for place, value in enumerate(values)})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Categorical) and _same(self, other)
+
+    def __hash__(self) -> int:
+        return hash(self.values)
+
+    @property
+    def size(self) -> int:
+        """How many values there are."""
+        return len(self.values)
+
+    @property
+    def aggregatable(self) -> bool:
+        """Whether designs collect rounded values of it for sums."""
+        return False
+
+    def encode(self, value: Any) -> int:
+        """The place of a value in the list, from 0 on."""
+        if value is None:
+            raise Unplaceable(MISSING)
+        if not isinstance(value, (int, str)) and isinstance(value, Integral):
+            value = int(value)
+        if type(value) is not type(self.values[0]):
+            raise Unplaceable(WRONG_TYPE)
+        if value not in self._places:
+            raise Unplaceable(OUTSIDE)
+        return self._places[value]
+
+    def decode(self, code: int) -> Any:
+        """The value at a place of the list."""
+        return self.values[code]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The canonical form."""
+        return {"kind": "categorical", "values": list(self.values)}
+
+
+@dataclass(frozen=True, slots=True)
+class Public:
+    """An attribute that everybody may know: it is sent in clear, to filter and to group by.
+
+    In a table with many rows per user it belongs to the user, not to the row: a value that came with the rows would
+    tell dummy rows from real ones.
+
+    >>> Table("users", age=Ordinal(1, 95), city=Public()).public
+    ('city',)
+    """
+
+    def to_dict(self) -> dict[str, Any]:
+        """The canonical form."""
+        return {"kind": "public"}
+
+
+Private = Ordinal | Categorical
+Attribute = Ordinal | Categorical | Public
+
+
+@dataclass(frozen=True, slots=True, init=False, eq=False)
+class Table:
+    """What one service collects: one row per user, or (`many`) up to so many.
+
+    From a table with `many`, every user sends exactly `tau` reports, whatever she has: none, one or hundreds of rows.
+
+    >>> Table("orders", many=10, amount=Ordinal(0, 500)).private
+    ('amount',)
+    """
+
+    name: str
+    attributes: Mapping[str, Attribute]
+    many: int | None
+    tau: int
+
+    def __init__(self, name: str, /, many: int | None = None, tau: int = 1, **attributes: Attribute) -> None:
+        _check_name("table", name)
+        if name in ARGUMENTS:
+            raise InvalidParameter(f"table {name!r}", "is named like an argument of perturb", "Rename it.")
+        where = f"table {name!r}"
+        if len(attributes) > MOST_ATTRIBUTES:
+            raise InvalidParameter(where, f"has more than {MOST_ATTRIBUTES:,} attributes", "Divide it into tables.")
+        twice = repeated(attributes)
+        for attribute, meaning in attributes.items():
+            _check_name(f"{where}: attribute", attribute)
+            if attribute.casefold() in RESERVED:
+                raise InvalidParameter(f"{where}: attribute {attribute!r}", "is the column of user ids", "Rename it.")
+            if attribute in twice:
+                raise InvalidParameter(f"{where}: attribute {attribute!r}", "is named twice but for case", "Rename it.")
+            if not isinstance(meaning, Attribute):
+                raise InvalidParameter(
+                    f"{where}: attribute {attribute!r}", "is no attribute", "Use Ordinal, Categorical or Public."
+                )
+        if not any(isinstance(meaning, Private) for meaning in attributes.values()):
+            raise InvalidParameter(where, "collects nothing private", "Add an Ordinal or Categorical attribute.")
+        if many is None and tau != 1:
+            raise InvalidParameter(f"{where}: tau", "is for tables with many rows per user", "Set many, or drop tau.")
+        if many is not None:
+            if isinstance(many, bool) or not isinstance(many, int) or not 1 <= many <= LARGEST_TAU:
+                raise InvalidParameter(f"{where}: many", f"must be 1 to {LARGEST_TAU}", "Name the most rows of a user.")
+            if isinstance(tau, bool) or not isinstance(tau, int) or not 1 <= tau <= many:
+                raise InvalidParameter(f"{where}: tau", "must be 1 to many", "Lower tau, or raise many.")
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "attributes", dict(attributes))
+        object.__setattr__(self, "many", many)
+        object.__setattr__(self, "tau", tau)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Table) and _same(self, other)
+
+    def __hash__(self) -> int:
+        return hash((self.name, tuple(self.attributes), self.many, self.tau))
+
+    @property
+    def private(self) -> tuple[str, ...]:
+        """Names of the attributes that are randomised."""
+        return tuple(name for name, meaning in self.attributes.items() if isinstance(meaning, Private))
+
+    @property
+    def public(self) -> tuple[str, ...]:
+        """Names of the attributes that are sent in clear."""
+        return tuple(name for name, meaning in self.attributes.items() if isinstance(meaning, Public))
+
+    @staticmethod
+    def column(attribute: str) -> str:
+        """The column of reports that holds a public attribute: its name, unless a column of every report has that.
+
+        >>> Table.column("city"), Table.column("view")
+        ('city', 'public:view')
+        """
+        return PUBLIC_PREFIX + attribute if attribute.casefold() in REPORT_COLUMNS else attribute
+
+    @property
+    def public_columns(self) -> tuple[str, ...]:
+        """The columns of reports that hold the public attributes."""
+        return tuple(self.column(attribute) for attribute in self.public)
+
+    @property
+    def domains(self) -> tuple[Private, ...]:
+        """The domains of the private attributes."""
+        return tuple(meaning for meaning in self.attributes.values() if isinstance(meaning, Private))
+
+    def _repr_html_(self) -> str:
+        """Attributes and their public domains, for notebooks."""
+        rows = ((name, *_domain_shown(meaning)) for name, meaning in self.attributes.items())
+        users = (
+            "one row per user" if self.many is None else f"up to {counted(self.many, 'row')} per user, tau = {self.tau}"
+        )
+        return html_table(("attribute", "kind", "domain"), rows, title=f"{self.name}: {users}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The canonical form; attributes keep their order, because reports number cells by it."""
+        return {
+            "name": self.name,
+            "many": self.many,
+            "tau": self.tau,
+            "attributes": [{"name": name, **meaning.to_dict()} for name, meaning in self.attributes.items()],
+        }
+
+
+def _domain_shown(meaning: Attribute) -> tuple[str, str]:
+    """The kind of an attribute, and its domain in a few words."""
+    if isinstance(meaning, Public):
+        return "public", "sent in clear"
+    if isinstance(meaning, Ordinal):
+        return "ordinal", f"{written(meaning.low)} to {written(meaning.high)}, step {written(meaning.step)}"
+    first = ", ".join(map(str, meaning.values[:5]))
+    return "categorical", first if meaning.size <= 5 else f"{first}, … ({meaning.size:,} values)"
+
+
+def grid_slack(spacing: float, step: float) -> float:
+    """How far from its place on the grid a float may lie, in steps: a millionth, or what its own precision costs."""
+    return min(max(1e-6, 2 * spacing / step), 0.25)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two parts of a specification have the same canonical form: 1 is not true, and order counts."""
+    return json.dumps(one.to_dict()) == json.dumps(other.to_dict())
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def repeated(names: Iterable[str]) -> set[str]:
+    """The names that occur more than once if case does not count."""
+    listed = list(names)
+    counts = Counter(name.casefold() for name in listed)
+    return {name for name in listed if counts[name.casefold()] > 1}
+
+
+def _check_name(what: str, name: str) -> None:
+    if isinstance(name, str) and len(name) > LONGEST_NAME:
+        raise InvalidParameter(f"{what} name {shown(name)}", f"is longer than {LONGEST_NAME} characters", "Shorten it.")
+    if not isinstance(name, str) or not _NAME.match(name):
+        raise InvalidParameter(
+            f"{what} name {shown(name)}", "must be letters, digits and _, the first no digit", "Rename it."
+        )

@@ -1,0 +1,108 @@
+"""Specifications as plain entries, the canonical form or a parsed file: what they must hold, and no more.
+
+A field that nobody would read is refused by name: it was meant to say something.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from deniable.errors import InvalidParameter
+from deniable.limits import MOST_ATTRIBUTES, MOST_TABLES
+from deniable.tables.schema.attributes import Attribute, Categorical, Ordinal, Public, Table
+from deniable.tables.schema.scalars import parsed
+from deniable.wording import shortened, shown
+
+FORMAT = 1
+"""The version of the canonical form."""
+
+
+def as_mapping(where: str, entry: Any) -> dict[str, Any]:
+    """The fields of an entry of a file."""
+    if not isinstance(entry, Mapping):
+        raise InvalidParameter(where, "must have named fields", "See the example in the documentation.")
+    return dict(entry)
+
+
+def read_specification(entries: Any) -> tuple[tuple[Table, ...], dict[str, Any]]:
+    """The tables of a collection, and its settings by their names."""
+    rest = as_mapping("the specification", entries)
+    if rest.pop("deniable", FORMAT) != FORMAT:
+        raise InvalidParameter("deniable", f"must be {FORMAT}, the version of the format", "Upgrade deniable.")
+    tables = rest.pop("tables", None)
+    if not isinstance(tables, (list, Mapping)):
+        raise InvalidParameter("tables", "are missing", "Add a table.")
+    if len(tables) > MOST_TABLES:
+        raise InvalidParameter("tables", f"are more than {MOST_TABLES:,}", "Divide them into collections.")
+    listed = tables if isinstance(tables, list) else list(_named(tables, "table"))
+    if rest.get("epsilon") == "inf":
+        rest["epsilon"] = math.inf
+    allowed = {"epsilon", "design", "fanout", "oracle", "shares", "grids"}
+    if unknown := sorted(set(rest) - allowed):
+        raise InvalidParameter(
+            shortened(unknown[0]), "is no field of a collection", f"Use {', '.join(sorted(allowed))}."
+        )
+    if "epsilon" not in rest:
+        raise InvalidParameter("epsilon", "is missing", "Say how much all of a user's reports may spend.")
+    return tuple(_table(entry) for entry in listed), rest
+
+
+def _named(entries: Mapping[str, Any], what: str) -> Iterator[dict[str, Any]]:
+    """Entries of a file that are named by their key."""
+    for name, entry in entries.items():
+        fields = as_mapping(f"{what} {shown(name)}", entry)
+        if "name" in fields:
+            raise InvalidParameter(f"{what} {shown(name)}: name", "is given by the key already", "Remove that field.")
+        yield {"name": name, **fields}
+
+
+def _table(entry: Any) -> Table:
+    rest = as_mapping("a table", entry)
+    name = rest.pop("name", None)
+    where = f"table {shown(name)}"
+    attributes = rest.pop("attributes", None)
+    if not isinstance(attributes, (list, Mapping)):
+        raise InvalidParameter(where, "has no attributes", "Add one.")
+    if len(attributes) > MOST_ATTRIBUTES:
+        raise InvalidParameter(where, f"has more than {MOST_ATTRIBUTES:,} attributes", "Divide it into tables.")
+    if isinstance(attributes, Mapping):
+        attributes = list(_named(attributes, f"{where}: attribute"))
+    if unknown := sorted(set(rest) - {"many", "tau"}):
+        raise InvalidParameter(
+            f"{where}: {shortened(unknown[0])}", "is no field of a table", "Use many, tau and attributes."
+        )
+    made: dict[str, Any] = {}
+    for one in attributes:
+        fields = as_mapping(f"{where}: attribute", one)
+        attribute = fields.pop("name", None)
+        if not isinstance(attribute, str):
+            raise InvalidParameter(f"{where}: attribute", "has no name", "Give it one, a text.")
+        if attribute in made:
+            raise InvalidParameter(f"{where}: attribute {shown(attribute)}", "is named twice", "Rename one of the two.")
+        if attribute in ("many", "tau"):
+            raise InvalidParameter(f"{where}: attribute {shown(attribute)}", "is a field of tables", "Rename it.")
+        made[attribute] = _attribute(f"{where}: attribute {shown(attribute)}", fields)
+    return Table(name, **{key: value for key, value in rest.items() if value is not None}, **made)
+
+
+def _attribute(where: str, fields: dict[str, Any]) -> Attribute:
+    rest = dict(fields)
+    kind = rest.pop("kind", None)
+    allowed = {"ordinal": {"low", "high", "step", "summed"}, "categorical": {"values"}, "public": set[str]()}
+    if not isinstance(kind, str) or kind not in allowed:
+        raise InvalidParameter(f"{where}: kind", "is unknown", 'Use "ordinal", "categorical" or "public".')
+    if unknown := sorted(set(rest) - allowed[kind]):
+        known = ", ".join(sorted(allowed[kind])) or "none"
+        raise InvalidParameter(
+            f"{where}: {shortened(unknown[0])}", f"is no field of {kind} attributes", f"Its fields: {known}."
+        )
+    try:
+        if kind == "ordinal":
+            return Ordinal(**{field: parsed(value) for field, value in rest.items()})
+        return Categorical(rest["values"]) if kind == "categorical" else Public()
+    except (TypeError, KeyError):
+        raise InvalidParameter(where, "lacks a field", "An ordinal has low and high, a categorical values.") from None
+    except InvalidParameter as error:
+        raise InvalidParameter(f"{where}: {error.name}", error.problem, error.repair) from None

@@ -15,8 +15,6 @@ from deniable.notebook import html_table, html_text
 from deniable.simulation import NOTE, mark
 from deniable.wording import percent
 
-BESIDE = ("_stderr", "_low", "_high", "_model")
-"""How columns end that stand beside an answer when it is exported."""
 UNCLEAR = "unclear: too few people, or too much noise, to divide by their number"
 
 

@@ -30,7 +30,7 @@ MOST_VIEWS = 2_000
 """Of a design that is forecast beside."""
 SETTINGS = frozenset({"fanout", "oracle", "shares"})
 """Of a collection, beside those that fit chooses or takes itself."""
-BESIDE = ("hio", "ahio", "ehio")
+COMPARED_DESIGNS = ("hio", "ahio", "ehio")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ def fit(
     shown = texts if workload is not None else _some(texts)
     designs = {"grid": collection}
     if compared:
-        designs |= {name: with_settings(start, design=name) for name in BESIDE}
+        designs |= {name: with_settings(start, design=name) for name in COMPARED_DESIGNS}
     errors = {name: tuple(_least_error(mine, text, count) for text in shown) for name, mine in designs.items()}
     return Fit(collection, count, shown, errors)
 

@@ -16,7 +16,6 @@ from sqlglot import exp
 
 from deniable.errors import QueryRefused
 from deniable.limits import MOST_ANSWERS, MOST_CONDITIONS
-from deniable.queries.answers.result import BESIDE
 from deniable.queries.parsing.aggregates import AGGREGATES, Aggregates
 from deniable.queries.parsing.dimensions import Dimension
 from deniable.queries.parsing.domain_functions import COMPARISONS, evaluate, single_attribute
@@ -25,6 +24,7 @@ from deniable.queries.parsing.scope import Node, PublicColumn, Scope
 from deniable.queries.parsing.where import read_where
 from deniable.queries.question.conditions import EVERYTHING, both, private, public
 from deniable.queries.question.question import (
+    ERROR_COLUMNS,
     MOST_GROUPS,
     Comparison,
     Having,
@@ -227,7 +227,7 @@ class _Reader:
         names = [*(one.name for one in self._outputs), *shown]
         if len({name.casefold() for name in names}) != len(names):
             raise self._scope.refusal(items[0][1], "two answers have one name", "Name them with AS.")
-        beside = {f"{one.name}{ending}".casefold() for one in self._outputs for ending in BESIDE}
+        beside = {f"{one.name}{ending}".casefold() for one in self._outputs for ending in ERROR_COLUMNS}
         if clash := [name for name in names if name.casefold() in beside]:
             problem = f"{clash[0]!r} is the name of a column that stands beside another answer"
             raise self._scope.refusal(items[0][1], problem, "Name it otherwise with AS.")

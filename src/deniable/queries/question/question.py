@@ -11,6 +11,8 @@ from deniable.queries.question.conditions import Place
 from deniable.queries.question.formula import Formula
 
 MOST_GROUPS = 10_000
+ERROR_COLUMNS = ("_stderr", "_low", "_high", "_model")
+"""How the columns end that stand next to an answer when it is exported."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "deniable"
 NAMED = set(re.findall(r"`([\w/]+\.py)`", (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")))
-ROOMS = ("tables", "local_streams", "queries", "engines", "streams")
+ROOMS = ("tables", "queries", "streams", "stores", "engines", "plotting")
 
 
 def files(folder):

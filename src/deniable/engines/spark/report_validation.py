@@ -1,4 +1,4 @@
-"""Reports in Spark → reports that can be believed: the same checks and counts as `tables.reports.validate`.
+"""Reports in Spark → reports that can be believed: the same checks and counts as `report_table.validate`.
 
 One job counts the reports of every view and slot, with the extremes of their numbers; where an extreme is possible,
 all are. Another one walks along the users. Only if one of them meets a fault is every report looked at on its own.

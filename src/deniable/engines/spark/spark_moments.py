@@ -39,7 +39,7 @@ def measure(
     *,
     counted: bool = True,
 ) -> Moments:
-    """What a plan's moments are, for every combination of groups. See `engines.measuring.measure`.
+    """What a plan's moments are, for every combination of groups. See `engines.local.moments.measure`.
 
     Joins that many questions may have in common, those without public conditions and columns, are kept in `joins`.
     """

@@ -1,4 +1,4 @@
-"""The client in bulk: what `device.py` does for one user, for arrays of users. The law is the same.
+"""The client in bulk: what `device/client.py` does for one user, for arrays of users. The law is the same.
 
 The draws that decide a report are made for all rows alike, whatever they hold. Only the choice among more than `many`
 rows of a user draws words of its own; and a number below a bound that depends on the row (between which two points a
@@ -37,7 +37,7 @@ def truncate(
 ) -> tuple[list[Integers], Integers]:
     """`tau` rows of every user, one user after the other, and how many rows each of them stands for.
 
-    User u has counts[u] rows of `codes` (one array per attribute), from starts[u] on; see `device.truncate`.
+    User u has counts[u] rows of `codes` (one array per attribute), from starts[u] on; see `client.truncate`.
     """
     many = table.many or 1
     used = np.minimum(counts, many)

@@ -1,6 +1,6 @@
 """Questions about more attributes than any view tells: from the table over all of them that assumes least.
 
-Its marginals are the frequencies of the cells of views about one and two of the attributes (`consistency.py`).
+Its marginals are the frequencies of the cells of views about one and two of the attributes (`possible_frequencies.py`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How many rows there are in each cell of some views, as the reports of these views tell it.
 
-No question, no groups and no error: only what `queries.grids.smoothness_evidence` asks of a table, by the oracles' own estimates.
+No question, no groups and no error: only what `smoothness_evidence` asks of a table, by the oracles' own estimates.
 """
 
 from __future__ import annotations

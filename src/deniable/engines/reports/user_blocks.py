@@ -1,7 +1,7 @@
 """Validated reports, read block by block: each block holds whole users, the same in all tables of a question.
 
-Reports of a table are sorted by user and slot, and every user has all slots (`file_validation` sees to both). So tables are
-joined by walking along them side by side, and nothing has to fit into memory at once.
+Reports of a table are sorted by user and slot, and every user has all slots (`file_validation` sees to both). So
+tables are joined by walking along them side by side, and nothing has to fit into memory at once.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 The frequencies of a view's cells, as reports tell them, are noisy and impossible: some are negative, and views differ
 on what they both tell. Least squares under the prior makes views agree, the nearest possible frequencies
-(`possible_frequencies.norm_sub`) follow, and the question's weights are applied to these instead. A question about more than
-two attributes of one table, which no view tells, is answered from the table over all of them that assumes least
+(`possible_frequencies.norm_sub`) follow, and the question's weights are applied to these instead. A question about more
+than two attributes of one table, which no view tells, is answered from the table over all of them that assumes least
 (`maximum_entropy.py`). In a join the frequencies are those of pairs of cells of two tables.
 
 All this adds a bias that nobody knows; so answers are marked. Their standard errors come from a parametric bootstrap:

@@ -6,8 +6,9 @@ error of a window's sum is predicted as
     (r/3)·(θ/2)²·Var(ε) + (r²/6)·(Σ_{t>θ} f_t·(t − θ))²        [WCZ21, Section 4.1, with the constants derived here]
 
 The distribution f is not known but believed (`value_distribution`). The regret of θ under one distribution is its
-predicted error as a multiple of the best one's. A rule takes the θ of least mean cubed regret over the belief: too small a θ is
-punished where the tail may be heavy, too large a one where it may be light, and the cube minds the worse cases more.
+predicted error as a multiple of the best one's. A rule takes the θ of least mean cubed regret over the belief: too
+small a θ is punished where the tail may be heavy, too large a one where it may be light, and the cube minds the worse
+cases more.
 """
 
 from __future__ import annotations

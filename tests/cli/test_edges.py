@@ -35,7 +35,7 @@ COMMANDS = {
     "forecast": ["forecast", "shop.toml", SQL, "--users", "1000"],
     "compare": ["compare", "shop.toml", "queries.sql", "--users", "1000"],
     "fit": ["fit", "shop.toml", "queries.sql", "--users", "1000"],
-    "audit": ["audit", "hybrid", "--trials", "200", "--seed", "1"],
+    "audit": ["audit", "hybrid", "--samples", "200", "--seed", "1"],
     "reproduce": ["reproduce"],
     "stream query": ["stream", "query", "private.parquet", "0:100"],
     "stream forecast": ["stream", "forecast", *AGREED],
@@ -269,9 +269,9 @@ def test_a_terminal_that_cannot_show_every_character(place, tmp_path, encoding):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_command_that_is_stopped(place, tmp_path, number):
-    arguments = [DENIABLE, "audit", "--trials", "100000000"]
+    arguments = [DENIABLE, "audit", "--samples", "100000000"]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert "auditing" in process.stderr.readline()
+        assert "attacking" in process.stderr.readline()
         process.send_signal(number)
         _, shown = process.communicate(timeout=60)
     assert (process.returncode, "Traceback" in shown) == (128 + number, False)

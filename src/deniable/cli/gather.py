@@ -21,7 +21,7 @@ from deniable.tables.specification.collection import Collection
 @click.option("-o", "--out", required=True, type=click.Path(), help="Folder for the reports; must not exist.")
 @simulation_option
 def gather(specification: str, files: tuple[str, ...], out: str, simulation: bool) -> None:
-    """Gather what devices sent, lines of JSON, into a folder of reports.
+    """Gather the lines that devices sent into reports.
 
     FILE is a file of lines, or - for a pipe. A report that arrives several times counts once. Of different reports for
     one user, table and slot the first one counts. What cannot be used is counted by reason.

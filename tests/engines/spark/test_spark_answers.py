@@ -162,9 +162,7 @@ def test_faulty_reports_are_refused_and_counted_as_elsewhere(spark, tmp_path):
     agree(on_spark.sql(GOLDEN[15]), duckdb.sql(GOLDEN[15]))
     other = dn.Collection(PEOPLE, JOBS, epsilon=1.0)
     reports = pq.read_table(path)
-    marked = reports.replace_schema_metadata(
-        {b"deniable.collection": other.sha256.encode(), b"deniable.table": b"orders"}
-    )
+    marked = reports.replace_schema_metadata({**reports.schema.metadata, b"deniable.collection": other.sha256.encode()})
     pq.write_table(marked, path)
     duckdb, on_spark = (dn.connect(tmp_path / "reports", engine=engine) for engine in (None, spark))
     assert (

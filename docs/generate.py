@@ -40,11 +40,11 @@ def commands(group: click.Group = cli, path: tuple[str, ...] = ("deniable",)) ->
 EXIT_CODES = """\
 | exit code | meaning |
 |---|---|
-| 0 | success; also a stream command whose reader left (`deniable stream publish … \\| head`), its files in order |
+| 0 | success; also a stream command whose reader left (`\\| head` after it), its files in order |
 | 1 | failure: a full disk, a path that cannot be written, a broken claim of an audit |
 | 2 | bad input: the message says what to change, and nothing was done |
 | 130, 143 | interrupted with Ctrl-C, or ended by SIGTERM; files are in order |
-| 141 | the reader of the output left (`deniable query … \\| head -1`); files are in order |
+| 141 | the reader of the output left (`\\| head -1` after the command); files are in order |
 
 A terminal that knows only ASCII gets *epsilon* for ε and escapes for other characters; JSON is escaped as JSON does
 it. Where stderr cannot be written, its words are dropped and the work goes on.

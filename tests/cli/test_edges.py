@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import deniable as dn
-from command_line import DENIABLE, run
+from command_line import run
 from deniable.errors import Failure
 
 SECRET = 86_420_713
@@ -269,11 +269,18 @@ def test_a_terminal_that_cannot_show_every_character(place, tmp_path, encoding):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_command_that_is_stopped(place, tmp_path, number):
-    arguments = [DENIABLE, "audit", "--samples", "100000000"]
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert "attacking" in process.stderr.readline()
-        process.send_signal(number)
-        _, shown = process.communicate(timeout=60)
+    # A shell starts commands in the background deaf to Ctrl-C, and their children inherit that.
+    listen = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    start = f"{listen}; from deniable.cli.main import run; run()"
+    arguments = [sys.executable, "-c", start, "audit", "--samples", "100000000"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(arguments, **pipes) as process:
+        try:
+            assert "attacking" in process.stderr.readline()
+            process.send_signal(number)
+            _, shown = process.communicate(timeout=120)
+        finally:
+            process.kill()
     assert (process.returncode, "Traceback" in shown) == (128 + number, False)
     assert "Interrupted. Nothing more was done." in shown
 

@@ -24,6 +24,7 @@ LINES = [
     for report in SHOP.client().reports(table, rows)
 ]
 BOUND, THETA = 500.0, 40.0
+FIRST = [2, *[50] * 20]  # to choose θ takes a while
 SENT = [
     ToPLClient(2.0, BOUND).report(value, theta).to_json(SECRET + uid)
     for uid, (value, theta) in enumerate([(3, None), (31, None), (7, THETA), (50, THETA), (90, THETA)])
@@ -61,7 +62,7 @@ def test_lines_of_tables(count):
 @cases(300)
 def test_lines_of_streams(count):
     def attempt(chance):
-        server = dn.streams.ToPLServer(2.0, BOUND, theta=chance.choice((None, THETA)), first=2)
+        server = dn.streams.ToPLServer(2.0, BOUND, theta=chance.choice((None, THETA)), first=chance.choice(FIRST))
         for batch in read_report_lines(io.BytesIO(odd(chance, SENT))):
             server.refused[MALFORMED] += batch.malformed
             server.push_many(batch.reports)
@@ -77,7 +78,7 @@ def test_lines_through_the_command(count):
     def attempt(chance):
         text = odd(chance, SENT).decode(errors="replace")
         done = run(
-            *("stream", "collect", "--epsilon", "2", "--bound", BOUND, "--first", "2"),
+            *("stream", "collect", "--epsilon", "2", "--bound", BOUND, "--first", chance.choice(FIRST)),
             *chance.choice(((), ("--theta", THETA), ("--every", "2"))),
             text=text,
             DENIABLE_TRACEBACK="1",

@@ -204,7 +204,7 @@ def test_bytes_of_queries(count):
     """Public columns hold a secret, which no refusal shows; texts are cut, doubled and full of odd characters."""
     users = dn.Table("users", age=dn.Ordinal(1, 95), kind=dn.Categorical("a", "b"), city=dn.Public(), level=dn.Public())
     rows = {"uid": range(50), "age": [30] * 50, "kind": ["a"] * 50, "city": [f"x{SECRET}"] * 50, "level": [SECRET] * 50}
-    database = dn.connect(dn.Collection(users, epsilon=math.inf).perturb(users=rows))
+    database = dn.connect(dn.Collection(users, epsilon=math.inf).perturb(users=rows, simulation=True))
 
     def attempt(chance):
         text = mutated_bytes(chance, chance.choice(PLAIN_QUERIES).encode())

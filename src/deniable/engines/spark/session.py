@@ -32,7 +32,7 @@ def require_pyspark() -> None:
         raise MissingExtra("pyspark", "spark") from None
     if int(pyspark.__version__.split(".")[0]) < 4:
         raise Failure(
-            f"pyspark {pyspark.__version__} is too old. Nothing was done. Install 4.1 or newer: pip install '.[spark]'"
+            f"pyspark {pyspark.__version__} is too old. Nothing was done. Install 4.2 or newer: pip install '.[spark]'"
         )
 
 

@@ -91,7 +91,7 @@ def test_errors_become_exit_codes_in_one_place(monkeypatch, error, code, message
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr("deniable.cli.audit.audit", fail)
+    monkeypatch.setattr("deniable.audit.audit", fail)
     done = run("audit", "hybrid")
     assert done.returncode == code
     shown = done.stderr
@@ -130,7 +130,7 @@ def test_an_audit_that_refutes_a_claim_exits_1(monkeypatch):
         return Output({"y": (source.below(4, worlds.size) < 1 + worlds).astype(np.int64)})
 
     mutant = {"hybrid": lambda epsilon: Target("hybrid", epsilon, leaking)}
-    monkeypatch.setattr("deniable.cli.audit.targets", lambda: mutant)
+    monkeypatch.setattr("deniable.audit.targets", lambda: mutant)
     done = run("audit", "hybrid", "--epsilon", 0.1, "--samples", 5000, "--seed", 3)
     assert done.returncode == 1
     assert "REFUTED" in done.stdout

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from rich.table import Table
 
-from deniable.audit import Finding, audit, collection_targets, noticed_factor, targets
-from deniable.audit.mechanism_targets import Make
 from deniable.cli.terminal import count, progress, show, table
 from deniable.errors import ClaimBroken, InvalidParameter
 from deniable.exact import check_epsilon
 from deniable.randomness import SecureSource, SeededSource
 from deniable.tables.specification.collection import Collection
+
+if TYPE_CHECKING:
+    from deniable.audit import Finding
+    from deniable.audit.mechanism_targets import Make
 
 _EPSILON = 2.0
 _FILES = (".toml", ".json")
@@ -46,6 +49,8 @@ def audit_command(what: str | None, epsilon: float | None, samples: int, seconds
       deniable audit local-hashing --epsilon 2 --samples 20000
       deniable audit shop.toml --seconds 60
     """
+    from deniable.audit import audit, noticed_factor
+
     if not seconds > 0:
         raise InvalidParameter("seconds", "must be positive", "Use 30.")
     chosen, claimed = _chosen(what, epsilon)
@@ -72,6 +77,8 @@ def audit_command(what: str | None, epsilon: float | None, samples: int, seconds
 
 def _chosen(what: str | None, epsilon: float | None) -> tuple[dict[str, Make], float]:
     """What to attack, by name, and the ε it claims."""
+    from deniable.audit import collection_targets, targets
+
     if what is not None and what.endswith(_FILES):
         if epsilon is not None:
             raise InvalidParameter("epsilon", "is given by the file already", "Leave it out.")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -95,6 +95,9 @@ def perturb(
         raise InvalidParameter("tables", "are missing", "Pass the rows of one table at least.")
     for name in frames:
         collection[name]
+    if out is not None:
+        with _writing(Path(out)):
+            Path(out).parent.mkdir(parents=True, exist_ok=True)  # rows may have to be spilled there
     try:
         place = spill_place(spill, out)
         with RowReader(collection, frames, key, everyone, repeatable=source.simulation, spill=place) as reader:
@@ -106,7 +109,7 @@ def perturb(
                 schema, batches, tally = _randomised(collection, reader, name, stream, advance, simulation=simulation)
                 return schema, batches, lambda: tally.summary(collection, name)
 
-            with writing(f"the folder {Path(out).name!r}", "Nothing was written, and no report left"):
+            with _writing(Path(out)):
                 return _into_files(collection, reader.names, made, Path(out), simulation=simulation)
     except (duckdb.Error, pa.ArrowException):
         # Their texts quote data.
@@ -135,8 +138,13 @@ def save(reports: Reports, out: str | Path) -> Collected:
         return reports[name].schema, iter(reports[name].to_batches()), lambda: reports.summaries[name]
 
     names = [name for name, table in reports.tables.items() if table.num_rows]
-    written = _into_files(reports.collection, names, made, Path(out), simulation=reports.simulation)
+    with _writing(Path(out)):
+        written = _into_files(reports.collection, names, made, Path(out), simulation=reports.simulation)
     return replace(written, summaries=reports.summaries)
+
+
+def _writing(out: Path) -> AbstractContextManager[None]:
+    return writing(f"the folder {out.name!r}", "Nothing was written, and no report left")
 
 
 def _into_files(

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from deniable.errors import InvalidData, QueryRefused
 from deniable.notebook import html_table
 from deniable.queries.result import number
+from deniable.sealing import SEAL, sealed, unsealed
 from deniable.simulation import NOTE, has_noise, mark
 from deniable.streams.covariance import Covariance, covariance_of
 from deniable.streams.grid import Grid
@@ -32,6 +33,7 @@ from deniable.wording import counted
 
 METADATA_KEY = b"deniable.stream"
 METADATA_VERSION = 1
+_PUBLIC_KEY = b"released"  # the seal is there for accidents
 SHOWN_WINDOWS = 5
 SIMULATION = "simulation"
 
@@ -252,7 +254,7 @@ class Released:
         facts["covariance"] = self.covariance.describe()
         facts["truncation"] = None if self.truncation is None else asdict(self.truncation)
         facts["smoothing"] = None if self.smoothing is None else asdict(self.smoothing)
-        return {METADATA_KEY: json.dumps(facts).encode(), **mark(simulation=self.simulation)}
+        return {METADATA_KEY: json.dumps(sealed(facts, _PUBLIC_KEY)).encode(), **mark(simulation=self.simulation)}
 
     def to_arrow(self) -> pa.Table:
         """A column `value`, in the stream's own unit, and `timestamp` where there is one, with the metadata.
@@ -283,7 +285,7 @@ class Released:
                 "this is not a released stream: its metadata are missing", "Use a file of stream publish."
             )
         try:
-            facts = json.loads(text)
+            facts = _facts(text)
             if facts.get("version") != METADATA_VERSION:
                 raise InvalidData(
                     "this stream was written by another version", "Read it with the version that wrote it."
@@ -342,3 +344,14 @@ class Released:
         from deniable.engines.stream_files import read_parquet
 
         return cls.from_arrow(read_parquet(path))
+
+
+def _facts(text: bytes) -> dict[str, Any]:
+    """What stands in a file beside the values; a ValueError if anything of it was changed."""
+    facts: dict[str, Any] = json.loads(text)
+    if SEAL not in facts:  # earlier versions wrote none
+        return facts
+    try:
+        return unsealed(facts, _PUBLIC_KEY)
+    except InvalidData:
+        raise ValueError from None

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from deniable.errors import InvalidData, QueryRefused
+from deniable.errors import InvalidData, InvalidParameter, QueryRefused
 from deniable.notebook import html_table
 from deniable.queries.result import number
 from deniable.sealing import SEAL, sealed, unsealed
@@ -34,6 +34,10 @@ from deniable.wording import counted
 METADATA_KEY = b"deniable.stream"
 METADATA_VERSION = 1
 _PUBLIC_KEY = b"released"  # the seal is there for accidents
+_DAMAGE = (
+    *(ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError, pa.ArrowException),
+    InvalidParameter,
+)
 SHOWN_WINDOWS = 5
 SIMULATION = "simulation"
 
@@ -291,7 +295,7 @@ class Released:
                     "this stream was written by another version", "Read it with the version that wrote it."
                 )
             return cls._from_facts(facts, table)
-        except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError, pa.ArrowException):
+        except _DAMAGE:
             raise InvalidData(
                 "the released stream is damaged", "Restore it from a copy: publishing again spends ε again."
             ) from None

@@ -625,8 +625,8 @@ def test_a_folder_that_cannot_be_written_is_named(place, monkeypatch):
     assert done.returncode == 1
     check(
         lambda: (_ for _ in ()).throw(dn.DeniableError(done.stderr)),
-        "the folder 'reports' cannot be written",
-        "Check that its folder exists",
+        "folder '/proc' cannot be used for spill files",  # which stand next to the reports
+        "Check the path",
     )
 
 

@@ -1,10 +1,13 @@
 """Windows of released streams: values, standard errors, timestamps and files."""
 
+import json
+
 import duckdb
 import numpy as np
 import pandas as pd
 import pytest
 
+import deniable as dn
 from deniable.errors import InvalidData, QueryRefused
 from deniable.streams.released.covariance import IndependentNoise, TreeNoise
 from deniable.streams.released.prediction_error import Smoothing
@@ -126,3 +129,24 @@ def test_other_files_are_refused(tmp_path):
     (tmp_path / "text").write_text("value\n1\n")
     with pytest.raises(InvalidData, match="not a Parquet file"):
         Released.load(tmp_path / "text")
+
+
+def test_a_file_whose_metadata_were_changed_is_damaged_and_one_without_a_seal_is_read(tmp_path):
+    tops = dn.streams.ToPS(1.0, 100, warmup=100, horizon=1000, source=dn.SeededSource(1), simulation=True)
+    tops.push_many([5, 6, 7, 8] * 100)
+    table = tops.released.to_arrow()
+    facts = json.loads(table.schema.metadata[b"deniable.stream"])
+
+    def load(**changed):
+        text = json.dumps({**facts, **changed}).encode()
+        return dn.streams.Released.from_arrow(
+            table.replace_schema_metadata({**table.schema.metadata, b"deniable.stream": text})
+        )
+
+    assert load().sum(0, 300) == tops.released.sum(0, 300)
+    with pytest.raises(InvalidData, match="the released stream is damaged"):
+        load(first=facts["first"] + 1)
+    del facts["seal"]
+    assert load().sum(0, 300) == tops.released.sum(0, 300)
+    with pytest.raises(InvalidData, match="the released stream is damaged"):
+        load(grid={"high": "x"})

@@ -30,6 +30,7 @@ from deniable.engines.spark.spark_database import SparkDatabase
 from deniable.errors import Failure
 from deniable.randomness import SeededSource
 from deniable.tables import Categorical, Collection, Ordinal, Table
+from deniable.tables.specification.runs import run_text
 
 T = TypeVar("T")
 PEOPLE = Table("people", age=Ordinal(1, 99), kind=Categorical("a", "b", "c", "d", "e"))
@@ -110,7 +111,7 @@ def write(path: Path, size: int) -> None:
         for number in range(max(1, size // PIECE)):
             shifted = pa.array(np.asarray(table["uid"]) + number * PIECE)
             pq.write_table(table.set_column(0, "uid", shifted), path / name / f"part-{number:03}.parquet")
-    (path / SPECIFICATION_FILE).write_text(COLLECTION.to_json())
+    (path / SPECIFICATION_FILE).write_text(run_text(COLLECTION, simulation=True))
 
 
 def _duckdb(path: Path) -> dict[str, float]:

@@ -65,7 +65,8 @@ def read_parquet(path: str | PathLike[str]) -> pa.Table:
     try:
         with pq.ParquetFile(Path(path)) as file:
             # What was added when the file was finished is in its footer, not in the stored schema.
-            return file.read().replace_schema_metadata({**(file.schema_arrow.metadata or {}), **file.metadata.metadata})
+            stored, added = file.schema_arrow.metadata or {}, file.metadata.metadata or {}
+            return file.read().replace_schema_metadata({**stored, **added})
     except UNREADABLE:
         raise InvalidData(
             f"{str(path)!r} is not a Parquet file, or is damaged", "Give a file of `deniable stream publish`."

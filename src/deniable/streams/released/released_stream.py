@@ -18,9 +18,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from deniable.errors import InvalidData, QueryRefused
+from deniable.errors import InvalidData, InvalidParameter, QueryRefused
 from deniable.notebook import html_table
 from deniable.queries.answers.result import number
+from deniable.sealing import SEAL, sealed, unsealed
 from deniable.simulation import NOTE, has_noise, mark
 from deniable.streams.released.covariance import Covariance, covariance_of
 from deniable.streams.released.prediction_error import Smoothing, SmoothingByBlock, smoothing_by_block
@@ -32,6 +33,11 @@ from deniable.wording import counted
 
 METADATA_KEY = b"deniable.stream"
 METADATA_VERSION = 1
+_PUBLIC_KEY = b"released"  # the seal is there for accidents
+_DAMAGE = (
+    *(ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError, pa.ArrowException),
+    InvalidParameter,
+)
 SHOWN_WINDOWS = 5
 SIMULATION = "simulation"
 
@@ -252,7 +258,7 @@ class Released:
         facts["covariance"] = self.covariance.describe()
         facts["truncation"] = None if self.truncation is None else asdict(self.truncation)
         facts["smoothing"] = None if self.smoothing is None else asdict(self.smoothing)
-        return {METADATA_KEY: json.dumps(facts).encode(), **mark(simulation=self.simulation)}
+        return {METADATA_KEY: json.dumps(sealed(facts, _PUBLIC_KEY)).encode(), **mark(simulation=self.simulation)}
 
     def to_arrow(self) -> pa.Table:
         """A column `value`, in the stream's own unit, and `timestamp` where there is one, with the metadata.
@@ -283,13 +289,13 @@ class Released:
                 "this is not a released stream: its metadata are missing", "Use a file of stream publish."
             )
         try:
-            facts = json.loads(text)
+            facts = _facts(text)
             if facts.get("version") != METADATA_VERSION:
                 raise InvalidData(
                     "this stream was written by another version", "Read it with the version that wrote it."
                 )
             return cls._from_facts(facts, table)
-        except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError, pa.ArrowException):
+        except _DAMAGE:
             raise InvalidData(
                 "the released stream is damaged", "Restore it from a copy: publishing again spends ε again."
             ) from None
@@ -342,3 +348,14 @@ class Released:
         from deniable.stores.stream_files import read_parquet
 
         return cls.from_arrow(read_parquet(path))
+
+
+def _facts(text: bytes) -> dict[str, Any]:
+    """What stands in a file beside the values; a ValueError if anything of it was changed."""
+    facts: dict[str, Any] = json.loads(text)
+    if SEAL not in facts:  # earlier versions wrote none
+        return facts
+    try:
+        return unsealed(facts, _PUBLIC_KEY)
+    except InvalidData:
+        raise ValueError from None

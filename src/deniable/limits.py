@@ -22,6 +22,8 @@ LARGEST_JSON, LARGEST_TOML = 2**24, 2**20
 """Bytes of a specification file. JSON is for programs and read fast, TOML for people."""
 LONGEST_KEY = 16
 """Parts of a dotted key in TOML: the parser's time grows with their square."""
+LONGEST_TEXT = 1_000
+"""Bytes of a user id or a public text in a report."""
 
 LONGEST_SQL = 100_000
 """Characters of a question."""

@@ -19,7 +19,7 @@ import pytest
 import deniable as dn
 from deniable.engines.collecting import perturbing as collecting
 from deniable.engines.collecting import sorted_rows as row_reading
-from deniable.engines.collecting.perturbing import user_batches
+from deniable.engines.collecting import user_batches
 from deniable.errors import BadInput, Failure, InvalidData, InvalidParameter, SimulationOnly
 from deniable.randomness import SeededSource
 

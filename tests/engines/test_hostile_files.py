@@ -19,7 +19,7 @@ from deniable.engines.duckdb import spill_folders
 from deniable.engines.duckdb.session import literal_path, open_duckdb
 from deniable.engines.duckdb.spill_folders import PREFIX, SpillFolder
 from deniable.errors import DeniableError, InvalidData, QueryRefused
-from deniable.tables.reports.report_table import LONGEST_TEXT
+from deniable.limits import LONGEST_TEXT
 
 SHOP = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95), city=dn.Public()), epsilon=2.0)
 ROWS = {"uid": [f"user {number}" for number in range(40)], "age": [31, 40] * 20, "city": ["Rome", "Oslo"] * 20}
@@ -318,7 +318,7 @@ def test_runs_spill_where_they_are_told_to(tmp_path, monkeypatch):
     SHOP.perturb(users=ROWS)
     folder = changed(written(tmp_path / "reports"), lambda table: table.take(list(range(40))[::-1]))
     dn.connect(folder, memory_limit=0, spill=chosen)
-    assert places == [(place, 0o700) for place in (tmp_path, chosen, system, tmp_path, chosen)]
+    assert places == [(place, 0o700) for place in (tmp_path / "one" / "two", chosen, system, tmp_path, chosen)]
     assert list(chosen.iterdir()) == list(system.iterdir()) == []
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(PREFIX)]
     with pytest.raises(DeniableError, match="spill must be a folder that exists"):

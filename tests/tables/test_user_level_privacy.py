@@ -19,7 +19,7 @@ USERS = dn.Table("users", flag=dn.Categorical("a", "b"))
 ORDERS = dn.Table("orders", many=2, amount=dn.Ordinal(0, 2))
 SMALL_ORDERS = dn.Table("orders", many=2, tau=2, amount=dn.Ordinal(0, 1))
 
-MODULES = ("tables.device", "mechanisms.randomized_response")
+MODULES = ("tables.device.client", "mechanisms.randomized_response")
 USER_ROWS = [[(0,)], [(1,)]]
 
 

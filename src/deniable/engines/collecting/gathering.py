@@ -11,9 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from deniable.errors import InvalidData
+from deniable.limits import LONGEST_TEXT
 from deniable.simulation import check_noise
 from deniable.tables.reports.report import kind_of, parse
-from deniable.tables.reports.report_table import LONGEST_TEXT, OTHER_SPECIFICATION, Reports, Summary, report_schema
+from deniable.tables.reports.report_table import OTHER_SPECIFICATION, Reports, Summary, report_schema
 from deniable.tables.specification.collection import Collection
 from deniable.tables.specification.runs import largest_epsilon, run_tag
 

@@ -54,7 +54,7 @@ def spill_place(chosen: str | Path | None, out: str | Path | None) -> Path | Non
         if not Path(chosen).is_dir():
             raise InvalidParameter("spill", "must be a folder that exists", "Make it first.")
         return Path(chosen)
-    return None if out is None else next(folder for folder in Path(out).absolute().parents if folder.is_dir())
+    return None if out is None else Path(out).absolute().parent
 
 
 def remove_leftovers(place: Path) -> None:

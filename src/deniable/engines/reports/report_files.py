@@ -21,9 +21,9 @@ from deniable.engines.duckdb.session import literal_path, open_duckdb
 from deniable.engines.reports.spark_metadata import marked
 from deniable.engines.reports.user_blocks import BLOCK
 from deniable.errors import InvalidData
+from deniable.limits import LONGEST_TEXT
 from deniable.simulation import is_marked, mark, one_kind
 from deniable.tables.reports.report_table import (
-    LONGEST_TEXT,
     SPECIFICATION,
     TABLE,
     check_texts,

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deniable.errors import InvalidData
+from deniable.limits import LONGEST_TEXT
 from deniable.strict_json import read_json
 
 VERSION = 1
@@ -60,7 +61,8 @@ class Report:
     def to_json(self, uid: str | int, table: str, public: Mapping[str, Any] | None = None) -> str:
         """The report with its user, its table and the user's public attributes, as one line of JSON.
 
-        A public value that no column could hold is sent as null: the report must arrive whatever the row held.
+        A public value that no column can hold, or a text of over 1,000 bytes, is sent as null: the report must arrive
+        whatever the row held.
         """
         fields = {"uid": uid, "table": table, "report": self.to_bytes().hex()}
         sendable = {name: _sendable(value) for name, value in (public or {}).items()}
@@ -77,7 +79,9 @@ def _sendable(value: Any) -> Any:
     """A public value as JSON has it; None where there is no such thing, or where looking at the value fails."""
     try:
         kind = kind_of(value)
-        return None if kind is None else kind(value)
+        if kind is None or (kind is str and len(value.encode()) > LONGEST_TEXT):
+            return None
+        return kind(value)
     except Exception:
         return None
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from deniable.arrays import Integers
 from deniable.errors import InvalidData
+from deniable.limits import LONGEST_TEXT
 from deniable.notebook import html_table
 from deniable.simulation import NOTE, mark, one_kind
 from deniable.tables.specification.collection import Collection
@@ -35,8 +36,6 @@ ROW_FAULTS = ("view out of range", "y or seed out of range", "slot out of range"
 REPEATED, INCOMPLETE = "user and slot repeated", "of a user with missing slots"
 
 DOCUMENTED = "Send the columns as documented."
-LONGEST_TEXT = 1_000
-"""Bytes of a user id or a public text."""
 
 _COLUMNS = {"slot": pa.uint16(), "view": pa.uint32(), "seed": pa.uint32(), "y": pa.uint32()}
 

@@ -10,7 +10,7 @@ from deniable.experiments.streams._local import EPSILONS, best_theta, expected, 
 from deniable.experiments.streams._publishing import curves, formats, short, spread
 from deniable.experiments.writing import markdown_table
 from deniable.streams import CutTail, LocalPercentile, NoThreshold, Reconstructed
-from deniable.streams.local.stream_protocol import Protocol
+from deniable.streams.local.stream_protocol import ToPLProtocol
 
 BEST = "best θ (not private)"
 RULES: dict[str, dict[str, Any]] = {
@@ -36,7 +36,7 @@ def measure(setting: Setting, seed: int, data: Data) -> Found:
     """θ from 65,536 first reports, and the error it leads to, which is computed and not sampled."""
     stream, epsilon = data.stream(str(setting["data"])), float(setting["epsilon"])
     if setting["rule"] == BEST:
-        protocol = Protocol(epsilon, stream.bound)
+        protocol = ToPLProtocol(epsilon, stream.bound)
         theta = best_theta(stream, protocol)
     else:
         topl = simulated(epsilon, stream, seed, **RULES[str(setting["rule"])])

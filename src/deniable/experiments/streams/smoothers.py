@@ -11,8 +11,8 @@ from deniable.experiments.stream_reference import WARMUP
 from deniable.experiments.streams._publishing import SETTING, panels, simulated
 from deniable.experiments.writing import markdown_table
 from deniable.streams import PublicThreshold, ToPS
+from deniable.streams.structure.block_layout import BlockLayout
 from deniable.streams.structure.hierarchy import Floats
-from deniable.streams.structure.positions import Layout
 from deniable.streams.structure.smoother import Smoother, published_values, smoother_of
 
 NAMES = ("recent", "mean", "median", "moving", "exponential")
@@ -20,7 +20,7 @@ NAMES = ("recent", "mean", "median", "moving", "exponential")
 
 def smoothed(smoother: Smoother, totals: Floats, block: int, initial: float) -> Floats:
     """What a smoother publishes of noisy block sums."""
-    layout = Layout(totals.size * block, block)
+    layout = BlockLayout(totals.size * block, block)
     return published_values(np.rint(totals).astype(np.int64), layout, smoother, initial, over=0)
 
 

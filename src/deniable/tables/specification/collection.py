@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from deniable.engines.collecting.perturbing import Collected
     from deniable.queries.forecasts.forecast import Forecast
     from deniable.randomness import Source
-    from deniable.tables.device.client import Client, Memory
+    from deniable.tables.device.client import Client
+    from deniable.tables.device.sent_reports import ReportMemory
     from deniable.tables.reports.report_table import Reports
 
 ORACLES = ("auto", "olh")
@@ -303,7 +304,7 @@ class Collection:
 
     # Use ----------------------------------------------------------------------------------------------------------
 
-    def client(self, memory: Memory | str | Path | None = None, *, simulation: bool = False) -> Client:
+    def client(self, memory: ReportMemory | str | Path | None = None, *, simulation: bool = False) -> Client:
         """What runs on one device; `memory` (a file or a mapping) keeps it from answering twice in different words.
 
         With `simulation` an infinite ε is allowed, and reports are marked: a release does not take them.

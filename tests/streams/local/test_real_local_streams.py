@@ -11,7 +11,7 @@ from deniable.experiments.stream_reference import BOUNDS, WARMUP
 from deniable.randomness import SeededSource
 from deniable.streams import ToPL
 
-FOLDER = Path(__file__).parents[3] / "shared" / "data" / "streams"
+FOLDER = Path(__file__).parents[4] / "shared" / "data" / "streams"
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the development data are not here")
 
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scripted import ScriptedSource
+from scripted_source import ScriptedSource
 
 from deniable.errors import InvalidParameter, RandomnessFault
 from deniable.mechanisms import DiscreteLaplace

@@ -11,7 +11,7 @@ from deniable_lab.benchmarks.local_streams import CEILINGS, REFERENCE, STRICT, e
 from deniable_lab.benchmarks.stream_error import load
 from deniable_lab.experiments.stream_reference import BOUNDS, WARMUP
 
-FOLDER = Path(__file__).parents[3] / "shared" / "data" / "streams"
+FOLDER = Path(__file__).parents[4] / "shared" / "data" / "streams"
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the development data are not here")
 
 

@@ -15,7 +15,7 @@ from deniable.randomness import SeededSource
 from deniable.streams.local.stream_protocol import Protocol
 from deniable.streams.local.stream_report import SIZE
 
-VECTORS = Path(__file__).parents[1] / "golden" / "stream_reports.json"
+VECTORS = Path(__file__).parents[2] / "golden" / "stream_reports.json"
 
 
 @pytest.mark.parametrize("theta", [None, 40.0])

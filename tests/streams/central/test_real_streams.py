@@ -9,7 +9,7 @@ from deniable.streams import ToPS
 from deniable_lab.benchmarks import stream_error
 from deniable_lab.experiments import stream_reference
 
-DATA = Path(__file__).parents[3] / "shared" / "data" / "streams"
+DATA = Path(__file__).parents[4] / "shared" / "data" / "streams"
 present = pytest.mark.skipif(not DATA.is_dir(), reason="the development data are not beside the checkout")
 
 

@@ -20,8 +20,8 @@ import numpy as np
 from deniable.mechanisms import Hybrid
 from deniable.randomness import SeededSource
 from deniable.streams import CutTail, LocalPercentile, NoThreshold, Reconstructed, ToPL, ToPLServer
-from deniable.streams.local.simulation import first_codes
-from deniable.streams.local.stream_protocol import Protocol
+from deniable.streams.local.simulated_stream import first_codes
+from deniable.streams.local.stream_protocol import ToPLProtocol
 from deniable.streams.local.threshold_choice import candidates
 from deniable.streams.structure.hierarchy import Floats
 from deniable_lab.benchmarks.stream_error import SHORT, Row, figure, load
@@ -108,7 +108,7 @@ def alternatives(folder: Path, repetitions: int) -> Iterator[Row]:
     for name in REFERENCE:
         stream = load(folder, name)
         for epsilon in EPSILONS:
-            plain = Protocol(epsilon, BOUNDS[name])
+            plain = ToPLProtocol(epsilon, BOUNDS[name])
             best = Figure(min(expected(stream, plain, theta) for theta in candidates(plain)[::4]), 0.0)
             for what, settings in ALTERNATIVES.items():
                 found, thetas = np.empty(repetitions), np.empty(repetitions)
@@ -178,7 +178,7 @@ import resource, sys, time
 import numpy as np
 from deniable.randomness import SeededSource
 from deniable.streams import ToPLServer, report_table
-from deniable.streams.local.simulation import second_codes
+from deniable.streams.local.simulated_stream import second_codes
 server = ToPLServer(1.0, 1638, theta=40.0, keep=False)
 batch = 1 << 18
 codes = second_codes(server.protocol, np.full(batch, 7.0), 40.0, SeededSource(1))

@@ -9,7 +9,7 @@ import numpy as np
 
 from deniable.randomness import SeededSource
 from deniable.streams import ToPL
-from deniable.streams.local.stream_protocol import Protocol
+from deniable.streams.local.stream_protocol import ToPLProtocol
 from deniable.streams.local.threshold_choice import candidates
 from deniable_lab.experiments.stream_data import Stream
 
@@ -21,7 +21,7 @@ def simulated(epsilon: float, stream: Stream, seed: int, **parts: Any) -> ToPL:
     return ToPL(epsilon, stream.bound, keep=False, source=SeededSource(seed), simulation=True, **parts)
 
 
-def expected(stream: Stream, protocol: Protocol, theta: float) -> float:
+def expected(stream: Stream, protocol: ToPLProtocol, theta: float) -> float:
     """The mean squared error over the ranges that θ leads to: variances and what is cut away are known exactly."""
     cut = np.minimum(stream.published, theta)
     noise = protocol.mean_variance(theta, cut.mean(), np.square(cut).mean())
@@ -29,6 +29,6 @@ def expected(stream: Stream, protocol: Protocol, theta: float) -> float:
 
 
 @lru_cache(maxsize=64)
-def best_theta(stream: Stream, protocol: Protocol) -> float:
+def best_theta(stream: Stream, protocol: ToPLProtocol) -> float:
     """The θ of least expected error, which only somebody who sees the data can know."""
     return float(min(candidates(protocol)[::8], key=lambda theta: expected(stream, protocol, float(theta))))

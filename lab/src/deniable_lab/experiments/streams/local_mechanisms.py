@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from deniable.streams.local.stream_protocol import Protocol
+from deniable.streams.local.stream_protocol import ToPLProtocol
 from deniable_lab.experiments.harness import Data, Experiment, Found, Rows, Setting
 from deniable_lab.experiments.streams._local import best_theta, expected, simulated
 from deniable_lab.experiments.streams._publishing import legend_beside, logs, panels
@@ -29,7 +29,7 @@ def settings(data: Data, quick: bool) -> list[Setting]:
 def measure(setting: Setting, seed: int, data: Data) -> Found:
     """MSE under the best θ of the hybrid mechanism: measured, and expected from the variances."""
     stream, epsilon = data.stream(str(setting["data"])), float(setting["epsilon"])
-    theta = best_theta(stream, Protocol(epsilon, stream.bound))
+    theta = best_theta(stream, ToPLProtocol(epsilon, stream.bound))
     topl = simulated(epsilon, stream, seed, theta=theta, mechanism=str(setting["mechanism"]))
     errors = stream.errors(topl.publish(stream.published))
     return {"MSE": errors.mse, "expected": expected(stream, topl.protocol, theta), "theta": theta}

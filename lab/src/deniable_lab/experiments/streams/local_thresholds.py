@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from deniable.streams import CutTail, LocalPercentile, NoThreshold, Reconstructed
-from deniable.streams.local.stream_protocol import Protocol
+from deniable.streams.local.stream_protocol import ToPLProtocol
 from deniable_lab.experiments.harness import Data, Experiment, Found, Rows, Setting
 from deniable_lab.experiments.stream_reference import WARMUP
 from deniable_lab.experiments.streams._local import EPSILONS, best_theta, expected, simulated
@@ -36,7 +36,7 @@ def measure(setting: Setting, seed: int, data: Data) -> Found:
     """θ from 65,536 first reports, and the error it leads to, which is computed and not sampled."""
     stream, epsilon = data.stream(str(setting["data"])), float(setting["epsilon"])
     if setting["rule"] == BEST:
-        protocol = Protocol(epsilon, stream.bound)
+        protocol = ToPLProtocol(epsilon, stream.bound)
         theta = best_theta(stream, protocol)
     else:
         topl = simulated(epsilon, stream, seed, **RULES[str(setting["rule"])])

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from deniable.streams import PublicThreshold, ToPS
+from deniable.streams.structure.block_layout import BlockLayout
 from deniable.streams.structure.hierarchy import Floats
-from deniable.streams.structure.positions import Layout
 from deniable.streams.structure.smoother import Smoother, published_values, smoother_of
 from deniable_lab.experiments.harness import Data, Experiment, Found, Rows, Setting
 from deniable_lab.experiments.stream_reference import WARMUP
@@ -20,7 +20,7 @@ NAMES = ("recent", "mean", "median", "moving", "exponential")
 
 def smoothed(smoother: Smoother, totals: Floats, block: int, initial: float) -> Floats:
     """What a smoother publishes of noisy block sums."""
-    layout = Layout(totals.size * block, block)
+    layout = BlockLayout(totals.size * block, block)
     return published_values(np.rint(totals).astype(np.int64), layout, smoother, initial, over=0)
 
 

@@ -10,7 +10,7 @@ from deniable.streams.structure.hierarchy import Integers
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class BlockLayout:
     """Chunks of `horizon` values, each cut into blocks of `block` values, the last one of a chunk possibly shorter.
 
     Blocks are numbered through all chunks; edge t is the position where block t begins. A stream that was ended inside

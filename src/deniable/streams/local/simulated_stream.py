@@ -11,7 +11,7 @@ from deniable.locking import Turn, in_turn
 from deniable.mechanisms._arrays import as_array
 from deniable.randomness import Integers, Source, release_source
 from deniable.streams.local.server import ToPLServer
-from deniable.streams.local.stream_protocol import LOG_STEPS, Protocol
+from deniable.streams.local.stream_protocol import LOG_STEPS, ToPLProtocol
 from deniable.streams.released.released_stream import Released
 from deniable.streams.structure.hierarchy import Floats
 
@@ -45,7 +45,7 @@ class ToPL:
         self.server = ToPLServer(epsilon, bound, simulation=simulation, **settings)
 
     @property
-    def protocol(self) -> Protocol:
+    def protocol(self) -> ToPLProtocol:
         """What both sides agree on."""
         return self.server.protocol
 
@@ -95,7 +95,7 @@ def cut_to(values: Any, bound: float) -> Floats:
     return np.clip(floats, 0.0, bound)
 
 
-def first_codes(protocol: Protocol, values: Floats, source: Source) -> Integers:
+def first_codes(protocol: ToPLProtocol, values: Floats, source: Source) -> Integers:
     """First reports of many users, in bulk; values lie in [0, bound]."""
     positions = values / protocol.bound
     if protocol.scale == "log":
@@ -103,6 +103,6 @@ def first_codes(protocol: Protocol, values: Floats, source: Source) -> Integers:
     return protocol.wave.perturb(np.minimum(positions, 1.0), source=source, simulation=True)
 
 
-def second_codes(protocol: Protocol, values: Floats, theta: float, source: Source) -> Integers:
+def second_codes(protocol: ToPLProtocol, values: Floats, theta: float, source: Source) -> Integers:
     """Second reports of many users, in bulk."""
     return protocol.second(theta).perturb(np.minimum(values, theta), source=source, simulation=True)

@@ -16,8 +16,8 @@ from scripted_source import ScriptedSource
 from deniable.errors import InvalidParameter, RandomnessFault
 from deniable.mechanisms import DiscreteLaplace
 from deniable.randomness import SecureSource, SeededSource
+from deniable.streams.central.named_publishers import Flat, ToPS, restore
 from deniable.streams.central.publisher import Publisher
-from deniable.streams.central.publishers import Flat, ToPS, restore
 from deniable.streams.central.settings import Settings
 from deniable.streams.central.threshold import PaperScore, PredictedError, PublicThreshold
 from deniable.streams.structure.smoother import Mean

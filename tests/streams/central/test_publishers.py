@@ -8,7 +8,7 @@ import pytest
 
 from deniable.errors import InvalidData, InvalidParameter, QueryRefused, SimulationOnly
 from deniable.randomness import SeededSource
-from deniable.streams.central.publishers import NME, PAK, Flat, Hc16, ToPS, restore
+from deniable.streams.central.named_publishers import NME, PAK, Flat, Hc16, ToPS, restore
 from deniable.streams.central.threshold import (
     FixedPercentile,
     PAKPercentile,

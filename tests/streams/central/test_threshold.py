@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from deniable.errors import InvalidParameter
 from deniable.randomness import SeededSource
+from deniable.streams import ToPS
 from deniable.streams.central.stream_forecast import Expectation, choose_plan, forecast, paper_block
 from deniable.streams.central.threshold import (
     FixedPercentile,
@@ -126,6 +127,22 @@ def test_impossible_settings(make):
         make()
 
 
+@pytest.mark.parametrize(
+    ("rule", "theta"),
+    [
+        (PredictedError(), 23),
+        (PaperScore(), 38),
+        (SmoothThreshold(), 1),
+        (PAKPercentile(), 100),
+        (FixedPercentile(0.9), 8),
+        (PublicThreshold(40), 40),
+    ],
+)
+def test_what_each_rule_makes_of_the_same_warm_up(rule, theta):
+    tops = ToPS(1.0, 100, warmup=1000, threshold=rule, source=SeededSource(1), simulation=True)
+    assert (tops.push_many([5, 6, 7, 8] * 250).size, tops.learnt.theta) == (0, theta)
+
+
 # Blocks ------------------------------------------------------------------------------------------------------------
 
 
@@ -163,8 +180,6 @@ def test_a_first_block_that_is_guessed_makes_blocks_smaller():
 
 
 def test_forecasts_are_the_standard_errors_of_the_published_stream():
-    from deniable.streams import ToPS
-
     plan = choose_plan(1.0, 4096, expectation=Expectation())
     (row,) = forecast(plan, 1.0, 50, [1024], Expectation())
     tops = ToPS(1.0, 50, warmup=0, threshold=PublicThreshold(50), horizon=4096, block=plan.block, fanout=plan.fanout)

@@ -9,8 +9,8 @@ from agreement import agrees
 from deniable.client import ToPLClient
 from deniable.exact import exp_below
 from deniable.randomness import SeededSource
-from deniable.streams.local.simulation import first_codes, second_codes
-from deniable.streams.local.stream_protocol import Protocol
+from deniable.streams.local.simulated_stream import first_codes, second_codes
+from deniable.streams.local.stream_protocol import ToPLProtocol
 from deniable.streams.local.stream_report import StreamReport
 from tables.enumeration import EnumeratedDevice, EnumeratedSource, law_of
 
@@ -97,7 +97,7 @@ def test_values_outside_the_range_are_those_of_its_ends(transcript):
 
 @pytest.mark.parametrize("epsilon", [0.3, 2.5])
 def test_device_and_bulk_follow_the_law_of_the_mechanism(transcript, epsilon):
-    protocol = Protocol(epsilon, 10, grid=5)
+    protocol = ToPLProtocol(epsilon, 10, grid=5)
     for value in (0.0, 0.4, 2.5, 3.0):
         cells = {
             None: (protocol.wave.law(protocol.position(value)), lambda v, s: first_codes(protocol, v, s)),
@@ -117,11 +117,11 @@ def test_device_and_bulk_follow_the_law_of_the_mechanism(transcript, epsilon):
 
 
 def test_samples_in_bulk_follow_the_law_and_the_test_has_teeth():
-    protocol = Protocol(1.0, 10, grid=16)
+    protocol = ToPLProtocol(1.0, 10, grid=16)
     values, source = np.full(200_000, 2.5), SeededSource(3)
     first, second = first_codes(protocol, values, source), second_codes(protocol, values, 4.0, source)
     for epsilon, expected in ((1.0, True), (1.05, False), (0.95, False)):
-        other = Protocol(epsilon, 10, grid=16)
+        other = ToPLProtocol(epsilon, 10, grid=16)
         window = protocol.wave.window
         if other.wave.window.width == window.width:
             assert agrees(first, other.wave.law(other.position(2.5))) == expected
@@ -132,7 +132,7 @@ def test_samples_in_bulk_follow_the_law_and_the_test_has_teeth():
 
 
 def test_no_report_depends_on_another_users_value():
-    protocol = Protocol(2.0, 10)
+    protocol = ToPLProtocol(2.0, 10)
     values = np.linspace(0, 10, 1000)
     changed = values.copy()
     changed[500] = 0.0

@@ -21,8 +21,8 @@ from deniable.streams import (
     restore,
 )
 from deniable.streams.local.answered_ids import Answered
-from deniable.streams.local.simulation import first_codes, second_codes
-from deniable.streams.local.stream_protocol import Protocol
+from deniable.streams.local.simulated_stream import first_codes, second_codes
+from deniable.streams.local.stream_protocol import ToPLProtocol
 
 VALUES = np.random.default_rng(1).geometric(0.1, 200_000)
 
@@ -63,7 +63,7 @@ def mixed_batch(server, **settings):
         wire(protocol, VALUES[:5], uid=np.arange(5), seed=9),  # duplicates
         wire(protocol, VALUES[:4], theta=second, uid=np.arange(900, 904)),  # too early
         changed(wire(protocol, VALUES[:3], uid=np.arange(910, 913)), 0, 1),  # another version
-        wire(Protocol(2.0, 500), VALUES[:2], uid=np.arange(920, 922)),  # another ε
+        wire(ToPLProtocol(2.0, 500), VALUES[:2], uid=np.arange(920, 922)),  # another ε
     ]
     parts += [
         first[1],

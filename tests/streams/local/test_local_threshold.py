@@ -8,9 +8,9 @@ import pytest
 from deniable.errors import InvalidParameter
 from deniable.randomness import SeededSource
 from deniable.streams import CutTail, LocalPercentile, NoThreshold, Reconstructed, SmoothTail, ToPL
-from deniable.streams.local.stream_protocol import Protocol
+from deniable.streams.local.stream_protocol import ToPLProtocol
 from deniable.streams.local.threshold_choice import candidates, least_regret, predicted_error
-from deniable.streams.local.value_distribution import Belief, smooth_tail
+from deniable.streams.local.value_distribution import DistributionBelief, smooth_tail
 
 VALUES = np.random.default_rng(1).geometric(0.13, 65_536)
 HORIZON = 1 << 20
@@ -24,7 +24,7 @@ def server(epsilon, rule=None, values=VALUES, seed=1, **settings):
 
 def true_error(protocol, theta):
     """The prediction with the true distribution."""
-    excess = np.array([np.maximum(VALUES - one, 0).mean() for one in np.atleast_1d(theta)])
+    excess = np.array([np.maximum(VALUES - cut, 0).mean() for cut in np.atleast_1d(theta)])
     return predicted_error(protocol, HORIZON, np.atleast_1d(theta), excess)
 
 
@@ -42,14 +42,14 @@ def test_the_noise_is_that_of_the_hybrid_mechanism_on_a_range_of_length_theta(ep
     variance = ((e + 1) / (e - 1)) ** 2
     if epsilon > 0.61:
         variance = (variance + (half + 3) / (3 * (half - 1))) / half  # [WCZ21, Eq. (14)]
-    predicted = predicted_error(Protocol(epsilon, 1638), 300, np.array([40.0]), np.array([0.0]))
+    predicted = predicted_error(ToPLProtocol(epsilon, 1638), 300, np.array([40.0]), np.array([0.0]))
     assert predicted[0] == pytest.approx(300 / 3 * 20**2 * variance, rel=1e-3)
 
 
 def test_the_prediction_is_what_a_simulation_measures():
     """The constants r/3, (θ/2)² and r²/6; those of the authors' code are 4 and 1/4 times that."""
     theta, r, rng = 12.0, 4096, np.random.default_rng(2)
-    protocol = Protocol(1.0, 1638)
+    protocol = ToPLProtocol(1.0, 1638)
     predicted = predicted_error(protocol, r, np.array([theta]), np.maximum(VALUES - theta, 0).mean(keepdims=True))[0]
     errors = []
     for seed in range(40):
@@ -62,7 +62,9 @@ def test_the_prediction_is_what_a_simulation_measures():
 
 
 def test_excess_and_shares_above_by_hand():
-    belief = Belief(np.array([1.0, 5.0, 10.0]), np.array([[0.5, 0.3, 0.2], [1.0, 0.0, 0.0]]), np.array([0.75, 0.25]))
+    belief = DistributionBelief(
+        np.array([1.0, 5.0, 10.0]), np.array([[0.5, 0.3, 0.2], [1.0, 0.0, 0.0]]), np.array([0.75, 0.25])
+    )
     np.testing.assert_allclose(belief.excess(np.array([0.0, 5.0, 7.0, 10.0])), [[4, 1, 0.6, 0], [1, 0, 0, 0]])
     np.testing.assert_allclose(belief.above(5.0), [0.2, 0.0])
     assert belief.mean(np.ones(3)) == pytest.approx(1)
@@ -71,9 +73,9 @@ def test_excess_and_shares_above_by_hand():
 
 def test_for_one_distribution_the_threshold_of_least_predicted_error_is_taken():
     values, shares = np.unique(VALUES, return_counts=True)
-    belief = Belief(values.astype(float), shares[None, :] / VALUES.size, np.ones(1))
+    belief = DistributionBelief(values.astype(float), shares[None, :] / VALUES.size, np.ones(1))
     for epsilon in (0.2, 2.0):
-        protocol = Protocol(epsilon, 1638)
+        protocol = ToPLProtocol(epsilon, 1638)
         chosen = least_regret(belief, protocol, HORIZON)
         assert true_error(protocol, chosen)[0] <= 1.001 * true_error(protocol, candidates(protocol)).min()
 
@@ -82,7 +84,7 @@ def test_for_one_distribution_the_threshold_of_least_predicted_error_is_taken():
 def test_the_default_rule_is_near_the_best_threshold_at_every_epsilon(epsilon, most):
     # A geometric tail is lighter than any of the family, which shows at large ε: there θ is half again too large.
     thetas = np.array([server(epsilon, seed=seed).theta for seed in range(4)])
-    protocol = Protocol(epsilon, 1638)
+    protocol = ToPLProtocol(epsilon, 1638)
     best = true_error(protocol, candidates(protocol)).min()
     assert true_error(protocol, thetas).mean() <= most * best
 
@@ -91,7 +93,7 @@ def test_the_default_rule_is_near_the_best_threshold_at_every_epsilon(epsilon, m
 def test_noise_in_the_reconstructed_tail_decides_where_nothing_stops_it(settings, least):
     """Why the default is not EMS as it is: on either scale its tail is noise, and θ many times too large."""
     plain = server(0.5, Reconstructed(), **settings)
-    protocol = Protocol(0.5, 1638)
+    protocol = ToPLProtocol(0.5, 1638)
     assert true_error(protocol, plain.theta)[0] > least * true_error(protocol, server(0.5).theta)[0]
 
 
@@ -104,6 +106,22 @@ def test_rules_for_comparison():
     assert cut.theta < plain.theta
     with pytest.raises(InvalidParameter, match="percentile"):
         LocalPercentile(0.0)
+
+
+@pytest.mark.parametrize(
+    ("rule", "theta"),
+    [
+        (SmoothTail(), 52.73),
+        (Reconstructed(), 72.96),
+        (CutTail(), 18.43),
+        (LocalPercentile(0.95), 17.26),
+        (NoThreshold(), 1000.0),
+    ],
+)
+def test_what_each_rule_makes_of_the_same_reports(rule, theta):
+    baskets = np.random.default_rng(1).geometric(0.15, 12_000)
+    topl = ToPL(2.0, 1000, first=9_999, rule=rule, source=SeededSource(1), simulation=True)
+    assert (topl.publish(baskets).size, topl.theta) == (2_001, theta)
 
 
 def test_what_is_said_about_the_cut_is_true():
@@ -131,6 +149,6 @@ def test_coarse_grids_and_few_reports_work(grid, rule):
 
 @pytest.mark.parametrize("values", [np.zeros(5000), np.full(5000, 1638), np.repeat([0, 1638], 2500)])
 def test_extreme_streams_work(values):
-    found = server(1.0, values=values, first=5000)
-    assert 0 < found.theta <= 1638
-    assert found.variance > 0
+    chosen = server(1.0, values=values, first=5000)
+    assert 0 < chosen.theta <= 1638
+    assert chosen.variance > 0

@@ -12,7 +12,7 @@ import deniable
 from deniable.client import StreamReport, ToPLClient
 from deniable.errors import Failure, InvalidData, InvalidParameter, SimulationOnly
 from deniable.randomness import SeededSource
-from deniable.streams.local.stream_protocol import Protocol
+from deniable.streams.local.stream_protocol import ToPLProtocol
 from deniable.streams.local.stream_report import SIZE
 
 VECTORS = Path(__file__).parents[2] / "golden" / "stream_reports.json"
@@ -79,7 +79,7 @@ def test_an_impossible_threshold_is_refused_before_anything_is_sent(theta):
 )
 def test_impossible_settings_are_refused(settings, problem):
     with pytest.raises(InvalidParameter, match=problem):
-        Protocol(**{"epsilon": 1.0, "bound": 500} | settings)
+        ToPLProtocol(**{"epsilon": 1.0, "bound": 500} | settings)
 
 
 def test_a_seeded_source_is_refused():
@@ -103,16 +103,21 @@ def test_malformed_reports_are_refused():
 
 def test_the_scale_and_its_inverse():
     for scale in ("log", "linear"):
-        protocol = Protocol(1.0, 500, scale=scale)
+        protocol = ToPLProtocol(1.0, 500, scale=scale)
         assert (protocol.position(0), protocol.position(500)) == (0.0, 1.0)
         for value in (0.01, 3.0, 77.7, 499.0):
             assert protocol.value(protocol.position(value)) == pytest.approx(value)
 
 
 def test_settings_are_told_apart_by_what_they_are_not_by_how_they_are_written():
-    assert Protocol(1, 500).sha256 == Protocol(1.0, 500.0).sha256
-    others = [Protocol(2, 500), Protocol(1, 501), Protocol(1, 500, name="a"), Protocol(1, 500, scale="linear")]
-    assert len({one.tag for one in (Protocol(1, 500), *others)}) == 5
+    assert ToPLProtocol(1, 500).sha256 == ToPLProtocol(1.0, 500.0).sha256
+    others = [
+        ToPLProtocol(2, 500),
+        ToPLProtocol(1, 501),
+        ToPLProtocol(1, 500, name="a"),
+        ToPLProtocol(1, 500, scale="linear"),
+    ]
+    assert len({one.tag for one in (ToPLProtocol(1, 500), *others)}) == 5
 
 
 def made_vectors():

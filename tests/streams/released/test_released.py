@@ -13,7 +13,7 @@ from deniable.streams.released.covariance import IndependentNoise, TreeNoise
 from deniable.streams.released.prediction_error import Smoothing
 from deniable.streams.released.released_stream import Released
 from deniable.streams.released.windows import Truncation
-from deniable.streams.structure.positions import Layout
+from deniable.streams.structure.block_layout import BlockLayout
 from deniable.streams.structure.smoother import Exponential
 from deniable.streams.structure.value_grid import Grid
 
@@ -80,7 +80,7 @@ def test_truncation_that_nobody_asked_about_is_unknown():
 def test_truncation_and_smoothing_are_told_apart_from_the_noise():
     released = stream(
         truncation=Truncation(theta=50, bound=200, share=0.01, share_stderr=0.001, tail=0.4),
-        smoothing=Smoothing(Layout(64, 32), spread=2.0, drift=0.5),  # too few blocks to tell more
+        smoothing=Smoothing(BlockLayout(64, 32), spread=2.0, drift=0.5),  # too few blocks to tell more
     )
     answer = released.sum(3, 60)
     assert answer.truncation == pytest.approx(57 * 0.012 * 20)
@@ -94,7 +94,7 @@ def test_truncation_and_smoothing_are_told_apart_from_the_noise():
 
 @pytest.mark.parametrize("grid", [Grid(200), Grid(1.0, low=-1.0, resolution=0.01)])
 def test_a_file_says_all_that_the_stream_knew(tmp_path, grid):
-    noise = TreeNoise(Layout(64, 8, end=100), 4, True, 3.5, 0.25, Exponential(0.5))
+    noise = TreeNoise(BlockLayout(64, 8, end=100), 4, True, 3.5, 0.25, Exponential(0.5))
     stamps = np.datetime64("2024-01-01T00:00:00") + np.arange(100) * np.timedelta64(1, "s")
     released = Released(
         np.arange(100),
@@ -102,7 +102,7 @@ def test_a_file_says_all_that_the_stream_knew(tmp_path, grid):
         grid,
         {"epsilon": 0.5, "theta": 50},
         Truncation(50, 200, 0.01, 0.001),
-        Smoothing(Layout(64, 8, end=100), 2.0, 0.5),
+        Smoothing(BlockLayout(64, 8, end=100), 2.0, 0.5),
         stamps,
     )
     path = tmp_path / "private.parquet"

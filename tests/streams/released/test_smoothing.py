@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from deniable.benchmarks.stream_coverage import LEAST, LENGTHS, MOST, SHAPES, shares_inside
 from deniable.randomness import SeededSource
 from deniable.streams import Expectation, PublicThreshold, Released, ToPS
 from deniable.streams.released.covariance import IndependentNoise
@@ -13,8 +12,9 @@ from deniable.streams.released.prediction_error import (
     measured_smoothing,
     smoothing_by_block,
 )
-from deniable.streams.structure.positions import Layout
+from deniable.streams.structure.block_layout import BlockLayout
 from deniable.streams.structure.value_grid import Grid
+from deniable_lab.benchmarks.stream_coverage import LEAST, LENGTHS, MOST, SHAPES, shares_inside
 
 
 def test_windows_of_a_few_streams_are_covered():
@@ -103,7 +103,7 @@ def test_windows_inside_one_block():
 
 def test_few_blocks_and_parts_of_streams():
     """What is known of the whole stands where too few blocks are there; parts of a stream know their place in it."""
-    whole = Smoothing(Layout(1000, 8), 2.0, 0.5)
+    whole = Smoothing(BlockLayout(1000, 8), 2.0, 0.5)
     short = smoothing_by_block(np.cumsum(np.arange(30.0)), 0, IndependentNoise(1.0), whole)
     assert short is whole
     values = np.random.default_rng(1).normal(50, 5, 4_000).cumsum() / 10
@@ -120,7 +120,7 @@ def test_few_blocks_and_parts_of_streams():
 
 def test_short_blocks_at_the_end_of_chunks_are_no_drift():
     """Their means are all noise: 21 values and blocks of 4 leave one value for the last block."""
-    rng, layout = np.random.default_rng(3), Layout(21, 4)
+    rng, layout = np.random.default_rng(3), BlockLayout(21, 4)
     lengths = np.diff(layout.position(np.arange(601)))
     totals = np.rint(lengths * 50 + rng.normal(0, 100, 600)).astype(np.int64)
     found = measured_smoothing(totals, layout, node_variance=100.0**2, spread=1.0, expected_drift=4.0)

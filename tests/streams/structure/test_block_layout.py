@@ -4,13 +4,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.streams.structure.positions import Layout
+from deniable.streams.structure.block_layout import BlockLayout
 
 
 @settings(deadline=None)
 @given(st.integers(1, 50), st.data())
 def test_positions_edges_and_lengths_fit_together(horizon, data):
-    layout = Layout(horizon, data.draw(st.integers(1, horizon)))
+    layout = BlockLayout(horizon, data.draw(st.integers(1, horizon)))
     positions = np.arange(3 * horizon + 1)
     edge, over = layout.locate(positions)
     assert (layout.position(edge) + over == positions).all()
@@ -21,7 +21,7 @@ def test_positions_edges_and_lengths_fit_together(horizon, data):
 
 
 def test_an_ended_stream_has_an_edge_at_its_end():
-    layout = Layout(10, 4, end=6)
+    layout = BlockLayout(10, 4, end=6)
     edge, over = layout.locate(np.array([4, 5, 6]))
     assert edge.tolist() == [1, 1, 2]
     assert over.tolist() == [0, 1, 0]

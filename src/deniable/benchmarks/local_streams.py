@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from deniable.arrays import Floats
 from deniable.benchmarks.stream_error import SHORT, Row, figure, load
 from deniable.benchmarks.stream_speed import Row as SpeedRow
 from deniable.benchmarks.stream_speed import best_seconds
@@ -29,7 +30,6 @@ from deniable.streams import CutTail, LocalPercentile, NoThreshold, Reconstructe
 from deniable.streams.local.simulation import first_codes
 from deniable.streams.local.stream_protocol import Protocol
 from deniable.streams.local.threshold_choice import candidates
-from deniable.streams.structure.hierarchy import Floats
 
 SIGMAS = 2.0
 STRICT = {0.2: 0.4, 1.0: 0.4}

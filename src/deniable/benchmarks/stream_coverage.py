@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from deniable.arrays import Floats, Integers
 from deniable.benchmarks.stream_error import Row, figure, load
 from deniable.experiments.stream_data import SECONDS_OF_A_DAY, meter_readings
 from deniable.experiments.stream_reference import BOUNDS, HORIZON, WARMUP, Figure
 from deniable.randomness import SeededSource
 from deniable.streams import Expectation, ToPS
-from deniable.streams.structure.hierarchy import Floats, Integers
 
 BOUND = 20_000
 LENGTHS = {"six hours": 21_600, "a day": SECONDS_OF_A_DAY, "a week": 7 * SECONDS_OF_A_DAY}

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from deniable.arrays import Floats
 from deniable.experiments import stream_reference as reference
 from deniable.experiments.stream_data import Stream, read
 from deniable.experiments.stream_reference import BOUNDS, EPSILONS, HORIZON, OTHERS, WARMUP, Figure
@@ -32,7 +33,6 @@ from deniable.streams import (
     ToPS,
 )
 from deniable.streams.central.threshold import Situation
-from deniable.streams.structure.hierarchy import Floats
 from deniable.streams.structure.smoother import smoother_of
 
 SHORT = {"pos_length": "POS", "dns_google_rps": "DNS"}

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
+from deniable.arrays import Floats, Integers
 from deniable.experiments.stream_reference import HORIZON, WARMUP, queries
-from deniable.streams.structure.hierarchy import Floats, Integers
 
 SIZE = HORIZON + WARMUP
 SECONDS_OF_A_DAY = 86_400

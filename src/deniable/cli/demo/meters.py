@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from deniable.arrays import Integers
 from deniable.experiments.stream_data import SECONDS_OF_A_DAY, meter_readings
 from deniable.queries.answers.result import Estimate
-from deniable.randomness import Integers, Source
+from deniable.randomness import Source
 from deniable.streams import Expectation, Released, ToPS
 
 EPSILON, BOUND, READINGS, WARMUP = 0.2, 20_000, 500_000, 2**16

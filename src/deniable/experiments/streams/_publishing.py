@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from deniable.arrays import Floats
 from deniable.experiments.harness import Rows, Setting
 from deniable.experiments.stream_data import Stream
 from deniable.randomness import SeededSource
 from deniable.streams import Publisher
-from deniable.streams.structure.hierarchy import Floats
 
 SETTING = (
     "The first 65,536 values are for the threshold, 2^20 are published; errors are those of sums over the same 200 "

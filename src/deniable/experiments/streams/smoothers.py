@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from deniable.arrays import Floats
 from deniable.experiments.harness import Data, Experiment, Found, Rows, Setting
 from deniable.experiments.stream_reference import WARMUP
 from deniable.experiments.streams._publishing import SETTING, panels, simulated
 from deniable.experiments.writing import markdown_table
 from deniable.streams import PublicThreshold, ToPS
-from deniable.streams.structure.hierarchy import Floats
 from deniable.streams.structure.positions import Layout
 from deniable.streams.structure.smoother import Smoother, published_values, smoother_of
 

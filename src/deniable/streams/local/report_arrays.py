@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from deniable.arrays import Booleans, Integers
 from deniable.errors import InvalidData
-from deniable.randomness import Coins, Integers
 from deniable.streams.local.stream_protocol import Protocol
 from deniable.streams.local.stream_report import FIRST, SECOND, SIZE, VERSION
 
@@ -56,7 +56,9 @@ def read_one(data: bytes) -> NDArray[Any] | None:
     return np.frombuffer(data, dtype=_WIRE) if len(data) == SIZE else None
 
 
-def faults(wire: NDArray[Any], protocol: Protocol, theta: float | None, *, simulation: bool) -> list[tuple[str, Coins]]:
+def faults(
+    wire: NDArray[Any], protocol: Protocol, theta: float | None, *, simulation: bool
+) -> list[tuple[str, Booleans]]:
     """Why reports cannot be taken: for each reason that occurs, which ones. Each report has one reason at most."""
     phase = wire["phase"]
     checks = [

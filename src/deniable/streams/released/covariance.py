@@ -12,8 +12,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from deniable.arrays import Floats, Integers
 from deniable.errors import InvalidData
-from deniable.streams.structure.hierarchy import BATCH, Floats, Hierarchy, Integers
+from deniable.streams.structure.hierarchy import BATCH, Hierarchy
 from deniable.streams.structure.positions import Layout
 from deniable.streams.structure.smoother import Smoother, smoother_of
 

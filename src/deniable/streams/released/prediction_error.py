@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from deniable.arrays import Floats, Integers
 from deniable.streams.released.covariance import Covariance
-from deniable.streams.structure.hierarchy import Floats, Integers
 from deniable.streams.structure.positions import Layout
 
 _OWN_WEIGHT = 0.5

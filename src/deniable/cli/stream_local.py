@@ -16,8 +16,8 @@ from deniable.errors import InvalidParameter
 from deniable.simulation import NOTE
 
 if TYPE_CHECKING:
+    from deniable.arrays import Floats
     from deniable.stores import DurableServer, ReportBatch
-    from deniable.streams.structure.hierarchy import Floats
 
 
 def _agreed(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -125,7 +125,9 @@ def collect(source: str, epsilon: float, bound: float, name: str, simulation: bo
         )
         if announced is not None:
             check_announcement(announced, durable.server.theta)
-        write = partial(_print_estimates, durable, every=options["every"]) if parquet is None else parquet.write
+        write: Callable[[Floats], None] = partial(_print_estimates, durable, every=options["every"])
+        if parquet is not None:
+            write = parquet.write
         try:
             with interrupts, until_the_reader_leaves():
                 durable.announce()

@@ -66,7 +66,7 @@ class BatchPublisher:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.close()
 
     def advised(self, refusal: Unreadable) -> Unreadable:

@@ -9,13 +9,13 @@ from typing import Any, Self
 
 import numpy as np
 
+from deniable.arrays import Floats
 from deniable.errors import Failure, InvalidParameter
 from deniable.locking import Turn, in_turn
 from deniable.stores.report_batches import ReportBatch
 from deniable.stores.state_file import StateFile
 from deniable.streams.local.report_arrays import MALFORMED
 from deniable.streams.local.server import ToPLServer
-from deniable.streams.structure.hierarchy import Floats
 
 SAVE_EVERY_S = 60.0
 
@@ -39,7 +39,8 @@ class DurableServer:
     >>> import deniable as dn
     >>> path = pathlib.Path(tempfile.mkdtemp(), "state.json")
     >>> client = dn.client.ToPLClient(epsilon=1.0, bound=10)
-    >>> reports = dn.streams.report_table(client.protocol, np.array([client.report(4, theta=10.0).y]), 10.0, uid=["ann"])
+    >>> code = np.array([client.report(4, theta=10.0).y])
+    >>> reports = dn.streams.report_table(client.protocol, code, theta=10.0, uid=["ann"])
     >>> with DurableServer(path, dn.streams.ToPLServer(1.0, 10, theta=10.0, keep=False)) as durable:
     ...     durable.publish(ReportBatch(reports), lambda estimates: print(estimates.size, "estimate"))
     1 estimate

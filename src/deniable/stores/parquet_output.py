@@ -48,7 +48,7 @@ class ParquetOutput:
         self._lock.close()
 
     @writing("the output", "It was not finished, and nothing of it left")
-    def write(self, values: NDArray[Any], timestamps: NDArray[Any] | None) -> None:
+    def write(self, values: NDArray[Any], timestamps: NDArray[Any] | None = None) -> None:
         """Append values. The newest batch is held back, because the end of the stream may correct its last value."""
         if values.size == 0:
             return

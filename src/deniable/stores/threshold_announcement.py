@@ -30,9 +30,7 @@ def check_announcement(path: str | os.PathLike[str], theta: float | None) -> Non
     """Refuse a file in which an earlier run announced another threshold than `theta`."""
     announced = _announced_theta(Path(path))
     if announced is not None and announced != theta:
-        raise InvalidData(
-            f"{Path(path).name!r} exists already: devices may have read another threshold", "Remove it."
-        )
+        raise InvalidData(f"{Path(path).name!r} exists already: devices may have read another threshold", "Remove it.")
 
 
 def _announced_theta(path: Path) -> float | None:

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deniable.benchmarks import stream_error
-from deniable.experiments import stream_reference
 from deniable.streams import ToPS
+from deniable_lab.benchmarks import stream_error
+from deniable_lab.experiments import stream_reference
 
 DATA = Path(__file__).parents[4] / "shared" / "data" / "streams"
 present = pytest.mark.skipif(not DATA.is_dir(), reason="the development data are not beside the checkout")

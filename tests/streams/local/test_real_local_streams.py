@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deniable.benchmarks.local_streams import CEILINGS, REFERENCE, STRICT, expected
-from deniable.benchmarks.stream_error import load
-from deniable.experiments.stream_reference import BOUNDS, WARMUP
 from deniable.randomness import SeededSource
 from deniable.streams import ToPL
+from deniable_lab.benchmarks.local_streams import CEILINGS, REFERENCE, STRICT, expected
+from deniable_lab.benchmarks.stream_error import load
+from deniable_lab.experiments.stream_reference import BOUNDS, WARMUP
 
 FOLDER = Path(__file__).parents[4] / "shared" / "data" / "streams"
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the development data are not here")

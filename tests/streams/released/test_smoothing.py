@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from deniable.benchmarks.stream_coverage import LEAST, LENGTHS, MOST, SHAPES, shares_inside
 from deniable.randomness import SeededSource
 from deniable.streams import Expectation, PublicThreshold, Released, ToPS
 from deniable.streams.released.covariance import IndependentNoise
@@ -15,6 +14,7 @@ from deniable.streams.released.prediction_error import (
 )
 from deniable.streams.structure.block_layout import BlockLayout
 from deniable.streams.structure.value_grid import Grid
+from deniable_lab.benchmarks.stream_coverage import LEAST, LENGTHS, MOST, SHAPES, shares_inside
 
 
 def test_windows_of_a_few_streams_are_covered():

@@ -1,4 +1,4 @@
-"""Values from text, line by line: JSON objects, or one number per line. Files and pipes alike; nothing waits for more."""
+"""Values from text, line by line: JSON objects, or one number per line. Nothing waits for more lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every source of stream values, in one list. A new kind of file is a `Source` in a file of its own and an entry here."""
+"""Every source of stream values, in one list. A new kind of file is a `Source` in its own file, and an entry here."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def _read_csv(path: Path, columns: Columns) -> Iterator[Batch]:
 
 
 def _until_unreadable(path: Path, columns: Columns, first: int) -> Iterator[Batch]:
-    """The rows of a CSV file from number `first` to the one whose value is not a number, and the refusal of that one."""
+    """The rows of a CSV file from number `first` to the one whose value is not a number, which is refused."""
     options = pa.csv.ConvertOptions(
         include_columns=columns.names, column_types={columns.value: pa.string()}, strings_can_be_null=True
     )

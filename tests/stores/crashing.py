@@ -28,7 +28,7 @@ CALLS = ("open", "write", "fsync", "replace", "close", "unlink")
 REAL = {name: getattr(os, name) for name in CALLS} | {"fsync": lambda _: None}  # the machine goes on running
 ENDED = 9
 VALUES = np.arange(50) % 37
-PROTOCOL = ToPLProtocol(2.0, 500, grid=12)
+PROTOCOL = ToPLProtocol(2.0, 500, grid=64)
 
 
 def end_at(stop):
@@ -110,9 +110,9 @@ def publish_command(folder):
     command(folder, max(start - 2, 0), text, "publish", *settings, "--state", folder / "state", "-")
 
 
-def first_and_second(theta):
-    """Reports of 40 users before a threshold is told, and of 50 after."""
-    early = first_codes(PROTOCOL, VALUES[:40].astype(float), SeededSource(1))
+def first_and_second(theta, run):
+    """Reports of 40 users before a threshold is told, other ones in every run, and of 50 after."""
+    early = first_codes(PROTOCOL, VALUES[:40].astype(float), SeededSource(run))
     late = second_codes(PROTOCOL, VALUES.astype(float), theta, SeededSource(2)) if theta else np.zeros(0, dtype=int)
     for codes, announced, users in ((early, None, np.arange(40)), (late, theta, np.arange(100, 150))):
         for part in (slice(start, start + 20) for start in range(0, codes.size, 20)):
@@ -121,14 +121,15 @@ def first_and_second(theta):
 
 def server(folder):
     """Reports through the class, which saves after every batch; the threshold is told at position -1."""
-    clock = iter(range(0, 10**6, 100))
-    made = ToPLServer(2.0, 500, first=40, grid=12, rule=LocalPercentile(0.9), keep=False)
+    clock, run = iter(range(0, 10**6, 100)), len(list(folder.glob("run*")))
+    (folder / f"run {run}").touch()
+    made = ToPLServer(2.0, 500, first=40, grid=64, rule=LocalPercentile(0.9), keep=False)
     announce = lambda theta: tell(folder, -1, [theta])  # noqa: E731
     with DurableServer(folder / "state", made, announce=announce, clock=lambda: next(clock)) as durable:
         durable.announce()
         done = 0
         while True:
-            batches = list(first_and_second(durable.server.theta))
+            batches = list(first_and_second(durable.server.theta, run))
             if done == len(batches):
                 return
             batch, before = batches[done], sum(earlier.num_rows for earlier in batches[:done])

@@ -15,9 +15,9 @@ from deniable.cli.demo.report import report
 from deniable.cli.demo.summary import tell
 from deniable.cli.plots import draw
 from deniable.cli.terminal import progress
+from deniable.database import connect
 from deniable.disk_faults import writing
 from deniable.engines.collecting.perturbing import SPECIFICATION_FILE
-from deniable.engines.reading import connect
 from deniable.errors import BadInput, DeniableError, MissingExtra
 from deniable.plotting.figure import INK, TRUTH, new_figure, require_plotting, save, tidy
 from deniable.plotting.stream_plot import draw as draw_stream

@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from deniable.database import Database, connect
 from deniable.engines.duckdb.session import open_duckdb
-from deniable.engines.local.moments import measure
-from deniable.engines.reading import Database, connect
 from deniable.experiments.table_data import Frames
 from deniable.experiments.tables._lines import Line
 from deniable.queries.answers.estimation import Moments, covariance
@@ -129,7 +128,7 @@ def plan_of(line: Line, collection: Collection, text: str, users: float = USERS)
 def moments_told(line: Line, database: Database, text: str) -> tuple[Plan, Moments]:
     """What the reports say about a question, asked as the line asks."""
     plan = plan_of(line, database.collection, text, users_of(database))
-    return database.revised(plan), measure(plan, database.stores, {}, counted=not line.paper)
+    return database.revised(plan), database.engine.moments(plan, {}, counted=not line.paper)
 
 
 def users_of(database: Database) -> int:

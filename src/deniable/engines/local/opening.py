@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from deniable.checks import check_integer
 from deniable.engines.duckdb.spill_folders import spill_place
 from deniable.engines.local.local_engine import LocalEngine
 from deniable.engines.reports.file_validation import validated_files
@@ -27,8 +28,7 @@ MEMORY_LIMIT = 2**30
 
 def open_local(reports: Any, *, memory_limit: int = MEMORY_LIMIT, spill: str | Path | None = None) -> LocalEngine:
     """Open a folder of reports, or `Reports` in memory. See `deniable.connect`."""
-    if isinstance(memory_limit, bool) or not isinstance(memory_limit, int) or memory_limit < 0:
-        raise InvalidParameter("memory_limit", "must be a number of bytes", "Use 2**30.")
+    check_integer("memory_limit", memory_limit, 0, 2**63, problem="must be a number of bytes", repair="Use 2**30.")
     folder = spill_place(spill, None)
     if isinstance(reports, Reports):
         return _from_memory(reports)

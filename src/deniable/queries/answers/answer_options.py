@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from deniable.checks import check_number
 from deniable.errors import InvalidParameter
 from deniable.queries.weights.axis_weights import Rule
 from deniable.queries.weights.table_plan import DIRECT, SUMS
@@ -40,8 +41,7 @@ class AnswerOptions:
         Rule.of(self.weights)
         if self.sums not in SUMS:
             raise InvalidParameter("sums", "are unknown", f"Use one of {', '.join(SUMS)}.")
-        if not isinstance(self.confidence, (int, float)) or not 0 < self.confidence < 1:
-            raise InvalidParameter("confidence", "must lie between 0 and 1", "Use 0.95.")
+        check_number("confidence", self.confidence, "must lie between 0 and 1", "Use 0.95.", above=0, below=1)
         if self.postprocess not in (None, CONSISTENT):
             raise InvalidParameter("postprocess", "is unknown", f'Use "{CONSISTENT}", or leave it out.')
 

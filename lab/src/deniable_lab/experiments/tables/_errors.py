@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from deniable.arrays import Floats
 from deniable.database import Database, connect
 from deniable.engines.duckdb.session import open_duckdb
 from deniable.queries.answers.estimation import Moments, covariance
@@ -23,7 +23,6 @@ from deniable.tables.specification.collection import Collection
 from deniable_lab.experiments.table_data import Frames
 from deniable_lab.experiments.tables._lines import Line
 
-Floats = npt.NDArray[np.float64]
 COUNT, SUM, AVG = "COUNT", "SUM", "AVG"
 AGGREGATES = (COUNT, SUM, AVG)
 NOTHING = "nothing"

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from deniable.engines.duckdb.public_columns import evaluate
 from deniable.errors import InvalidData
+from deniable.queries.question.public_trees import Tree, holds
 from deniable.tables.bulk.column_encoding import encode, readable
 from deniable.tables.schema.attributes import Private
 
@@ -62,9 +63,9 @@ class AlignedDimension:
     frame: pa.Table
     present: NDArray[np.bool_]
 
-    def holds(self, condition: str) -> NDArray[np.bool_]:
+    def holds(self, condition: Tree) -> NDArray[np.bool_]:
         """Where a condition on the dimension's columns is true."""
-        (found,) = evaluate(self.frame, [f"coalesce(({condition}), false)"])
+        (found,) = evaluate(self.frame, [holds(condition)])
         return found.astype(bool) & self.present
 
     def numbers(self, column: str) -> NDArray[np.float64] | None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from deniable.arrays import Floats
 from deniable.engines.duckdb.dimension_tables import DimensionTable
-from deniable.engines.duckdb.public_columns import codes, evaluate, factor_sql, tests_sql
+from deniable.engines.duckdb.public_columns import codes, evaluate
 from deniable.engines.kernel.cell_pairs import Pairs
 from deniable.engines.kernel.contributions import shared_out
 from deniable.engines.kernel.moment_totals import Totals
@@ -24,6 +24,7 @@ from deniable.queries.answers.estimation import Moments
 from deniable.queries.planning.known_sums import known_moments
 from deniable.queries.planning.moment_columns import check_crosses
 from deniable.queries.planning.plan import Plan, public_groups
+from deniable.queries.question.public_trees import factor, passes
 from deniable.queries.question.question import MOST_GROUPS, PrivateGroups, PublicGroups
 
 S = TypeVar("S", bound=Known)
@@ -127,8 +128,8 @@ class _Table:
         if not (self._filter or self._factors or self._groups):
             return _Loaded(users, (view, seed, y), kept, {}, groups)
         columns = looked_up(self._per_user(reports), self._lookups, self._dimensions)
-        wanted = [tests_sql(self._filter)] if self._filter else []
-        found = evaluate(columns, wanted + [factor_sql(one) for _, one in self._factors])
+        wanted = [passes(self._filter)] if self._filter else []
+        found = evaluate(columns, wanted + [factor(one) for _, one in self._factors])
         if self._filter:
             kept &= found.pop(0).astype(bool)
         for group in self._groups:

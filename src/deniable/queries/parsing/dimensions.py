@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.queries.question.public_trees import Tree
 from deniable.tables.schema.attributes import Private
 
 
@@ -22,7 +23,7 @@ class Aligned(Protocol):
     def present(self) -> NDArray[np.bool_]:
         """Which values of the domain have a row."""
 
-    def holds(self, condition: str) -> NDArray[np.bool_]:
+    def holds(self, condition: Tree) -> NDArray[np.bool_]:
         """Where a condition on the dimension's columns is true."""
 
     def numbers(self, column: str) -> NDArray[np.float64] | None:

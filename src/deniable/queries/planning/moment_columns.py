@@ -16,7 +16,8 @@ import numpy as np
 from deniable.arrays import Floats, Integers
 from deniable.errors import QueryRefused
 from deniable.limits import MOST_CROSSES
-from deniable.queries.question.question import MOST_GROUPS, PrivateGroups, PublicFactor, Question, Term
+from deniable.queries.question.public_trees import PublicFactor
+from deniable.queries.question.question import MOST_GROUPS, PrivateGroups, Question, Term
 from deniable.queries.weights.table_plan import Column, Product
 from deniable.tables.specification.collection import Collection
 from deniable.wording import counted

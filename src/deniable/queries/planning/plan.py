@@ -15,7 +15,8 @@ from deniable.errors import InvalidParameter, QueryRefused
 from deniable.notebook import html_table
 from deniable.queries.grids.grid_weights import plan_grids
 from deniable.queries.planning.moment_columns import lay_out
-from deniable.queries.question.question import MomentOf, PrivateGroups, PublicFactor, PublicGroups, Question, Term
+from deniable.queries.question.public_trees import PublicFactor
+from deniable.queries.question.question import MomentOf, PrivateGroups, PublicGroups, Question, Term
 from deniable.queries.weights.axis_weights import Rule
 from deniable.queries.weights.product_weights import plan_table
 from deniable.queries.weights.table_plan import DIRECT, SUMS, TablePlan
@@ -71,9 +72,9 @@ class Plan:
             count = counted(len(group.values), "value") if isinstance(group, PrivateGroups) else "as they occur"
             lines.append(f"group {group.label}: {count}")
         for table, tests in self.question.filters.items():
-            lines += [f"where {table}: {text}" for text, _ in tests]
+            lines += [f"where {table}: {test}" for test, _ in tests]
         for table, factor in self.public:
-            tests_shown = [text if wanted else f"not ({text})" for text, wanted in factor.tests]
+            tests_shown = [str(test) if wanted else f"not ({test})" for test, wanted in factor.tests]
             lines.append(f"times {table}: {factor.measure or 1}" + "".join(f" where {one}" for one in tests_shown))
         return "\n".join([*lines, *(str(one) for one in self.tables)])
 

@@ -12,7 +12,7 @@ from deniable.exact import check_epsilon
 from deniable.mechanisms import DiscreteLaplace
 from deniable.mechanisms._checks import check_count
 from deniable.streams.central.perturber import Perturber
-from deniable.streams.central.stream_forecast import Expectation, Plan, choose_plan, mean_share, paper_block
+from deniable.streams.central.stream_forecast import Expectation, StreamPlan, choose_plan, mean_share, paper_block
 from deniable.streams.central.threshold import KINDS, PredictedError, PublicThreshold, Threshold
 from deniable.streams.structure.smoother import Recent, Smoother, smoother_of
 from deniable.streams.structure.value_grid import Grid
@@ -64,12 +64,12 @@ class Settings:
             check_count("block", self.block, smallest=1, largest=self.horizon)  # type: ignore[arg-type]
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> StreamPlan:
         """How the stream is cut, and the tree: public, decided before any value."""
         if self.block == "paper":
             fanout = self.fanout or 16
             block = paper_block(self.epsilon, self.horizon, fanout)
-            return Plan(self.horizon, min(block, self.horizon), fanout, self.consistent, self.smoother)
+            return StreamPlan(self.horizon, min(block, self.horizon), fanout, self.consistent, self.smoother)
         return choose_plan(
             self.epsilon,
             self.horizon,
@@ -116,7 +116,7 @@ class Settings:
         )
 
 
-def check_possible(settings: Settings, plan: Plan) -> None:
+def check_possible(settings: Settings, plan: StreamPlan) -> None:
     """Refuse now what some θ would make impossible later: when it fails must not depend on the data."""
     top = settings.grid.top
     if top * settings.horizon > 1 << 62 or top * plan.block > 1 << 60:

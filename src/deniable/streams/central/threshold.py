@@ -59,11 +59,8 @@ class PredictedError:
     Candidates are `per_octave` to each doubling of θ, so θ is found to within a factor 2^(1/per_octave); few candidates
     also mean few chances for noise to win.
 
-    >>> import deniable as dn
-    >>> rule = PredictedError()
-    >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, threshold=rule, source=dn.SeededSource(1), simulation=True)
-    >>> tops.push_many([5, 6, 7, 8] * 250).size, tops.learnt.theta
-    (0, 23)
+    >>> PredictedError(per_octave=2).candidates(10)
+    array([ 1,  2,  3,  4,  6,  8, 10])
     """
 
     mechanism: str = "noisy-max"
@@ -114,11 +111,8 @@ class PaperScore:
     As printed, with #{v_i ≤ θ}, θ = 1 always wins. ε-DP by the argument of `PredictedError`. Candidates are 1 … bound;
     where these are more than 65,536, every ⌈bound/65536⌉-th of them and the bound itself.
 
-    >>> import deniable as dn
-    >>> rule = PaperScore()
-    >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, threshold=rule, source=dn.SeededSource(1), simulation=True)
-    >>> tops.push_many([5, 6, 7, 8] * 250).size, tops.learnt.theta
-    (0, 38)
+    >>> PaperScore().candidates(5)
+    array([1, 2, 3, 4, 5])
     """
 
     c: float = 60.0
@@ -159,11 +153,8 @@ class PaperScore:
 class SmoothThreshold:
     """A percentile with noise of its smooth sensitivity: (ε, δ)-DP  [NRS07]. `cap` keeps it at most the bound.
 
-    >>> import deniable as dn
-    >>> rule = SmoothThreshold()
-    >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, threshold=rule, source=dn.SeededSource(1), simulation=True)
-    >>> tops.push_many([5, 6, 7, 8] * 250).size, tops.learnt.theta
-    (0, 1)
+    >>> SmoothThreshold(percentile=0.99).private
+    True
     """
 
     percentile: float = 0.995
@@ -185,11 +176,8 @@ class SmoothThreshold:
 class PAKPercentile(SmoothThreshold):
     """PAK's raised percentile: (ε, δ)-DP  [PAK19]. `cap` keeps it at most the bound, which published plots do not.
 
-    >>> import deniable as dn
-    >>> rule = PAKPercentile()
-    >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, threshold=rule, source=dn.SeededSource(1), simulation=True)
-    >>> tops.push_many([5, 6, 7, 8] * 250).size, tops.learnt.theta
-    (0, 100)
+    >>> PAKPercentile().percentile
+    0.99575
     """
 
     percentile: float = 0.99575
@@ -201,11 +189,8 @@ class PAKPercentile(SmoothThreshold):
 class FixedPercentile:
     """A percentile as it is: not private. For experiments, and refused without simulation=True.
 
-    >>> import deniable as dn
-    >>> rule = FixedPercentile(0.9)
-    >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, threshold=rule, source=dn.SeededSource(1), simulation=True)
-    >>> tops.push_many([5, 6, 7, 8] * 250).size, tops.learnt.theta
-    (0, 8)
+    >>> FixedPercentile(0.9).private
+    False
     """
 
     percentile: float
@@ -223,11 +208,8 @@ class FixedPercentile:
 class PublicThreshold:
     """A θ that somebody knows without looking at the data, in the stream's own unit. Costs nothing.
 
-    >>> import deniable as dn
-    >>> rule = PublicThreshold(40)
-    >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, threshold=rule, source=dn.SeededSource(1), simulation=True)
-    >>> tops.push_many([5, 6, 7, 8] * 250).size, tops.learnt.theta
-    (0, 40)
+    >>> PublicThreshold(40)
+    PublicThreshold(theta=40)
     """
 
     theta: float

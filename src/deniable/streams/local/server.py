@@ -24,10 +24,10 @@ from deniable.simulation import check_noise
 from deniable.streams.local.answered_ids import Answered
 from deniable.streams.local.estimates import Estimates, state_before
 from deniable.streams.local.report_arrays import DUPLICATE, MALFORMED, faults, read_one, read_table
-from deniable.streams.local.stream_protocol import Protocol
+from deniable.streams.local.stream_protocol import ToPLProtocol
 from deniable.streams.local.stream_report import StreamReport
 from deniable.streams.local.threshold_choice import KINDS, LocalChoice, LocalRule, SmoothTail
-from deniable.streams.local.value_distribution import Belief, FirstReports, bins_of, reconstructed
+from deniable.streams.local.value_distribution import DistributionBelief, FirstReports, bins_of, reconstructed
 from deniable.streams.released.released_stream import SIMULATION, Released
 from deniable.streams.released.windows import WindowEstimate
 from deniable.streams.structure.hierarchy import Floats
@@ -67,7 +67,7 @@ class ToPLServer:
         simulation: bool = False,
         **settings: Any,
     ) -> None:
-        self.protocol = Protocol(epsilon, bound, **settings)
+        self.protocol = ToPLProtocol(epsilon, bound, **settings)
         check_noise(epsilon, simulation=simulation)
         self.simulation = simulation
         check_count("first", first, smallest=1, largest=1 << 40)
@@ -121,7 +121,7 @@ class ToPLServer:
         """What was heard in the first phase, counted."""
         return self._first_reports()
 
-    def distribution(self) -> Belief:
+    def distribution(self) -> DistributionBelief:
         """The distribution of values that EMS reconstructs from the first reports."""
         if not self.heard:
             raise QueryRefused("there are no first reports", "Collect some before a threshold is announced.")

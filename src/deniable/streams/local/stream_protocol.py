@@ -24,7 +24,7 @@ SMALLEST_BOUND, LARGEST_BOUND = 1e-3, 2.0**40
 
 
 @dataclass(frozen=True, slots=True)
-class Protocol:
+class ToPLProtocol:
     """Values in [0, bound], one per user. Each user sends one ε-LDP report: of one of two kinds.
 
     *First*: the square wave of the value's position on a scale from 0 to 1. On the linear scale, the paper's, all
@@ -35,7 +35,7 @@ class Protocol:
     `name` tells streams apart: a user who takes part in two spends ε on each. `grid` coarsens both mechanisms, for
     tests.
 
-    >>> Protocol(epsilon=1.0, bound=2047).position(1.0)
+    >>> ToPLProtocol(epsilon=1.0, bound=2047).position(1.0)
     0.09090909090909091
     """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from deniable.engines.collecting.perturbing import Collected
     from deniable.queries.forecasts.forecast import Forecast
     from deniable.randomness import Source
-    from deniable.tables.device.client import Client, Memory
+    from deniable.tables.device.client import Client
     from deniable.tables.reports.report_table import Reports
 
 ORACLES = ("auto", "olh")
@@ -303,7 +303,9 @@ class Collection:
 
     # Use ----------------------------------------------------------------------------------------------------------
 
-    def client(self, memory: Memory | str | Path | None = None, *, simulation: bool = False) -> Client:
+    def client(
+        self, memory: MutableMapping[str, str] | str | Path | None = None, *, simulation: bool = False
+    ) -> Client:
         """What runs on one device; `memory` (a file or a mapping) keeps it from answering twice in different words.
 
         With `simulation` an infinite ε is allowed, and reports are marked: a release does not take them.

@@ -117,7 +117,7 @@ class Database:
             self._check_believed(table.name)
         moments = self._moments(plan)
         # Weights that assume something do not count rows once or not at all.
-        single_rows = all(table.many is None for table in tables) and all(one.bias is None for one in plan.tables)
+        single_rows = all(table.many is None for table in tables) and not plan.biases
         result = answer(
             plan.question,
             moments,
@@ -168,12 +168,12 @@ class Database:
         True
         """
         known = self._beliefs
-        for one in plan.tables:
-            if one.bias is not None and one.bias.system.views and one.table not in known:
-                evidence = Evidence.of(self.collection, one.table)
-                counts = self._cell_counts(one.table, evidence.views)
-                reports = self.stores[one.table].view_counts(self.collection.design_of(one.table).views)
-                known[one.table] = evidence.beliefs(counts, reports)
+        for name, bias in zip(plan.question.tables, plan.biases, strict=bool(plan.biases)):
+            if bias.system.views and name not in known:
+                evidence = Evidence.of(self.collection, name)
+                counts = self._cell_counts(name, evidence.views)
+                reports = self.stores[name].view_counts(self.collection.design_of(name).views)
+                known[name] = evidence.beliefs(counts, reports)
         return revised(plan, known)
 
     def _moments(self, plan: Plan) -> Moments:

@@ -16,7 +16,7 @@ from deniable.errors import InvalidParameter, QueryRefused
 from deniable.queries.forecasts.forecast import checked_users, error_of, planned, with_settings
 from deniable.queries.grids.view_choice import MOST_COLUMNS, Item, fitted_views, importance_of, in_joins
 from deniable.queries.parsing.sql import parse
-from deniable.queries.planning.moment_columns import lay_out
+from deniable.queries.planning.moment_columns import moment_columns
 from deniable.queries.question.public_trees import Tree, column
 from deniable.queries.weights.table_plan import DESIGNED, DIRECT
 from deniable.tables.schema.attributes import Categorical, Private, Table
@@ -113,7 +113,7 @@ def fit(
     for _ in range(2):
         items: dict[str, list[Item]] = {table.name: [] for table in start.tables}
         for text in texts:
-            columns = lay_out(parse(text, start), start).columns
+            columns = moment_columns(parse(text, start), start).columns
             reached = in_joins(collection, columns, count)
             joins |= len(columns) > 1
             for name, mine in columns.items():

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from deniable.streams.structure.hierarchy import Floats, Integers
+from deniable.arrays import Floats, Integers
 from deniable_lab.experiments.stream_reference import HORIZON, WARMUP, queries
 
 SIZE = HORIZON + WARMUP

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from sqlglot import exp
 
+from deniable.arrays import Integers
 from deniable.engines.duckdb.session import open_duckdb
 from deniable.errors import QueryRefused
 from deniable.queries.question.public_trees import Tree
@@ -31,6 +32,6 @@ def evaluate(columns: pa.Table, trees: Sequence[Tree]) -> list[NDArray[np.generi
     return [np.asarray(values[f"c{number}"].combine_chunks()) for number in range(len(trees))]
 
 
-def codes(column: pa.ChunkedArray, values: pa.Array) -> NDArray[np.int64]:
+def codes(column: pa.ChunkedArray, values: pa.Array) -> Integers:
     """For every row the number of its value in a list."""
     return np.asarray(pc.index_in(column.combine_chunks(), values).fill_null(-1)).astype(np.int64)

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from deniable.arrays import Floats
+from deniable.arrays import Floats, Integers
 from deniable.mechanisms._compiled import compiled
 from deniable.queries.planning.plan import Plan
 from deniable.queries.planning.planned_terms import NO_FACTOR
@@ -71,10 +70,10 @@ def _accumulate(
 class Terms:
     """How factors become outcomes: the moments of every private group."""
 
-    starts: NDArray[np.int64]
+    starts: Integers
     """Where the terms of each outcome begin, and where those of the last one end."""
     coefficients: Floats
-    factors: NDArray[np.int64]
+    factors: Integers
     """terms × factors: 0 is the number one, then come the columns of all tables, then the public factors."""
 
     @classmethod
@@ -108,7 +107,7 @@ class Terms:
 class Totals:
     """Sums over users, and sums of products of two moments of a user, for every group."""
 
-    users: NDArray[np.int64]
+    users: Integers
     """How many were added, per public group."""
     sums: Floats
     """public groups × private groups × moments."""
@@ -134,8 +133,8 @@ class Totals:
     def add_users(
         self,
         factors: Floats,
-        group: NDArray[np.int64],
-        strata: NDArray[np.int64],
+        group: Integers,
+        strata: Integers,
         terms: Terms,
     ) -> None:
         """Add users: factors, the public group of each (−1 for those who do not count), strata; and the terms."""

@@ -9,14 +9,14 @@ computed in two ways, would be zero on one processor and a last bit on another.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from deniable.arrays import Booleans, Floats
 from deniable.queries.planning.plan import Plan
 from deniable.queries.weights.table_plan import Column, TablePlan
 from deniable.tables.schema.attributes import Table
 
 
-def known_moments(plan: Plan) -> NDArray[np.bool_]:
+def known_moments(plan: Plan) -> Booleans:
     """private groups × moments: whether every report may say what it likes and the sum stays the same."""
     known = np.ones(plan.term_table.size, dtype=bool)
     for table, columns in zip(plan.tables, plan.term_table.columns.T, strict=True):
@@ -24,7 +24,7 @@ def known_moments(plan: Plan) -> NDArray[np.bool_]:
     return np.asarray(plan.term_table.summed(~known) == 0)
 
 
-def known_columns(plan: TablePlan, table: Table) -> NDArray[np.bool_]:
+def known_columns(plan: TablePlan, table: Table) -> Booleans:
     """The columns of a table that are known; none where users have different numbers of rows."""
     if table.many is not None:
         return np.zeros(plan.columns, dtype=bool)
@@ -46,6 +46,6 @@ def same_for_all_rows(column: Column) -> bool:
     )
 
 
-def without_known(covariance: NDArray[np.float64], known: NDArray[np.bool_]) -> NDArray[np.float64]:
+def without_known(covariance: Floats, known: Booleans) -> Floats:
     """groups × moments × moments: covariances, zero wherever a moment is known."""
     return np.where(known[:, :, None] | known[:, None, :], 0.0, covariance)

@@ -1,8 +1,8 @@
 """The terms of a plan: what the moments of every private group are added up from.
 
-A term is a coefficient times a column of contributions of every table, times public factors. `Plan.terms` shows them one
-by one. Whatever is computed for all of them at once takes the arrays of a `TermTable`; engines lay them out for their
-loops (`engines/kernel/moment_totals.py`).
+A term is a coefficient times a column of contributions of every table, times public factors. `Plan.terms` shows them
+one by one. Whatever is computed for all of them at once takes the arrays of a `TermTable`. The kernel lays them out for
+its loops (`engines/kernel/moment_totals.py`).
 """
 
 from __future__ import annotations

@@ -11,11 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from deniable.arrays import Booleans
 from deniable.queries.question.public_trees import PublicTree
 
-Mask = NDArray[np.bool_]
 Place = tuple[str, str]
 """(table, attribute)."""
 TableTest = tuple[str, PublicTree]
@@ -32,7 +31,7 @@ class TooManyTerms(Exception):
 class Conjunction:
     """All of these at once; what is not mentioned is free."""
 
-    private: Mapping[Place, Mask] = field(default_factory=dict)
+    private: Mapping[Place, Booleans] = field(default_factory=dict)
     public: Mapping[TableTest, bool] = field(default_factory=dict)
 
 
@@ -40,7 +39,7 @@ Disjoint = tuple[Conjunction, ...]
 EVERYTHING: Disjoint = (Conjunction(),)
 
 
-def private(place: Place, mask: Mask) -> Disjoint:
+def private(place: Place, mask: Booleans) -> Disjoint:
     """The condition that an attribute lies in a set of places."""
     if mask.all():
         return EVERYTHING

@@ -1,7 +1,7 @@
 """Conditions and numbers of public columns, as trees that each engine prints in its own dialect.
 
 A tree is sqlglot's, after parsing has recognised every node of it. Trees are never changed: what is built on top of one
-takes a copy. Engines print what `passes` and `factor` build, once, and no text is ever pasted into SQL.
+takes a copy. Engines print what `passes` and `factor_tree` build, once, and no text is ever pasted into SQL.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def passes(tests: Iterable[PublicTest]) -> Tree:
     return cast("Tree", combined)
 
 
-def factor(given: PublicFactor) -> Tree:
+def factor_tree(factor: PublicFactor) -> Tree:
     """What a row is multiplied by."""
-    measure = exp.Literal.number("1.0") if given.measure is None else given.measure.tree.copy()
+    measure = exp.Literal.number("1.0") if factor.measure is None else factor.measure.tree.copy()
     number = exp.Coalesce(this=exp.cast(measure, exp.DataType.Type.DOUBLE), expressions=[exp.Literal.number("0.0")])
-    return exp.case().when(passes(given.tests), number, copy=False).else_(exp.Literal.number("0.0"), copy=False)
+    return exp.case().when(passes(factor.tests), number, copy=False).else_(exp.Literal.number("0.0"), copy=False)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from deniable.tables.specification.collection import Collection
+from deniable.collection import Collection
 
 __all__ = ["register", "session"]
 

@@ -20,10 +20,10 @@ import pyarrow.parquet as pq
 from scipy.special import ndtr, ndtri
 
 from deniable.arrays import Floats, Integers
+from deniable.collection import Collection, fit
 from deniable.engines.reading import Database, connect
-from deniable.queries.forecasts.fit import fit
 from deniable.randomness import SeededSource
-from deniable.tables import Categorical, Collection, Ordinal, Table
+from deniable.tables import Categorical, Ordinal, Table
 
 VALUES, CORRELATION = 64, 0.8
 JOIN_VALUES, CATEGORIES, JOIN_RANGE = 125, 500, 15

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from deniable.collection import Collection
 from deniable.engines.kernel.contributions import shared_out
 from deniable.engines.local.moments import measure as read_all
 from deniable.engines.reading import Database, connect
@@ -21,7 +22,7 @@ from deniable.engines.reports.report_stores import MemoryStore
 from deniable.mechanisms._compiled import compiled, compiled_sum
 from deniable.mechanisms._support import hash_mix
 from deniable.randomness import SeededSource
-from deniable.tables import Categorical, Collection, Ordinal, Table
+from deniable.tables import Categorical, Ordinal, Table
 
 PEOPLE = Table(
     "people",

@@ -23,14 +23,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deniable.benchmarks.spark_udf import our_way, paper_way
-from deniable.engines.collecting.perturbing import SPECIFICATION_FILE
+from deniable.collection import Collection
 from deniable.engines.reading import connect
 from deniable.engines.spark.session import checked_session, require_java, require_pyspark
 from deniable.engines.spark.spark_database import SparkDatabase
 from deniable.errors import Failure
 from deniable.randomness import SeededSource
-from deniable.tables import Categorical, Collection, Ordinal, Table
-from deniable.tables.specification.runs import run_text
+from deniable.tables import Categorical, Ordinal, Table
+from deniable.tables.specification.runs import SPECIFICATION_FILE, run_text
 
 T = TypeVar("T")
 PEOPLE = Table("people", age=Ordinal(1, 99), kind=Categorical("a", "b", "c", "d", "e"))

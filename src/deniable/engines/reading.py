@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from deniable.arrays import Floats
+from deniable.collection import Collection
+from deniable.engines.collecting.collected_reports import Collected, Reports
 from deniable.engines.collecting.input_frames import as_arrow
-from deniable.engines.collecting.perturbing import Collected
 from deniable.engines.duckdb.dimension_tables import DimensionTable
 from deniable.engines.duckdb.spill_folders import spill_place
 from deniable.engines.kernel.cell_counts import cell_counts
@@ -41,8 +42,8 @@ from deniable.queries.planning.revised_plan import revised
 from deniable.queries.weights.table_plan import DIRECT
 from deniable.simulation import NOTE
 from deniable.tables.designs.views import View
-from deniable.tables.reports.report_table import OTHER_SPECIFICATION, Reports, names_origin, nobody, validate
-from deniable.tables.specification.collection import Collection
+from deniable.tables.reports.report_table import OTHER_SPECIFICATION, names_origin, nobody, validate
+from deniable.tables.specification.specification import Specification
 from deniable.wording import counted
 
 PLANS_KEPT = 64
@@ -294,7 +295,7 @@ def connect(
     dimensions: Mapping[str, Any] | None = None,
     memory_limit: int = MEMORY,
     engine: Any = None,
-    collection: Collection | None = None,
+    collection: Specification | None = None,
     spill: str | Path | None = None,
 ) -> Database:
     """Open a folder that `Collection.perturb` wrote, or what it returned.
@@ -352,7 +353,8 @@ def connect(
     slots = {name: collection.reports_per_user(name) for name in kept}
     stores: dict[str, Store] = {**filed, **memory_stores(kept, slots, tuple(filed.values()))}
     ordered = {table.name: stores[table.name] for table in collection.tables if table.name in stores}
-    return Database(collection, ordered, refused, dimension_tables(collection, dimensions or {}), simulation)
+    tables = dimension_tables(collection, dimensions or {})
+    return Database(Collection.of(collection), ordered, refused, tables, simulation)
 
 
 def _mixed_ids(schemas: Sequence[pa.Schema]) -> bool:
@@ -360,7 +362,7 @@ def _mixed_ids(schemas: Sequence[pa.Schema]) -> bool:
     return len({pa.types.is_string(one.field("uid").type) for one in schemas if "uid" in one.names}) > 1
 
 
-def dimension_tables(collection: Collection, given: Mapping[str, Any]) -> dict[str, DimensionTable]:
+def dimension_tables(collection: Specification, given: Mapping[str, Any]) -> dict[str, DimensionTable]:
     """Public tables that questions may join."""
     made = {}
     taken = {table.name.casefold() for table in collection.tables}

@@ -11,11 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deniable.collection import Collection
 from deniable.engines.duckdb.session import open_duckdb
 from deniable.engines.reading import Database
 from deniable.queries.answers.result import Estimate, Result
 from deniable.randomness import Integers
-from deniable.tables import Categorical, Collection, Ordinal, Public, Table
+from deniable.tables import Categorical, Ordinal, Public, Table
 
 EPSILON = 4.0
 MOST_ORDERS = 10

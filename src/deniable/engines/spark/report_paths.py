@@ -12,7 +12,7 @@ from deniable.engines.spark.error_translation import RESTORE
 from deniable.errors import InvalidData
 from deniable.simulation import MARK, one_kind
 from deniable.tables.reports.report_table import SPECIFICATION, TABLE, check_names
-from deniable.tables.specification.collection import Collection
+from deniable.tables.specification.specification import Specification
 from deniable.wording import shown
 
 
@@ -103,7 +103,7 @@ class Folder:
             raise InvalidData(f"table {self.name!r} has no files", RESTORE)
         return sorted(found, key=lambda path: str(path.toString()))
 
-    def mark(self, collection: Collection) -> Origin:
+    def mark(self, collection: Specification) -> Origin:
         """Where all of its files say that they come from; every footer is read and judged."""
         declared: dict[str, list[tuple[str, str]]] = {}
         origins = {str(path.getName()): self._footer(path, declared) for path in self.parquet_files()}

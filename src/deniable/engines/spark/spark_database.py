@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from deniable.arrays import Floats
-from deniable.engines.collecting.perturbing import SPECIFICATION_FILE
+from deniable.collection import Collection
+from deniable.engines.collecting.collected_reports import Reports
 from deniable.engines.kernel.cell_pairs import Pairs
 from deniable.engines.reading import Database, dimension_tables
 from deniable.engines.reports.spark_metadata import Origin, origin_of
@@ -27,9 +28,9 @@ from deniable.queries.planning.plan import Plan
 from deniable.simulation import has_noise, is_marked, one_kind
 from deniable.strict_json import read_json
 from deniable.tables.designs.views import View
-from deniable.tables.reports.report_table import OTHER_SPECIFICATION, SPECIFICATION, TABLE, Reports, nobody
-from deniable.tables.specification.collection import Collection
-from deniable.tables.specification.runs import largest_epsilon, read_run
+from deniable.tables.reports.report_table import OTHER_SPECIFICATION, SPECIFICATION, TABLE, nobody
+from deniable.tables.specification.runs import SPECIFICATION_FILE, largest_epsilon, read_run
+from deniable.tables.specification.specification import Specification
 from deniable.wording import shown
 
 WHOLE_SPECIFICATION = "deniable.specification"
@@ -65,7 +66,7 @@ class SparkDatabase(Database):
 def connect_spark(
     reports: str | Path | Reports | Mapping[str, Any],
     engine: Any,
-    collection: Collection | None,
+    collection: Specification | None,
     dimensions: Mapping[str, Any],
 ) -> SparkDatabase:
     """Open reports with Spark. See `deniable.connect`."""
@@ -101,10 +102,10 @@ def connect_spark(
             refused[name][OTHER_SPECIFICATION] = frame.count()
     ordered = {table.name: stores[table.name] for table in collection.tables if table.name in stores}
     tables = dimension_tables(collection, dimensions)
-    return SparkDatabase(collection, cast("Any", ordered), refused, tables, simulation)
+    return SparkDatabase(Collection.of(collection), cast("Any", ordered), refused, tables, simulation)
 
 
-def _folder(folder: Folder) -> tuple[Collection, dict[str, Any], dict[str, Origin], bool]:
+def _folder(folder: Folder) -> tuple[Specification, dict[str, Any], dict[str, Origin], bool]:
     specification = folder.below(SPECIFICATION_FILE)
     if not specification.exists():
         raise BadInput(f"{folder.name!r} holds no {SPECIFICATION_FILE}. Nothing was read. Pass a folder of reports.")
@@ -125,7 +126,7 @@ def _entries(frame: Any) -> dict[str, str]:
     return dict(frame.schema["uid"].metadata) if "uid" in frame.columns else {}
 
 
-def _named_by(frames: Mapping[str, Any]) -> Collection:
+def _named_by(frames: Mapping[str, Any]) -> Specification:
     """The specification that DataFrames name themselves."""
     named = [_entries(frame).get(WHOLE_SPECIFICATION) for frame in frames.values()]
     if not named or None in named:
@@ -133,12 +134,12 @@ def _named_by(frames: Mapping[str, Any]) -> Collection:
             "collection", "is missing: a frame does not say under which specification it was made", "Pass collection=."
         )
     try:
-        return Collection.from_dict(read_json(str(named[0])))
+        return Specification.from_dict(read_json(str(named[0])))
     except ValueError:
         raise InvalidData("the specification that a frame names is damaged", RESTORE) from None
 
 
-def _mark(frame: Any, name: str, collection: Collection) -> Origin:
+def _mark(frame: Any, name: str, collection: Specification) -> Origin:
     """What a DataFrame says of its origin; one that says nothing is vouched for by whoever passes `collection`."""
     entries = _entries(frame)
     specification, table = SPECIFICATION.decode(), TABLE.decode()

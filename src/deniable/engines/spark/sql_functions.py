@@ -22,7 +22,8 @@ from pyspark.sql.functions import arrow_udf, udtf
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from deniable.engines.collecting.perturbing import reports_of
-from deniable.engines.collecting.sorted_rows import PRESENT, Tally
+from deniable.engines.collecting.row_counts import Tally
+from deniable.engines.collecting.sorted_rows import PRESENT
 from deniable.engines.spark.question_function import asking
 from deniable.engines.spark.session import checked_session
 from deniable.engines.spark.spark_database import SparkDatabase, connect_spark
@@ -30,8 +31,8 @@ from deniable.engines.spark.spark_perturbing import batch_key
 from deniable.errors import BadInput, DeniableError
 from deniable.randomness import SecureSource
 from deniable.simulation import check_noise
-from deniable.tables.specification.collection import Collection
 from deniable.tables.specification.runs import largest_epsilon
+from deniable.tables.specification.specification import Specification
 
 QUESTION = "deniable_sql"
 _REPORTS = T.ArrayType(
@@ -44,7 +45,7 @@ _listeners: dict[str, Listener] = {}
 
 def register(
     spark: Any,
-    collection: Collection,
+    collection: Specification,
     reports: str | Path | Mapping[str, Any] | None = None,
     dimensions: Mapping[str, Any] | None = None,
     *,
@@ -71,7 +72,7 @@ def register(
 # Rows → reports -------------------------------------------------------------------------------------------------------
 
 
-def _perturbing(collection: Collection, name: str, secret: bytes) -> Callable[..., pa.Array]:
+def _perturbing(collection: Specification, name: str, secret: bytes) -> Callable[..., pa.Array]:
     """deniable_<table>(uid, attribute, …), or for a table with many rows deniable_<table>(uid, array of rows)."""
     table, design = collection[name], collection.design_of(name)
     slots = collection.reports_per_user(name)
@@ -128,7 +129,7 @@ def _many_each(names: tuple[str, ...], rows: pa.Array) -> pa.Table:
 class _Answers:
     """The reports that questions are about: opened when the first one is asked, and again when tables are added."""
 
-    def __init__(self, spark: Any, collection: Collection, reports: Any, dimensions: Mapping[str, Any]) -> None:
+    def __init__(self, spark: Any, collection: Specification, reports: Any, dimensions: Mapping[str, Any]) -> None:
         self._spark, self._collection, self._reports, self._dimensions = spark, collection, reports, dimensions
         self._opened: tuple[object, SparkDatabase] | None = None
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from deniable.collection import Collection
 from deniable.engines.duckdb.session import open_duckdb
 from deniable.engines.local.moments import measure
 from deniable.engines.reading import Database, connect
@@ -22,7 +23,6 @@ from deniable.queries.planning.plan import USERS, Plan, make_plan
 from deniable.queries.question.formula import evaluate, moments_of
 from deniable.randomness import SeededSource
 from deniable.tables.schema.attributes import Attribute, Ordinal, Public, Table
-from deniable.tables.specification.collection import Collection
 
 Floats = npt.NDArray[np.float64]
 COUNT, SUM, AVG = "COUNT", "SUM", "AVG"

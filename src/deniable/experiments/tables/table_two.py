@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from deniable.collection import Collection
 from deniable.engines.local.moments import measure as measured
 from deniable.engines.reading import connect
 from deniable.experiments.harness import Data, Experiment, Found, Rows, Setting
@@ -24,7 +25,6 @@ from deniable.experiments.writing import markdown_table
 from deniable.queries.question.formula import evaluate, gradient_at
 from deniable.randomness import SeededSource
 from deniable.tables.schema.attributes import Categorical, Ordinal, Table
-from deniable.tables.specification.collection import Collection
 
 MARITAL = ("married", "divorced", "separated", "widowed", "single")
 PEOPLE = Table("people", age=Ordinal(1, 95, summed=False), marital=Categorical(*MARITAL), hours=Ordinal(0, 99))

@@ -16,8 +16,8 @@ test-all: lint java
 	$(MAKE) test-portable test-oldest
 
 # Everything with floats in it. Spark computes with the same functions, and takes long to start.
-FLOATS := tests/queries tests/engines tests/streams tests/mechanisms tests/tables tests/local_streams tests/experiments \
-  tests/test_readme.py tests/test_documented_commands.py tests/test_mistakes.py src --ignore=tests/engines/spark
+FLOATS := tests/queries tests/engines tests/streams tests/stores tests/mechanisms tests/tables lab/tests/experiments \
+  tests/test_readme.py tests/test_documented_commands.py tests/test_mistakes.py src lab/src --ignore=tests/engines/spark
 
 # Other processors round other last bits: first as on one of 2008 with a single thread, then with four threads.
 FOUND := import numpy; print(*numpy.show_config(mode="dicts")["SIMD Extensions"].get("found", []))
@@ -60,20 +60,29 @@ docs: .venv/.installed-docs
 	@echo "Open site/index.html"
 
 # What is generated: pictures, the reference of names and commands.
-pages: .venv/.installed-plot
+pages: .venv/.installed-test
 	$(BIN)/python docs/generate.py
 
-# A wheel that installs in an empty environment.
+# A wheel that installs in an empty environment, without the lab; then the lab's, which adds its commands.
+EMPTY := dist/empty/bin
+
 wheel: .venv/bin/python
 	$(PIP) install build
-	rm -rf dist && $(BIN)/python -m build --outdir dist . >/dev/null
-	$(PYTHON) -m venv dist/empty && dist/empty/bin/python -m pip --quiet install dist/*.whl && dist/empty/bin/deniable --version
+	rm -rf dist && $(BIN)/python -m build --outdir dist . >/dev/null && $(BIN)/python -m build --outdir dist lab >/dev/null
+	! $(BIN)/python -m zipfile -l dist/deniable-*.whl | grep -E 'deniable_lab|experiments|benchmarks'
+	! $(BIN)/python -m tarfile -l dist/deniable-*.tar.gz | grep -E 'deniable_lab|experiments|benchmarks'
+	$(PYTHON) -m venv dist/empty && $(EMPTY)/python -m pip --quiet install dist/deniable-*.whl && $(EMPTY)/deniable --version
+	! $(EMPTY)/deniable reproduce
+	$(EMPTY)/python -m pip --quiet install dist/deniable_lab-*.whl && $(EMPTY)/deniable reproduce
 
 bench: .venv/.installed-bench
 	$(BIN)/deniable bench mechanisms
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
+
+# The library, and for some the lab (bench, reproduce), both from this checkout.
+PROJECTS := pyproject.toml lab/pyproject.toml
 
 .venv/.installed: pyproject.toml | .venv/bin/python
 	$(PIP) install --editable .
@@ -83,22 +92,23 @@ bench: .venv/.installed-bench
 	$(PIP) install --editable '.[plot]'
 	touch $@ .venv/.installed
 
-.venv/.installed-test: pyproject.toml | .venv/bin/python
-	$(PIP) install --editable '.[test]'
+.venv/.installed-test: $(PROJECTS) | .venv/bin/python
+	$(PIP) install --editable '.[test]' --editable ./lab
 	touch $@ .venv/.installed .venv/.installed-plot
 
-.venv/.installed-docs: pyproject.toml | .venv/bin/python
-	$(PIP) install --editable '.[docs,plot]'
+.venv/.installed-docs: $(PROJECTS) | .venv/bin/python
+	$(PIP) install --editable '.[docs,plot]' --editable ./lab
 	touch $@ .venv/.installed .venv/.installed-plot
 
-.venv/.installed-bench: pyproject.toml | .venv/bin/python
-	$(PIP) install --editable '.[bench]'
-	touch $@ .venv/.installed
+.venv/.installed-bench: $(PROJECTS) | .venv/bin/python
+	$(PIP) install --editable . --editable './lab[peers]'
+	touch $@ .venv/.installed .venv/.installed-plot
 
-.venv-oldest/.installed: pyproject.toml
+.venv-oldest/.installed: $(PROJECTS)
 	$(PYTHON) -m venv --clear .venv-oldest
 	.venv-oldest/bin/python -m pip --disable-pip-version-check --quiet install uv
-	.venv-oldest/bin/uv pip install --quiet --python .venv-oldest --resolution lowest-direct --editable '.[test]'
+	.venv-oldest/bin/uv pip install --quiet --python .venv-oldest --resolution lowest-direct --editable '.[test]' \
+	  --editable ./lab
 	touch $@
 
 clean:

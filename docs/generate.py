@@ -30,10 +30,12 @@ MADE = "<!-- Made by docs/generate.py: run `make pages` after a change. -->\n\n"
 def commands(group: click.Group = cli, path: tuple[str, ...] = ("deniable",)) -> Iterator[tuple[str, click.Command]]:
     """Every command with its full name, groups first."""
     yield " ".join(path), group
-    for name, command in sorted(group.commands.items()):
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         if isinstance(command, click.Group):
             yield from commands(command, (*path, name))
-        else:
+        elif command is not None:
             yield " ".join((*path, name)), command
 
 
@@ -55,7 +57,8 @@ def command_line() -> str:
     """`--help` of every command."""
     parts = [
         MADE
-        + "# Command line\n\nWhat `--help` says. Rows go to stdout, words to stderr; `-` reads stdin.\n\n"
+        + "# Command line\n\nWhat `--help` says. Rows go to stdout, words to stderr; `-` reads stdin. "
+        + "`bench` and `reproduce` come with the package deniable-lab: run `pip install ./lab` in a checkout.\n\n"
         + EXIT_CODES
     ]
     for name, command in commands():

@@ -1,6 +1,7 @@
 """The command line as a person calls it: in this process, or in one of its own."""
 
 import io
+import os
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
@@ -28,6 +29,7 @@ def run(*arguments, text="", **environment):
 
 def started(*arguments, **environment):
     """A command in a process of its own, with next to no environment."""
-    plain = {"PATH": "/usr/bin:/bin", "COLUMNS": "80", **environment}
+    paths = {"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}
+    plain = {"PATH": "/usr/bin:/bin", "COLUMNS": "80", **paths, **environment}
     command = [DENIABLE, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, env=plain)

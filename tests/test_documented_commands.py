@@ -7,7 +7,7 @@ import click
 import pytest
 
 from deniable.cli.main import cli
-from deniable.experiments.harness import named
+from deniable_lab.experiments.harness import named
 from test_readme import PAGES, ROOT, name, prose
 
 EVERYWHERE = [*PAGES, *sorted((ROOT / "results").rglob("*.md"))]

@@ -91,8 +91,8 @@ def test_everything_runs_with_other_rounding_and_with_the_oldest_versions():
 
 def test_the_paths_of_the_other_runs_exist():
     for target in ("test-portable", "test-oldest"):
-        paths = {word for word in planned(target).split() if word.startswith(("tests/", "src"))}
-        assert {"tests/queries", "src"} <= paths
+        paths = {word for word in planned(target).split() if word.startswith(("tests/", "src", "lab/"))}
+        assert {"tests/queries", "src", "lab/src"} <= paths
         assert all((ROOT / path).exists() for path in paths)
 
 
@@ -100,5 +100,6 @@ def test_the_oldest_versions_are_those_that_are_declared():
     settings = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     command = ["make", "--no-print-directory", "--dry-run", "--always-make", ".venv-oldest/.installed"]
     ended = subprocess.run(command, cwd=ROOT, env=settings, capture_output=True, text=True, check=True)
-    assert "--resolution lowest-direct --editable '.[test]'" in ended.stdout
+    command = " ".join(ended.stdout.replace("\\\n", "").split())
+    assert "--resolution lowest-direct --editable '.[test]' --editable ./lab" in command
     assert ".venv-oldest/" in (ROOT / ".gitignore").read_text().splitlines()

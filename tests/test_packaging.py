@@ -5,11 +5,14 @@ import re
 import subprocess
 import sys
 import tomllib
-from importlib.metadata import requires, version
+from importlib.metadata import entry_points, requires, version
 from pathlib import Path
 
 import pytest
 
+from deniable.cli.installed_commands import GROUP, LAB_COMMANDS
+
+ROOT = Path(__file__).parents[1]
 HEAVY = ("numba", "scipy", "matplotlib", "numpy", "pyarrow", "duckdb", "sqlglot", "pandas", "pyspark")
 
 
@@ -42,21 +45,47 @@ def test_the_command_line_starts_without_compilers_and_plots():
 
 
 def test_an_installation_brings_no_plotting_no_java_and_no_peers():
-    always = {re.match(r"[\w.-]+", one).group().lower() for one in requires("deniable") if "extra ==" not in one}
+    always = {re.match(r"[\w.-]+", line).group().lower() for line in requires("deniable") if "extra ==" not in line}
     assert always == {
         "numpy", "pyarrow", "duckdb", "sqlglot", "numba", "scipy", "cryptography", "click", "rich"
     }  # fmt: skip
-    extras = {name: set() for name in ("plot", "spark", "bench", "test", "docs")}
-    for one in requires("deniable"):
-        if found := re.search(r"extra == ['\"](\w+)['\"]", one):
-            extras[found.group(1)].add(re.match(r"[\w.-]+", one).group().lower())
+    extras = {name: set() for name in ("plot", "spark", "test", "docs")}
+    for declared in requires("deniable"):
+        if extra := re.search(r"extra == ['\"](\w+)['\"]", declared):
+            extras[extra[1]].add(re.match(r"[\w.-]+", declared).group().lower())
     assert extras["plot"] == {"matplotlib"}
     assert extras["spark"] == {"pyspark"}
-    assert "pure-ldp" in extras["bench"]
+    assert not any("pure-ldp" in packages for packages in extras.values())
+
+
+def test_no_module_of_the_library_imports_the_lab():
+    for file in sorted((ROOT / "src").rglob("*.py")):
+        assert not re.search(r"^\s*(import|from) deniable_lab", file.read_text(encoding="utf-8"), re.MULTILINE), file
+
+
+def test_the_wheel_and_the_source_archive_take_in_nothing_of_the_lab():
+    targets = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]["targets"]
+    assert targets["wheel"]["packages"] == ["src/deniable"]
+    assert not any("lab" in path for path in targets["sdist"]["include"])
+    assert not [folder for name in ("experiments", "benchmarks") for folder in (ROOT / "src").rglob(name)]
+
+
+def test_the_lab_is_of_the_same_version_and_brings_its_commands():
+    lab = tomllib.loads((ROOT / "lab" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert lab["version"] == version("deniable")
+    assert lab["dependencies"] == [f"deniable[plot]=={version('deniable')}"]
+    assert set(lab["entry-points"]["deniable.commands"]) == set(LAB_COMMANDS)
+    assert {command.name for command in entry_points(group=GROUP)} >= set(LAB_COMMANDS)
+
+
+def test_the_library_starts_where_the_lab_cannot_be_imported():
+    block = "import sys; sys.modules['deniable_lab'] = None\n"
+    code = block + "import deniable, deniable.spark, deniable.streams, deniable.cli.main, deniable.cli.demo.meters"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_parser_that_nobody_has_looked_at_is_not_installed():
-    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    (declared,) = (one for one in project["dependencies"] if one.startswith("sqlglot"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    (declared,) = (line for line in project["dependencies"] if line.startswith("sqlglot"))
     assert re.search(r",<\d+$", declared), declared  # queries/parsing/grammar.py lists the nodes that it knows
     assert int(version("sqlglot").split(".")[0]) < int(declared.split("<")[1])

@@ -5,7 +5,7 @@ Each verb opens its room when it is first called, so that a device can import th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from deniable.errors import InvalidParameter
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from deniable.queries.forecasts.fit import Fit
     from deniable.queries.forecasts.forecast import Forecast
     from deniable.randomness import Source
-    from deniable.tables.device.client import Client, Memory
+    from deniable.tables.device.client import Client
 
 FIT_SETTINGS = frozenset({"fanout", "oracle", "shares"})
 """Settings of a collection that `fit` neither chooses nor takes as arguments of its own."""
@@ -59,7 +59,9 @@ class Collection(Specification):
             return specification
         return cls(*specification.tables, **specification.settings)
 
-    def client(self, memory: Memory | str | Path | None = None, *, simulation: bool = False) -> Client:
+    def client(
+        self, memory: MutableMapping[str, str] | str | Path | None = None, *, simulation: bool = False
+    ) -> Client:
         """What runs on one device; `memory` (a file or a mapping) keeps it from answering twice in different words.
 
         With `simulation` an infinite ε is allowed, and reports are marked: a release does not take them.

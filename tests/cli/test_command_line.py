@@ -4,6 +4,7 @@ import math
 import re
 import subprocess
 import sys
+from importlib.metadata import EntryPoint, EntryPoints
 
 import click
 import numpy as np
@@ -14,12 +15,15 @@ import deniable
 import deniable as dn
 from command_line import run, started
 from deniable.audit import Output, Target
+from deniable.cli import installed_commands
 from deniable.cli.main import cli
 from deniable.errors import DeniableError, InvalidData, RandomnessFault
 
 
 def every_command(group=cli, path=()):
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         yield (*path, name), command
         if isinstance(command, click.Group):
             yield from every_command(command, (*path, name))
@@ -32,8 +36,8 @@ def test_help_and_version():
     assert subprocess.run(module, capture_output=True, text=True, check=True).stdout == version
     shown = started("--help")
     assert shown.returncode == 0
-    for name in cli.commands:
-        assert name in shown.stdout
+    for name in (*cli.commands, "bench", "reproduce"):
+        assert f"\n  {name} " in shown.stdout
 
 
 @pytest.mark.parametrize("path", [(), *(path for path, one in every_command() if isinstance(one, click.Group))])
@@ -147,21 +151,27 @@ def test_a_progress_bar_on_a_terminal(monkeypatch):
     assert "attacking hybrid" in done.stderr
 
 
-def test_the_benchmark_says_which_extra_it_needs(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pure_ldp", None)
-    monkeypatch.setitem(sys.modules, "multi_freq_ldpy", None)
-    done = run("bench", "mechanisms")
-    assert done.returncode == 1
-    assert "pip install '.[bench]'" in done.stderr
+@pytest.mark.parametrize("name", ["bench", "reproduce"])
+def test_commands_of_the_lab_say_in_one_sentence_how_to_get_them(monkeypatch, name):
+    monkeypatch.setattr(installed_commands, "entry_points", lambda **_: EntryPoints())
+    assert f"\n  {name} " not in run("--help").stdout
+    done = run(name)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"Error: `deniable {name}` is part of the package deniable-lab, which is not installed: "
+        "run `pip install ./lab` in a checkout of deniable.\n"
+    )
 
 
-@pytest.mark.parametrize("option", ["--runs", "--rows"])
-def test_nothing_is_measured_in_no_run(option):
-    done = run("bench", "accuracy", option, "0")
-    assert (done.returncode, "0 is not in the range x>=1" in done.stderr) == (2, True)
-
-
-def test_parts_of_a_benchmark_that_do_not_exist_are_refused():
-    for command in (["accuracy", "--grids"], ["streams"], ["streams", "--local"]):
-        done = run("bench", *command, "--part", "ranged")
-        assert (done.returncode, "ranged" in done.stderr) == (2, True)
+def test_another_package_adds_a_command_and_replaces_none(monkeypatch):
+    added = [EntryPoint(name, "click:Command", installed_commands.GROUP) for name in ("query", "later", "broken")]
+    added[1] = EntryPoint("later", "deniable.cli.gather:gather", installed_commands.GROUP)
+    monkeypatch.setattr(
+        installed_commands, "entry_points", lambda name="", **_: EntryPoints(e for e in added if name in ("", e.name))
+    )
+    context = click.Context(cli)
+    assert cli.get_command(context, "query") is cli.commands["query"]
+    assert cli.get_command(context, "later") is cli.commands["gather"]
+    assert "later" in cli.list_commands(context)
+    done = run("broken")
+    assert (done.returncode, "the command 'broken' cannot be loaded from 'click:Command'" in done.stderr) == (1, True)

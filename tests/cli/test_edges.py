@@ -124,7 +124,7 @@ def test_the_disk_is_full(place, tmp_path, monkeypatch, command):
     monkeypatch.chdir(place)
     if command == "demo":
         monkeypatch.setattr("deniable.cli.demo.story._lived", full)
-    monkeypatch.setattr("deniable.experiments.running.run", full)
+    monkeypatch.setattr("deniable_lab.experiments.running.run", full)
     from matplotlib.figure import Figure
 
     monkeypatch.setattr(Figure, "savefig", full)

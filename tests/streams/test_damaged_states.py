@@ -9,7 +9,7 @@ from deniable.errors import InvalidData
 from deniable.randomness import SeededSource
 from deniable.stores.stream_state import Journal, StateFile
 from deniable.streams import NME, PAK, Flat, Hc16, ToPLServer, ToPS, report_table, restore
-from deniable.streams.local.simulation import second_codes
+from deniable.streams.local.simulated_stream import second_codes
 
 VALUES = np.arange(1000) % 37
 CHANGES = 150  # places of each file, spread over all of it

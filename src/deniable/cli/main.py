@@ -13,16 +13,13 @@ from typing import Any, NoReturn
 import click
 
 from deniable import __version__
-from deniable.cli import standard_streams
+from deniable.cli import installed_commands, standard_streams
 from deniable.cli.audit import audit_command
-from deniable.cli.bench import bench
-from deniable.cli.bench_errors import accuracy, streams
 from deniable.cli.collect import check, init, perturb
 from deniable.cli.demo.command import demo
 from deniable.cli.forecast import compare, explain, fit, forecast
 from deniable.cli.gather import gather
 from deniable.cli.query import query
-from deniable.cli.reproduce import reproduce
 from deniable.cli.shell import shell
 from deniable.cli.stream import stream
 from deniable.cli.stream_local import collect, report
@@ -34,7 +31,15 @@ READER_LEFT = 141  # as a shell says of a program that SIGPIPE ended
 
 
 class Commands(click.Group):
-    """Commands whose reader may leave before the end (`deniable query … | head -1`)."""
+    """Own commands and those of installed packages; the reader may leave early (`deniable query … | head -1`)."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        """All names, in the order of the alphabet."""
+        return sorted({*super().list_commands(context), *installed_commands.names()})
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        """A command by its name: no installed package can replace one of our own."""
+        return super().get_command(context, name) or installed_commands.load(name)
 
     def make_context(self, *given: Any, **options: Any) -> click.Context:
         """Read the command line; --help may print."""
@@ -62,9 +67,8 @@ def cli() -> None:
 
 
 for group, commands in (
-    (cli, (audit_command, bench, check, compare, demo, explain, fit, forecast, gather, init, perturb)),
-    (cli, (query, reproduce, shell, stream)),
-    (bench, (accuracy, streams)),
+    (cli, (audit_command, check, compare, demo, explain, fit, forecast, gather, init, perturb)),
+    (cli, (query, shell, stream)),
     (stream, (collect, publish, report)),
 ):
     for command in commands:

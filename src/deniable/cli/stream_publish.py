@@ -113,7 +113,7 @@ class Publishing:
 
     def _publisher(self, record: dict[str, Any] | None) -> Publisher:
         from deniable.streams import Expectation, PublicThreshold, restore
-        from deniable.streams.central.publishers import BY_KIND
+        from deniable.streams.central.named_publishers import BY_KIND
 
         chosen = self.options
         settings: dict[str, Any] = {name: chosen[name] for name in ("warmup", "horizon", "simulation")}

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from deniable.arrays import Floats
+from deniable.checks import check_integer, check_number
 from deniable.collection import Collection
 from deniable.engines.collecting.collected_reports import Collected, Reports
 from deniable.engines.collecting.input_frames import as_arrow
@@ -110,8 +111,7 @@ class Database:
         >>> print(answer.scalar())
         5,274 ± 204 (95%: 4,875 to 5,674)
         """
-        if not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
-            raise InvalidParameter("confidence", "must lie between 0 and 1", "Use 0.95.")
+        check_number("confidence", confidence, "must lie between 0 and 1", "Use 0.95.", above=0, below=1)
         plan = self.plan(text, weights=weights, sums=sums, unbiased=unbiased)
         tables = [self.collection[name] for name in plan.question.tables]
         for table in tables:
@@ -323,8 +323,7 @@ def connect(
         return connect_spark(reports, engine, collection, dimensions or {})
     if isinstance(reports, Mapping) or collection is not None:
         raise InvalidParameter("reports", "by table are for Spark", "Pass engine=spark too, or a folder of reports.")
-    if isinstance(memory_limit, bool) or not isinstance(memory_limit, int) or memory_limit < 0:
-        raise InvalidParameter("memory_limit", "must be a number of bytes", "Use 2**30.")
+    check_integer("memory_limit", memory_limit, 0, 2**63, problem="must be a number of bytes", repair="Use 2**30.")
     place = spill_place(spill, None)
     files: dict[str, ReportFiles] = {}
     kept: dict[str, pa.Table] = {}

@@ -10,11 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from deniable.streams.central.named_publishers import NME, PAK, Flat, Hc16, ToPS, restore
     from deniable.streams.central.perturber import Perturber
     from deniable.streams.central.publisher import Publisher
-    from deniable.streams.central.publishers import NME, PAK, Flat, Hc16, ToPS, restore
     from deniable.streams.central.settings import Settings
-    from deniable.streams.central.stream_forecast import Expectation, Plan, choose_plan, forecast
+    from deniable.streams.central.stream_forecast import Expectation, StreamPlan, choose_plan, forecast
     from deniable.streams.central.threshold import (
         FixedPercentile,
         PAKPercentile,
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from deniable.streams.central.warmup import Learnt
     from deniable.streams.local.report_arrays import report_table
     from deniable.streams.local.server import ToPLServer
-    from deniable.streams.local.simulation import ToPL
+    from deniable.streams.local.simulated_stream import ToPL
     from deniable.streams.local.stream_client import ToPLClient
-    from deniable.streams.local.stream_protocol import Protocol
+    from deniable.streams.local.stream_protocol import ToPLProtocol
     from deniable.streams.local.stream_report import StreamReport
     from deniable.streams.local.threshold_choice import (
         CutTail,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         Reconstructed,
         SmoothTail,
     )
-    from deniable.streams.local.value_distribution import Belief
+    from deniable.streams.local.value_distribution import DistributionBelief
     from deniable.streams.released.covariance import IndependentNoise, TreeNoise
     from deniable.streams.released.released_stream import Released
     from deniable.streams.released.windows import WindowEstimate
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from deniable.streams.structure.value_grid import Grid
 
 __all__ = [  # noqa: RUF022 - in the order of sorted(), which another test asks for
-    "Belief",
     "CutTail",
+    "DistributionBelief",
     "Expectation",
     "Exponential",
     "FixedPercentile",
@@ -69,9 +69,7 @@ __all__ = [  # noqa: RUF022 - in the order of sorted(), which another test asks 
     "PAKPercentile",
     "PaperScore",
     "Perturber",
-    "Plan",
     "PredictedError",
-    "Protocol",
     "PublicThreshold",
     "Publisher",
     "Recent",
@@ -80,9 +78,11 @@ __all__ = [  # noqa: RUF022 - in the order of sorted(), which another test asks 
     "Settings",
     "SmoothTail",
     "SmoothThreshold",
+    "StreamPlan",
     "StreamReport",
     "ToPL",
     "ToPLClient",
+    "ToPLProtocol",
     "ToPLServer",
     "ToPS",
     "TreeNoise",
@@ -95,14 +95,14 @@ __all__ = [  # noqa: RUF022 - in the order of sorted(), which another test asks 
 
 # Most of these modules need numpy; a device needs `local` only, with the standard library.
 _LAZY = {
-    "Belief": "deniable.streams.local.value_distribution",
     "CutTail": "deniable.streams.local.threshold_choice",
+    "DistributionBelief": "deniable.streams.local.value_distribution",
     "Expectation": "deniable.streams.central.stream_forecast",
     "Exponential": "deniable.streams.structure.smoother",
     "FixedPercentile": "deniable.streams.central.threshold",
-    "Flat": "deniable.streams.central.publishers",
+    "Flat": "deniable.streams.central.named_publishers",
     "Grid": "deniable.streams.structure.value_grid",
-    "Hc16": "deniable.streams.central.publishers",
+    "Hc16": "deniable.streams.central.named_publishers",
     "Hierarchy": "deniable.streams.structure.hierarchy",
     "IndependentNoise": "deniable.streams.released.covariance",
     "Learnt": "deniable.streams.central.warmup",
@@ -111,15 +111,13 @@ _LAZY = {
     "Mean": "deniable.streams.structure.smoother",
     "Median": "deniable.streams.structure.smoother",
     "MovingAverage": "deniable.streams.structure.smoother",
-    "NME": "deniable.streams.central.publishers",
+    "NME": "deniable.streams.central.named_publishers",
     "NoThreshold": "deniable.streams.local.threshold_choice",
-    "PAK": "deniable.streams.central.publishers",
+    "PAK": "deniable.streams.central.named_publishers",
     "PAKPercentile": "deniable.streams.central.threshold",
     "PaperScore": "deniable.streams.central.threshold",
     "Perturber": "deniable.streams.central.perturber",
-    "Plan": "deniable.streams.central.stream_forecast",
     "PredictedError": "deniable.streams.central.threshold",
-    "Protocol": "deniable.streams.local.stream_protocol",
     "PublicThreshold": "deniable.streams.central.threshold",
     "Publisher": "deniable.streams.central.publisher",
     "Recent": "deniable.streams.structure.smoother",
@@ -128,17 +126,19 @@ _LAZY = {
     "Settings": "deniable.streams.central.settings",
     "SmoothTail": "deniable.streams.local.threshold_choice",
     "SmoothThreshold": "deniable.streams.central.threshold",
+    "StreamPlan": "deniable.streams.central.stream_forecast",
     "StreamReport": "deniable.streams.local.stream_report",
-    "ToPL": "deniable.streams.local.simulation",
+    "ToPL": "deniable.streams.local.simulated_stream",
     "ToPLClient": "deniable.streams.local.stream_client",
+    "ToPLProtocol": "deniable.streams.local.stream_protocol",
     "ToPLServer": "deniable.streams.local.server",
-    "ToPS": "deniable.streams.central.publishers",
+    "ToPS": "deniable.streams.central.named_publishers",
     "TreeNoise": "deniable.streams.released.covariance",
     "WindowEstimate": "deniable.streams.released.windows",
     "choose_plan": "deniable.streams.central.stream_forecast",
     "forecast": "deniable.streams.central.stream_forecast",
     "report_table": "deniable.streams.local.report_arrays",
-    "restore": "deniable.streams.central.publishers",
+    "restore": "deniable.streams.central.named_publishers",
 }
 
 

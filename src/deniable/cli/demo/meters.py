@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deniable.experiments.stream_data import SECONDS_OF_A_DAY, meter_readings
+from deniable.arrays import Integers
 from deniable.queries.answers.result import Estimate
-from deniable.randomness import Integers, Source
+from deniable.randomness import Source
 from deniable.streams import Expectation, Released, ToPS
 
+SECONDS_OF_A_DAY = 86_400
 EPSILON, BOUND, READINGS, WARMUP = 0.2, 20_000, 500_000, 2**16
 WINDOWS = (
     ("all", 0, READINGS - WARMUP),
@@ -18,6 +19,13 @@ WINDOWS = (
     ("six hours", 180_000, 201_600),
     ("one hour", 300_000, 303_600),
 )
+
+
+def meter_readings(count: int, rng: np.random.Generator, bound: int) -> Integers:
+    """Made-up watts, one reading per second: a mean that swings from day to night, and much chance around it."""
+    days = np.arange(count) / SECONDS_OF_A_DAY
+    level = 600 + 450 * np.sin(2 * np.pi * (days - 0.3)) + 150 * np.sin(4 * np.pi * days)
+    return np.asarray(np.clip(rng.gamma(2.0, np.maximum(level, 80) / 2), 0, bound).round(), dtype=np.int64)
 
 
 def made_up() -> Integers:

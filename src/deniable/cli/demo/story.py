@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from deniable.arrays import Integers
 from deniable.cli.demo import meters, shop
 from deniable.cli.demo.outcome import Outcome
 from deniable.cli.demo.report import report
@@ -22,7 +23,7 @@ from deniable.errors import BadInput, DeniableError, MissingExtra
 from deniable.plotting.figure import INK, TRUTH, new_figure, require_plotting, save, tidy
 from deniable.plotting.stream_plot import draw as draw_stream
 from deniable.queries.forecasts.forecast import users_needed
-from deniable.randomness import Integers, SecureSource, SeededSource, Source
+from deniable.randomness import SecureSource, SeededSource, Source
 from deniable.tables.specification.runs import SPECIFICATION_FILE
 
 FEWEST, MOST = 20_000, 2_000_000

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from deniable.arrays import Floats
+from deniable.arrays import Booleans, Floats, Integers
 from deniable.engines.duckdb.dimension_tables import DimensionTable
 from deniable.engines.duckdb.public_columns import codes, evaluate, factor_sql, tests_sql
 from deniable.engines.kernel.cell_pairs import Pairs
@@ -97,9 +97,9 @@ class _Loaded:
 
     users: int
     reports: Columns
-    kept: NDArray[np.bool_]
+    kept: Booleans
     factors: dict[int, Floats]
-    groups: dict[str, NDArray[np.int64]]
+    groups: dict[str, Integers]
 
 
 class _Table:
@@ -123,7 +123,7 @@ class _Table:
             _numpy(reports[name]) if name in reports.column_names else none for name in ("view", "seed", "y")
         )
         kept = np.ones(users, dtype=bool)
-        groups: dict[str, NDArray[np.int64]] = {}
+        groups: dict[str, Integers] = {}
         if not (self._filter or self._factors or self._groups):
             return _Loaded(users, (view, seed, y), kept, {}, groups)
         columns = looked_up(self._per_user(reports), self._lookups, self._dimensions)

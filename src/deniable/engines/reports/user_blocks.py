@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from deniable.arrays import Integers
+
 BLOCK = 2**18
 """Reports that are looked at together."""
 
@@ -42,7 +44,7 @@ class Known(Protocol):
     def distinct(self, column: str) -> pa.Array:
         """The values that a public column has."""
 
-    def view_counts(self, views: int) -> NDArray[np.int64]:
+    def view_counts(self, views: int) -> Integers:
         """How many reports there are of each view."""
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from deniable.arrays import Integers
 from deniable.engines.collecting.user_batches import starts_of, whole_users
 from deniable.engines.spark.error_translation import told
 from deniable.engines.spark.kept_frames import Kept, by_user
@@ -58,7 +58,7 @@ class SparkStore:
             self._distinct[column] = found[column].combine_chunks()
         return self._distinct[column]
 
-    def view_counts(self, views: int) -> NDArray[np.int64]:
+    def view_counts(self, views: int) -> Integers:
         """How many reports there are of each view."""
         counts = np.zeros(views, dtype=np.int64)
         counts[list(self._views)] = list(self._views.values())
@@ -205,7 +205,7 @@ def _cleaned(collection: Specification, name: str, frame: Any) -> tuple[Any, Cou
     return good, +refused
 
 
-def _faults(collection: Specification, name: str, batch: pa.RecordBatch, known: Any) -> NDArray[np.int64]:
+def _faults(collection: Specification, name: str, batch: pa.RecordBatch, known: Any) -> Integers:
     """For every report the number of its fault: 1 for a missing entry, then those of `ROW_FAULTS`; 0 for none."""
     numbers = {column: batch.column(column) for column in NUMBERS}
     missing = ~np.asarray(known)

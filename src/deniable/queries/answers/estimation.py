@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from deniable.arrays import Floats
+from deniable.arrays import Booleans, Floats, Integers
 from deniable.queries.answers.result import UNCLEAR, Estimate, Result
 from deniable.queries.planning.known_sums import without_known
 from deniable.queries.question.formula import CLEAR, Formula, evaluate, moments_of
@@ -45,9 +44,9 @@ class Moments:
     """rows × moments × moments: sums of products of two contributions of the same user."""
     between: Floats
     """The part of these that is due to how many users drew which view, where these numbers have been counted."""
-    private: NDArray[np.int64]
+    private: Integers
     """The number of the combination of private groups, for every row."""
-    known: NDArray[np.bool_]
+    known: Booleans
     """rows × moments: whether a moment is known exactly, whatever reports say."""
 
 
@@ -208,7 +207,7 @@ _COMPARED: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _truth(having: Having, told: _Told) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _truth(having: Having, told: _Told) -> tuple[Booleans, Booleans]:
     """Where a condition is true, and where it is false; a comparison with something unclear is neither."""
     if isinstance(having, Comparison):
         left, right = (told.of(side)[0] for side in (having.left, having.right))
@@ -226,7 +225,7 @@ def _truth(having: Having, told: _Told) -> tuple[NDArray[np.bool_], NDArray[np.b
     return found if having.sign == "and" else (found[1], found[0])
 
 
-def _sorted(told: _Told, rows: NDArray[np.int64]) -> list[int]:
+def _sorted(told: _Told, rows: Integers) -> list[int]:
     """Rows in the order that was asked for; what is unclear or missing comes last."""
     order: list[int] = rows.tolist()
     for one in reversed(told.question.order):

@@ -14,13 +14,13 @@ from weakref import WeakSet
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.arrays import Floats, Integers
 from deniable.randomness import Source
 from deniable.streams.central.perturber import ChunkNoise, Perturber
-from deniable.streams.central.stream_forecast import Plan
+from deniable.streams.central.stream_forecast import StreamPlan
 from deniable.streams.central.warmup import Learnt
+from deniable.streams.structure.block_layout import BlockLayout
 from deniable.streams.structure.growing_array import GrowingArray
-from deniable.streams.structure.hierarchy import Floats, Integers
-from deniable.streams.structure.positions import Layout
 from deniable.streams.structure.smoother import SLAB, publish_blocks, published_values
 from deniable.streams.structure.state_values import packed, unpacked
 
@@ -45,7 +45,9 @@ if hasattr(os, "register_at_fork"):
 class BlockPublisher:
     """The open block, the noise of its chunk, the smoother's prediction, and the noisy sums of complete blocks."""
 
-    def __init__(self, plan: Plan, epsilon: float, learnt: Learnt, bound: int, source: Source, *, keep: bool) -> None:
+    def __init__(
+        self, plan: StreamPlan, epsilon: float, learnt: Learnt, bound: int, source: Source, *, keep: bool
+    ) -> None:
         self.plan, self._source = plan, source
         self._cut = min(learnt.theta, bound)  # an uncapped θ may lie above the bound
         self.perturber = Perturber(epsilon, learnt.theta, plan.horizon, plan.block, plan.fanout, plan.consistent)
@@ -75,7 +77,7 @@ class BlockPublisher:
         return self._block // self._layout.blocks
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> BlockLayout:
         """Chunks and blocks, with the end of the stream if it has one inside a block."""
         return replace(self._layout, end=self.published if self._ended and self._over else None)
 

@@ -14,11 +14,12 @@ from functools import lru_cache
 
 import numpy as np
 
+from deniable.checks import check_number
 from deniable.errors import InvalidParameter
 from deniable.streams.released.covariance import TreeNoise
 from deniable.streams.released.prediction_error import Smoothing
+from deniable.streams.structure.block_layout import BlockLayout
 from deniable.streams.structure.hierarchy import Hierarchy, even_pairs
-from deniable.streams.structure.positions import Layout
 from deniable.streams.structure.smoother import Recent, Smoother
 
 _PAIRS = 1 << 11
@@ -44,15 +45,14 @@ class Expectation:
 
     def __post_init__(self) -> None:
         for name in ("drift", "spread", "tail"):
-            number = getattr(self, name)
-            if isinstance(number, bool) or not isinstance(number, (int, float)) or not 0 <= number <= 1:
-                raise InvalidParameter(name, "must be a share of θ, from 0 to 1", "Use 0.05 for a stream that drifts.")
+            problem, repair = "must be a share of θ, from 0 to 1", "Use 0.05 for a stream that drifts."
+            check_number(name, getattr(self, name), problem, repair, smallest=0, largest=1)
         if not self.tail > 0:
             raise InvalidParameter("tail", "must be above 0", "Use 0.25 if nothing is known.")
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class StreamPlan:
     """How a chunk is cut and which tree stands on it.
 
     >>> plan = choose_plan(0.5, 2**18, expectation=Expectation())
@@ -67,9 +67,9 @@ class Plan:
     smoother: Smoother
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> BlockLayout:
         """Chunks and blocks."""
-        return Layout(self.horizon, self.block)
+        return BlockLayout(self.horizon, self.block)
 
     @property
     def tree(self) -> Hierarchy:
@@ -116,7 +116,7 @@ class WindowForecast:
 
 
 def forecast(
-    plan: Plan, epsilon: float, theta: float, lengths: Sequence[int], expectation: Expectation
+    plan: StreamPlan, epsilon: float, theta: float, lengths: Sequence[int], expectation: Expectation
 ) -> list[WindowForecast]:
     """Errors of window sums at a given θ, averaged over windows inside a chunk that start after its first block.
 
@@ -148,7 +148,7 @@ def choose_plan(
     consistent: bool = True,
     smoother: Smoother | None = None,
     warmup: int = 1 << 16,
-) -> Plan:
+) -> StreamPlan:
     """The block size and fan-out of least predicted error; what is given stays. warmup=0: nothing measures a mean.
 
     Every power of two is tried as a block, and for each height the smallest fan-out that reaches. Only public settings
@@ -159,18 +159,18 @@ def choose_plan(
     """
     smoother = smoother or Recent()
     if block is not None and fanout is not None:
-        return Plan(horizon, block, fanout, consistent, smoother)
+        return StreamPlan(horizon, block, fanout, consistent, smoother)
     if block is not None:
         blocks = [block]
     elif math.isinf(epsilon):
         blocks = [1]
     else:
         blocks = [2**power for power in range(min(horizon, LARGEST_BLOCK).bit_length()) if 2**power <= horizon]
-    best: tuple[float, Plan] | None = None
+    best: tuple[float, StreamPlan] | None = None
     for size in reversed(blocks):
         leaves = -(-horizon // size)
         fanouts = [fanout] if fanout is not None else _fanouts(leaves)
-        plans = [Plan(horizon, size, one, consistent, smoother) for one in fanouts]
+        plans = [StreamPlan(horizon, size, one, consistent, smoother) for one in fanouts]
         plan = min(plans, key=lambda one: _rough_noise(one.tree))
         error = plan.noise(epsilon) + plan.smoothing(expectation, measured_start=warmup > 0)
         if warmup:
@@ -184,7 +184,7 @@ def choose_plan(
     return best[1]
 
 
-def mean_share(plan: Plan, warmup: int) -> Fraction:
+def mean_share(plan: StreamPlan, warmup: int) -> Fraction:
     """The share of the warm-up's ε for the mean, 1/50 to 1/5: so that its noise adds a tenth to that of a window.
 
     The mean has variance 2θ²/(share·ε·m)² and fills the first block; an end of a window lies there with chance g/r and
@@ -195,7 +195,7 @@ def mean_share(plan: Plan, warmup: int) -> Fraction:
     return Fraction(math.ceil(100 * min(max(wanted, 0.02), 0.2)), 100)
 
 
-def _start_noise(plan: Plan, warmup: int) -> float:
+def _start_noise(plan: StreamPlan, warmup: int) -> float:
     """Squared error of a random window per (θ/share·ε)² from the noise of the mean."""
     return 2 * (plan.block / plan.horizon) * plan.block**2 / 3 * 2 / warmup**2
 
@@ -237,6 +237,6 @@ def _rough_noise(tree: Hierarchy) -> float:
 
 
 @lru_cache(maxsize=256)
-def _mean_noise(plan: Plan) -> float:
+def _mean_noise(plan: StreamPlan) -> float:
     starts, stops = even_pairs(_STEPS, plan.horizon)
     return float(plan.model(1.0, 1.0).variance(starts, stops).mean())

@@ -12,12 +12,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from deniable.arrays import Integers
+from deniable.checks import check_integer, check_number
 from deniable.errors import InvalidParameter, SimulationOnly
 from deniable.mechanisms import NoisyMax, PAKThreshold, PermuteAndFlip, SmoothPercentile
-from deniable.mechanisms._checks import check_count
 from deniable.mechanisms.smooth_sensitivity import DEFAULT_DELTA
 from deniable.randomness import Source
-from deniable.streams.structure.hierarchy import Hierarchy, Integers
+from deniable.streams.structure.hierarchy import Hierarchy
 
 _UNIT = 1 << 16  # scores are integers in this fraction of a count
 _MOST_CANDIDATES = 1 << 16
@@ -59,11 +60,8 @@ class PredictedError:
     Candidates are `per_octave` to each doubling of θ, so θ is found to within a factor 2^(1/per_octave); few candidates
     also mean few chances for noise to win.
 
-    >>> import deniable as dn
-    >>> rule = PredictedError()
-    >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, threshold=rule, source=dn.SeededSource(1), simulation=True)
-    >>> tops.push_many([5, 6, 7, 8] * 250).size, tops.learnt.theta
-    (0, 23)
+    >>> PredictedError(per_octave=2).candidates(10)
+    array([ 1,  2,  3,  4,  6,  8, 10])
     """
 
     mechanism: str = "noisy-max"
@@ -73,7 +71,7 @@ class PredictedError:
 
     def __post_init__(self) -> None:
         _check_mechanism(self.mechanism)
-        check_count("per_octave", self.per_octave, smallest=1, largest=256)
+        check_integer("per_octave", self.per_octave, 1, 256)
 
     def candidates(self, bound: int) -> Integers:
         """The thresholds that are compared: 1 to the bound, evenly spaced in logs."""
@@ -114,11 +112,8 @@ class PaperScore:
     As printed, with #{v_i ≤ θ}, θ = 1 always wins. ε-DP by the argument of `PredictedError`. Candidates are 1 … bound;
     where these are more than 65,536, every ⌈bound/65536⌉-th of them and the bound itself.
 
-    >>> import deniable as dn
-    >>> rule = PaperScore()
-    >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, threshold=rule, source=dn.SeededSource(1), simulation=True)
-    >>> tops.push_many([5, 6, 7, 8] * 250).size, tops.learnt.theta
-    (0, 38)
+    >>> PaperScore().candidates(5)
+    array([1, 2, 3, 4, 5])
     """
 
     c: float = 60.0
@@ -130,8 +125,7 @@ class PaperScore:
 
     def __post_init__(self) -> None:
         _check_mechanism(self.mechanism)
-        if not isinstance(self.c, (int, float)) or not self.c > 0:
-            raise InvalidParameter("c", "must be positive", "Use 60, as the paper does.")
+        check_number("c", self.c, "must be positive", "Use 60, as the paper does.", above=0)
 
     def candidates(self, bound: int) -> Integers:
         """The thresholds that are compared."""
@@ -159,11 +153,8 @@ class PaperScore:
 class SmoothThreshold:
     """A percentile with noise of its smooth sensitivity: (ε, δ)-DP  [NRS07]. `cap` keeps it at most the bound.
 
-    >>> import deniable as dn
-    >>> rule = SmoothThreshold()
-    >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, threshold=rule, source=dn.SeededSource(1), simulation=True)
-    >>> tops.push_many([5, 6, 7, 8] * 250).size, tops.learnt.theta
-    (0, 1)
+    >>> SmoothThreshold(percentile=0.99).private
+    True
     """
 
     percentile: float = 0.995
@@ -185,11 +176,8 @@ class SmoothThreshold:
 class PAKPercentile(SmoothThreshold):
     """PAK's raised percentile: (ε, δ)-DP  [PAK19]. `cap` keeps it at most the bound, which published plots do not.
 
-    >>> import deniable as dn
-    >>> rule = PAKPercentile()
-    >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, threshold=rule, source=dn.SeededSource(1), simulation=True)
-    >>> tops.push_many([5, 6, 7, 8] * 250).size, tops.learnt.theta
-    (0, 100)
+    >>> PAKPercentile().percentile
+    0.99575
     """
 
     percentile: float = 0.99575
@@ -201,11 +189,8 @@ class PAKPercentile(SmoothThreshold):
 class FixedPercentile:
     """A percentile as it is: not private. For experiments, and refused without simulation=True.
 
-    >>> import deniable as dn
-    >>> rule = FixedPercentile(0.9)
-    >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, threshold=rule, source=dn.SeededSource(1), simulation=True)
-    >>> tops.push_many([5, 6, 7, 8] * 250).size, tops.learnt.theta
-    (0, 8)
+    >>> FixedPercentile(0.9).private
+    False
     """
 
     percentile: float
@@ -223,11 +208,8 @@ class FixedPercentile:
 class PublicThreshold:
     """A θ that somebody knows without looking at the data, in the stream's own unit. Costs nothing.
 
-    >>> import deniable as dn
-    >>> rule = PublicThreshold(40)
-    >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, threshold=rule, source=dn.SeededSource(1), simulation=True)
-    >>> tops.push_many([5, 6, 7, 8] * 250).size, tops.learnt.theta
-    (0, 40)
+    >>> PublicThreshold(40)
+    PublicThreshold(theta=40)
     """
 
     theta: float

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from deniable.arrays import Integers
 from deniable.mechanisms import DiscreteLaplace
 from deniable.randomness import Source
 from deniable.streams.central.settings import SQUARE_STEPS, Settings, share_of
-from deniable.streams.central.stream_forecast import Plan
+from deniable.streams.central.stream_forecast import StreamPlan
 from deniable.streams.central.threshold import PredictedError, PublicThreshold, Situation
-from deniable.streams.structure.hierarchy import Integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Learnt:
     above_stderr: float = 0.0
 
 
-def learn(values: Integers, settings: Settings, plan: Plan, source: Source) -> Learnt:
+def learn(values: Integers, settings: Settings, plan: StreamPlan, source: Source) -> Learnt:
     """Four private answers about the warm-up, of shares of ε that add up to it. `values` are steps 0 … bound."""
     epsilon, count = settings.epsilon, values.size
     costs = {name: share_of(epsilon, share) for name, share in settings.shares().items()}

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from deniable.arrays import Booleans, Integers
 from deniable.errors import InvalidData
-from deniable.randomness import Coins, Integers
-from deniable.streams.local.stream_protocol import Protocol
+from deniable.streams.local.stream_protocol import ToPLProtocol
 from deniable.streams.local.stream_report import FIRST, SECOND, SIZE, VERSION
 
 _WIRE = np.dtype([("version", ">u1"), ("phase", ">u1"), ("tag", ">u2"), ("y", ">u4"), ("theta", ">f8")])
@@ -21,12 +21,12 @@ OUT_OF_RANGE, DUPLICATE = "out of range", "of a user who has answered"
 
 
 def report_table(
-    protocol: Protocol, codes: Integers, theta: float | None = None, uid: Any = None, *, simulation: bool = False
+    protocol: ToPLProtocol, codes: Integers, theta: float | None = None, uid: Any = None, *, simulation: bool = False
 ) -> pa.Table:
     """Reports as an Arrow table that `ToPLServer.push_many` takes: what a gateway makes of the bytes of devices.
 
     >>> import numpy as np
-    >>> report_table(Protocol(epsilon=1.0, bound=500), np.array([3, 4]), uid=[1, 2]).column_names
+    >>> report_table(ToPLProtocol(epsilon=1.0, bound=500), np.array([3, 4]), uid=[1, 2]).column_names
     ['uid', 'report']
     """
     wire = np.zeros(codes.size, dtype=_WIRE)
@@ -56,7 +56,9 @@ def read_one(data: bytes) -> NDArray[Any] | None:
     return np.frombuffer(data, dtype=_WIRE) if len(data) == SIZE else None
 
 
-def faults(wire: NDArray[Any], protocol: Protocol, theta: float | None, *, simulation: bool) -> list[tuple[str, Coins]]:
+def faults(
+    wire: NDArray[Any], protocol: ToPLProtocol, theta: float | None, *, simulation: bool
+) -> list[tuple[str, Booleans]]:
     """Why reports cannot be taken: for each reason that occurs, which ones. Each report has one reason at most."""
     phase = wire["phase"]
     checks = [

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import secrets
 from collections import Counter
-from collections.abc import MutableMapping
 from decimal import Decimal
 from numbers import Real
 from pathlib import Path
@@ -18,11 +17,10 @@ from typing import Any
 from deniable.exact import RandBelow, check_randbelow
 from deniable.locking import Turn, in_turn
 from deniable.simulation import SimulatedDraws, is_simulated
-from deniable.streams.local.stream_protocol import Protocol
+from deniable.streams.local.stream_protocol import ToPLProtocol
 from deniable.streams.local.stream_report import FIRST, SECOND, StreamReport
-from deniable.tables.device.sent_reports import FileMemory, ProcessMemory, alone_with
+from deniable.tables.device.sent_reports import FileMemory, ProcessMemory, ReportMemory, alone_with
 
-Memory = MutableMapping[str, str]
 ABOVE, BELOW, MISSING = "above the bound", "below zero", "not a number"
 
 
@@ -45,17 +43,17 @@ class ToPLClient:
         self,
         epsilon: float,
         bound: float,
-        memory: Memory | str | Path | None = None,
+        memory: ReportMemory | str | Path | None = None,
         randbelow: RandBelow = secrets.randbelow,
         *,
         simulation: bool = False,
         **settings: Any,
     ) -> None:
-        self.protocol = Protocol(epsilon, bound, **settings)
+        self.protocol = ToPLProtocol(epsilon, bound, **settings)
         check_randbelow(randbelow, epsilon, simulation=simulation)
         self.simulation = simulation or is_simulated(randbelow)
         self._randbelow = SimulatedDraws(randbelow) if self.simulation else randbelow
-        self._memory: Memory = (
+        self._memory: ReportMemory = (
             FileMemory(memory) if isinstance(memory, (str, Path)) else ProcessMemory() if memory is None else memory
         )
         self._alone = alone_with(self._memory)

@@ -1,7 +1,7 @@
 """What first reports tell about the distribution of values, and how sure that is.
 
-A `Belief` is a list of distributions with weights: one distribution where the reports were simply inverted (EMS), many
-where they leave many possible. Everything here is post-processing of reports, so it costs no privacy.
+A `DistributionBelief` is a list of distributions with weights: one distribution where the reports were simply inverted
+(EMS), many where they leave many possible. Everything here is post-processing of reports, so it costs no privacy.
 
 Why not EMS alone? A threshold hangs on the far tail: 0.1 % of the values at a hundred times the typical value count as
 much as all the rest. At ε = 0.2, 65,536 square-wave reports tell a share of the values to within about 3 %, so EMS
@@ -17,10 +17,10 @@ from functools import lru_cache
 
 import numpy as np
 
+from deniable.arrays import Floats
 from deniable.mechanisms._window import SlidingWindow
 from deniable.mechanisms.reconstruction import Blur, reconstruct_counts
-from deniable.streams.local.stream_protocol import Protocol
-from deniable.streams.structure.hierarchy import Floats
+from deniable.streams.local.stream_protocol import ToPLProtocol
 
 BINS = 1024
 """Bins of the scale that reports are counted in."""
@@ -31,7 +31,7 @@ _COARSE, _FINE = 64, 256  # bins that the likelihood and the answer of `smooth_t
 class FirstReports:
     """The first reports of a stream, counted by bins of outputs; and r, the longest windows that matter."""
 
-    protocol: Protocol
+    protocol: ToPLProtocol
     counts: Floats
     horizon: int
 
@@ -47,12 +47,12 @@ def bins_of(window: SlidingWindow) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Belief:
+class DistributionBelief:
     """Distributions on `values`, one per row of `shares`, and how much each is believed; the weights add up to 1.
 
     >>> import deniable as dn
     >>> import numpy as np
-    >>> belief = Belief(np.array([1.0, 2.0]), np.array([[0.5, 0.5]]), np.array([1.0]))
+    >>> belief = DistributionBelief(np.array([1.0, 2.0]), np.array([[0.5, 0.5]]), np.array([1.0]))
     >>> belief.distribution
     array([0.5, 0.5])
     """
@@ -93,11 +93,11 @@ class Belief:
         return tails(self.shares), tails(self.shares * self.values)
 
 
-def reconstructed(reports: FirstReports) -> Belief:
+def reconstructed(reports: FirstReports) -> DistributionBelief:
     """The one distribution that EMS finds (EM where ε is infinite).  [LWL20; WCZ21, App. E.1]"""
     window = reports.protocol.wave.window
     found = reconstruct_counts(window, reports.counts, bins_of(window), smooth=math.isfinite(window.epsilon))
-    return Belief(_middles(reports.protocol, found.shares.size), found.shares[None, :], np.ones(1))
+    return DistributionBelief(_middles(reports.protocol, found.shares.size), found.shares[None, :], np.ones(1))
 
 
 # The family of `smooth_tail`, on the scale from 0 to 1: a bump with its own width to the left and to the right, and a
@@ -113,7 +113,7 @@ _ROUNDS = 4
 _NEGLIGIBLE = 1e-3
 
 
-def smooth_tail(reports: FirstReports) -> Belief:
+def smooth_tail(reports: FirstReports) -> DistributionBelief:
     """All smooth distributions that explain the reports, weighted by likelihood times prior.
 
     A grid over the family's parameters, drawn closer around what the reports leave possible, up to three times.
@@ -135,7 +135,7 @@ def smooth_tail(reports: FirstReports) -> Belief:
     kept = weights.reshape(-1, _POINTS[3])[members, ends]
     share = axes[3][ends][:, None]
     shares = (1 - share) * _bumps(axes, _FINE)[members] + share * _low_end(_FINE)
-    return Belief(_middles(reports.protocol, _FINE), shares, kept / kept.sum())
+    return DistributionBelief(_middles(reports.protocol, _FINE), shares, kept / kept.sum())
 
 
 def _posterior(counts: Floats, matrix: Floats, axes: list[Floats]) -> Floats:
@@ -182,5 +182,5 @@ def _transition(window: SlidingWindow, bins: int) -> Floats:
     return np.stack([blur.forward(unit) for unit in np.eye(bins)], axis=1)
 
 
-def _middles(protocol: Protocol, bins: int) -> Floats:
+def _middles(protocol: ToPLProtocol, bins: int) -> Floats:
     return np.array([protocol.value((place + 0.5) / bins) for place in range(bins)])

@@ -12,9 +12,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from deniable.arrays import Floats, Integers
 from deniable.errors import InvalidData
-from deniable.streams.structure.hierarchy import BATCH, Floats, Hierarchy, Integers
-from deniable.streams.structure.positions import Layout
+from deniable.streams.structure.block_layout import BlockLayout
+from deniable.streams.structure.hierarchy import BATCH, Hierarchy
 from deniable.streams.structure.smoother import Smoother, smoother_of
 
 
@@ -58,12 +59,12 @@ class TreeNoise:
 
     >>> import numpy as np
     >>> from deniable.streams import Recent
-    >>> noise = TreeNoise(Layout(1024, 1), 16, True, 1.0, 0.0, Recent())
+    >>> noise = TreeNoise(BlockLayout(1024, 1), 16, True, 1.0, 0.0, Recent())
     >>> bool(noise.variance(np.array([0]), np.array([512]))[0] < 512)
     True
     """
 
-    layout: Layout
+    layout: BlockLayout
     fanout: int
     consistent: bool
     node_variance: float
@@ -157,7 +158,7 @@ def covariance_of(description: dict[str, Any]) -> Covariance:
     if kind == "independent":
         return IndependentNoise(**facts)
     if kind == "tree":
-        layout = Layout(facts.pop("horizon"), facts.pop("block"), facts.pop("end"))
+        layout = BlockLayout(facts.pop("horizon"), facts.pop("block"), facts.pop("end"))
         return TreeNoise(layout=layout, smoother=smoother_of(**facts.pop("smoother")), **facts)
     raise InvalidData(
         "the file describes noise of a kind this version does not know", "Read it with the version that wrote it."

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from deniable.arrays import Floats, Integers
 from deniable.streams.released.covariance import Covariance
-from deniable.streams.structure.hierarchy import Floats, Integers
-from deniable.streams.structure.positions import Layout
+from deniable.streams.structure.block_layout import BlockLayout
 
 _OWN_WEIGHT = 0.5
 """How much a block's own burst counts beside the mean of all bursts."""
@@ -40,7 +40,7 @@ class Smoothing:
     ends o values into a block of g misses their true sum by about o·spread·(1 + o/g) + o²·drift, squared.
     """
 
-    layout: Layout
+    layout: BlockLayout
     spread: float
     drift: float
 
@@ -60,7 +60,7 @@ class Smoothing:
 
 
 def measured_smoothing(
-    totals: Integers, layout: Layout, *, node_variance: float, spread: float, expected_drift: float
+    totals: Integers, layout: BlockLayout, *, node_variance: float, spread: float, expected_drift: float
 ) -> Smoothing:
     """The given spread, and the drift that blocks of full length show beyond their noise.
 
@@ -77,7 +77,7 @@ def measured_smoothing(
 class SmoothingByBlock:
     """What complete blocks tell about window ends in and around them; entry 0 of the arrays is block `first`."""
 
-    layout: Layout
+    layout: BlockLayout
     spread: float
     first: int
     trend: Floats

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from deniable.arrays import Integers
 from deniable.errors import InvalidData, InvalidParameter, QueryRefused
 from deniable.notebook import html_table
 from deniable.queries.answers.result import number
@@ -26,8 +27,8 @@ from deniable.simulation import NOTE, has_noise, mark
 from deniable.streams.released.covariance import Covariance, covariance_of
 from deniable.streams.released.prediction_error import Smoothing, SmoothingByBlock, smoothing_by_block
 from deniable.streams.released.windows import Truncation, WindowEstimate, Windows
-from deniable.streams.structure.hierarchy import BATCH, Integers
-from deniable.streams.structure.positions import Layout
+from deniable.streams.structure.block_layout import BlockLayout
+from deniable.streams.structure.hierarchy import BATCH
 from deniable.streams.structure.value_grid import Grid
 from deniable.wording import counted
 
@@ -311,7 +312,7 @@ class Released:
             values = np.rint(values).astype(np.int64)
         smoothing = facts["smoothing"]
         if smoothing is not None:
-            smoothing = Smoothing(Layout(**smoothing["layout"]), smoothing["spread"], smoothing["drift"])
+            smoothing = Smoothing(BlockLayout(**smoothing["layout"]), smoothing["spread"], smoothing["drift"])
         truncation = None if facts["truncation"] is None else Truncation(**facts["truncation"])
         stamps = table.column("timestamp").to_numpy() if "timestamp" in table.column_names else None
         return cls(values, covariance, grid, facts["about"], truncation, smoothing, stamps, facts["first"])

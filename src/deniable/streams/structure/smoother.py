@@ -18,12 +18,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.arrays import Floats, Integers
+from deniable.checks import check_integer, check_number
 from deniable.errors import InvalidParameter
-from deniable.mechanisms._checks import check_count
-from deniable.streams.structure.hierarchy import Floats, Integers
-from deniable.streams.structure.positions import Layout
+from deniable.streams.structure.block_layout import BlockLayout
 
-Memory = list[Any]
+SmootherMemory = list[Any]
+"""What a smoother remembers of earlier blocks, as JSON."""
 Taps = tuple[list[tuple[Integers, Floats]], Floats]
 """Edges with their weights, and the weight of the initial rate."""
 _FORGOTTEN = 1e-6
@@ -41,15 +42,15 @@ class Recent:
 
     name: ClassVar[str] = "recent"
 
-    def begin(self, initial: float, block: int) -> Memory:  # noqa: ARG002 - others need them
+    def begin(self, initial: float, block: int) -> SmootherMemory:  # noqa: ARG002 - others need them
         """What is remembered before the first block."""
         return []
 
-    def follow(self, memory: Memory, totals: Integers, lengths: Integers) -> tuple[Floats, Memory]:
+    def follow(self, memory: SmootherMemory, totals: Integers, lengths: Integers) -> tuple[Floats, SmootherMemory]:
         """The rate predicted after each of the given blocks, and what is remembered then."""
         return totals / lengths, memory
 
-    def taps(self, layout: Layout, edge: Integers, over: Integers) -> Taps:
+    def taps(self, layout: BlockLayout, edge: Integers, over: Integers) -> Taps:
         """What `over` values after an edge are published as, beyond the prefix at the edge."""
         return _window_taps(layout, edge, over, 1)
 
@@ -64,16 +65,16 @@ class Mean:
 
     name: ClassVar[str] = "mean"
 
-    def begin(self, initial: float, block: int) -> Memory:
+    def begin(self, initial: float, block: int) -> SmootherMemory:
         """What is remembered before the first block."""
         return [round(initial * block), block]
 
-    def follow(self, memory: Memory, totals: Integers, lengths: Integers) -> tuple[Floats, Memory]:
+    def follow(self, memory: SmootherMemory, totals: Integers, lengths: Integers) -> tuple[Floats, SmootherMemory]:
         """The rate predicted after each of the given blocks, and what is remembered then."""
         total, count = memory[0] + np.cumsum(totals), memory[1] + np.cumsum(lengths)
         return total / count, [int(total[-1]), int(count[-1])]
 
-    def taps(self, layout: Layout, edge: Integers, over: Integers) -> Taps:
+    def taps(self, layout: BlockLayout, edge: Integers, over: Integers) -> Taps:
         """What `over` values after an edge are published as, beyond the prefix at the edge."""
         share = over / (layout.position(edge) + layout.block)
         return [(edge, share)], share * layout.block
@@ -91,13 +92,13 @@ class MovingAverage:
     name: ClassVar[str] = "moving"
 
     def __post_init__(self) -> None:
-        check_count("window", self.window, smallest=1, largest=1 << 20)
+        check_integer("window", self.window, 1, 1 << 20)
 
-    def begin(self, initial: float, block: int) -> Memory:
+    def begin(self, initial: float, block: int) -> SmootherMemory:
         """What is remembered before the first block."""
         return [[round(initial * block)], [block]]
 
-    def follow(self, memory: Memory, totals: Integers, lengths: Integers) -> tuple[Floats, Memory]:
+    def follow(self, memory: SmootherMemory, totals: Integers, lengths: Integers) -> tuple[Floats, SmootherMemory]:
         """The rate predicted after each of the given blocks, and what is remembered then."""
         held = len(memory[0])
         totals, lengths = np.concatenate((memory[0], totals)), np.concatenate((memory[1], lengths))
@@ -107,7 +108,7 @@ class MovingAverage:
         rates = (total[last] - total[first]) / (length[last] - length[first])
         return rates, [totals[-self.window :].tolist(), lengths[-self.window :].tolist()]
 
-    def taps(self, layout: Layout, edge: Integers, over: Integers) -> Taps:
+    def taps(self, layout: BlockLayout, edge: Integers, over: Integers) -> Taps:
         """What `over` values after an edge are published as, beyond the prefix at the edge."""
         return _window_taps(layout, edge, over, self.window)
 
@@ -124,14 +125,14 @@ class Exponential:
     name: ClassVar[str] = "exponential"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.alpha, float) or not 0.05 <= self.alpha <= 1:
-            raise InvalidParameter("alpha", "must be a number from 0.05 to 1", "Use 0.6, for example.")
+        problem = "must be a number from 0.05 to 1"
+        check_number("alpha", self.alpha, problem, "Use 0.6, for example.", smallest=0.05, largest=1)
 
-    def begin(self, initial: float, block: int) -> Memory:  # noqa: ARG002 - others need it
+    def begin(self, initial: float, block: int) -> SmootherMemory:  # noqa: ARG002 - others need it
         """What is remembered before the first block."""
         return [initial]
 
-    def follow(self, memory: Memory, totals: Integers, lengths: Integers) -> tuple[Floats, Memory]:
+    def follow(self, memory: SmootherMemory, totals: Integers, lengths: Integers) -> tuple[Floats, SmootherMemory]:
         """The rate predicted after each of the given blocks, and what is remembered then."""
         rates, rate = np.empty(totals.size), float(memory[0])
         for place, newest in enumerate((totals / lengths).tolist()):
@@ -139,7 +140,7 @@ class Exponential:
             rates[place] = rate
         return rates, [rate]
 
-    def taps(self, layout: Layout, edge: Integers, over: Integers) -> Taps:
+    def taps(self, layout: BlockLayout, edge: Integers, over: Integers) -> Taps:
         """What `over` values after an edge are published as, beyond the prefix at the edge."""
         reach = 1 if self.alpha == 1 else math.ceil(math.log(_FORGOTTEN) / math.log(1 - self.alpha))
         reach = min(reach, int(edge.max(initial=0)))
@@ -165,11 +166,11 @@ class Median:
 
     name: ClassVar[str] = "median"
 
-    def begin(self, initial: float, block: int) -> Memory:  # noqa: ARG002 - others need them
+    def begin(self, initial: float, block: int) -> SmootherMemory:  # noqa: ARG002 - others need them
         """What is remembered before the first block."""
         return []
 
-    def follow(self, memory: Memory, totals: Integers, lengths: Integers) -> tuple[Floats, Memory]:
+    def follow(self, memory: SmootherMemory, totals: Integers, lengths: Integers) -> tuple[Floats, SmootherMemory]:
         """The rate predicted after each of the given blocks, and what is remembered then."""
         rates, ordered = np.empty(totals.size), list(memory)
         for place, newest in enumerate((totals / lengths).tolist()):
@@ -178,7 +179,7 @@ class Median:
             rates[place] = ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
         return rates, ordered
 
-    def taps(self, layout: Layout, edge: Integers, over: Integers) -> Taps:
+    def taps(self, layout: BlockLayout, edge: Integers, over: Integers) -> Taps:
         """What `over` values after an edge are published as, beyond the prefix at the edge."""
         return _window_taps(layout, edge, over, 1)
 
@@ -186,7 +187,7 @@ class Median:
 Smoother = Recent | Mean | MovingAverage | Exponential | Median
 
 
-def _window_taps(layout: Layout, edge: Integers, over: Integers, window: int) -> Taps:
+def _window_taps(layout: BlockLayout, edge: Integers, over: Integers, window: int) -> Taps:
     """The mean of the last `window` blocks; where there are fewer, with the initial rate as one more block."""
     first = np.maximum(edge - window, 0)
     filled = edge >= window
@@ -212,7 +213,9 @@ def publish_blocks(totals: Integers, rates: Floats, length: int) -> Floats:
     return result
 
 
-def published_values(totals: Integers, layout: Layout, smoother: Smoother, initial: float, over: int) -> NDArray[Any]:
+def published_values(
+    totals: Integers, layout: BlockLayout, smoother: Smoother, initial: float, over: int
+) -> NDArray[Any]:
     """Every published value: those of complete blocks, and `over` values of the open one."""
     if layout.block == 1:
         return totals

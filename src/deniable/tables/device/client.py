@@ -13,7 +13,7 @@ from __future__ import annotations
 import secrets
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -23,13 +23,12 @@ from deniable.exact import RandBelow, check_randbelow, secret_below, secret_coin
 from deniable.mechanisms import LocalHashing
 from deniable.simulation import SimulatedDraws, is_simulated
 from deniable.tables.designs.views import Axis, Design, chances
-from deniable.tables.device.sent_reports import FileMemory, ProcessMemory, alone_with
+from deniable.tables.device.sent_reports import FileMemory, ProcessMemory, ReportMemory, alone_with
 from deniable.tables.reports.report import SIZE, Report
 from deniable.tables.schema.attributes import WRONG_TYPE, Table, Unplaceable
 from deniable.tables.specification.runs import largest_epsilon, run_tag
 from deniable.tables.specification.specification import Specification
 
-Memory = MutableMapping[str, str]
 Row = Mapping[str, Any]
 
 
@@ -51,7 +50,7 @@ class Client:
     def __init__(
         self,
         collection: Specification,
-        memory: Memory | str | Path | None = None,
+        memory: ReportMemory | str | Path | None = None,
         randbelow: RandBelow = secrets.randbelow,
         *,
         simulation: bool = False,
@@ -60,7 +59,7 @@ class Client:
         self.simulation = simulation or is_simulated(randbelow)
         self._collection = collection
         self._randbelow = SimulatedDraws(randbelow) if self.simulation else randbelow
-        self._memory: Memory = (
+        self._memory: ReportMemory = (
             FileMemory(memory) if isinstance(memory, (str, Path)) else ProcessMemory() if memory is None else memory
         )
         self._alone = alone_with(self._memory)

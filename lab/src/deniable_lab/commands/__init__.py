@@ -1,0 +1,1 @@
+"""Commands that `deniable` finds by the entry-point group `deniable.commands`. They measure through the other rooms."""

@@ -1,0 +1,17 @@
+"""`deniable bench`: speed and errors, each measured next to something else in the same run."""
+
+from __future__ import annotations
+
+import click
+
+from deniable_lab.commands.bench_errors import accuracy, streams
+from deniable_lab.commands.bench_speed import collecting, mechanisms, peers, queries, spark
+
+
+@click.group()
+def bench() -> None:
+    """Measure speed and errors next to peers, in one run."""
+
+
+for command in (accuracy, collecting, mechanisms, peers, queries, spark, streams):
+    bench.add_command(command)

@@ -1,0 +1,180 @@
+"""`deniable bench accuracy` and `streams`: errors beside the papers' printed ones, their authors' code, and targets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from deniable.cli.terminal import progress, short, show, table
+from deniable.errors import InvalidParameter
+from deniable_lab.commands.targets import fail_where_missed
+
+if TYPE_CHECKING:
+    from deniable_lab.experiments.stream_reference import Figure
+
+
+GRID_PARTS = ("ranges", "many", "shapes", "joins", "skewed", "households")
+
+
+@click.command()
+@click.option(
+    "--data", type=click.Path(file_okay=False), help="Folder with tables/atus_*.parquet; else synthetic rows."
+)
+@click.option("--rows", type=click.IntRange(1), default=3_000_000, show_default=True)
+@click.option(
+    "--runs", type=click.IntRange(1), default=3, show_default=True, help="Releases per cell; seeds of --grids."
+)
+@click.option("--grids", is_flag=True, help="Fitted grids beside HIO, on data of several shapes.")
+@click.option("--users", type=int, default=1_000_000, show_default=True, help="Of --grids.")
+@click.option("--questions", type=int, default=30, show_default=True, help="Of --grids, per seed.")
+@click.option("--seed", type=int, default=0, show_default=True, help="The first seed of --grids.")
+@click.option("--part", "parts", type=click.Choice(GRID_PARTS), multiple=True, help="Of --grids; all if left out.")
+def accuracy(
+    data: str | None,
+    rows: int,
+    runs: int,
+    grids: bool,
+    users: int,
+    questions: int,
+    seed: int,
+    parts: tuple[str, ...],
+) -> None:
+    """Standard errors of [XDW20, Table 2], beside the printed ones.
+
+    Exits 1 if the defaults are not at least twice as accurate as the best printed value of a cell (ε up to 2; at ε = 5
+    no worse). Takes some minutes.
+
+    \b
+    Example:
+      deniable bench accuracy --runs 1
+    """
+    if grids:
+        _grid_accuracy(data, users, runs, questions, seed, parts)
+        return
+    from deniable_lab.benchmarks.table_two import EPSILONS, METHODS, measure
+
+    made = table(
+        "AVG(hours), standard errors", "ε", "question", "method", "ours", "printed", "printed/ours", numbers_from=3
+    )
+    missed = []
+    with progress("measuring", len(EPSILONS) * len(METHODS)) as advance:
+        for cell in measure(data, rows, runs, advance):
+            ratio = f"{cell.printed / cell.stderr:.2f}"
+            made.add_row(
+                f"{cell.epsilon:g}", cell.question, cell.method, f"{cell.stderr:,.3g}", f"{cell.printed:,.3g}", ratio
+            )
+            if cell.wanted and cell.printed / cell.stderr < cell.wanted:
+                missed.append(f"{cell.question} at ε = {cell.epsilon:g}")
+    show(made)
+    fail_where_missed(missed)
+
+
+def _grid_accuracy(
+    data: str | None, users: int, seeds: int, questions: int, first_seed: int, parts: tuple[str, ...]
+) -> None:
+    """Mean absolute errors per user (of averages: relative to the domain), with the share of intervals that cover."""
+    from deniable_lab.benchmarks.grid_accuracy import CONSISTENT, GRID, HIO, measure
+
+    made = table(
+        "Mean absolute errors", "question", "data", "ε", GRID, "covered", "consistent", HIO, "wanted", numbers_from=2
+    )
+    missed = []
+    with progress("measuring", 28) as advance:
+        for row in measure(users, seeds, questions, first_seed, data, advance, parts):
+            cells = [f"{row.errors[name]:.4f}" if name in row.errors else "" for name in (GRID, CONSISTENT, HIO)]
+            cells.insert(1, f"{row.covered[GRID]:.0%}")
+            wanted = "" if row.wanted is None else f"{row.wanted:g}"
+            made.add_row(row.question, row.shape, f"{row.epsilon:g}", *cells, wanted)
+            best = min(row.errors.get(name, math.inf) for name in (GRID, CONSISTENT))
+            if row.wanted is not None and best > row.wanted:
+                missed.append(f"{row.question} at ε = {row.epsilon:g}")
+    show(made)
+    fail_where_missed(missed)
+
+
+@click.command()
+@click.option(
+    "--data",
+    type=click.Path(file_okay=False),
+    help="Folder of streams as Parquet files; without it only what needs none.",
+)
+@click.option("--repetitions", type=click.IntRange(2), default=40, show_default=True, help="Of every error cell.")
+@click.option("--part", "parts", multiple=True, help="Only these parts; all if left out.")
+@click.option("--large", is_flag=True, help="Also 10^8 values and a horizon of 2^24, with their memory.")
+@click.option("--local", is_flag=True, help="Streams without trust; parts: speed, errors, alternatives, coverage.")
+def streams(data: str | None, repetitions: int, parts: tuple[str, ...], large: bool, local: bool) -> None:
+    """Error and speed of private streams.
+
+    Beside the authors' code and numpy. Parts: speed, variances, calibration, intervals, defaults, thresholds, paper,
+    hierarchies, smoothers, percentiles, coverage, other. Those after `intervals` need `--data`. `paper` takes half an
+    hour, `variances` five minutes (25 times the repetitions: single trees vary much), the rest a few. Exits 1 if a
+    target is missed.
+
+    \b
+    Example:
+      deniable bench streams --part speed --part defaults
+    """
+    from pathlib import Path
+
+    from deniable_lab.benchmarks import local_streams, stream_coverage, stream_error, stream_speed
+
+    folder = Path(data or "")
+    speeds = local_streams.speed if local else partial(stream_speed.measure, large=large)
+    tables: dict[str, Callable[[], Iterator[Any]]] = {
+        "variances": lambda: stream_error.variances(25 * repetitions),
+        "calibration": lambda: stream_error.calibration(repetitions),
+        "intervals": lambda: stream_coverage.drawn(5 * repetitions),
+        "defaults": lambda: stream_error.defaults(folder, repetitions),
+        "thresholds": lambda: stream_error.thresholds(folder),
+        "paper": lambda: stream_error.paper(folder, repetitions),
+        "hierarchies": lambda: stream_error.hierarchies(folder, repetitions),
+        "smoothers": lambda: stream_error.smoothers(folder, repetitions),
+        "percentiles": lambda: stream_error.percentiles(folder, repetitions),
+        "coverage": lambda: stream_coverage.real(folder, repetitions),
+        "other": lambda: stream_error.other_streams(folder, repetitions),
+    }
+    if local:
+        tables = {
+            "errors": lambda: local_streams.errors(folder, repetitions),
+            "alternatives": lambda: local_streams.alternatives(folder, repetitions),
+            "coverage": lambda: local_streams.coverage(folder, repetitions),
+        }
+    if unknown := set(parts) - set(tables) - {"speed"}:
+        raise InvalidParameter("--part", f"{', '.join(sorted(unknown))} is not known", "See --help.")
+    missed: list[str] = []
+    if not parts or "speed" in parts:
+        made = table("Speed of streams", "what", "figure", "target")
+        for speed in speeds():
+            figure = (
+                f"{speed.figure:.3g} {speed.unit}" if speed.figure < 1000 else f"{short(speed.figure)} {speed.unit}"
+            )
+            sign = "≤" if speed.most else "≥"
+            goal = "" if speed.target is None else f"{sign} {speed.target:,.6g} {'✓' if speed.met else 'MISSED'}"
+            made.add_row(speed.what, figure, goal)
+            missed += [speed.what] if speed.met is False else []
+        show(made)
+    for name, rows in tables.items():
+        if parts and name not in parts:
+            continue
+        if name not in ("variances", "calibration", "intervals") and (data is None or not folder.is_dir()):
+            click.echo(f"{name}: skipped, there are no streams at hand", err=True)
+            continue
+        made = table(name, "what", "ours", "± %", "theirs", "± %", "ratio", "", "", numbers_from=1)
+        with progress(name, 1):
+            for row in rows():
+                theirs = ("", "") if row.theirs is None else (f"{row.theirs.mean:.3g}", _percent(row.theirs))
+                verdict = "" if row.met is None else "✓" if row.met else "MISSED"
+                made.add_row(
+                    row.what, f"{row.ours.mean:.3g}", _percent(row.ours), *theirs, f"{row.ratio:.3g}", verdict, row.note
+                )
+                missed += [row.what] if row.met is False else []
+        show(made)
+    fail_where_missed(missed)
+
+
+def _percent(figure: Figure) -> str:
+    return f"{100 * figure.stderr / figure.mean:.0f}" if figure.stderr else ""

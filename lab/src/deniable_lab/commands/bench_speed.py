@@ -1,0 +1,169 @@
+"""Commands of `deniable bench` that measure time and memory, next to peers or plain loops."""
+
+from __future__ import annotations
+
+import click
+
+from deniable.cli.terminal import progress, short, show, table
+from deniable_lab.commands.targets import fail_where_missed
+
+
+@click.command()
+def mechanisms() -> None:
+    """Values per second of every mechanism, beside peers.
+
+    These are pure-ldp, multi-freq-ldpy and OpenDP. Needs the extra `peers` of deniable-lab (`make bench` installs it).
+    Takes a minute; exits 1 if a target is missed.
+
+    \b
+    Example:
+      deniable bench mechanisms
+    """
+    from deniable_lab.benchmarks.mechanism_speed import measure
+
+    made = table("Speed of mechanisms", "mechanism", "step", "per second", "peer", "ratio", "target", numbers_from=2)
+    missed: list[str] = []
+    with progress("measuring", 33) as advance:
+        for row in measure():
+            against = (row.peer, f"{row.ratio:,.{0 if row.ratio > 99 else 1}f}×") if row.peer else ("", "")
+            goal = (
+                ""
+                if row.met is None
+                else f"≥ {row.target:.{2 if row.target < 1 else 0}f} {'✓' if row.met else 'MISSED'}"
+            )
+            made.add_row(row.mechanism, row.step, f"{short(row.rate)} {row.unit}", *against, goal)
+            if row.met is False:
+                missed.append(f"{row.mechanism} {row.step} against {row.peer}")
+            advance(1)
+    show(made)
+    fail_where_missed(missed)
+
+
+@click.command()
+@click.option("--repetitions", type=click.IntRange(2), default=8, show_default=True, help="Of every job.")
+def peers(repetitions: int) -> None:
+    """Error and time of four peers on the same jobs.
+
+    They are pure-ldp, multi-freq-ldpy, diffprivlib and OpenDP: same jobs, same data, same ε. Columns: root mean square
+    error and time as multiples of ours (above 1: ours is better), the standard error of the first in per cent, and our
+    time. Where a peer clips negative counts, so do we. Those that are not installed are named and left out; the extra
+    `peers` has them all. Takes two minutes.
+
+    Jobs: counts of 10,000 or 20,000 users without trust; marginals of three attributes; noise on 10,000 counts; the
+    percentile 99.5 of 65,536 values; sums over 200 ranges of 4,096 values from a consistent noisy tree.
+
+    \b
+    Example:
+      deniable bench peers
+    """
+    from deniable_lab.benchmarks.peers import count, measure, missing
+
+    absent = missing()
+    for peer, reason in absent.items():
+        click.echo(f"{peer}: not measured ({reason})", err=True)
+    made = table("Beside peers", "job", "peer", "error ×", "± %", "time ×", "ours ms", numbers_from=2)
+    with progress("measuring", count()) as advance:
+        for row in measure(absent, repetitions):
+            figures = (f"{row.error:.3g}", f"{100 * row.doubt:.0f}", f"{row.time:,.1f}", f"{1e3 * row.seconds:.3g}")
+            made.add_row(row.job, row.peer, *figures)
+            advance(1)
+    show(made)
+
+
+@click.command()
+@click.option("--large", is_flag=True, help="Also with ten million rows; takes a minute more.")
+def collecting(large: bool) -> None:
+    """Time and memory of `perturb`, beside a plain sort of the file.
+
+    Columns: seconds, seconds of the plain sort, their ratio, and the peak memory.
+
+    \b
+    Example:
+      deniable bench collecting
+    """
+    from deniable_lab.benchmarks.collecting_speed import measure
+
+    made = table("Collecting", "rows and design", "seconds", "plain", "ratio", "MiB")
+    with progress("measuring", 6 if large else 3) as advance:
+        for row in measure(large=large):
+            figures = (row.seconds, row.plain_seconds, row.seconds / row.plain_seconds)
+            made.add_row(row.what, *(f"{figure:.2f}" for figure in figures), f"{row.mebibytes:,.0f}")
+            advance(1)
+    show(made)
+
+
+@click.command()
+@click.option("--large", is_flag=True, help="Also with ten million reports; takes two minutes more.")
+def queries(large: bool) -> None:
+    """Warm time of questions, beside a bare compiled loop.
+
+    The loop goes over the same reports and cells. Exits 1 if a question takes more than five times the bare loop.
+
+    \b
+    Example:
+      deniable bench queries
+    """
+    from deniable_lab.benchmarks.query_speed import CHECKED, TARGET, first_call, many_groups, measure
+
+    made = table("Questions", "question", "reports", "ms", "bare ms", "ratio", "cells per report")
+    missed = []
+    with progress("measuring", 7 if large else 6) as advance:
+        for row in measure(large=large):
+            made.add_row(
+                row.what,
+                f"{row.reports:,}",
+                f"{row.seconds * 1e3:,.1f}",
+                f"{row.bare_seconds * 1e3:,.1f}",
+                f"{row.ratio:.1f}×",
+                f"{row.cells:,.1f}",
+            )
+            if row.ratio > TARGET and row.reports >= CHECKED:
+                missed.append(row.what)
+            advance(1)
+    show(made)
+    click.echo(f"first call in a process, import included: {first_call():.2f} s")
+    groups = many_groups()
+    gains = [groups.read_seconds / seconds for seconds in (groups.counted_seconds, groups.next_seconds)]
+    click.echo(
+        f"{groups.groups:,} groups on a grid, {groups.reports:,} reports read: {groups.read_seconds:.2f} s\n"
+        f"  pairs of cells counted: {groups.counted_seconds:.2f} s, {gains[0]:.0f} times faster\n"
+        f"  from then on:           {groups.next_seconds:.2f} s, {gains[1]:.0f} times faster"
+    )
+    fail_where_missed([f"{what} within {TARGET:g} times the bare loop" for what in missed])
+
+
+@click.command()
+@click.option("--sizes", default="1000000,10000000", show_default=True, help="Reports per table.")
+@click.option("--partitions", default="2,8,32", show_default=True)
+@click.option("--udf", "udf_size", type=int, default=10_000_000, show_default=True, help="Size for the paper's way.")
+def spark(sizes: str, partitions: str, udf_size: int) -> None:
+    """Warm time of questions on Spark, beside DuckDB.
+
+    Spark is local[2]. × is the paper's way over Spark. MiB are peaks so far, with a JVM of their own for each number of
+    partitions: the driver's Python, the JVM (of driver and executor, 4 GiB of heap), the largest Python worker. DuckDB
+    runs in another process.
+
+    Exits 1 if at ten million reports Spark takes more than four times DuckDB plus two seconds, or if the paper's way,
+    a Python function per row and inversion, is not 20 times slower. Takes many minutes; thirty million reports need
+    6 GiB of memory.
+
+    \b
+    Example:
+      deniable bench spark --sizes 1000000 --partitions 2 --udf 1000000
+      deniable bench spark --sizes 30000000 --partitions 8,32
+    """
+    from deniable_lab.benchmarks.spark_speed import measure
+
+    chosen, counts = (tuple(int(one) for one in text.split(",")) for text in (sizes, partitions))
+    made = table("Questions on Spark", "question", "reports", "parts", "Spark s", "DuckDB s", "paper s", "×", "MiB")
+    missed: list[str] = []
+    with progress("measuring", len(chosen) * len(counts) * 4) as advance:
+        for row in measure(chosen, counts, udf_size):
+            paper = ("", "") if row.udf is None else (f"{row.udf:.1f}", f"{row.udf / row.spark:.0f}")
+            memory = "/".join(f"{figure:.0f}" for figure in (row.driver, row.jvm, row.workers))
+            seconds = (f"{row.spark:.2f}", f"{row.duckdb:.2f}")
+            made.add_row(row.what, f"{row.reports / 1e6:g} M", str(row.partitions), *seconds, *paper, memory)
+            missed += row.missed
+            advance(1)
+    show(made)
+    fail_where_missed(missed)

@@ -1,0 +1,61 @@
+"""What a fitted grid gains and loses in a figure. It is biased, so that measured errors count, not stated ones."""
+
+from __future__ import annotations
+
+from collections.abc import Collection as Several
+
+import numpy as np
+
+from deniable.arrays import Floats
+from deniable_lab.experiments.harness import Rows
+from deniable_lab.experiments.tables._errors import COUNT, NOTHING, SUM
+
+GRID, OTHER = "grid", "ours"
+TOLD = 0.25
+"""An answer tells something if its NMSE is below this part of that of saying 0: its error is half of what is asked."""
+
+
+def about_grid(rows: Rows, over: Several[str] = ()) -> str:
+    """How often anything is told at all, how far ahead it is there, and how honest.
+
+    A cell is one setting of a figure; squares of errors are averaged over the columns in `over` beforehand.
+    """
+    found = []
+    for aggregate in (COUNT, SUM):
+        part = rows.where(aggregate=aggregate)
+        seen = [_cells(part.of("NMSE").where(method=name), over) for name in (GRID, OTHER, NOTHING)]
+        found.append([*seen, _cells(part.of("stated").where(method=GRID), over)])
+    grid, other, nothing, stated = (np.concatenate(one) for one in zip(*found, strict=True))
+    told = grid < TOLD * nothing
+    ahead = " and ".join(
+        f"{_spread((theirs / mine)[mine < TOLD * zero])} times smaller for {aggregate}"
+        for aggregate, (mine, theirs, zero, _) in zip((COUNT, SUM), found, strict=True)
+        if (mine < TOLD * zero).any()
+    )
+    behind = int((grid > other).sum())
+    worse = f" Ours is better in {behind} of all cells." if behind else ""
+    return f"""**The grid** is fitted to these questions before anything is collected, and it assumes smooth data; so
+it is biased. Ours needs neither. The grid tells something in {told.sum()} of {told.size} cells (measured errors below
+half of those of saying 0 to every question), ours in {(other < TOLD * nothing).sum()}. Where the grid does, its
+measured NMSE, against ours, is {ahead or "nothing to speak of"}
+(median, and least to most).{worse}
+Over all cells it is {_spread(grid / stated)} times what the grid states, noise and assumption together."""
+
+
+def _cells(rows: Rows, over: Several[str]) -> Floats:
+    found: dict[tuple[tuple[str, object], ...], list[float]] = {}
+    for row in rows:
+        key = tuple(sorted((name, value) for name, value in row.setting.items() if name not in {*over, "method"}))
+        found.setdefault(key, []).append(row.mean)
+    return np.array([np.mean(found[key]) for key in sorted(found, key=repr)])
+
+
+def _spread(values: Floats) -> str:
+    if values.size == 1:
+        return short(values[0])
+    return f"{short(np.median(values))} ({short(values.min())} to {short(values.max())})"
+
+
+def short(number: float) -> str:
+    """Two digits, and no powers of ten for what is large."""
+    return f"{number:.2g}" if number < 100 else f"{float(f'{number:.2g}'):,.0f}"

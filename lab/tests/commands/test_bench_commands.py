@@ -1,0 +1,27 @@
+"""`deniable bench`: what it needs, and what it refuses."""
+
+import sys
+
+import pytest
+
+from command_line import run
+
+
+def test_the_benchmark_says_which_extra_it_needs(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pure_ldp", None)
+    monkeypatch.setitem(sys.modules, "multi_freq_ldpy", None)
+    done = run("bench", "mechanisms")
+    assert done.returncode == 1
+    assert "pip install './lab[peers]'" in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--runs", "--rows"])
+def test_nothing_is_measured_in_no_run(option):
+    done = run("bench", "accuracy", option, "0")
+    assert (done.returncode, "0 is not in the range x>=1" in done.stderr) == (2, True)
+
+
+def test_parts_of_a_benchmark_that_do_not_exist_are_refused():
+    for command in (["accuracy", "--grids"], ["streams"], ["streams", "--local"]):
+        done = run("bench", *command, "--part", "ranged")
+        assert (done.returncode, "ranged" in done.stderr) == (2, True)

@@ -1,0 +1,263 @@
+"""The complete publisher, warm-up included, is ε-DP: by an exact coupling of its noise, and by its output law."""
+
+import copy
+import itertools
+import math
+import pickle
+import subprocess
+import sys
+from collections import defaultdict
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scripted_source import ScriptedSource
+
+from deniable.errors import InvalidParameter, RandomnessFault
+from deniable.mechanisms import DiscreteLaplace
+from deniable.randomness import SecureSource, SeededSource
+from deniable.streams.central.named_publishers import Flat, ToPS, restore
+from deniable.streams.central.publisher import Publisher
+from deniable.streams.central.settings import Settings
+from deniable.streams.central.threshold import PaperScore, PredictedError, PublicThreshold
+from deniable.streams.structure.smoother import Mean
+from deniable.streams.structure.value_grid import Grid
+
+EPSILON, BOUND, WARMUP, HORIZON = 2.0, 3, 3, 4
+
+
+def settings(**more):
+    facts = {"block": 1, "fanout": 2, "measure_start": True, "threshold": PredictedError()}
+    return Settings("test", EPSILON, Grid(BOUND), WARMUP, HORIZON, **{**facts, **more})
+
+
+VARIANTS = [
+    settings(),
+    settings(block=2),
+    settings(block=2, smoother=Mean()),
+    settings(threshold=PaperScore(fanout=2)),
+    settings(consistent=False, measure_start=False),
+    settings(fanout=4),
+]
+
+
+def transcript(chosen, values, seed, shifts, seen=None):
+    """Everything that a run tells: what was learnt, and every published value."""
+
+    def script(name, scale, draw):
+        noise = draw()
+        if seen is not None:
+            seen[name] = (scale, noise.size)
+        for index, shift in shifts.get(name, {}).items():
+            noise[index] += shift
+        return noise
+
+    publisher = Publisher(chosen, source=ScriptedSource(seed, script), simulation=True)
+    published = publisher.push_many(np.array(values))
+    return (publisher.learnt, tuple(published.tolist()), publisher.flush()), publisher
+
+
+@pytest.mark.parametrize("chosen", VARIANTS)
+def test_for_every_neighbour_there_is_noise_at_most_e_to_the_epsilon_less_likely_that_tells_the_same(chosen):
+    """Shift the noise of what the changed value touches; the transcript stays, the cost is at most ε.
+
+    For one transcript the shift is constant, so noise maps one to one, and summing over noise gives P(x) ≤ e^ε·P(x').
+    """
+    rng = np.random.default_rng(2)
+    worst = 0.0
+    for seed in range(12):
+        values = rng.integers(0, BOUND + 1, WARMUP + HORIZON + 2).tolist()
+        seen = {}
+        told, publisher = transcript(chosen, values, seed, {}, seen)
+        theta = publisher.learnt.theta
+        for place, other in itertools.product(range(len(values)), range(BOUND + 1)):
+            neighbour = [*values[:place], other, *values[place + 1 :]]
+            if place < WARMUP:
+                shifts = warmup_shifts(chosen, values, neighbour, theta)
+            else:
+                shifts = tree_shifts(publisher, place - WARMUP, min(values[place], theta) - min(other, theta))
+            again, _ = transcript(chosen, neighbour, seed, shifts)
+            assert again == told
+            cost = sum(abs(Fraction(shift)) / seen[name][0] for name, part in shifts.items() for shift in part.values())
+            assert cost <= Fraction(EPSILON)
+            worst = max(worst, float(cost))
+    assert worst > 0.79 * EPSILON  # nothing near a factor two is given away
+
+
+def warmup_shifts(chosen, values, neighbour, theta):
+    """The winner's score gets one unit more; the three answers are moved back to where they were."""
+    one, two = (np.array(stream[:WARMUP]) for stream in (values, neighbour))
+    candidates = chosen.threshold.candidates(BOUND).tolist()
+    shifts = {("warm-up", "threshold"): {candidates.index(theta): 1 << 16}} if (one != two).any() else {}
+    if chosen.measure_start:
+        cuts = [np.minimum(part, theta) for part in (one, two)]
+        shifts["warm-up", "mean"] = {0: int(cuts[0].sum() - cuts[1].sum())}
+        squares = [((cut * 1024 // theta) ** 2).sum() for cut in cuts]
+        shifts["warm-up", "square"] = {0: int(squares[0] - squares[1])}
+        shifts["warm-up", "above"] = {0: int((one > theta).sum() - (two > theta).sum())}
+    return shifts
+
+
+def tree_shifts(publisher, position, change):
+    """Every node above the changed value moves with it."""
+    plan = publisher.plan
+    chunk, inside = divmod(position, plan.horizon)
+    leaf = inside // plan.block
+    return {
+        ("chunk", chunk, "level", level, 0): {leaf // plan.fanout**level: change} for level in range(plan.tree.height)
+    }
+
+
+def test_the_coupling_has_teeth():
+    chosen, values = VARIANTS[0], [1, 2, 3, 0, 1, 2, 3]
+    told, publisher = transcript(chosen, values, 1, {})
+    neighbour = [*values[:5], 0, 3]
+    cut = min(2, publisher.learnt.theta)
+    shifts = tree_shifts(publisher, 2, cut)
+    assert transcript(chosen, neighbour, 1, shifts)[0] == told
+    del shifts["chunk", 0, "level", 1, 0]  # forgetting the parent changes what is told
+    assert transcript(chosen, neighbour, 1, shifts)[0] != told
+
+
+@pytest.mark.parametrize("block", [1, 2])
+def test_the_output_law_of_a_tiny_tree(block):
+    """r = 4, b = 2, values 0 and 1: every output of every noise vector in a window, with its probability.
+
+    A neighbour's noise differs by at most 1 per node, so outputs of noise within ±k are outputs of the neighbour's
+    noise within ±(k + 1): the inequality between the two sums is exact, nothing is cut off.
+    """
+    epsilon, reach = 2.0, 1 if block == 1 else 3
+    chosen = Settings(
+        "test",
+        epsilon,
+        Grid(1),
+        warmup=0,
+        horizon=4,
+        block=block,
+        fanout=2,
+        threshold=PublicThreshold(1),
+        measure_start=False,
+    )
+    tree = chosen.plan.tree
+    law = DiscreteLaplace(epsilon / tree.height)
+    counts = [tree.nodes(level) for level in range(tree.height)]
+
+    def output_law(values, reach):
+        chances = {noise: float(law.probability(noise)) for noise in range(-reach, reach + 1)}
+        draws = list(itertools.product(chances, repeat=sum(counts)))
+
+        def script(name, scale, _):
+            level = name[3]
+            return draws[name[1]][sum(counts[:level]) : sum(counts[: level + 1])]
+
+        def publisher():
+            return Publisher(chosen, source=ScriptedSource(0, script), simulation=True)
+
+        if block == 1:  # chunks are independent: one publisher runs through all noise, a chunk each
+            outputs = publisher().push_many(np.tile(values, len(draws))).reshape(-1, 4)
+        else:
+            outputs = []
+            for number in range(len(draws)):
+                draws[0], draws[number] = draws[number], draws[0]
+                outputs.append(publisher().push_many(values))
+                draws[0], draws[number] = draws[number], draws[0]
+        result = defaultdict(float)
+        for draw, output in zip(draws, outputs, strict=True):
+            result[tuple(output.tolist())] += math.prod(chances[noise] for noise in draw)
+        return result
+
+    used = 0.0
+    for one, two in itertools.permutations([np.array([0, 1, 1, 0]), np.array([0, 0, 1, 0])]):
+        narrow, wide = output_law(one, reach), output_law(two, reach + 1)
+        assert all(chance <= math.exp(epsilon) * wide[output] * (1 + 1e-12) for output, chance in narrow.items())
+        used = max(used, *(math.log(chance / wide[output]) for output, chance in narrow.items()))
+    assert used > epsilon / 2  # with twice the ε the noise stands for, the test would fail
+
+
+def test_shares_of_the_warm_up_add_up_to_epsilon():
+    for chosen in VARIANTS:
+        assert sum(chosen.shares().values()) == 1
+    from deniable.streams.central.settings import share_of
+
+    for epsilon in (0.05, 0.1, 1.0, 1 / 3):
+        parts = [Fraction(share_of(epsilon, share)) for share in VARIANTS[0].shares().values()]
+        assert sum(parts) <= Fraction(epsilon)
+        assert sum(parts) > Fraction(epsilon) * (1 - Fraction(1, 10**12))
+
+
+@pytest.mark.parametrize("kind", [ToPS, Flat])
+def test_published_values_say_nothing_of_the_warm_up_but_what_was_learnt(kind):
+    """Two warm-ups that teach the same lead to the same published stream under the same seed."""
+    values = np.arange(50) % 7
+    one, two = (kind(math.inf, 10, warmup=8, horizon=32, source=SeededSource(1), simulation=True) for _ in range(2))
+    warm = np.array([1, 2, 3, 4, 5, 6, 7, 10])
+    assert np.array_equal(
+        one.push_many(np.concatenate((warm, values))), two.push_many(np.concatenate((warm[::-1], values)))
+    )
+
+
+@pytest.mark.parametrize("block", [1, 4])
+def test_a_publisher_publishes_nothing_in_a_fork(block):
+    # Noise that was fetched ahead is in both processes: the difference of what they publish would be the data.
+    script = f"""
+import os, sys
+from deniable.errors import RandomnessFault
+from deniable.streams import Perturber, ToPS
+tops = ToPS(1.0, 100, warmup=1000, horizon=4096, block={block})
+tops.push_many([7] * 1000 + [3] * 8)
+sums = Perturber(1.0, 100, 4096, {block}).begin()
+sums.push_many([3] * 8)
+for _ in range({block}):
+    tops.push(3)
+if os.fork() == 0:
+    for publish in (
+        lambda: [tops.push(5) for _ in range({block})],
+        lambda: tops.push_many([5] * 8),
+        lambda: sums.push_many([5] * 8),
+    ):
+        try:
+            publish()
+        except RandomnessFault as error:
+            assert "another process" in str(error)
+        else:
+            os._exit(1)
+    os._exit(0)
+tops.push_many([5] * 8), sums.push_many([5] * 8)
+sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("kind", [ToPS, Flat])
+def test_publishers_that_share_a_secure_source_do_not_share_noise(kind):
+    source = SecureSource()
+    settings = {"warmup": 0, "horizon": 512, "block": 1} if kind is ToPS else {"warmup": 0, "horizon": 512}
+    one, two = (kind(0.1, 100, threshold=PublicThreshold(50), source=source, **settings) for _ in range(2))
+    values = np.arange(512) % 50
+    # Two draws of one node are equal with a chance of at most tanh(ε/2θ) < 0.002: 400 of 512 never are.
+    assert np.count_nonzero(one.push_many(values) == two.push_many(values)) < 400
+    with pytest.raises(InvalidParameter, match="key is not known"):
+        one.state()
+
+
+def test_a_key_serves_one_publisher_in_a_process():
+    key, settings = SecureSource.new_key(), {"warmup": 0, "threshold": PublicThreshold(50)}
+    first = ToPS(0.1, 100, key=key, **settings)
+    private = first.push_many([5] * 10)
+    with pytest.raises(RandomnessFault, match="same key and settings"):
+        ToPS(0.1, 100, key=key, **settings)
+    other = ToPS(0.1, 100, key=key, name="another", **settings)
+    assert other.push_many([5] * 10).size == private.size
+    state = first.state()
+    del first
+    with pytest.raises(RandomnessFault, match="go on from its state"):
+        ToPS(0.1, 100, key=key, **settings)
+    assert restore(state).published == 10
+    with pytest.raises(RandomnessFault, match="same key and settings"):
+        ToPS(0.1, 100, key=bytes.fromhex(state["key"]), **settings)
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_publisher_cannot_be_duplicated(duplicate):
+    with pytest.raises(RandomnessFault, match="a publisher cannot be copied"):
+        duplicate(ToPS(1.0, 100, warmup=1000))

@@ -21,7 +21,7 @@ from scipy.special import ndtr, ndtri
 
 from deniable.arrays import Floats, Integers
 from deniable.collection import Collection, fit
-from deniable.engines.reading import Database, connect
+from deniable.database import Database, connect
 from deniable.randomness import SeededSource
 from deniable.tables import Categorical, Ordinal, Table
 

@@ -171,7 +171,7 @@ def _marginals(users: int = 20_000, sizes: tuple[int, ...] = (5, 8, 12), epsilon
     import pyarrow as pa
 
     from deniable.collection import Collection
-    from deniable.engines.reading import connect
+    from deniable.database import connect
     from deniable.tables import Categorical, Table
 
     rng = np.random.default_rng(3)

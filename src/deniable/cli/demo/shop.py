@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from deniable.arrays import Integers
 from deniable.collection import Collection
+from deniable.database import Database
 from deniable.engines.duckdb.session import open_duckdb
-from deniable.engines.reading import Database
 from deniable.queries.answers.result import Estimate, Result
 from deniable.tables import Categorical, Ordinal, Public, Table
 

@@ -17,8 +17,8 @@ from deniable.cli.demo.summary import tell
 from deniable.cli.plots import draw
 from deniable.cli.terminal import progress
 from deniable.collection import Collection
+from deniable.database import connect
 from deniable.disk_faults import writing
-from deniable.engines.reading import connect
 from deniable.errors import BadInput, DeniableError, MissingExtra
 from deniable.plotting.figure import INK, TRUTH, new_figure, require_plotting, save, tidy
 from deniable.plotting.stream_plot import draw as draw_stream

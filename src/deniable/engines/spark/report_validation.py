@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from deniable.arrays import Integers
 from deniable.engines.collecting.user_batches import starts_of, whole_users
-from deniable.engines.spark.error_translation import told
+from deniable.engines.spark.error_translation import spark_errors
 from deniable.engines.spark.kept_frames import Kept, by_user
 from deniable.engines.spark.packed_reports import Packing
 from deniable.engines.spark.session import large_batches
@@ -53,7 +53,7 @@ class SparkStore:
     def distinct(self, column: str) -> pa.Array:
         """The values that a public column has, asked once; some of them if there are too many to group by."""
         if column not in self._distinct:
-            with told("listing groups"):
+            with spark_errors("listing groups"):
                 found = self.frame.select(f"`{column}`").distinct().limit(MOST_GROUPS + 1).toArrow()
             self._distinct[column] = found[column].combine_chunks()
         return self._distinct[column]
@@ -82,7 +82,7 @@ def validated(
     packing = Packing.of(collection, name)
     kept = Kept(by_user(packing.packed(frame), slots, partitions)) if joined or slots > 1 else None
     try:
-        with told(f"checking the reports of table {name!r}"), large_batches(frame.sparkSession):
+        with spark_errors(f"checking the reports of table {name!r}"), large_batches(frame.sparkSession):
             found = kept.frame if kept else frame
             views = _views(collection, name, packing.unpacked(found))
             if views is not None and not _faulty_users(found, slots, partitions, together=kept is not None):

@@ -11,9 +11,8 @@ import pyarrow as pa
 
 from deniable.arrays import Floats
 from deniable.collection import Collection
+from deniable.database import Database, connect
 from deniable.engines.duckdb.session import open_duckdb
-from deniable.engines.local.moments import measure
-from deniable.engines.reading import Database, connect
 from deniable.queries.answers.estimation import Moments, covariance
 from deniable.queries.answers.model_error import model_spread
 from deniable.queries.parsing.sql import parse
@@ -128,7 +127,7 @@ def plan_of(line: Line, collection: Collection, text: str, users: float = USERS)
 def moments_told(line: Line, database: Database, text: str) -> tuple[Plan, Moments]:
     """What the reports say about a question, asked as the line asks."""
     plan = plan_of(line, database.collection, text, users_of(database))
-    return database.revised(plan), measure(plan, database.stores, {}, counted=not line.paper)
+    return database.revised(plan), database.engine.moments(plan, {}, counted=not line.paper)
 
 
 def users_of(database: Database) -> int:

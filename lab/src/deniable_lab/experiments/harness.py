@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deniable.errors import InvalidParameter
-from deniable_lab.experiments.data import Data
+from deniable_lab.experiments.data import GROUPS, Data
 
 __all__ = ["Data", "Experiment", "Found", "Row", "Rows", "Setting", "experiments", "named", "summarise"]
 
@@ -21,8 +21,6 @@ Floats = npt.NDArray[np.float64]
 Setting = dict[str, str | int | float | bool]
 Found = Mapping[str, float] | Sequence[tuple[Setting, Mapping[str, float]]]
 """Numbers by name; or several times further columns of the setting with their numbers."""
-
-GROUPS = ("streams", "tables")
 
 
 @dataclass(frozen=True, slots=True)

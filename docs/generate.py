@@ -172,7 +172,7 @@ def answer_and_stream() -> None:
     """The two pictures of the README: an answer with error bars, and a private stream."""
     from deniable.cli.demo import meters, shop
     from deniable.cli.plots import draw
-    from deniable.engines.reading import connect
+    from deniable.database import connect
     from deniable.plotting.stream_plot import draw as draw_stream
     from deniable.randomness import SeededSource
 

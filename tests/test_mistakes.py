@@ -348,7 +348,7 @@ def test_mistakes_with_reports(place, name, happened, repair):
 
 
 def test_something_else_than_reports():
-    check(lambda: dn.connect(pa.table(U)), "reports are no folder of reports", r"what Collection\.perturb gave")
+    check(lambda: dn.connect(pa.table(U)), "reports are not a folder of reports", r"what Collection\.perturb gave")
     check(lambda: dn.connect({"users": U}), "reports by table are for Spark", "or a folder of reports")
 
 

@@ -15,7 +15,6 @@ import pytest
 import deniable as dn
 from deniable import client, mechanisms, spark, streams
 from deniable.client import Client, ToPLClient
-from deniable.engines import reading
 from deniable.errors import RandomnessFault
 from deniable.randomness import SecureSource, SeededSource
 from deniable.streams import NME, PAK, Flat, Hc16, Perturber, PublicThreshold, ToPL, ToPLServer, ToPS
@@ -215,7 +214,7 @@ def test_odd_values_are_counted_once_each():
 
 @pytest.mark.parametrize("memory_limit", [2**30, 0])
 def test_a_database_answers_as_it_does_alone(memory_limit, tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "PLANS_KEPT", 2)
+    monkeypatch.setattr("deniable.database.PLANS_KEPT", 2)
     collection = dn.Collection(
         dn.Table("users", age=dn.Ordinal(1, 20), city=dn.Public()),
         dn.Table("jobs", many=2, tau=1, hours=dn.Ordinal(0, 9)),

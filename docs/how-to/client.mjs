@@ -1,5 +1,5 @@
-// A client for tables in JavaScript: reports of one user, for every design but grids. Nothing is imported but SHA-256
-// and random bytes. `below(n)` draws a whole number from 0 to n - 1; numbers that decide anything are BigInt.
+// A client for tables in JavaScript: the reports of one user, for every design except grids. It imports only SHA-256
+// and random bytes. `below(n)` draws an integer from 0 to n - 1; numbers that decide anything are BigInt.
 import { createHash, randomBytes } from "node:crypto";
 
 export function secureBelow(n) {
@@ -17,7 +17,7 @@ export function fraction(x) {
   return [BigInt(x), denominator];
 }
 
-// e^x in units of 2^-256, a little below; and as a whole number of 2^-64, rounded down.
+// e^x in units of 2^-256, slightly below the true value; and as an integer in units of 2^-64, rounded down.
 export function power(x) {
   const [numerator, denominator] = fraction(x);
   let sum = 0n;
@@ -43,7 +43,7 @@ export function coin(numerator, denominator, below) {
   }
 }
 
-// What depends on data is decided by one draw of 128 bits: the number of draws and their bounds must tell nothing.
+// What depends on data is decided by one draw of 128 bits: the number of draws and their bounds must reveal nothing.
 export const secretCoin = (numerator, denominator, below) => (below(1n << 128n) < (numerator << 128n) / denominator ? 1n : 0n);
 export const secretBelow = (count, below) => Number((below(1n << 128n) * BigInt(count)) >> 128n);
 
@@ -61,74 +61,75 @@ function mix(x) {
 }
 const mixedCell = (cell) => mix(Number((cell + 0x9e3779b9n) & 0xffffffffn));
 
-function axis(kind, size, fanout, attribute = -1) {
+function newAxis(kind, size, fanout, attribute = -1) {
   let levels = 1;
   while (fanout ** (levels - 1) < size) levels++;
   return { kind, size: BigInt(size), fanout: BigInt(fanout), levels, attribute };
 }
-const width = (one, level) => one.fanout ** BigInt(one.levels - 1 - level);
-const cellsOf = (one, level) => (one.size + width(one, level) - 1n) / width(one, level);
+const width = (axis, level) => axis.fanout ** BigInt(axis.levels - 1 - level);
+const cellsOf = (axis, level) => (axis.size + width(axis, level) - 1n) / width(axis, level);
 
-// The parts of a design: each has groups, each of which has axes, of all levels or of the last ones only.
+// The parts of a design. Each part has groups, and each group has axes, with all levels or only the last ones.
 function parts(table, design, fanout, domains) {
-  const many = table.many !== null, last = many ? [axis("weight", 2, 2)] : [];
-  const values = domains.map((one, place) => axis("value", one.size, one.ordinal ? fanout : one.size, place));
-  const sums = domains.flatMap((one, place) => (one.summed ? [place] : []));
-  const augmented = (place) => (many ? axis("weight and rounded", 4, 4, place) : axis("rounded", 2, 2, place));
-  const embedded = (place) => axis("embedded", 2 * domains[place].size, fanout, place);
+  const many = table.many !== null, last = many ? [newAxis("weight", 2, 2)] : [];
+  const values = domains.map(({ size, ordinal }, attribute) => newAxis("value", size, ordinal ? fanout : size, attribute));
+  const sums = domains.flatMap(({ summed }, attribute) => (summed ? [attribute] : []));
+  const rounded = (attribute) => newAxis("rounded", 2, 2, attribute);
+  const augmented = (attribute) => (many ? newAxis("weight and rounded", 4, 4, attribute) : rounded(attribute));
+  const embedded = (attribute) => newAxis("embedded", 2 * domains[attribute].size, fanout, attribute);
   if (!sums.length) design = { ahio: "hio", ehio: "hio", amg: "mg" }[design] ?? design;
   const groups = {
     hio: () => [[[...values, ...last]]],
     mg: () => [[[...values, ...last]]],
-    sc: () => [...values, ...last].map((one) => [[one]]),
-    "sr-hio": () => [[[...values, ...sums.map((place) => axis("rounded", 2, 2, place)), ...last]]],
-    ahio: () => [sums.map((place) => [...values, augmented(place)])],
-    amg: () => [sums.map((place) => [...values, augmented(place)])],
-    ehio: () => [sums.map((place) => [...values.map((one, other) => (other === place ? embedded(place) : one)), ...last])],
+    sc: () => [...values, ...last].map((axis) => [[axis]]),
+    "sr-hio": () => [[[...values, ...sums.map(rounded), ...last]]],
+    ahio: () => [sums.map((attribute) => [...values, augmented(attribute)])],
+    amg: () => [sums.map((attribute) => [...values, augmented(attribute)])],
+    ehio: () => [sums.map((attribute) => [...values.map((axis, i) => (i === attribute ? embedded(i) : axis)), ...last])],
   }[design]();
   return { groups, leaves: design === "mg" || design === "amg" };
 }
 
-// Domains of integers and texts; other steps, dates and decimals are counted in steps from `low` in the same way.
-function domainOf(one) {
-  if (one.kind === "categorical")
-    return { size: one.values.length, place: (v) => one.values.indexOf(v), summed: one.values.every(Number.isInteger) };
-  const size = (one.high - one.low) / one.step + 1;
-  return { size, ordinal: true, summed: true, place: (v) => (v - one.low) / one.step };
+// Domains of integers and texts. Other steps, dates and decimals are counted in steps from `low` in the same way.
+function domainOf({ kind, values, low, high, step }) {
+  if (kind === "categorical")
+    return { size: values.length, position: (v) => values.indexOf(v), summed: values.every(Number.isInteger) };
+  return { size: (high - low) / step + 1, ordinal: true, summed: true, position: (v) => (v - low) / step };
 }
 
-// An infinite ε, or one above 64, lets the data out as they are: that is for simulations, which devices never run.
+// An infinite ε, or one above 64, sends the data unprotected. That is for simulations, which devices never run.
 export function checkNoise(epsilon) {
   if (!(epsilon > 0 && epsilon <= 64)) throw new Error("epsilon must be above 0 and at most 64. Nothing was sent.");
 }
 
 export function reports(specification, sha256, name, rows, below = secureBelow) {
   const shape = specification.tables.map((table) => {
-    const domains = table.attributes.filter((one) => one.kind !== "public").map(domainOf);
+    const domains = table.attributes.filter(({ kind }) => kind !== "public").map(domainOf);
     return { table, domains, ...parts(table, specification.design, specification.fanout, domains) };
   });
-  const { table, domains, groups: each, leaves } = shape.find((one) => one.table.name === name);
-  if (specification.shares !== null || specification.oracle !== "auto") throw new Error("shares and oracles are not done here");
-  const count = shape.reduce((sum, one) => sum + one.table.tau * one.groups.length, 0);
+  const { table, domains, groups: each, leaves } = shape.find(({ table }) => table.name === name);
+  if (specification.shares !== null || specification.oracle !== "auto")
+    throw new Error("this client supports neither shares nor a fixed oracle");
+  const count = shape.reduce((sum, { table, groups }) => sum + table.tau * groups.length, 0);
   checkNoise(specification.epsilon / count);
   const epsilon = share(specification.epsilon, count);
   const e = expBelow(epsilon), tag = createHash("sha256").update(`${sha256}:${name}`).digest()[0];
-  const names = table.attributes.filter((one) => one.kind !== "public").map((one) => one.name);
+  const names = table.attributes.filter(({ kind }) => kind !== "public").map(({ name }) => name);
 
-  // Truncation: `tau` rows with replacement, of at most `many`; who has none sends random ones that weigh nothing.
+  // Truncation: `tau` rows with replacement, of at most `many`; a user without rows sends random ones of weight zero.
   // All draws are made, whatever the rows are.
-  const random = () => domains.map((one) => below(BigInt(one.size)));
-  const known = (place, one) => Number.isInteger(place) && place >= 0 && place < one.size; // other rows do not count
+  const random = () => domains.map(({ size }) => below(BigInt(size)));
+  const known = (position, { size }) => Number.isInteger(position) && position >= 0 && position < size; // other rows do not count
   const pool = rows
-    .map((row) => domains.map((one, place) => one.place(row[names[place]])))
-    .filter((places) => places.every((place, i) => known(place, domains[i])))
-    .map((places) => places.map(BigInt));
+    .map((row) => domains.map((domain, i) => domain.position(row[names[i]])))
+    .filter((positions) => positions.every((position, i) => known(position, domains[i])))
+    .map((positions) => positions.map(BigInt));
   const used = Math.min(pool.length, table.many ?? 1), numbered = new Map();
   const chosen = Array.from({ length: table.tau }, () => {
     const dummy = random();
     if (table.many === null) return pool[0] ?? dummy;
-    const number = secretBelow(used || 1, below), place = secretBelow(pool.length || 1, below);
-    if (used && !numbered.has(number)) numbered.set(number, pool.splice(place, 1)[0]);
+    const number = secretBelow(used || 1, below), index = secretBelow(pool.length || 1, below);
+    if (used && !numbered.has(number)) numbered.set(number, pool.splice(index, 1)[0]);
     return used ? numbered.get(number) : dummy;
   });
   const weight = [BigInt(table.many === null ? 1 : used), BigInt(table.many ?? 1)];
@@ -136,9 +137,9 @@ export function reports(specification, sha256, name, rows, below = secureBelow) 
   const sent = [];
   for (const row of chosen)
     each.forEach((groups, part) => {
-      const before = each.slice(0, part).flat(), count = (axes) => (leaves ? 1 : axes.reduce((n, one) => n * one.levels, 1));
-      const place = Number(below(BigInt(groups.length))), axes = groups[place], local = Number(below(BigInt(count(axes))));
-      const view = local + [...before, ...groups.slice(0, place)].reduce((n, one) => n + count(one), 0);
+      const before = each.slice(0, part).flat(), count = (axes) => (leaves ? 1 : axes.reduce((n, { levels }) => n * levels, 1));
+      const group = Number(below(BigInt(groups.length))), axes = groups[group], local = Number(below(BigInt(count(axes))));
+      const view = local + [...before, ...groups.slice(0, group)].reduce((n, axes) => n + count(axes), 0);
       const coordinates = axes.map(({ kind, size, attribute }) => {
         const v = attribute < 0 ? 0n : row[attribute], top = attribute < 0 ? 1n : BigInt(domains[attribute].size - 1);
         const up = ["rounded", "embedded", "weight and rounded"].includes(kind) ? secretCoin(v, top, below) : 0n;

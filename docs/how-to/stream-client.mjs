@@ -19,7 +19,7 @@ function slide(index, inputs, width, e, below) {
   return inside ? index + near : other + (other >= index ? width : 0n);
 }
 
-// The square wave of the value's place on a logarithmic scale: first reports.
+// The square wave of the value's position on a logarithmic scale: first reports.
 function wave(value, bound, epsilon, below) {
   const [n, d] = fraction(epsilon), e = power(epsilon);
   const above = (n * e) / d - e + SCALE, beneath = (e * (e - SCALE - (n * SCALE) / d)) / SCALE;
@@ -34,9 +34,9 @@ function hybrid(value, theta, epsilon, below) {
   const e = expBelow(epsilon), half = expBelow(epsilon / 2);
   const [n, d] = fraction(value), [m, f] = fraction(theta), top = n * f, bottom = d * m; // value/θ
   if (!coin(epsilon > 0.61 ? half - UNIT : 0n, half, below)) return response(secretCoin(top, bottom, below), 2n, e, below);
-  const [steps, width] = windowOf(UNIT, half), place = top * steps;
-  const point = place / bottom < steps - 1n ? place / bottom : steps - 1n;
-  return 2n + slide(point + secretCoin(place - point * bottom, bottom, below), steps + 1n, width, e, below);
+  const [steps, width] = windowOf(UNIT, half), scaled = top * steps;
+  const point = scaled / bottom < steps - 1n ? scaled / bottom : steps - 1n;
+  return 2n + slide(point + secretCoin(scaled - point * bottom, bottom, below), steps + 1n, width, e, below);
 }
 
 // The first two bytes of the SHA-256 of the settings, as Python writes them in JSON (names in ASCII, floats with a point).

@@ -16,8 +16,9 @@ from deniable.tables import Categorical, Cells, Collection, GridView, Ordinal, P
 
 if TYPE_CHECKING:
     from deniable import client, spark, streams
+    from deniable.database import Database, connect
     from deniable.engines.collecting.perturbing import Collected
-    from deniable.engines.reading import Database, connect
+    from deniable.queries.answers.answer_options import AnswerOptions
     from deniable.queries.answers.result import Estimate, Result
     from deniable.queries.forecasts.fit import fit
     from deniable.queries.forecasts.forecast import Explanation, Forecast
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "AnswerOptions",
     "Categorical",
     "Cells",
     "Collected",
@@ -58,8 +60,9 @@ __all__ = [
 
 # Names whose modules need numpy: imported on first use, so that a device can import the rest with nothing installed.
 _LAZY = {
+    "AnswerOptions": "deniable.queries.answers.answer_options",
     "Collected": "deniable.engines.collecting.perturbing",
-    "Database": "deniable.engines.reading",
+    "Database": "deniable.database",
     "Estimate": "deniable.queries.answers.result",
     "Explanation": "deniable.queries.forecasts.forecast",
     "Forecast": "deniable.queries.forecasts.forecast",
@@ -68,7 +71,7 @@ _LAZY = {
     "Result": "deniable.queries.answers.result",
     "SecureSource": "deniable.randomness",
     "SeededSource": "deniable.randomness",
-    "connect": "deniable.engines.reading",
+    "connect": "deniable.database",
     "fit": "deniable.queries.forecasts.fit",
 }
 

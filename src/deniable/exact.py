@@ -15,6 +15,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Protocol
 
+from deniable.checks import is_number
 from deniable.errors import InvalidParameter, SimulationOnly
 from deniable.simulation import check_noise, is_simulated
 
@@ -30,7 +31,7 @@ SMALLEST_SCALE, LARGEST_SCALE = Fraction(1, 100), Fraction(10**12)
 
 def check_epsilon(epsilon: float) -> None:
     """Refuse an ε that is not a positive number; infinity is allowed and means no noise."""
-    if isinstance(epsilon, bool) or not isinstance(epsilon, (int, float)) or not epsilon > 0:
+    if not is_number(epsilon) or not epsilon > 0:
         raise InvalidParameter("epsilon", "must be a positive number", "Use 0.1 to 10, or math.inf in a simulation.")
     if LARGEST_EPSILON < epsilon < math.inf:
         raise InvalidParameter(

@@ -18,10 +18,10 @@ from typing import ClassVar, NoReturn, Self
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
-from numpy.typing import NDArray
 
 from deniable import addresses
 from deniable.addresses import KEY_BYTES, Name
+from deniable.arrays import Booleans, Integers, Words, Words32
 from deniable.errors import InvalidParameter, RandomnessFault, SimulationOnly
 from deniable.exact import (
     WORD_BITS,
@@ -35,10 +35,6 @@ from deniable.exact import (
     word,
 )
 from deniable.simulation import SimulatedDraws, check_noise
-
-Words = NDArray[np.uint64]
-Integers = NDArray[np.int64]
-Coins = NDArray[np.bool_]
 
 _BLOCK_WORDS = 2  # one AES block is 128 bits
 _BATCH = 1 << 14  # draws made together, so that their words stay in the cache
@@ -147,11 +143,11 @@ class Source:
         # numpy divides by a scalar faster than it takes remainders
         return (words - words // divisor * divisor).astype(np.int64)
 
-    def seeds(self, size: int) -> NDArray[np.uint32]:
+    def seeds(self, size: int) -> Words32:
         """Uniform 32-bit integers, such as hash seeds."""
         return self.words(-(-size // 2)).view(np.uint32)[:size]
 
-    def bernoulli(self, chance: Chance | Fraction | float, size: int) -> Coins:
+    def bernoulli(self, chance: Chance | Fraction | float, size: int) -> Booleans:
         """Independent coins that are true with exactly the given probability."""
         if isinstance(chance, (Fraction, float, int)):
             chance = Fraction(chance)
@@ -164,24 +160,24 @@ class Source:
         words = self.words(size)
         return self._refine(words < np.uint64(threshold), words, threshold, chance)
 
-    def coins(self, thresholds: Words) -> Coins:
+    def coins(self, thresholds: Words) -> Booleans:
         """Independent coins; coin i is true with probability thresholds[i] · 2^-64, exactly."""
         return self.words(thresholds.size) < thresholds
 
-    def bernoulli_each(self, chances: Sequence[Chance | Fraction], which: Integers) -> Coins:
+    def bernoulli_each(self, chances: Sequence[Chance | Fraction], which: Integers) -> Booleans:
         """Independent coins; coin i is true with exactly the probability chances[which[i]]."""
         exact = [RationalChance(chance) if isinstance(chance, Fraction) else chance for chance in chances]
         firsts = [word(chance, 0) for chance in exact]
         certain = np.array([first == 2**WORD_BITS for first in firsts])[which]
         thresholds = np.array([first % 2**WORD_BITS for first in firsts], dtype=np.uint64)[which]
         words = self.words(which.size)
-        hits: Coins = words < thresholds
+        hits: Booleans = words < thresholds
         for tie in np.flatnonzero((words == thresholds) & ~certain):
             hits[tie] = coin(exact[which[tie]], self.randbelow, equal_words=1)
         hits |= certain
         return hits
 
-    def ratio_coins(self, numerators: Integers, denominator: int) -> Coins:
+    def ratio_coins(self, numerators: Integers, denominator: int) -> Booleans:
         """Independent coins; coin i is true with probability numerators[i]/denominator, rounded down to 64 bits.
 
         For rounding values before they are randomised: privacy does not rest on these.
@@ -191,7 +187,7 @@ class Source:
         # Long division in two steps of 32 bits.
         first, rest = np.divmod(numerators.astype(np.uint64) << np.uint64(32), np.uint64(denominator))
         second = (rest << np.uint64(32)) // np.uint64(denominator)
-        hits: Coins = self.words(numerators.size) < ((first << np.uint64(32)) | second)
+        hits: Booleans = self.words(numerators.size) < ((first << np.uint64(32)) | second)
         hits |= numerators == denominator
         return hits
 
@@ -258,7 +254,7 @@ class Source:
             blocks += 1
         return blocks
 
-    def _refine(self, hits: Coins, words: Words, threshold: int, chance: Chance) -> Coins:
+    def _refine(self, hits: Booleans, words: Words, threshold: int, chance: Chance) -> Booleans:
         """Decide the coins whose first 64 digits equal those of the probability by their further digits."""
         for tie in np.flatnonzero(words == np.uint64(threshold)):
             hits[tie] = coin(chance, self.randbelow, equal_words=1)

@@ -11,16 +11,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from scipy.stats import binom, cauchy, laplace, norm
 
 from agreement import agrees as follows
+from deniable.arrays import Floats
 from deniable.errors import InvalidParameter
 from deniable.exact import exp_between
 from deniable.mechanisms.admissible_noise import AdmissibleNoise, CauchyNoise, GaussianNoise, LaplaceNoise
 from deniable.randomness import SeededSource
 
-Floats = NDArray[np.float64]
 LAPLACE, GAUSSIAN, CAUCHY = LaplaceNoise(), GaussianNoise(), CauchyNoise()
 NOISES: list[AdmissibleNoise] = [LAPLACE, GAUSSIAN, CAUCHY]
 SCALES = [Fraction(1, 350), Fraction(1, 7), Fraction(2, 3), Fraction(1), Fraction(5, 2), Fraction(317, 10)]

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
+from deniable.arrays import Floats
 from deniable.errors import InvalidData, InvalidParameter, SimulationOnly
 from deniable.exact import exp_between
 from deniable.mechanisms.admissible_noise import AdmissibleNoise, CauchyNoise, GaussianNoise, LaplaceNoise
@@ -24,7 +24,6 @@ from deniable.mechanisms.pak_threshold import PAKThreshold
 from deniable.mechanisms.smooth_sensitivity import SmoothPercentile, _rate, _weights
 from deniable.randomness import SeededSource
 
-Floats = NDArray[np.float64]
 Values = tuple[int, ...]
 LAPLACE, GAUSSIAN, CAUCHY = LaplaceNoise(), GaussianNoise(), CauchyNoise()
 

@@ -309,7 +309,7 @@ def test_forecasts_say_what_the_model_adds_and_agree_with_answers():
     db = dn.connect(people().perturb(people=smooth_rows(20_000, 0), source=dn.SeededSource(0), simulation=True))
     found = db.sql(text).scalar()
     assert 0.9 * predicted.scalar().model < found.model < 1.6 * predicted.scalar().model
-    db._beliefs["people"] = {}  # a forecast knows nothing of the data
+    db._beliefs.by_table["people"] = {}  # a forecast knows nothing of the data
     assert predicted.scalar().model == pytest.approx(db.sql(text).scalar().model, rel=1e-6)
     assert predicted.scalar().stderr == pytest.approx(found.stderr, rel=0.2)
     assert "model" in str(predicted)

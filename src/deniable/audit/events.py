@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from deniable.arrays import Integers
+from deniable.arrays import Floats, Integers
 from deniable.audit.features import Feature, features
 from deniable.audit.output import Output
 
@@ -83,7 +82,7 @@ def _best_event(feature: Feature, output: Output, worlds: Integers, delta: float
     return float(bounds[best]), Event(feature, guesses)
 
 
-def lower_epsilon(right: Any, wrong: Any, runs: int, delta: float = 0.0) -> NDArray[np.float64]:
+def lower_epsilon(right: Any, wrong: Any, runs: int, delta: float = 0.0) -> Floats:
     """The ε below which so many right guesses happen with a chance of `FALSE_ALARM`.
 
     With δ, up to δ of the runs may be given away. As many of those as are likely do not count as right.
@@ -99,5 +98,5 @@ def lower_epsilon(right: Any, wrong: Any, runs: int, delta: float = 0.0) -> NDAr
         counted = counted - binom.isf(level, runs, delta)
     low = np.where(counted > 0, betaincinv(np.maximum(counted, 0.5), missed + 1, level), 0.0)
     share = np.maximum(low, 0.5)
-    bound: NDArray[np.float64] = np.log(share) - np.log(np.maximum(1 - share, np.exp(-_NO_RATIO)))
+    bound: Floats = np.log(share) - np.log(np.maximum(1 - share, np.exp(-_NO_RATIO)))
     return bound

@@ -56,7 +56,7 @@ def asking_options(command: F) -> F:
 
 def open_reports(reports: str, dimensions: tuple[str, ...], engine: str) -> Any:
     """The database of a folder; says on stderr what was refused."""
-    from deniable.engines.reading import connect
+    from deniable.database import connect
 
     named = {}
     for one in dimensions:

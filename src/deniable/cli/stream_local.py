@@ -18,9 +18,9 @@ from deniable.errors import Failure, InvalidData, InvalidParameter
 from deniable.simulation import NOTE
 
 if TYPE_CHECKING:
+    from deniable.arrays import Floats
     from deniable.stores.local_stream_files import ReportBatch
     from deniable.streams import ToPLServer
-    from deniable.streams.structure.hierarchy import Floats
 
 SECONDS_BETWEEN_SAVES = 60.0
 

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.arrays import Floats, Integers, Words
 from deniable.errors import InvalidData
-from deniable.randomness import Integers, Source, Words
-
-Floats = NDArray[np.float64]
+from deniable.randomness import Source
 
 
 def as_array(values: Any, what: str = "values") -> NDArray[Any]:

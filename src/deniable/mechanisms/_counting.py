@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from deniable.mechanisms._arrays import Floats
+    from deniable.arrays import Floats
 
 
 def unbiased_counts(supports: Any, reports: int, p: Fraction, q: Fraction) -> Floats:

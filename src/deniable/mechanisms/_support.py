@@ -14,14 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.arrays import Integers, Words32
 from deniable.mechanisms._compiled import compiled
 from deniable.mechanisms.hashing import FIRST_MULTIPLIER, SECOND_MULTIPLIER
 
 _BLOCK = 2048
 _M1, _M2 = np.uint32(FIRST_MULTIPLIER), np.uint32(SECOND_MULTIPLIER)
 _S13, _S16 = np.uint32(13), np.uint32(16)
-
-U32 = NDArray[np.uint32]
 
 
 @compiled
@@ -35,7 +34,7 @@ def hash_mix(x: np.uint32) -> np.uint32:
 
 
 @compiled
-def _count(seeds: U32, lows: U32, widths: U32, mixed: U32, counts: NDArray[np.int64]) -> None:
+def _count(seeds: Words32, lows: Words32, widths: Words32, mixed: Words32, counts: Integers) -> None:
     for start in range(0, seeds.size, _BLOCK):
         stop = min(start + _BLOCK, seeds.size)
         for cell in range(mixed.size):
@@ -47,14 +46,14 @@ def _count(seeds: U32, lows: U32, widths: U32, mixed: U32, counts: NDArray[np.in
             counts[cell] += hits
 
 
-def bucket_ranges(chosen: NDArray[Any], buckets: int) -> tuple[U32, U32]:
+def bucket_ranges(chosen: NDArray[Any], buckets: int) -> tuple[Words32, Words32]:
     """Where the hashes of each chosen bucket begin, and how many there are."""
     # hash · g / 2^32 has the floor y exactly when ⌈y·2^32/g⌉ ≤ hash < ⌈(y+1)·2^32/g⌉.
     edges = -(-(np.arange(buckets + 1, dtype=np.int64) << 32) // buckets)
     return edges[chosen].astype(np.uint32), np.diff(edges)[chosen].astype(np.uint32)
 
 
-def support_counts(seeds: U32, chosen: NDArray[np.int64], buckets: int, mixed: U32) -> NDArray[np.int64]:
+def support_counts(seeds: Words32, chosen: Integers, buckets: int, mixed: Words32) -> Integers:
     """For each mixed cell number, how many reports (seed, chosen bucket) have it in their bucket."""
     lows, widths = bucket_ranges(chosen, buckets)
     threads = min(os.cpu_count() or 1, -(-seeds.size // _BLOCK))
@@ -66,5 +65,5 @@ def support_counts(seeds: U32, chosen: NDArray[np.int64], buckets: int, mixed: U
             for t, (a, b) in enumerate(pairwise(cuts.tolist()))
         ]:
             done.result()
-    counts: NDArray[np.int64] = partial.sum(axis=0)
+    counts: Integers = partial.sum(axis=0)
     return counts

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from deniable.exact import RandBelow, exp_below, fraction_coin
 
 if TYPE_CHECKING:
-    from deniable.mechanisms._arrays import Floats
-    from deniable.randomness import Integers, Source
+    from deniable.arrays import Floats, Integers
+    from deniable.randomness import Source
 
 # Settings of the default grid: up to ε = 25 every variance is within 0.1 % of the continuous one.
 COARSEST_GRID, FINEST_GRID, ENOUGH_WIDTH = 2**16, 2**30, 2048

@@ -21,6 +21,7 @@ from fractions import Fraction
 from functools import lru_cache
 from statistics import NormalDist
 
+from deniable.checks import check_number
 from deniable.errors import InvalidParameter
 from deniable.exact import ExpChance, RandBelow, check_epsilon, coin, discrete_laplace
 
@@ -186,8 +187,8 @@ class CauchyNoise:
 
     def check_delta(self, delta: float) -> None:
         """Refuse any δ but 0."""
-        if isinstance(delta, bool) or not isinstance(delta, (int, float)) or delta != 0:
-            raise InvalidParameter("delta", "must be 0 with Cauchy noise, which is ε-DP", "Pass delta=0.")
+        problem = "must be 0 with Cauchy noise, which is ε-DP"
+        check_number("delta", delta, problem, "Pass delta=0.", smallest=0, largest=0)
 
     def stretch(self, epsilon: float, delta: float) -> Fraction:
         """a: noise of scale S/a hides a shift by S."""
@@ -299,15 +300,10 @@ def _check_finite(epsilon: float) -> None:
 
 
 def _check_positive_delta(delta: float) -> None:
-    number = isinstance(delta, (int, float)) and not isinstance(delta, bool)
-    if not number or not 0 < delta <= LARGEST_DELTA:
-        raise InvalidParameter(
-            "delta",
-            f"must be above 0 and at most {LARGEST_DELTA}",
-            "Use one below 1/n for n people, or CauchyNoise() with delta=0.",
-        )
+    problem = f"must be above 0 and at most {LARGEST_DELTA}"
+    repair = "Use one below 1/n for n people, or CauchyNoise() with delta=0."
+    check_number("delta", delta, problem, repair, above=0, largest=LARGEST_DELTA)
 
 
 def _check_probability(probability: float) -> None:
-    if not 0 < probability < 1:
-        raise InvalidParameter("probability", "must lie between 0 and 1", "Use a probability.")
+    check_number("probability", probability, "must lie between 0 and 1", "Use a probability.", above=0, below=1)

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from deniable.checks import check_integer, is_integer
 from deniable.errors import InvalidData, InvalidParameter
 from deniable.exact import RandBelow, check_epsilon, check_randbelow, checked_scale, discrete_laplace, exp_between
-from deniable.mechanisms._checks import check_count
 
 if TYPE_CHECKING:
-    from deniable.mechanisms._arrays import Floats
-    from deniable.randomness import Integers, Source
+    from deniable.arrays import Floats, Integers
+    from deniable.randomness import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class DiscreteLaplace:
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
-        check_count("sensitivity", self.sensitivity, smallest=1, largest=2**60)
+        check_integer("sensitivity", self.sensitivity, 1, 2**60)
         if not math.isinf(self.epsilon):
             checked_scale(self.scale)
 
@@ -79,7 +79,7 @@ class DiscreteLaplace:
     def perturb_one(self, value: int, *, randbelow: RandBelow = secrets.randbelow, simulation: bool = False) -> int:
         """One value with noise, with the standard library only."""
         check_randbelow(randbelow, self.epsilon, simulation=simulation)
-        if isinstance(value, bool) or not isinstance(value, int):
+        if not is_integer(value):
             raise InvalidData("the value must be an integer", "Multiply by the resolution and round first.")
         return value if math.isinf(self.epsilon) else value + discrete_laplace(self.scale, randbelow)
 

@@ -12,8 +12,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
+
+    from deniable.arrays import Integers, Words32
 
 MASK = 0xFFFFFFFF
 FIRST_MULTIPLIER, SECOND_MULTIPLIER = 0x85EBCA6B, 0xC2B2AE35
@@ -39,7 +40,7 @@ def bucket(seed: int, cell: int, buckets: int) -> int:
     return mix(seed ^ mixed_cell(cell)) * buckets >> 32
 
 
-def mix_array(x: NDArray[np.uint32]) -> NDArray[np.uint32]:
+def mix_array(x: Words32) -> Words32:
     """`mix` of every element; numpy's unsigned arithmetic wraps as needed."""
     import numpy as np
 
@@ -51,14 +52,14 @@ def mix_array(x: NDArray[np.uint32]) -> NDArray[np.uint32]:
     return x
 
 
-def mixed_cells(cells: NDArray[Any]) -> NDArray[np.uint32]:
+def mixed_cells(cells: NDArray[Any]) -> Words32:
     """`mixed_cell` of every element."""
     import numpy as np
 
     return mix_array(cells.astype(np.uint32) + np.uint32(CELL_OFFSET))
 
 
-def bucket_array(seeds: NDArray[np.uint32], cells: NDArray[Any], buckets: int) -> NDArray[np.int64]:
+def bucket_array(seeds: Words32, cells: NDArray[Any], buckets: int) -> Integers:
     """`bucket` of every pair of a seed and a cell."""
     import numpy as np
 

@@ -14,8 +14,8 @@ from deniable.mechanisms.piecewise import Piecewise
 from deniable.mechanisms.stochastic_rounding import StochasticRounding
 
 if TYPE_CHECKING:
-    from deniable.mechanisms._arrays import Floats
-    from deniable.randomness import Integers, Source
+    from deniable.arrays import Floats, Integers
+    from deniable.randomness import Source
 
 SWITCH = 0.61
 """Up to this ε the piecewise mechanism never helps [WXY19]."""

@@ -8,20 +8,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from deniable.checks import check_integer, checked_cell
 from deniable.errors import InvalidData
 from deniable.exact import RandBelow, check_epsilon, check_randbelow
-from deniable.mechanisms._checks import check_cell, check_count
 from deniable.mechanisms._counting import count_variance, unbiased_counts
 from deniable.mechanisms.hashing import bucket
 from deniable.mechanisms.randomized_response import RandomizedResponse
 from deniable.wording import counted
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from deniable.mechanisms._arrays import Floats
-    from deniable.randomness import Integers, Source
+    from deniable.arrays import Floats, Integers, Words32
+    from deniable.randomness import Source
 
 SEEDS = 2**32
 LARGEST_G = 2**16
@@ -36,7 +33,7 @@ class HashedReports:
     HashedReports(3 reports)
     """
 
-    seeds: NDArray[np.uint32]
+    seeds: Words32
     buckets: Integers
 
     def __len__(self) -> int:
@@ -65,9 +62,9 @@ class LocalHashing:
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
-        check_count("k", self.k, smallest=2, largest=2**32)
+        check_integer("k", self.k, 2, 2**32)
         if self.buckets is not None:
-            check_count("buckets", self.buckets, smallest=2, largest=LARGEST_G)
+            check_integer("buckets", self.buckets, 2, LARGEST_G)
 
     @classmethod
     def binary(cls, epsilon: float, k: int) -> LocalHashing:
@@ -107,7 +104,7 @@ class LocalHashing:
 
     def law(self, value: int, seed: int) -> tuple[Fraction, ...]:
         """The exact probability of every bucket, for one true cell and one of the 2^32 equally likely seeds."""
-        value = check_cell(value, self.k)
+        value = checked_cell(value, self.k)
         return self.response.law(self.bucket(seed, value))
 
     def perturb(self, values: Any, *, source: Source | None = None, simulation: bool = False) -> HashedReports:
@@ -127,7 +124,7 @@ class LocalHashing:
     ) -> tuple[int, int]:
         """One report (seed, bucket), with the standard library only."""
         check_randbelow(randbelow, self.epsilon, simulation=simulation)
-        value = check_cell(value, self.k)
+        value = checked_cell(value, self.k)
         seed = randbelow(SEEDS)
         return seed, self.response.perturb_one(self.bucket(seed, value), randbelow=randbelow, simulation=True)
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from deniable.checks import check_integer, check_scores
 from deniable.exact import RandBelow, check_randbelow, discrete_laplace
-from deniable.mechanisms._checks import check_count, check_scores
 from deniable.mechanisms.discrete_laplace import DiscreteLaplace
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class NoisyMax:
     monotone: bool = False
 
     def __post_init__(self) -> None:
-        check_count("sensitivity", self.sensitivity, smallest=1, largest=2**59)
+        check_integer("sensitivity", self.sensitivity, 1, 2**59)
         self.noise  # noqa: B018 - its own checks are ours
 
     @property

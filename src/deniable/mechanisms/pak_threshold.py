@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
+from deniable.checks import check_number
 from deniable.errors import InvalidParameter
 from deniable.exact import exp_between
 from deniable.mechanisms.admissible_noise import AdmissibleNoise
@@ -39,8 +40,8 @@ class PAKThreshold(SmoothPercentile):
 
     def __post_init__(self) -> None:
         SmoothPercentile.__post_init__(self)
-        if not isinstance(self.undershoot, float) or not 0 < self.undershoot <= 0.5:
-            raise InvalidParameter("undershoot", "must be above 0 and at most 0.5", "Use 0.006, as PAK does.")
+        problem, repair = "must be above 0 and at most 0.5", "Use 0.006, as PAK does."
+        check_number("undershoot", self.undershoot, problem, repair, above=0, largest=0.5)
         if math.isfinite(self.epsilon) and self._push() >= 1:
             raise InvalidParameter(
                 "undershoot",

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from deniable.checks import check_integer, check_scores
 from deniable.exact import WORD_BITS, RandBelow, check_randbelow, geometric
-from deniable.mechanisms._checks import check_count, check_scores
 from deniable.mechanisms.discrete_laplace import DiscreteLaplace
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class PermuteAndFlip:
     monotone: bool = False
 
     def __post_init__(self) -> None:
-        check_count("sensitivity", self.sensitivity, smallest=1, largest=2**59)
+        check_integer("sensitivity", self.sensitivity, 1, 2**59)
         self.scale  # noqa: B018 - checks ε and the scale
 
     @property

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from deniable.checks import check_integer, check_range, position_in
 from deniable.exact import RandBelow, check_epsilon, check_randbelow, exp_below, secret_coin
-from deniable.mechanisms._checks import check_count, check_range, position_in
 from deniable.mechanisms._window import COARSEST_GRID, FINEST_GRID, SlidingWindow, grid_for, mix_laws
 
 if TYPE_CHECKING:
-    from deniable.mechanisms._arrays import Floats
-    from deniable.randomness import Integers, Source
+    from deniable.arrays import Floats, Integers
+    from deniable.randomness import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Piecewise:
         check_epsilon(self.epsilon)
         check_range(self.low, self.high)
         if self.steps is not None:
-            check_count("steps", self.steps, smallest=1, largest=FINEST_GRID)
+            check_integer("steps", self.steps, 1, FINEST_GRID)
 
     @property
     def window(self) -> SlidingWindow:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from deniable.checks import check_integer, checked_cell
 from deniable.exact import RandBelow, check_epsilon, check_randbelow, exp_below, fraction_coin
-from deniable.mechanisms._checks import check_cell, check_count
 from deniable.mechanisms._counting import count_variance, unbiased_counts
 
 if TYPE_CHECKING:
-    from deniable.mechanisms._arrays import Floats
-    from deniable.randomness import Integers, Source
+    from deniable.arrays import Floats, Integers
+    from deniable.randomness import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class RandomizedResponse:
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
-        check_count("k", self.k, smallest=2, largest=2**32)
+        check_integer("k", self.k, 2, 2**32)
 
     @property
     def p(self) -> Fraction:
@@ -49,7 +49,7 @@ class RandomizedResponse:
 
     def law(self, value: int) -> tuple[Fraction, ...]:
         """The exact probability of every report, for one true cell."""
-        value = check_cell(value, self.k)
+        value = checked_cell(value, self.k)
         return tuple(self.p if report == value else self.q for report in range(self.k))
 
     def perturb(self, values: Any, *, source: Source | None = None, simulation: bool = False) -> Integers:
@@ -71,7 +71,7 @@ class RandomizedResponse:
     def perturb_one(self, value: int, *, randbelow: RandBelow = secrets.randbelow, simulation: bool = False) -> int:
         """One report, with the standard library only. Both draws are made, whatever comes out."""
         check_randbelow(randbelow, self.epsilon, simulation=simulation)
-        value = check_cell(value, self.k)
+        value = checked_cell(value, self.k)
         keep, other = fraction_coin(self.p, randbelow), randbelow(self.k - 1)
         return value if keep else other + (other >= value)
 

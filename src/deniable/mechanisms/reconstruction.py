@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from deniable.arrays import Integers
 from deniable.mechanisms._compiled import compiled
 
 if TYPE_CHECKING:
-    from deniable.mechanisms._arrays import Floats
+    from deniable.arrays import Floats, Integers
     from deniable.mechanisms._window import SlidingWindow
-    from deniable.randomness import Integers
 
 LARGEST_STEPS = 10_000
 _TINY = 1e-300
@@ -128,10 +127,10 @@ def _maximise(
     return -LARGEST_STEPS
 
 
-def _covered(edges: NDArray[np.int64], size: int, width: int) -> NDArray[np.int64]:
+def _covered(edges: Integers, size: int, width: int) -> Integers:
     """Σ_a clip(t − a, 0, width): how many outputs of the windows of one bin's inputs lie below each edge t."""
 
-    def ramp(t: NDArray[np.int64]) -> NDArray[np.int64]:
+    def ramp(t: Integers) -> Integers:
         """Σ_{a < size} max(t − a, 0)."""
         terms = np.clip(t, 0, size)
         return terms * t - terms * (terms - 1) // 2

@@ -17,9 +17,9 @@ from functools import lru_cache
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
+from deniable.checks import check_flag, check_integer, check_number
 from deniable.errors import InvalidData, InvalidParameter
 from deniable.exact import RandBelow, check_epsilon, check_randbelow, exp_between
-from deniable.mechanisms._checks import check_count
 from deniable.mechanisms.admissible_noise import AdmissibleNoise, CauchyNoise, GaussianNoise, LaplaceNoise
 
 if TYPE_CHECKING:
@@ -65,15 +65,13 @@ class SmoothPercentile:
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
-        check_count("bound", self.bound, smallest=1, largest=2**53)
-        number = isinstance(self.percentile, (int, float)) and not isinstance(self.percentile, bool)
-        if not number or not 0 < self.percentile <= 1:
-            raise InvalidParameter("percentile", "must be above 0 and at most 1", "Use 0.5 for the median.")
+        check_integer("bound", self.bound, 1, 2**53)
+        problem, repair = "must be above 0 and at most 1", "Use 0.5 for the median."
+        check_number("percentile", self.percentile, problem, repair, above=0, largest=1)
         if not isinstance(self.noise, (LaplaceNoise, GaussianNoise, CauchyNoise)):
             raise InvalidParameter("noise", "must be a law with a proof", "Use LaplaceNoise(), for example.")
         self.noise.check_delta(self.delta)
-        if not isinstance(self.cap, bool):
-            raise InvalidParameter("cap", "must be True or False", "Leave it out to keep results in the domain.")
+        check_flag("cap", self.cap, "Leave it out to keep results in the domain.")
 
     @property
     def stretch(self) -> Fraction:

@@ -9,15 +9,15 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from deniable.checks import check_integer, check_range, position_in
 from deniable.errors import InvalidParameter
 from deniable.exact import RandBelow, check_epsilon, check_randbelow, exp_between
-from deniable.mechanisms._checks import check_count, check_range, position_in
 from deniable.mechanisms._window import COARSEST_GRID, FINEST_GRID, SlidingWindow, grid_for
 
 if TYPE_CHECKING:
-    from deniable.mechanisms._arrays import Floats
+    from deniable.arrays import Floats, Integers
     from deniable.mechanisms.reconstruction import Reconstruction
-    from deniable.randomness import Integers, Source
+    from deniable.randomness import Source
 
 
 @lru_cache(maxsize=256)
@@ -55,7 +55,7 @@ class SquareWave:
         check_epsilon(self.epsilon)
         check_range(self.low, self.high)
         if self.cells is not None:
-            check_count("cells", self.cells, smallest=2, largest=FINEST_GRID)
+            check_integer("cells", self.cells, 2, FINEST_GRID)
 
     @property
     def window(self) -> SlidingWindow:
@@ -103,7 +103,7 @@ class SquareWave:
         from deniable.mechanisms.reconstruction import reconstruct
 
         window = self.window
-        check_count("bins", bins, smallest=2, largest=window.inputs)
+        check_integer("bins", bins, 2, window.inputs)
         if window.inputs % bins:
             raise InvalidParameter("bins", f"must divide the {window.inputs} cells", "Use a power of two.")
         smooth = smooth and self.epsilon < math.inf  # without noise there is nothing to smooth

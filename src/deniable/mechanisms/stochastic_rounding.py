@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from deniable.checks import check_range, position_in
 from deniable.exact import RandBelow, check_epsilon, check_randbelow, secret_coin
-from deniable.mechanisms._checks import check_range, position_in
 from deniable.mechanisms.randomized_response import RandomizedResponse
 
 if TYPE_CHECKING:
-    from deniable.mechanisms._arrays import Floats
-    from deniable.randomness import Integers, Source
+    from deniable.arrays import Floats, Integers
+    from deniable.randomness import Source
 
 
 @dataclass(frozen=True, slots=True)

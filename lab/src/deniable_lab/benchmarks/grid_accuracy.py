@@ -18,7 +18,7 @@ import pyarrow as pa
 from scipy.special import ndtr, ndtri
 
 from deniable.arrays import Floats, Integers
-from deniable.engines.reading import Database, connect
+from deniable.database import Database, connect
 from deniable.queries.forecasts.fit import fit
 from deniable.randomness import SeededSource
 from deniable.tables import Categorical, Collection, Ordinal, Table

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from deniable.arrays import Floats
 from deniable.mechanisms import Hybrid
 from deniable.randomness import SeededSource
 from deniable.streams import CutTail, LocalPercentile, NoThreshold, Reconstructed, ToPL, ToPLServer
 from deniable.streams.local.simulated_stream import first_codes
 from deniable.streams.local.stream_protocol import ToPLProtocol
 from deniable.streams.local.threshold_choice import candidates
-from deniable.streams.structure.hierarchy import Floats
 from deniable_lab.benchmarks.stream_error import SHORT, Row, figure, load
 from deniable_lab.benchmarks.stream_speed import Row as SpeedRow
 from deniable_lab.benchmarks.stream_speed import best_seconds

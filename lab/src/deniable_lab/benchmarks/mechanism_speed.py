@@ -11,8 +11,8 @@ from typing import Any
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
+from deniable.arrays import Integers
 from deniable.errors import Failure
 from deniable.mechanisms import (
     CauchyNoise,
@@ -102,7 +102,7 @@ def measure() -> Iterator[Row]:
     yield Row("PAKThreshold", "perturb", "values", _rate(lambda: pak.perturb(values), EM_REPORTS)[0])
 
 
-def _hashing(name: str, mechanism: LocalHashing, cells: NDArray[np.int64], peers: Any) -> Iterator[Row]:
+def _hashing(name: str, mechanism: LocalHashing, cells: Integers, peers: Any) -> Iterator[Row]:
     optimal = mechanism.buckets is None
     rate, reports = _rate(lambda: mechanism.perturb(cells), USERS)
     few = (cells[:PEER_USERS] + 1).tolist()
@@ -129,7 +129,7 @@ def _hashing(name: str, mechanism: LocalHashing, cells: NDArray[np.int64], peers
     yield Row(name, "estimate", "pairs", rate, "multi-freq", theirs)
 
 
-def _response(cells: NDArray[np.int64], peers: Any) -> Iterator[Row]:
+def _response(cells: Integers, peers: Any) -> Iterator[Row]:
     name, mechanism = "RandomizedResponse", RandomizedResponse(EPSILON, FEW_CELLS)
     rate, reports = _rate(lambda: mechanism.perturb(cells), USERS)
     few = (cells[:PEER_USERS] + 1).tolist()
@@ -150,7 +150,7 @@ def _response(cells: NDArray[np.int64], peers: Any) -> Iterator[Row]:
     yield Row(name, "estimate", "reports", rate, "multi-freq", theirs)
 
 
-def _reconstruction(wave: SquareWave, reports: NDArray[np.int64]) -> Iterator[Row]:
+def _reconstruction(wave: SquareWave, reports: Integers) -> Iterator[Row]:
     for smooth, name in ((False, "EM"), (True, "EMS")):
         rate, result = _rate(partial(wave.reconstruct, reports, CELLS, smooth=smooth), EM_REPORTS)
         few = min(result.steps, 100)
@@ -191,7 +191,7 @@ def _bare_loop(seeds: Any, buckets: Any, g: np.uint64, mixed: Any) -> Any:
     return counts
 
 
-def _dense_steps(wave: SquareWave, reports: NDArray[np.int64], steps: int, *, smooth: bool) -> Any:
+def _dense_steps(wave: SquareWave, reports: Integers, steps: int, *, smooth: bool) -> Any:
     """The same EM with the transition matrix written out, as published implementations do."""
     window = wave.window
     size = window.inputs // CELLS

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from deniable.arrays import Floats, Integers
 from deniable.cli.demo.meters import SECONDS_OF_A_DAY, meter_readings
 from deniable.randomness import SeededSource
 from deniable.streams import Expectation, ToPS
-from deniable.streams.structure.hierarchy import Floats, Integers
 from deniable_lab.benchmarks.stream_error import Row, figure, load
 from deniable_lab.experiments.data import Data
 from deniable_lab.experiments.stream_reference import BOUNDS, HORIZON, WARMUP, Figure

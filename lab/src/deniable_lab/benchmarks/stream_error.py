@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from deniable.arrays import Floats
 from deniable.randomness import SeededSource
 from deniable.streams import (
     NME,
@@ -27,7 +28,6 @@ from deniable.streams import (
     ToPS,
 )
 from deniable.streams.central.threshold import Situation
-from deniable.streams.structure.hierarchy import Floats
 from deniable.streams.structure.smoother import smoother_of
 from deniable_lab.experiments import stream_reference as reference
 from deniable_lab.experiments.data import Data

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from deniable.arrays import Floats
 from deniable.errors import InvalidParameter
 from deniable_lab.experiments.data import GROUPS, Data
 
 __all__ = ["Data", "Experiment", "Found", "Row", "Rows", "Setting", "experiments", "named", "summarise"]
 
-Floats = npt.NDArray[np.float64]
 Setting = dict[str, str | int | float | bool]
 Found = Mapping[str, float] | Sequence[tuple[Setting, Mapping[str, float]]]
 """Numbers by name; or several times further columns of the setting with their numbers."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from deniable.streams.structure.hierarchy import Floats, Integers
+from deniable.arrays import Floats, Integers
 from deniable_lab.experiments.parquet_files import read_columns
 from deniable_lab.experiments.stream_reference import HORIZON, WARMUP, queries
 

@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from deniable.streams.structure.hierarchy import Integers
+from deniable.arrays import Integers
 
 WARMUP, HORIZON = 1 << 16, 1 << 20
 EPSILONS = (0.01, 0.02, 0.05, 0.1)

@@ -10,14 +10,13 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable_lab.experiments.parquet_files import read_columns
 
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from deniable.arrays import Floats, Integers
+
 Frames = dict[str, pa.Table]
 """A frame of rows per table, each with the column `uid`."""
 

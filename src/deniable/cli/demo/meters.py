@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from deniable.arrays import Integers
 from deniable.queries.answers.result import Estimate
-from deniable.randomness import Integers, Source
+from deniable.randomness import Source
 from deniable.streams import Expectation, Released, ToPS
 
 SECONDS_OF_A_DAY = 86_400

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deniable.arrays import Integers
+from deniable.database import Database
 from deniable.engines.duckdb.session import open_duckdb
-from deniable.engines.reading import Database
 from deniable.queries.answers.result import Estimate, Result
-from deniable.randomness import Integers
 from deniable.tables import Categorical, Collection, Ordinal, Public, Table
 
 EPSILON = 4.0

@@ -9,20 +9,21 @@ from pathlib import Path
 
 import numpy as np
 
+from deniable.arrays import Integers
 from deniable.cli.demo import meters, shop
 from deniable.cli.demo.outcome import Outcome
 from deniable.cli.demo.report import report
 from deniable.cli.demo.summary import tell
 from deniable.cli.plots import draw
 from deniable.cli.terminal import progress
+from deniable.database import connect
 from deniable.disk_faults import writing
 from deniable.engines.collecting.perturbing import SPECIFICATION_FILE
-from deniable.engines.reading import connect
 from deniable.errors import BadInput, DeniableError, MissingExtra
 from deniable.plotting.figure import INK, TRUTH, new_figure, require_plotting, save, tidy
 from deniable.plotting.stream_plot import draw as draw_stream
 from deniable.queries.forecasts.forecast import users_needed
-from deniable.randomness import Integers, SecureSource, SeededSource, Source
+from deniable.randomness import SecureSource, SeededSource, Source
 from deniable.tables import Collection
 
 FEWEST, MOST = 20_000, 2_000_000

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from deniable.arrays import Booleans, Floats, Integers
 from deniable.engines.duckdb.public_columns import evaluate
 from deniable.errors import InvalidData
 from deniable.tables.bulk.column_encoding import encode, readable
@@ -60,14 +60,14 @@ class AlignedDimension:
     """A dimension's rows in the order of an attribute's domain."""
 
     frame: pa.Table
-    present: NDArray[np.bool_]
+    present: Booleans
 
-    def holds(self, condition: str) -> NDArray[np.bool_]:
+    def holds(self, condition: str) -> Booleans:
         """Where a condition on the dimension's columns is true."""
         (found,) = evaluate(self.frame, [f"coalesce(({condition}), false)"])
         return found.astype(bool) & self.present
 
-    def numbers(self, column: str) -> NDArray[np.float64] | None:
+    def numbers(self, column: str) -> Floats | None:
         """A column's numbers, NaN where there is none; None if it is not numeric."""
         found = self.frame[column]
         kind = found.type
@@ -75,7 +75,7 @@ class AlignedDimension:
             return None
         return np.asarray(found.cast(pa.float64(), safe=False).fill_null(np.nan).combine_chunks(), dtype=np.float64)
 
-    def groups(self, column: str) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
+    def groups(self, column: str) -> tuple[tuple[Any, ...], Integers]:
         """A column's distinct values, sorted, and the number of the one that each place of the domain has."""
         found = self.frame[column].combine_chunks()
         values = found.filter(pa.array(self.present)).unique().sort()

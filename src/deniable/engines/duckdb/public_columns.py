@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from deniable.arrays import Integers
 from deniable.engines.duckdb.session import open_duckdb
 from deniable.errors import QueryRefused
 from deniable.queries.question.question import PublicFactor
@@ -41,7 +42,7 @@ def factor_sql(factor: PublicFactor) -> str:
     return f"CASE WHEN {tests_sql(factor.tests)} THEN coalesce(CAST(({measure}) AS DOUBLE), 0.0) ELSE 0.0 END"
 
 
-def codes(column: pa.ChunkedArray, values: pa.Array) -> NDArray[np.int64]:
+def codes(column: pa.ChunkedArray, values: pa.Array) -> Integers:
     """For every row the number of its value in a list."""
     found = pc.index_in(column.combine_chunks(), values)
     return np.asarray(found.fill_null(-1)).astype(np.int64)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.arrays import Integers
+from deniable.arrays import Integers, Words32
 from deniable.engines.kernel.contributions import shared_out
 from deniable.engines.reports.user_blocks import Store
 from deniable.mechanisms import LocalHashing
@@ -95,7 +95,7 @@ def of_each_view(views: Sequence[View], view: NDArray[Any]) -> Iterator[tuple[Vi
         yield one, order[cuts[rank] : cuts[rank + 1]]
 
 
-def _hashed(oracle: LocalHashing, seeds: NDArray[np.uint32], chosen: NDArray[Any]) -> Integers:
+def _hashed(oracle: LocalHashing, seeds: Words32, chosen: NDArray[Any]) -> Integers:
     lows, widths = bucket_ranges(chosen, oracle.g)
     keys = mixed_cells(np.arange(oracle.k))
 

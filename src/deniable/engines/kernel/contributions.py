@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.arrays import Floats
+from deniable.arrays import Floats, Integers, Words32
 from deniable.mechanisms._compiled import compiled, compiled_sum
 from deniable.mechanisms._support import hash_mix
 from deniable.mechanisms.hashing import mixed_cells
@@ -101,7 +101,7 @@ class Program:
 
     arrays: tuple[Any, ...]
     columns: int
-    used: NDArray[np.int64] | None = None
+    used: Integers | None = None
     """Where there are too many views to list a slot for each: the views of the plan, sorted, slot after slot."""
 
     @classmethod
@@ -169,7 +169,7 @@ class Program:
         return out
 
 
-def _buckets(g: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+def _buckets(g: int) -> tuple[Words32, Words32]:
     """Where each bucket begins and how wide it is; nothing if there are too many to list.
 
     All views of a table that hash do so into the same number of buckets.

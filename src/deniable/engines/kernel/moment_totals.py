@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from deniable.arrays import Floats
+from deniable.arrays import Floats, Integers
 from deniable.mechanisms._compiled import compiled
 
 
@@ -69,9 +68,9 @@ def _accumulate(
 class Terms:
     """How factors become outcomes: the moments of every private group."""
 
-    starts: NDArray[np.int64]
+    starts: Integers
     coefficients: Floats
-    places: NDArray[np.int64]
+    places: Integers
 
     def outcomes(self, factors: Floats) -> Floats:
         """The outcomes of every user."""
@@ -94,7 +93,7 @@ class Terms:
 class Totals:
     """Sums over users, and sums of products of two moments of a user, for every group."""
 
-    users: NDArray[np.int64]
+    users: Integers
     """How many were added, per public group."""
     sums: Floats
     """public groups × private groups × moments."""
@@ -120,8 +119,8 @@ class Totals:
     def add_users(
         self,
         factors: Floats,
-        group: NDArray[np.int64],
-        strata: NDArray[np.int64],
+        group: Integers,
+        strata: Integers,
         terms: Terms,
     ) -> None:
         """Add users: factors, the public group of each (−1 for those who do not count), strata; and the terms."""

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from deniable.engines.duckdb.regular_files import is_folder, why_not_a_file
 from deniable.engines.duckdb.session import literal_path, open_duckdb
-from deniable.engines.reports.spark_metadata import marked
+from deniable.engines.reports.report_origin import with_origin
 from deniable.engines.reports.user_blocks import BLOCK
 from deniable.errors import InvalidData
 from deniable.limits import LONGEST_TEXT
@@ -101,7 +101,7 @@ def report_files(collection: Collection, name: str, folder: Path) -> ReportFiles
     for path in paths:
         try:
             footer = pq.read_metadata(path)
-            schema = marked(footer.schema.to_arrow_schema())
+            schema = with_origin(footer.schema.to_arrow_schema())
             metadata = schema.metadata or {}
             marks = {key: metadata.get(key, b"") for key in (SPECIFICATION, TABLE)}
             kinds[path.name] = is_marked(metadata)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from deniable.arrays import Integers
 from deniable.engines.reports.report_files import ReportFiles
 from deniable.engines.reports.user_blocks import BLOCK, TableBlock
 from deniable.tables.reports.report_table import narrowed
@@ -24,7 +25,7 @@ class MemoryStore:
     slots: int
     ids: NDArray[np.generic]
     """The users' ids; texts are replaced by their ranks among the ids of all tables, which compare faster."""
-    _counted: list[NDArray[np.int64]] = field(default_factory=list, repr=False)
+    _counted: list[Integers] = field(default_factory=list, repr=False)
 
     @property
     def rows(self) -> int:
@@ -43,7 +44,7 @@ class MemoryStore:
         """The values that a public column has."""
         return self.reports[column].unique()
 
-    def view_counts(self, views: int) -> NDArray[np.int64]:
+    def view_counts(self, views: int) -> Integers:
         """How many reports there are of each view; counted once."""
         if not self._counted:
             self._counted.append(np.bincount(np.asarray(self.reports["view"]), minlength=views))
@@ -58,7 +59,7 @@ class FileStore:
     slots: int
     keeps: Any = field(default=None, repr=False)
     """Whatever has to live as long as the files: a temporary folder, for example."""
-    _counted: list[NDArray[np.int64]] = field(default_factory=list, repr=False)
+    _counted: list[Integers] = field(default_factory=list, repr=False)
 
     @property
     def rows(self) -> int:
@@ -84,7 +85,7 @@ class FileStore:
             values = pa.concat_arrays([values, batch[column].unique()]).unique()
         return values
 
-    def view_counts(self, views: int) -> NDArray[np.int64]:
+    def view_counts(self, views: int) -> Integers:
         """How many reports there are of each view; counted once."""
         if not self._counted:
             total = np.zeros(views, dtype=np.int64)

@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from deniable.arrays import Integers
+
 BLOCK = 2**18
 """Reports that are looked at together."""
 
@@ -28,7 +30,7 @@ class TableBlock:
     """view, seed, y and public columns: all slots of the first user, then of the second."""
 
 
-class Known(Protocol):
+class ReportFacts(Protocol):
     """What has to be known of a table's reports, wherever they are, before a question is answered."""
 
     @property
@@ -42,11 +44,11 @@ class Known(Protocol):
     def distinct(self, column: str) -> pa.Array:
         """The values that a public column has."""
 
-    def view_counts(self, views: int) -> NDArray[np.int64]:
+    def view_counts(self, views: int) -> Integers:
         """How many reports there are of each view."""
 
 
-class Store(Known, Protocol):
+class Store(ReportFacts, Protocol):
     """The reports of one table, which can be read in the order of users."""
 
     def read(self, columns: Sequence[str]) -> Iterator[TableBlock]:

@@ -9,7 +9,8 @@ import importlib
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+
+from deniable.arrays import Integers
 
 LOADED = (
     "deniable.engines.spark.report_validation",
@@ -50,7 +51,7 @@ class _One:
     def distinct(self, column: str) -> pa.Array:  # noqa: ARG002 - it has no columns
         return pa.array([])
 
-    def view_counts(self, views: int) -> NDArray[np.int64]:
+    def view_counts(self, views: int) -> Integers:
         return np.zeros(views, dtype=np.int64)
 
 

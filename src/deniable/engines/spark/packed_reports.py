@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from deniable.arrays import Words
 from deniable.engines.kernel.user_sums import Columns
 from deniable.tables.specification.collection import Collection
 
@@ -98,6 +98,6 @@ class Packing:
         return head.astype(np.uint32), seed, y
 
 
-def _unsigned(column: pa.Array) -> NDArray[np.uint64]:
+def _unsigned(column: pa.Array) -> Words:
     flat = column.flatten() if pa.types.is_list(column.type) else column
     return np.ascontiguousarray(np.asarray(flat)).view(np.uint64)

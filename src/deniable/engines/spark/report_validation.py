@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from deniable.arrays import Integers
 from deniable.engines.collecting.user_batches import starts_of, whole_users
-from deniable.engines.spark.error_translation import told
+from deniable.engines.spark.error_translation import spark_errors
 from deniable.engines.spark.kept_frames import Kept, by_user
 from deniable.engines.spark.packed_reports import Packing
 from deniable.engines.spark.session import large_batches
@@ -53,12 +53,12 @@ class SparkStore:
     def distinct(self, column: str) -> pa.Array:
         """The values that a public column has, asked once; some of them if there are too many to group by."""
         if column not in self._distinct:
-            with told("listing groups"):
+            with spark_errors("listing groups"):
                 found = self.frame.select(f"`{column}`").distinct().limit(MOST_GROUPS + 1).toArrow()
             self._distinct[column] = found[column].combine_chunks()
         return self._distinct[column]
 
-    def view_counts(self, views: int) -> NDArray[np.int64]:
+    def view_counts(self, views: int) -> Integers:
         """How many reports there are of each view."""
         counts = np.zeros(views, dtype=np.int64)
         counts[list(self._views)] = list(self._views.values())
@@ -82,7 +82,7 @@ def validated(
     packing = Packing.of(collection, name)
     kept = Kept(by_user(packing.packed(frame), slots, partitions)) if joined or slots > 1 else None
     try:
-        with told(f"checking the reports of table {name!r}"), large_batches(frame.sparkSession):
+        with spark_errors(f"checking the reports of table {name!r}"), large_batches(frame.sparkSession):
             found = kept.frame if kept else frame
             views = _views(collection, name, packing.unpacked(found))
             if views is not None and not _faulty_users(found, slots, partitions, together=kept is not None):
@@ -205,7 +205,7 @@ def _cleaned(collection: Collection, name: str, frame: Any) -> tuple[Any, Counte
     return good, +refused
 
 
-def _faults(collection: Collection, name: str, batch: pa.RecordBatch, known: Any) -> NDArray[np.int64]:
+def _faults(collection: Collection, name: str, batch: pa.RecordBatch, known: Any) -> Integers:
     """For every report the number of its fault: 1 for a missing entry, then those of `ROW_FAULTS`; 0 for none."""
     numbers = {column: batch.column(column) for column in NUMBERS}
     missing = ~np.asarray(known)

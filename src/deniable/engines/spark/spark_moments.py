@@ -18,10 +18,10 @@ import sqlglot
 from deniable.arrays import Floats
 from deniable.engines.duckdb.dimension_tables import DimensionTable
 from deniable.engines.duckdb.public_columns import codes, factor_sql, tests_sql
+from deniable.engines.kernel.grouped_moments import listed_groups, moments_of, stores_of
 from deniable.engines.kernel.moment_totals import Totals
 from deniable.engines.kernel.user_sums import Summing, TableSumming
-from deniable.engines.local.moments import asked_stores, listed_groups, moments_of
-from deniable.engines.spark.error_translation import told
+from deniable.engines.spark.error_translation import spark_errors
 from deniable.engines.spark.kept_frames import KeptJoins
 from deniable.engines.spark.packed_reports import Packing
 from deniable.engines.spark.report_validation import SparkStore
@@ -31,7 +31,7 @@ from deniable.queries.answers.estimation import Moments
 from deniable.queries.planning.plan import Plan, public_groups
 
 
-def measure(
+def spark_moments(
     plan: Plan,
     stores: Mapping[str, SparkStore],
     dimensions: Mapping[str, DimensionTable],
@@ -39,21 +39,21 @@ def measure(
     *,
     counted: bool = True,
 ) -> Moments:
-    """What a plan's moments are, for every combination of groups. See `engines.local.moments.measure`.
+    """The moments of a plan, for every combination of groups. See `engines.local.block_moments`.
 
     Joins that many questions may have in common, those without public conditions and columns, are kept in `joins`.
     """
-    chosen = asked_stores(plan, stores)
+    chosen = stores_of(plan, stores)
     listed, public_count = listed_groups(plan, chosen, dimensions)
     summing = Summing.of(plan, chosen, public_count, counted=counted)
-    with told("the question"):
+    with spark_errors("the question"):
         users = _joined([_users(plan, one, chosen[one.name], dimensions) for one in summing.tables])
         if joins is not None and len(summing.tables) > 1 and _private_only(plan):
             users = joins.frame(tuple((one.name, one.reads) for one in summing.tables), users)
         packings = [Packing.of(plan.collection, one.name) for one in summing.tables]
         found = added(users, _adding(summing, listed, packings), _length(summing))
     totals = _unpacked(summing, found)
-    return moments_of(plan, totals, listed, [one.counts for one in summing.tables if one.counts.size])
+    return moments_of(plan, totals, listed, summing)
 
 
 def _private_only(plan: Plan) -> bool:

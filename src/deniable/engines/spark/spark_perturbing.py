@@ -38,10 +38,10 @@ from deniable.engines.collecting.sorted_rows import (
     varying,
 )
 from deniable.engines.collecting.user_batches import few_users, whole_users
-from deniable.engines.spark.error_translation import told
+from deniable.engines.reports.report_origin import WHOLE_SPECIFICATION
+from deniable.engines.spark.error_translation import spark_errors
 from deniable.engines.spark.report_paths import Folder
 from deniable.engines.spark.session import checked_session
-from deniable.engines.spark.spark_database import WHOLE_SPECIFICATION
 from deniable.errors import InvalidData, InvalidParameter
 from deniable.randomness import SecureSource, Source, release_source
 from deniable.simulation import mark
@@ -75,7 +75,7 @@ def perturb_spark(
         raise InvalidParameter("tables", "are missing", "Pass the rows of one table at least.")
     for name in frames:
         collection[name]
-    with told("randomising", collected=False):
+    with spark_errors("randomising", collected=False):
         rows = _Rows(spark, collection, frames, key, everyone)
         return _written(rows, Folder(spark, str(out)), source, simulation=simulation)
 

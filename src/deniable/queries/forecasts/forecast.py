@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from deniable.checks import check_number, is_number
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.notebook import html_table, html_text
 from deniable.queries.forecasts.prediction import CAUSES, Prediction, predict
@@ -122,7 +123,7 @@ def planned(
 
 def checked_users(users: Any) -> int:
     """A number of users, or what is wrong with it."""
-    if isinstance(users, bool) or not isinstance(users, (int, float)) or users != users // 1 or not 1 <= users <= MOST:
+    if not is_number(users) or users != users // 1 or not 1 <= users <= MOST:
         raise InvalidParameter("users", "must be a whole number from 1 to 10^12", "Say how many people will report.")
     return int(users)
 
@@ -189,8 +190,7 @@ def _check_not_left_open(collection: Collection, text: str, error: float) -> Non
 
 
 def _error(error: Any) -> float:
-    if isinstance(error, bool) or not isinstance(error, (int, float)) or not 0 < error < math.inf:
-        raise InvalidParameter("error", "must be a positive number", "Use 0.02 for 2 % of the users.")
+    check_number("error", error, "must be a positive number", "Use 0.02 for 2 % of the users.", above=0)
     return float(error)
 
 

@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from deniable.arrays import Floats, Integers
+from deniable.arrays import Booleans, Floats, Integers
 from deniable.mechanisms import LocalHashing
 from deniable.queries.grids.smoothness import SEPARATE, Ground, ground, weight_ground
 from deniable.queries.weights.table_plan import Column
@@ -84,7 +83,7 @@ class Asked:
         return {place for place, batch in enumerate(self.given) if not _constant(batch).all()}
 
     @property
-    def known(self) -> NDArray[np.bool_]:
+    def known(self) -> Booleans:
         """The columns that ask for the same of every row: no view tells anything about them, and nothing is assumed."""
         constant = np.ones(self.places.shape[0], dtype=bool)
         for number, batch in enumerate(self.given):
@@ -134,7 +133,7 @@ class Asked:
         return np.bincount(pair, value, minlength=left.size).astype(np.float64)
 
 
-def _constant(functions: Floats) -> NDArray[np.bool_]:
+def _constant(functions: Floats) -> Booleans:
     """Which functions (one per row) are the same everywhere."""
     return np.asarray(np.all(functions == functions[:, :1], axis=1))
 

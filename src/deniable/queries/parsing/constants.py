@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from deniable.checks import is_integer
 from deniable.queries.parsing.scope import Node, Scope
 from deniable.tables.schema.attributes import Categorical, Private
 
@@ -31,7 +32,7 @@ def literal(scope: Scope, node: Node) -> Any:
         return literal(scope, node.this)
     if isinstance(node, exp.Neg):
         value = literal(scope, node.this)
-        if isinstance(value, (int, Decimal)) and not isinstance(value, bool):
+        if is_integer(value) or isinstance(value, Decimal):
             return -value
     if isinstance(node, exp.Boolean):
         return bool(node.this)

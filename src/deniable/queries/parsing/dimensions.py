@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from deniable.arrays import Booleans, Floats, Integers
 from deniable.tables.schema.attributes import Private
 
 
@@ -19,16 +17,16 @@ class Aligned(Protocol):
     """A dimension's rows in the order of an attribute's domain."""
 
     @property
-    def present(self) -> NDArray[np.bool_]:
+    def present(self) -> Booleans:
         """Which values of the domain have a row."""
 
-    def holds(self, condition: str) -> NDArray[np.bool_]:
+    def holds(self, condition: str) -> Booleans:
         """Where a condition on the dimension's columns is true."""
 
-    def numbers(self, column: str) -> NDArray[np.float64] | None:
+    def numbers(self, column: str) -> Floats | None:
         """A column's numbers, NaN where there is none; None if it is not numeric."""
 
-    def groups(self, column: str) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
+    def groups(self, column: str) -> tuple[tuple[Any, ...], Integers]:
         """A column's distinct values, and the number of the one that each place of the domain has; −1 for none."""
 
 

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 from sqlglot import exp
 
-from deniable.arrays import Floats
+from deniable.arrays import Booleans, Floats
 from deniable.queries.parsing.constants import number
 from deniable.queries.parsing.rationals import Rationals
 from deniable.queries.parsing.scope import Node, PrivateColumn, Scope
-from deniable.queries.question.conditions import Mask
 from deniable.tables.schema.attributes import Ordinal, Private
 
 MOST_VALUES = 1_000_000
@@ -51,10 +50,10 @@ def numbers(domain: Ordinal) -> Floats:
     return np.asarray((low + step * np.arange(domain.size)) / scale, dtype=np.float64)
 
 
-def compare(domain: Private, kind: Node, place: Any) -> Mask:
+def compare(domain: Private, kind: Node, place: Any) -> Booleans:
     """Which places of a domain compare so with a position."""
     places = np.arange(domain.size)
-    mask: Mask
+    mask: Booleans
     if kind in (exp.EQ, exp.NEQ):
         mask = places == int(place) if place == math.floor(place) else np.zeros(domain.size, dtype=bool)
         return mask if kind is exp.EQ else ~mask

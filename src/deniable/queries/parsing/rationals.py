@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.arrays import Booleans, Integers
+
 Whole = NDArray[Any]
 """64-bit integers, or Python's as objects."""
 ROOM = 2**62
@@ -84,11 +86,11 @@ class Rationals:
         """Whether all are whole numbers."""
         return bool((self.numerators % self.denominators == 0).all())
 
-    def compared(self, comparison: Callable[[Any, Any], Any], other: Rationals) -> NDArray[np.bool_]:
+    def compared(self, comparison: Callable[[Any, Any], Any], other: Rationals) -> Booleans:
         """Where a comparison such as `operator.lt` holds."""
         return np.asarray(comparison(*self._over_one_denominator(other)), dtype=bool)
 
-    def distinct(self) -> tuple[tuple[tuple[int, int], ...], NDArray[np.int64]]:
+    def distinct(self) -> tuple[tuple[tuple[int, int], ...], Integers]:
         """The different numbers, reduced, as (numerator, denominator) in no order, and which of them each one is."""
         common = np.gcd(self.numerators, self.denominators)
         tops, top = np.unique(self.numerators // common, return_inverse=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 from sqlglot import exp
 
+from deniable.arrays import Booleans
 from deniable.limits import MOST_CONDITIONS
 from deniable.queries.parsing.constants import CAST_TO, position
 from deniable.queries.parsing.domain_functions import COMPARISONS, FLIPPED, compare, evaluate, single_attribute
 from deniable.queries.parsing.scope import Node, PrivateColumn, PublicColumn, Scope
-from deniable.queries.question.conditions import Disjoint, Mask, TooManyTerms, both, either, private, public
+from deniable.queries.question.conditions import Disjoint, TooManyTerms, both, either, private, public
 from deniable.tables.schema.attributes import Categorical, Ordinal
 
 _PUBLIC_NODES = {
@@ -84,7 +85,7 @@ def checked_sql(scope: Scope, node: Node, negated: bool = False) -> str:
     return str((exp.Not(this=exp.Paren(this=copied)) if negated else copied).sql(dialect="duckdb"))
 
 
-def _condition(scope: Scope, node: Node) -> tuple[PrivateColumn, Mask]:
+def _condition(scope: Scope, node: Node) -> tuple[PrivateColumn, Booleans]:
     """A condition on one private attribute."""
     if isinstance(node, exp.Between):
         low = _compared(scope, exp.GTE(this=node.this, expression=node.args["low"]))
@@ -113,12 +114,12 @@ def _condition(scope: Scope, node: Node) -> tuple[PrivateColumn, Mask]:
     raise scope.refusal(node, "this condition is not supported", repair)
 
 
-def _same(scope: Scope, node: Node, found: list[tuple[PrivateColumn, Mask]]) -> None:
+def _same(scope: Scope, node: Node, found: list[tuple[PrivateColumn, Booleans]]) -> None:
     if len({column.place for column, _ in found}) > 1:
         raise scope.refusal(node, "two attributes stand in one condition", "Join two conditions by AND or OR.")
 
 
-def _compared(scope: Scope, node: Node) -> tuple[PrivateColumn, Mask]:
+def _compared(scope: Scope, node: Node) -> tuple[PrivateColumn, Booleans]:
     kind, left, right = type(node), _bare(node.left), _bare(node.right)
     if not left.find(exp.Column):
         kind, left, right = FLIPPED[kind], right, left

@@ -9,15 +9,15 @@ computed in two ways, would be zero on one processor and a last bit on another.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from deniable.arrays import Booleans, Floats
 from deniable.queries.planning.plan import Plan
 from deniable.queries.planning.term_pairs import column_of
 from deniable.queries.weights.table_plan import Column, TablePlan
 from deniable.tables.schema.attributes import Table
 
 
-def known_moments(plan: Plan) -> NDArray[np.bool_]:
+def known_moments(plan: Plan) -> Booleans:
     """private groups × moments: whether every report may say what it likes and the sum stays the same."""
     known = np.ones(plan.coefficients.size, dtype=bool)
     for number, table in enumerate(plan.tables):
@@ -28,7 +28,7 @@ def known_moments(plan: Plan) -> NDArray[np.bool_]:
     return np.asarray(np.bincount(owners, ~known, minlength=plan.starts.size - 1) == 0).reshape(shape)
 
 
-def known_columns(plan: TablePlan, table: Table) -> NDArray[np.bool_]:
+def known_columns(plan: TablePlan, table: Table) -> Booleans:
     """The columns of a table that are known; none where users have different numbers of rows."""
     if table.many is not None:
         return np.zeros(plan.columns, dtype=bool)
@@ -50,6 +50,6 @@ def same_for_all_rows(column: Column) -> bool:
     )
 
 
-def without_known(covariance: NDArray[np.float64], known: NDArray[np.bool_]) -> NDArray[np.float64]:
+def without_known(covariance: Floats, known: Booleans) -> Floats:
     """groups × moments × moments: covariances, zero wherever a moment is known."""
     return np.where(known[:, :, None] | known[:, None, :], 0.0, covariance)

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-Mask = NDArray[np.bool_]
+from deniable.arrays import Booleans
+
 Place = tuple[str, str]
 """(table, attribute)."""
 PublicTest = tuple[str, str]
@@ -30,7 +30,7 @@ class TooManyTerms(Exception):
 class Conjunction:
     """All of these at once; what is not mentioned is free."""
 
-    private: Mapping[Place, Mask] = field(default_factory=dict)
+    private: Mapping[Place, Booleans] = field(default_factory=dict)
     public: Mapping[PublicTest, bool] = field(default_factory=dict)
 
 
@@ -38,7 +38,7 @@ Disjoint = tuple[Conjunction, ...]
 EVERYTHING: Disjoint = (Conjunction(),)
 
 
-def private(place: Place, mask: Mask) -> Disjoint:
+def private(place: Place, mask: Booleans) -> Disjoint:
     """The condition that an attribute lies in a set of places."""
     if mask.all():
         return EVERYTHING

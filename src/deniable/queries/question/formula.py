@@ -10,9 +10,8 @@ from collections.abc import Container
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from deniable.arrays import Floats
+from deniable.arrays import Booleans, Floats
 
 CLEAR = 3.0
 """What is divided by must be so many of its standard errors away from zero."""
@@ -69,7 +68,7 @@ class Valued:
 
     value: Floats
     gradient: Floats
-    clear: NDArray[np.bool_]
+    clear: Booleans
 
     def variance(self, covariance: Floats) -> Floats:
         """∇f · Cov · ∇f of every group."""

@@ -13,9 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from deniable.arrays import Floats, Integers
+from deniable.arrays import Booleans, Floats, Integers
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.mechanisms import LocalHashing
 from deniable.queries.weights.row_products import Rows
@@ -73,9 +72,9 @@ class Layer:
     """Each product's share of patterns."""
 
     @property
-    def active(self) -> NDArray[np.bool_]:
+    def active(self) -> Booleans:
         """Which products have weight on this level."""
-        found: NDArray[np.bool_] = self.shares.counts > 0
+        found: Booleans = self.shares.counts > 0
         return found
 
     @property

@@ -16,9 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from deniable.arrays import Floats
+from deniable.arrays import Booleans, Floats
 from deniable.trees import Tree
 
 Weights = tuple[Floats, ...]
@@ -85,9 +84,9 @@ def optimal(tree: Tree, functions: Floats, costs: Sequence[float], depth: int = 
     return tuple(weights) if functions.ndim == 2 else tuple(level[0] for level in weights)
 
 
-def _closed(tree: Tree, batch: Floats, prices: Floats, depth: int) -> list[NDArray[np.bool_]]:
+def _closed(tree: Tree, batch: Floats, prices: Floats, depth: int) -> list[Booleans]:
     """For every node, whether it is not divided further."""
-    closed: list[NDArray[np.bool_]] = []
+    closed: list[Booleans] = []
     for level in range(tree.levels):
         origin = level - depth
         if level == tree.levels - 1:
@@ -102,11 +101,11 @@ def _closed(tree: Tree, batch: Floats, prices: Floats, depth: int) -> list[NDArr
     return closed
 
 
-def _constant(tree: Tree, batch: Floats, level: int) -> NDArray[np.bool_]:
+def _constant(tree: Tree, batch: Floats, level: int) -> Booleans:
     """For every function and every node of a level, whether the function has one value on it."""
     starts = np.arange(0, tree.size, tree.width(level))
     low, high = np.minimum.reduceat(batch, starts, axis=-1), np.maximum.reduceat(batch, starts, axis=-1)
-    same: NDArray[np.bool_] = low == high
+    same: Booleans = low == high
     return same
 
 

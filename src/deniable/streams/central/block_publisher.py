@@ -14,13 +14,13 @@ from weakref import WeakSet
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.arrays import Floats, Integers
 from deniable.randomness import Source
 from deniable.streams.central.perturber import ChunkNoise, Perturber
 from deniable.streams.central.stream_forecast import StreamPlan
 from deniable.streams.central.warmup import Learnt
 from deniable.streams.structure.block_layout import BlockLayout
 from deniable.streams.structure.growing_array import GrowingArray
-from deniable.streams.structure.hierarchy import Floats, Integers
 from deniable.streams.structure.smoother import SLAB, publish_blocks, published_values
 from deniable.streams.structure.state_values import packed, unpacked
 

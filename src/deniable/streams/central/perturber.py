@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from deniable.arrays import Floats, Integers
+from deniable.checks import check_integer
 from deniable.exact import check_epsilon
 from deniable.locking import Turn, in_turn
 from deniable.mechanisms import DiscreteLaplace
 from deniable.mechanisms._arrays import as_integers
-from deniable.mechanisms._checks import check_count
 from deniable.randomness import Source, release_source
-from deniable.streams.structure.hierarchy import GROUP_LEAVES, Floats, Hierarchy, Integers
+from deniable.streams.structure.hierarchy import GROUP_LEAVES, Hierarchy
 
 LARGEST_HORIZON = 1 << 40
 LARGEST_THETA = 1 << 40
@@ -51,9 +52,9 @@ class Perturber:
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
-        check_count("theta", self.theta, smallest=1, largest=LARGEST_THETA)
-        check_count("horizon", self.horizon, smallest=1, largest=LARGEST_HORIZON)
-        check_count("block", self.block, smallest=1, largest=self.horizon)
+        check_integer("theta", self.theta, 1, LARGEST_THETA)
+        check_integer("horizon", self.horizon, 1, LARGEST_HORIZON)
+        check_integer("block", self.block, 1, self.horizon)
         self.node_noise  # noqa: B018 - its own checks are ours
 
     @property

@@ -21,6 +21,7 @@ from typing import Any, ClassVar, NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.arrays import Integers
 from deniable.errors import InvalidParameter, QueryRefused, RandomnessFault, SimulationOnly
 from deniable.locking import Turn, in_turn
 from deniable.notebook import html_table
@@ -33,7 +34,6 @@ from deniable.streams.central.warmup import Learnt, learn
 from deniable.streams.released.released_stream import Released
 from deniable.streams.structure.fence import Fence
 from deniable.streams.structure.growing_array import GrowingArray
-from deniable.streams.structure.hierarchy import Integers
 from deniable.streams.structure.state_values import packed, seal, unpacked, unseal
 
 STATE_VERSION = 2

@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from deniable.checks import check_integer
 from deniable.errors import InvalidParameter
 from deniable.exact import check_epsilon
 from deniable.mechanisms import DiscreteLaplace
-from deniable.mechanisms._checks import check_count
 from deniable.streams.central.perturber import Perturber
 from deniable.streams.central.stream_forecast import Expectation, StreamPlan, choose_plan, mean_share, paper_block
 from deniable.streams.central.threshold import KINDS, PredictedError, PublicThreshold, Threshold
@@ -50,8 +50,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
-        check_count("warmup", self.warmup, smallest=0, largest=1 << 24)
-        check_count("horizon", self.horizon, smallest=1, largest=1 << 40)
+        check_integer("warmup", self.warmup, 0, 1 << 24)
+        check_integer("horizon", self.horizon, 1, 1 << 40)
         if not isinstance(self.threshold, tuple(KINDS.values())):
             raise InvalidParameter("threshold", "is not one of this package", "Use PredictedError(), for example.")
         if self.warmup == 0 and (self.measure_start or not isinstance(self.threshold, PublicThreshold)):
@@ -61,7 +61,7 @@ class Settings:
                 "Give PublicThreshold(...), or --theta.",
             )
         if self.block is not None and self.block != "paper":
-            check_count("block", self.block, smallest=1, largest=self.horizon)  # type: ignore[arg-type]
+            check_integer("block", self.block, 1, self.horizon)
 
     @property
     def plan(self) -> StreamPlan:

@@ -14,6 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from deniable.checks import check_number
 from deniable.errors import InvalidParameter
 from deniable.streams.released.covariance import TreeNoise
 from deniable.streams.released.prediction_error import Smoothing
@@ -44,9 +45,8 @@ class Expectation:
 
     def __post_init__(self) -> None:
         for name in ("drift", "spread", "tail"):
-            number = getattr(self, name)
-            if isinstance(number, bool) or not isinstance(number, (int, float)) or not 0 <= number <= 1:
-                raise InvalidParameter(name, "must be a share of θ, from 0 to 1", "Use 0.05 for a stream that drifts.")
+            problem, repair = "must be a share of θ, from 0 to 1", "Use 0.05 for a stream that drifts."
+            check_number(name, getattr(self, name), problem, repair, smallest=0, largest=1)
         if not self.tail > 0:
             raise InvalidParameter("tail", "must be above 0", "Use 0.25 if nothing is known.")
 

@@ -12,12 +12,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from deniable.arrays import Integers
+from deniable.checks import check_integer, check_number
 from deniable.errors import InvalidParameter, SimulationOnly
 from deniable.mechanisms import NoisyMax, PAKThreshold, PermuteAndFlip, SmoothPercentile
-from deniable.mechanisms._checks import check_count
 from deniable.mechanisms.smooth_sensitivity import DEFAULT_DELTA
 from deniable.randomness import Source
-from deniable.streams.structure.hierarchy import Hierarchy, Integers
+from deniable.streams.structure.hierarchy import Hierarchy
 
 _UNIT = 1 << 16  # scores are integers in this fraction of a count
 _MOST_CANDIDATES = 1 << 16
@@ -70,7 +71,7 @@ class PredictedError:
 
     def __post_init__(self) -> None:
         _check_mechanism(self.mechanism)
-        check_count("per_octave", self.per_octave, smallest=1, largest=256)
+        check_integer("per_octave", self.per_octave, 1, 256)
 
     def candidates(self, bound: int) -> Integers:
         """The thresholds that are compared: 1 to the bound, evenly spaced in logs."""
@@ -124,8 +125,7 @@ class PaperScore:
 
     def __post_init__(self) -> None:
         _check_mechanism(self.mechanism)
-        if not isinstance(self.c, (int, float)) or not self.c > 0:
-            raise InvalidParameter("c", "must be positive", "Use 60, as the paper does.")
+        check_number("c", self.c, "must be positive", "Use 60, as the paper does.", above=0)
 
     def candidates(self, bound: int) -> Integers:
         """The thresholds that are compared."""

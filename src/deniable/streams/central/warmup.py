@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from deniable.arrays import Integers
 from deniable.mechanisms import DiscreteLaplace
 from deniable.randomness import Source
 from deniable.streams.central.settings import SQUARE_STEPS, Settings, share_of
 from deniable.streams.central.stream_forecast import StreamPlan
 from deniable.streams.central.threshold import PredictedError, PublicThreshold, Situation
-from deniable.streams.structure.hierarchy import Integers
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from deniable.arrays import Booleans, Integers, Words
 from deniable.errors import InvalidData
 from deniable.mechanisms._compiled import compiled
-from deniable.randomness import Coins, Words
 from deniable.streams.structure.state_values import packed, unpacked
 
 _SMALL = 1 << 16
@@ -84,7 +84,7 @@ class Answered:
             _hash(letters, ends, self._secret, keys)
         return keys
 
-    def fresh(self, keys: Words) -> Coins:
+    def fresh(self, keys: Words) -> Booleans:
         """Which of these are new, and the first of their kind here."""
         self._settle()
         ordered, places = np.unique(keys, return_index=True)  # looked up in order, which the cache likes
@@ -129,7 +129,7 @@ class Answered:
 
 
 @compiled
-def _hash(letters: NDArray[np.uint8], ends: NDArray[np.int64], secret: np.uint64, keys: Words) -> None:
+def _hash(letters: NDArray[np.uint8], ends: Integers, secret: np.uint64, keys: Words) -> None:
     for text in range(keys.size):
         state = secret
         for place in range(ends[text], ends[text + 1]):

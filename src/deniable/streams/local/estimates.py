@@ -7,16 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from deniable.arrays import Floats, Integers
 from deniable.errors import InvalidParameter
 from deniable.mechanisms import SquareWave
-from deniable.randomness import Integers
 from deniable.streams.local.stream_protocol import ToPLProtocol
 from deniable.streams.local.threshold_choice import LocalChoice
 from deniable.streams.released.covariance import IndependentNoise
 from deniable.streams.released.released_stream import Released
 from deniable.streams.released.windows import WindowEstimate
 from deniable.streams.structure.growing_array import GrowingArray
-from deniable.streams.structure.hierarchy import Floats
 from deniable.streams.structure.state_values import packed, unpacked
 from deniable.streams.structure.value_grid import Grid
 

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from deniable.arrays import Booleans, Integers
 from deniable.errors import InvalidData
-from deniable.randomness import Coins, Integers
 from deniable.streams.local.stream_protocol import ToPLProtocol
 from deniable.streams.local.stream_report import FIRST, SECOND, SIZE, VERSION
 
@@ -58,7 +58,7 @@ def read_one(data: bytes) -> NDArray[Any] | None:
 
 def faults(
     wire: NDArray[Any], protocol: ToPLProtocol, theta: float | None, *, simulation: bool
-) -> list[tuple[str, Coins]]:
+) -> list[tuple[str, Booleans]]:
     """Why reports cannot be taken: for each reason that occurs, which ones. Each report has one reason at most."""
     phase = wire["phase"]
     checks = [

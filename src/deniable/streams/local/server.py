@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.arrays import Booleans, Floats, Integers, Words
+from deniable.checks import check_integer
 from deniable.errors import InvalidData, InvalidParameter, QueryRefused
 from deniable.locking import Turn, in_turn
 from deniable.mechanisms import Hybrid
-from deniable.mechanisms._checks import check_count
 from deniable.mechanisms.reconstruction import count_outputs
-from deniable.randomness import Coins, Integers, Words
 from deniable.simulation import check_noise
 from deniable.streams.local.answered_ids import Answered
 from deniable.streams.local.estimates import Estimates, state_before
@@ -30,7 +30,6 @@ from deniable.streams.local.threshold_choice import KINDS, LocalChoice, LocalRul
 from deniable.streams.local.value_distribution import DistributionBelief, FirstReports, bins_of, reconstructed
 from deniable.streams.released.released_stream import SIMULATION, Released
 from deniable.streams.released.windows import WindowEstimate
-from deniable.streams.structure.hierarchy import Floats
 from deniable.streams.structure.state_values import packed, seal, unpacked, unseal
 
 _SLAB = 1 << 18  # reports that are looked at together
@@ -70,8 +69,8 @@ class ToPLServer:
         self.protocol = ToPLProtocol(epsilon, bound, **settings)
         check_noise(epsilon, simulation=simulation)
         self.simulation = simulation
-        check_count("first", first, smallest=1, largest=1 << 40)
-        check_count("horizon", horizon, smallest=1, largest=1 << 40)
+        check_integer("first", first, 1, 1 << 40)
+        check_integer("horizon", horizon, 1, 1 << 40)
         self.first, self.horizon = first, horizon
         self.rule: LocalRule = SmoothTail() if rule is None else rule
         self._public_theta = None if theta is None else self.protocol.check_theta(theta)
@@ -233,7 +232,7 @@ class ToPLServer:
             wire, keys = wire[stop:], None if keys is None else keys[stop:]
         return estimates
 
-    def _count(self, reason: str, where: Coins) -> None:
+    def _count(self, reason: str, where: Booleans) -> None:
         number = int(where.sum())
         if number:
             self.refused[reason] += number

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from deniable.arrays import Floats, Integers
 from deniable.errors import InvalidData
 from deniable.locking import Turn, in_turn
 from deniable.mechanisms._arrays import as_array
-from deniable.randomness import Integers, Source, release_source
+from deniable.randomness import Source, release_source
 from deniable.streams.local.server import ToPLServer
 from deniable.streams.local.stream_protocol import LOG_STEPS, ToPLProtocol
 from deniable.streams.released.released_stream import Released
-from deniable.streams.structure.hierarchy import Floats
 
 _SLAB = 1 << 18
 

@@ -7,6 +7,7 @@ import json
 import math
 from dataclasses import asdict, dataclass
 
+from deniable.checks import check_number
 from deniable.errors import InvalidParameter
 from deniable.mechanisms import Hybrid, Piecewise, SquareWave, StochasticRounding
 
@@ -47,10 +48,9 @@ class ToPLProtocol:
     grid: int | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.bound, bool) or not isinstance(self.bound, (int, float)) or not abs(self.bound) < math.inf:
-            raise InvalidParameter("bound", "must be a finite number", "Give the public upper bound of the values.")
-        if not SMALLEST_BOUND <= self.bound <= LARGEST_BOUND:
-            raise InvalidParameter("bound", "must lie between 0.001 and 2^40", "Change the unit of the values.")
+        check_number("bound", self.bound, "must be a finite number", "Give the public upper bound of the values.")
+        problem, repair = "must lie between 0.001 and 2^40", "Change the unit of the values."
+        check_number("bound", self.bound, problem, repair, smallest=SMALLEST_BOUND, largest=LARGEST_BOUND)
         if self.scale not in SCALES:
             raise InvalidParameter("scale", f"must be one of {', '.join(SCALES)}", "Use the default.")
         if self.mechanism not in MECHANISMS:
@@ -89,10 +89,8 @@ class ToPLProtocol:
 
     def check_theta(self, theta: float) -> float:
         """θ as a float, refused unless it lies in (0, bound]."""
-        if isinstance(theta, bool) or not isinstance(theta, (int, float)) or not 0 < theta <= self.bound:
-            raise InvalidParameter(
-                "theta", f"must lie above 0 and not above the bound {self.bound:g}", "Announce another."
-            )
+        problem = f"must lie above 0 and not above the bound {self.bound:g}"
+        check_number("theta", theta, problem, "Announce another.", above=0, largest=self.bound)
         return float(theta)
 
     def position(self, value: float) -> float:

@@ -18,11 +18,11 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
+from deniable.arrays import Floats
 from deniable.errors import InvalidData, InvalidParameter
 from deniable.streams.local.stream_protocol import LOG_STEPS, ToPLProtocol
 from deniable.streams.local.value_distribution import DistributionBelief, FirstReports, reconstructed, smooth_tail
 from deniable.streams.released.windows import Truncation
-from deniable.streams.structure.hierarchy import Floats
 
 _CANDIDATES = 400
 _REGRET_POWER = 3

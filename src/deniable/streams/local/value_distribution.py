@@ -17,10 +17,10 @@ from functools import lru_cache
 
 import numpy as np
 
+from deniable.arrays import Floats
 from deniable.mechanisms._window import SlidingWindow
 from deniable.mechanisms.reconstruction import Blur, reconstruct_counts
 from deniable.streams.local.stream_protocol import ToPLProtocol
-from deniable.streams.structure.hierarchy import Floats
 
 BINS = 1024
 """Bins of the scale that reports are counted in."""

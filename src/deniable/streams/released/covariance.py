@@ -12,9 +12,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from deniable.arrays import Floats, Integers
 from deniable.errors import InvalidData
 from deniable.streams.structure.block_layout import BlockLayout
-from deniable.streams.structure.hierarchy import BATCH, Floats, Hierarchy, Integers
+from deniable.streams.structure.hierarchy import BATCH, Hierarchy
 from deniable.streams.structure.smoother import Smoother, smoother_of
 
 

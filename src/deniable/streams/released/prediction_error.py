@@ -20,9 +20,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from deniable.arrays import Floats, Integers
 from deniable.streams.released.covariance import Covariance
 from deniable.streams.structure.block_layout import BlockLayout
-from deniable.streams.structure.hierarchy import Floats, Integers
 
 _OWN_WEIGHT = 0.5
 """How much a block's own burst counts beside the mean of all bursts."""

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from deniable.arrays import Integers
 from deniable.errors import InvalidData, InvalidParameter, QueryRefused
 from deniable.notebook import html_table
 from deniable.queries.answers.result import number
@@ -27,7 +28,7 @@ from deniable.streams.released.covariance import Covariance, covariance_of
 from deniable.streams.released.prediction_error import Smoothing, SmoothingByBlock, smoothing_by_block
 from deniable.streams.released.windows import Truncation, WindowEstimate, Windows
 from deniable.streams.structure.block_layout import BlockLayout
-from deniable.streams.structure.hierarchy import BATCH, Integers
+from deniable.streams.structure.hierarchy import BATCH
 from deniable.streams.structure.value_grid import Grid
 from deniable.wording import counted
 

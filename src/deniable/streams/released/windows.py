@@ -8,8 +8,8 @@ from statistics import NormalDist
 
 import numpy as np
 
+from deniable.arrays import Floats
 from deniable.queries.answers.result import Estimate
-from deniable.streams.structure.hierarchy import Floats
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deniable.streams.structure.hierarchy import Integers
+from deniable.arrays import Integers
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,9 @@ from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from deniable.mechanisms._checks import check_count
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from deniable.arrays import Floats, Integers
+from deniable.checks import check_flag, check_integer
 
 CONSISTENT_LEAVES = 1 << 24
 """Beyond so many leaves a tree is consistent inside groups only."""
@@ -43,9 +40,9 @@ class Hierarchy:
     consistent: bool = True
 
     def __post_init__(self) -> None:
-        check_count("leaves", self.leaves, smallest=1, largest=1 << 62)
-        check_count("fanout", self.fanout, smallest=2, largest=LARGEST_FANOUT if self.leaves > self.fanout else 1 << 62)
-        check_count("consistent", int(self.consistent), smallest=0, largest=1)
+        check_integer("leaves", self.leaves, 1, 1 << 62)
+        check_integer("fanout", self.fanout, 2, LARGEST_FANOUT if self.leaves > self.fanout else 1 << 62)
+        check_flag("consistent", self.consistent, "Use the default.")
 
     @property
     def height(self) -> int:

@@ -18,10 +18,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.arrays import Floats, Integers
+from deniable.checks import check_integer, check_number
 from deniable.errors import InvalidParameter
-from deniable.mechanisms._checks import check_count
 from deniable.streams.structure.block_layout import BlockLayout
-from deniable.streams.structure.hierarchy import Floats, Integers
 
 SmootherMemory = list[Any]
 """What a smoother remembers of earlier blocks, as JSON."""
@@ -92,7 +92,7 @@ class MovingAverage:
     name: ClassVar[str] = "moving"
 
     def __post_init__(self) -> None:
-        check_count("window", self.window, smallest=1, largest=1 << 20)
+        check_integer("window", self.window, 1, 1 << 20)
 
     def begin(self, initial: float, block: int) -> SmootherMemory:
         """What is remembered before the first block."""
@@ -125,8 +125,8 @@ class Exponential:
     name: ClassVar[str] = "exponential"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.alpha, float) or not 0.05 <= self.alpha <= 1:
-            raise InvalidParameter("alpha", "must be a number from 0.05 to 1", "Use 0.6, for example.")
+        problem = "must be a number from 0.05 to 1"
+        check_number("alpha", self.alpha, problem, "Use 0.6, for example.", smallest=0.05, largest=1)
 
     def begin(self, initial: float, block: int) -> SmootherMemory:  # noqa: ARG002 - others need it
         """What is remembered before the first block."""

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.arrays import Floats, Integers
+from deniable.checks import check_integer, check_number
 from deniable.errors import InvalidData, InvalidParameter
 from deniable.mechanisms._arrays import as_array
-from deniable.mechanisms._checks import check_count
-from deniable.streams.structure.hierarchy import Floats, Integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +34,12 @@ class Grid:
 
     def __post_init__(self) -> None:
         for name, number in (("bound", self.high), ("low", self.low), ("resolution", self.resolution)):
-            if isinstance(number, bool) or not isinstance(number, (int, float)) or not -math.inf < number < math.inf:
-                raise InvalidParameter(name, "must be a finite number", "Give the public range of the values.")
+            check_number(name, number, "must be a finite number", "Give the public range of the values.")
         if not self.low < self.high:
             raise InvalidParameter("bound", "must be above low", "Give the public range of the values.")
         if not self.resolution > 0:
             raise InvalidParameter("resolution", "must be positive", "Use 1 for counts, 0.01 for cents.")
-        check_count("the number of steps", self.top, smallest=1, largest=1 << 40)
+        check_integer("the number of steps", self.top, 1, 1 << 40)
 
     @property
     def top(self) -> int:

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from deniable.arrays import Integers
+from deniable.arrays import Integers, Words32
 from deniable.mechanisms import LocalHashing, RandomizedResponse
 from deniable.mechanisms.hashing import CELL_OFFSET, bucket_array, mix_array
 from deniable.randomness import Source
@@ -27,9 +26,9 @@ _MANY_CELLS = np.int64(2**62)
 class ReportColumns:
     """Reports as columns: those of the first user in the order of their slots, those of the second, …"""
 
-    view: NDArray[np.uint32]
-    seed: NDArray[np.uint32]
-    y: NDArray[np.uint32]
+    view: Words32
+    seed: Words32
+    y: Words32
 
 
 def truncate(
@@ -83,7 +82,7 @@ def randomise(
 
 def _randomise_part(
     table: Table, design: Design, part: int, codes: Sequence[Integers], weights: Integers, source: Source
-) -> tuple[Integers, NDArray[np.uint32], Integers]:
+) -> tuple[Integers, Words32, Integers]:
     groups, size = design.parts[part], codes[0].size
     reach = np.array(chances(groups))
     chosen = np.searchsorted(reach, source.below(int(reach[-1]), size), side="right")
@@ -155,7 +154,7 @@ def _fold(nodes: Sequence[Integers]) -> Integers:
     return number.astype(np.int64)
 
 
-def _respond(design: Design, number: Integers, cells: Integers, source: Source) -> tuple[NDArray[np.uint32], Integers]:
+def _respond(design: Design, number: Integers, cells: Integers, source: Source) -> tuple[Words32, Integers]:
     """Seeds and randomised cells. Each view has its oracle; which one it is depends on its number of cells alone."""
     single, hashed = cells == 1, cells >= max(design.response_below, 2)
     hashing = LocalHashing(design.epsilon, 2) if design.epsilon < np.inf else LocalHashing(design.epsilon, FEW_CELLS)

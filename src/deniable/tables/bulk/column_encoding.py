@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from deniable.arrays import Integers
+from deniable.arrays import Floats, Integers
 from deniable.tables.schema.attributes import MISSING, OFF_GRID, OUTSIDE, WRONG_TYPE, Categorical, Ordinal, Private
 
 FINE = ""
@@ -111,7 +111,7 @@ def _integers(values: NDArray[Any], domain: Ordinal) -> tuple[Integers, Problems
     return codes, np.where(outside, np.uint8(_REASON[OUTSIDE]), problems)
 
 
-def _floats(values: NDArray[np.float64], domain: Ordinal) -> tuple[Integers, Problems]:
+def _floats(values: Floats, domain: Ordinal) -> tuple[Integers, Problems]:
     step = float(domain.step)
     missing = np.isnan(values)
     with np.errstate(invalid="ignore", over="ignore"):

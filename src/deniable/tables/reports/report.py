@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from deniable.checks import is_integer
 from deniable.errors import InvalidData
 from deniable.limits import LONGEST_TEXT
 from deniable.strict_json import read_json
@@ -107,7 +108,7 @@ def kind_of(value: Any) -> type | None:
     """
     if isinstance(value, str):
         return None if any("\ud800" <= one <= "\udfff" for one in value) else str
-    if isinstance(value, int) and not isinstance(value, bool):
+    if is_integer(value):
         return int if -(2**63) <= value < 2**63 else None
     if isinstance(value, float):
         return float if math.isfinite(value) else None

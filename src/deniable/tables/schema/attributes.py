@@ -18,6 +18,7 @@ from itertools import islice
 from numbers import Integral
 from typing import Any
 
+from deniable.checks import check_flag, check_integer
 from deniable.errors import InvalidData, InvalidParameter
 from deniable.limits import LONGEST_CATEGORY, LONGEST_NAME, MOST_ATTRIBUTES, MOST_CATEGORIES
 from deniable.notebook import html_table
@@ -71,8 +72,7 @@ class Ordinal:
         if kind_of(low) != kind_of(high):
             raise InvalidParameter("low", "and high must be of one kind", "Use two numbers, dates or times.")
         step = as_step(self.step, kind_of(low))
-        if not isinstance(self.summed, bool):
-            raise InvalidParameter("summed", "must be true or false", "Use False if it is never summed.")
+        check_flag("summed", self.summed, "Use False if it is never summed.")
         if not low <= high:
             raise InvalidParameter("low", "is above high: the domain is empty", "Swap them, or widen the range.")
         for name, value in (("low", low), ("high", high), ("step", step)):
@@ -283,10 +283,10 @@ class Table:
         if many is None and tau != 1:
             raise InvalidParameter(f"{where}: tau", "is for tables with many rows per user", "Set many, or drop tau.")
         if many is not None:
-            if isinstance(many, bool) or not isinstance(many, int) or not 1 <= many <= LARGEST_TAU:
-                raise InvalidParameter(f"{where}: many", f"must be 1 to {LARGEST_TAU}", "Name the most rows of a user.")
-            if isinstance(tau, bool) or not isinstance(tau, int) or not 1 <= tau <= many:
-                raise InvalidParameter(f"{where}: tau", "must be 1 to many", "Lower tau, or raise many.")
+            problem, repair = f"must be 1 to {LARGEST_TAU}", "Name the most rows of a user."
+            check_integer(f"{where}: many", many, 1, LARGEST_TAU, problem=problem, repair=repair)
+            problem, repair = "must be 1 to many", "Lower tau, or raise many."
+            check_integer(f"{where}: tau", tau, 1, many, problem=problem, repair=repair)
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "attributes", dict(attributes))
         object.__setattr__(self, "many", many)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Any
 
+from deniable.checks import check_integer, is_integer
 from deniable.errors import InvalidParameter
 from deniable.limits import MOST_GRID_VIEWS
 from deniable.tables.schema.attributes import Categorical, Private, Table
@@ -142,8 +143,8 @@ def _checked(table: Table, views: Any) -> tuple[GridView, ...]:
             raise InvalidParameter(where, f"names {shown(unknown[0])}", f"Use {listed(table.private)}.")
         if not view.axes:
             raise InvalidParameter(where, "has a view without attributes", "Name at least one.")
-        if isinstance(view.weight, bool) or not isinstance(view.weight, int) or not 1 <= view.weight <= MOST_WEIGHT:
-            raise InvalidParameter(f"{where}: weight", f"must be an integer from 1 to {MOST_WEIGHT:,}", "Use 1.")
+        problem = f"must be an integer from 1 to {MOST_WEIGHT:,}"
+        check_integer(f"{where}: weight", view.weight, 1, MOST_WEIGHT, problem=problem, repair="Use 1.")
         cuts = {
             name: _canonical(f"{where}: {name!r}", domain, view.axes[name])
             for name, domain in zip(table.private, table.domains, strict=True)
@@ -162,11 +163,11 @@ def _canonical(where: str, domain: Private, cut: Any) -> Cut:
         raise InvalidParameter(where, "is categorical: nothing lies between its values", "Use Cells.")
     given = cut.starts if isinstance(cut, Cells) else cut.at
     least, kind = (1, "cells") if isinstance(cut, Cells) else (2, "points")
-    if isinstance(given, int) and not isinstance(given, bool):
+    if is_integer(given):
         if not least <= given <= size:
             raise InvalidParameter(where, f"must have {least} to {size:,} {kind}", "Use fewer, or more.")
         return cut
-    if not isinstance(given, Sequence) or not all(isinstance(one, int) and not isinstance(one, bool) for one in given):
+    if not isinstance(given, Sequence) or not all(map(is_integer, given)):
         raise InvalidParameter(where, f"must list places of the domain for its {kind}", "Use a number, or a list.")
     places = tuple(given)
     ends = places[:1] == (0,) and (isinstance(cut, Cells) or places[-1:] == (size - 1,))

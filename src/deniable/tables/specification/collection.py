@@ -11,6 +11,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, overload
 
+from deniable.checks import check_integer, check_number
 from deniable.errors import InvalidParameter
 from deniable.exact import check_epsilon
 from deniable.limits import MOST_TABLES
@@ -91,8 +92,8 @@ class Collection:
             raise InvalidParameter(f"table {min(twice, key=names.index)!r}", "is named twice", repair)
         if not isinstance(design, str) or design not in (*DESIGNS, GRID):
             raise InvalidParameter("design", "is unknown", f"Use one of {', '.join(sorted((*DESIGNS, GRID)))}.")
-        if isinstance(fanout, bool) or not isinstance(fanout, int) or not 2 <= fanout <= LARGEST_FANOUT:
-            raise InvalidParameter("fanout", f"must be an integer from 2 to {LARGEST_FANOUT}", "Use 5.")
+        problem = f"must be an integer from 2 to {LARGEST_FANOUT}"
+        check_integer("fanout", fanout, 2, LARGEST_FANOUT, problem=problem, repair="Use 5.")
         if oracle not in ORACLES:
             raise InvalidParameter("oracle", "is unknown", f"Use one of {', '.join(ORACLES)}.")
         if shares is not None:
@@ -442,5 +443,5 @@ def _check_shares(shares: Any, names: list[str]) -> None:
     if not isinstance(shares, Mapping) or set(shares) != set(names):
         raise InvalidParameter("shares", "must name every table once", f"Name {listed(names)}.")
     for name, share in shares.items():
-        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= LARGEST_SHARE:
-            raise InvalidParameter(f"shares of {name!r}", "must be a positive number", "Use 1 for an even share.")
+        problem, repair = "must be a positive number", "Use 1 for an even share."
+        check_number(f"shares of {name!r}", share, problem, repair, above=0, largest=LARGEST_SHARE)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from deniable.arrays import Floats
 from deniable.randomness import SeededSource
 from deniable.streams import Publisher
-from deniable.streams.structure.hierarchy import Floats
 from deniable_lab.experiments.harness import Rows, Setting
 from deniable_lab.experiments.stream_data import Stream
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from deniable.arrays import Floats
 from deniable.streams import PublicThreshold, ToPS
 from deniable.streams.structure.block_layout import BlockLayout
-from deniable.streams.structure.hierarchy import Floats
 from deniable.streams.structure.smoother import Smoother, published_values, smoother_of
 from deniable_lab.experiments.harness import Data, Experiment, Found, Rows, Setting
 from deniable_lab.experiments.stream_reference import WARMUP

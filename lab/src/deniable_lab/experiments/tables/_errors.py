@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from deniable.arrays import Floats
+from deniable.database import Database, connect
 from deniable.engines.duckdb.session import open_duckdb
-from deniable.engines.local.moments import measure
-from deniable.engines.reading import Database, connect
 from deniable.queries.answers.estimation import Moments, covariance
 from deniable.queries.answers.model_error import model_spread
 from deniable.queries.parsing.sql import parse
@@ -24,7 +23,6 @@ from deniable.tables.specification.collection import Collection
 from deniable_lab.experiments.table_data import Frames
 from deniable_lab.experiments.tables._lines import Line
 
-Floats = npt.NDArray[np.float64]
 COUNT, SUM, AVG = "COUNT", "SUM", "AVG"
 AGGREGATES = (COUNT, SUM, AVG)
 NOTHING = "nothing"
@@ -129,7 +127,7 @@ def plan_of(line: Line, collection: Collection, text: str, users: float = USERS)
 def moments_told(line: Line, database: Database, text: str) -> tuple[Plan, Moments]:
     """What the reports say about a question, asked as the line asks."""
     plan = plan_of(line, database.collection, text, users_of(database))
-    return database.revised(plan), measure(plan, database.stores, {}, counted=not line.paper)
+    return database.revised(plan), database.engine.moments(plan, {}, counted=not line.paper)
 
 
 def users_of(database: Database) -> int:

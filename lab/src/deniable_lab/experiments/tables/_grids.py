@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection as Several
 
 import numpy as np
-import numpy.typing as npt
 
+from deniable.arrays import Floats
 from deniable_lab.experiments.harness import Rows
 from deniable_lab.experiments.tables._errors import COUNT, NOTHING, SUM
 
-Floats = npt.NDArray[np.float64]
 GRID, OTHER = "grid", "ours"
 TOLD = 0.25
 """An answer tells something if its NMSE is below this part of that of saying 0: its error is half of what is asked."""

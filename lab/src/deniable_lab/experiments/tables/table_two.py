@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from deniable.engines.local.moments import measure as measured
-from deniable.engines.reading import connect
+from deniable.database import connect
 from deniable.queries.question.formula import evaluate, gradient_at
 from deniable.randomness import SeededSource
 from deniable.tables.schema.attributes import Categorical, Ordinal, Table
@@ -73,7 +72,7 @@ def true_moments(rows: int, folder: Path | None) -> dict[tuple[bool, str], Any]:
     exact = Collection(PEOPLE, epsilon=float("inf"), design="mg")
     database = connect(exact.perturb(people=people(rows, folder), source=SeededSource(0), simulation=True))
     return {
-        (line.paper, name): measured(plan_of(line, exact, text), database.stores, {}).sums
+        (line.paper, name): database.engine.moments(plan_of(line, exact, text), {}).sums
         for line in (LINES["AHIO"], LINES["ours"])
         for name, text in QUESTIONS.items()
     }

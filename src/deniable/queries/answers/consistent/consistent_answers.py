@@ -21,6 +21,7 @@ import numpy as np
 
 from deniable.arrays import Floats
 from deniable.errors import QueryRefused
+from deniable.queries.answers.answer_options import AnswerOptions
 from deniable.queries.answers.consistent.maximum_entropy import by_maximum_entropy
 from deniable.queries.answers.consistent.possible_frequencies import norm_sub
 from deniable.queries.answers.estimation import Moments, at_once
@@ -33,7 +34,6 @@ from deniable.queries.question.formula import evaluate
 from deniable.queries.question.question import Output, PrivateGroups, PublicGroups, Question
 from deniable.queries.weights.table_plan import TablePlan
 
-CONSISTENT = "consistent"
 NOTE = "made consistent: biased where cells are nearly empty; standard errors by bootstrap"
 MOST_OUTCOMES = 5_000
 DRAWS = 100
@@ -48,9 +48,7 @@ def consistent_answer(
     plan: Plan,
     measuring: Measuring,
     plain: Mapping[str, tuple[Estimate, ...]],
-    confidence: float,
-    *,
-    simultaneous: bool = False,
+    options: AnswerOptions,
 ) -> Result:
     """The answer to a planned question; `plain` are the plain answers, whose model errors are taken over."""
     question = plan.question
@@ -78,10 +76,11 @@ def consistent_answer(
             rows.append((rank, labels, {name: each[combination] for name, each in told.items()}))
     rows.sort(key=lambda row: row[0])  # in the order of the plain answer
     groups = {label: [labels[label] for _, labels, _ in rows] for label in question.shown_groups}
-    together, all_hold = at_once(question, len(rows), confidence) if simultaneous else (1, [])
+    together, all_hold = at_once(question, len(rows), options.confidence) if options.simultaneous else (1, [])
     answers = {
         name: tuple(
-            Estimate(*row[2][name], confidence, together, one.model) for row, one in zip(rows, each, strict=True)
+            Estimate(*row[2][name], options.confidence, together, one.model)
+            for row, one in zip(rows, each, strict=True)
         )
         for name, each in plain.items()
     }

@@ -1,59 +1,50 @@
-"""From report folders to reports that can be asked."""
+"""The database that users ask: SQL in, answers with their errors out, over reports that an engine holds."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from deniable.arrays import Floats
 from deniable.engines.collecting.input_frames import as_arrow
 from deniable.engines.collecting.perturbing import Collected
+from deniable.engines.counted_pairs import CountedPairs
 from deniable.engines.duckdb.dimension_tables import DimensionTable
-from deniable.engines.duckdb.spill_folders import spill_place
-from deniable.engines.kernel.cell_counts import cell_counts
-from deniable.engines.kernel.cell_pairs import Pairs, cell_pairs, has_few_pairs
-from deniable.engines.kernel.pair_sums import needs_pairs_only, pays
-from deniable.engines.local.moments import measure, measure_pairs
-from deniable.engines.reports.file_validation import validated_files
-from deniable.engines.reports.report_files import ReportFiles
-from deniable.engines.reports.report_folders import read_folder
-from deniable.engines.reports.report_stores import FileStore, memory_stores, with_text_ids
-from deniable.engines.reports.user_blocks import Store
+from deniable.engines.engine import Engine
+from deniable.engines.kernel.grouped_moments import stores_of
+from deniable.engines.local.opening import MEMORY_LIMIT, open_local
+from deniable.engines.reports.user_blocks import ReportFacts
+from deniable.engines.smoothness_beliefs import SmoothnessBeliefs
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.notebook import html_table
-from deniable.queries.answers.consistent.consistent_answers import CONSISTENT, consistent_answer
+from deniable.queries.answers.answer_options import AnswerOptions
+from deniable.queries.answers.consistent.consistent_answers import consistent_answer
 from deniable.queries.answers.effective_users import effective_users
 from deniable.queries.answers.estimation import Moments, answer
 from deniable.queries.answers.model_error import model_spread
 from deniable.queries.answers.result import Result
 from deniable.queries.forecasts.forecast import Explanation, Forecast
 from deniable.queries.forecasts.prediction import predict
-from deniable.queries.grids.smoothness_evidence import Beliefs, Evidence
 from deniable.queries.parsing.sql import parse
 from deniable.queries.planning.plan import Plan, make_plan
-from deniable.queries.planning.revised_plan import revised
 from deniable.queries.weights.table_plan import DIRECT
 from deniable.simulation import NOTE
-from deniable.tables.designs.views import View
-from deniable.tables.reports.report_table import OTHER_SPECIFICATION, Reports, names_origin, nobody, validate
+from deniable.tables.reports.report_table import Reports
 from deniable.tables.specification.collection import Collection
 from deniable.wording import counted
 
 PLANS_KEPT = 64
-BYTES_PER_REPORT = 64
-MEMORY = 2**30
-"""Reports that need less are kept in memory; more are read from their files for every question."""
 
 
-@dataclass(frozen=True, slots=True)
 class Database:
     """The validated reports of a collection, and what was refused. Threads may share it.
+
+    Make one with `connect`. It plans questions, has its engine add up what they need, and turns that into answers. It
+    keeps plans; what is counted once about reports is kept by `CountedPairs` and `SmoothnessBeliefs`.
 
     >>> import deniable as dn
     >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
@@ -65,16 +56,34 @@ class Database:
     simulation: no privacy
     """
 
-    collection: Collection
-    stores: Mapping[str, Store]
-    refused: Mapping[str, Counter[str]]
-    """For each table, how many reports were refused, by reason."""
-    dimensions: Mapping[str, DimensionTable]
-    simulation: bool = False
-    """Whether the reports protect nobody; every answer says so."""
-    _plans: dict[tuple[str, str, str, bool], Plan] = field(default_factory=dict, init=False, repr=False)
-    _beliefs: dict[str, Beliefs] = field(default_factory=dict, init=False, repr=False)
-    _pairs: dict[str, Pairs] = field(default_factory=dict, init=False, repr=False)
+    __slots__ = ("_beliefs", "_pairs", "_plans", "dimensions", "engine")
+
+    def __init__(self, engine: Engine, dimensions: Mapping[str, DimensionTable] | None = None) -> None:
+        self.engine = engine
+        self.dimensions: Mapping[str, DimensionTable] = dimensions or {}
+        self._plans: dict[tuple[str, str, str, bool], Plan] = {}
+        self._pairs = CountedPairs(engine)
+        self._beliefs = SmoothnessBeliefs(engine)
+
+    @property
+    def collection(self) -> Collection:
+        """The specification that the reports were made under."""
+        return self.engine.collection
+
+    @property
+    def stores(self) -> Mapping[str, ReportFacts]:
+        """For each table with reports, how many there are of them, and of each view."""
+        return self.engine.stores
+
+    @property
+    def refused(self) -> Mapping[str, Counter[str]]:
+        """For each table, how many reports were refused, by reason."""
+        return self.engine.refused
+
+    @property
+    def simulation(self) -> bool:
+        """Whether the reports protect nobody; every answer says so."""
+        return self.engine.simulation
 
     def sql(
         self,
@@ -97,8 +106,8 @@ class Database:
 
         `weights` is "optimal", "greedy" or "rdc(k)"; `sums` is "direct", or "designed" for the rounded values that
         AHIO, EHIO and SR-HIO collect. With `simultaneous` all intervals of an answer hold at once. `clip` cuts
-        estimates to what is possible, `nonnegative` only at zero: they look better and are biased. On a grid `unbiased`
-        allows only what its cells and points tell without any assumption; other designs need none. There
+        estimates to the possible range, `nonnegative` only at zero: they look better and are biased. On a grid,
+        `unbiased` allows only what cells and points show without any assumption; other designs need none. There,
         `postprocess="consistent"` answers from one possible table of cells instead: less noise, and biased.
 
         >>> import deniable as dn
@@ -109,35 +118,44 @@ class Database:
         >>> print(answer.scalar())
         5,274 ± 204 (95%: 4,875 to 5,674)
         """
-        if not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
-            raise InvalidParameter("confidence", "must lie between 0 and 1", "Use 0.95.")
-        plan = self.plan(text, weights=weights, sums=sums, unbiased=unbiased)
+        options = AnswerOptions(weights, sums, unbiased, confidence, simultaneous, clip, nonnegative, postprocess)
+        return self.answer(text, options)
+
+    def answer(self, text: str, options: AnswerOptions) -> Result:
+        """Answer a question under options that are passed as one value. See `sql`.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> db = dn.connect(shop.perturb(users={"uid": range(100), "age": [20, 30] * 50}))
+        >>> db.answer("SELECT COUNT(*) FROM users", dn.AnswerOptions(confidence=0.9)).scalar().value
+        100.0
+        """
+        plan = self._planned(text, options)
+        consistent = options.postprocess is not None
+        if consistent and (self.collection.grids is None or options.unbiased):
+            raise QueryRefused("postprocess is for grids and biased", "Leave it out, or unbiased.")
         tables = [self.collection[name] for name in plan.question.tables]
         for table in tables:
             self._check_believed(table.name)
         moments = self._moments(plan)
         # Weights that assume something do not count rows once or not at all.
-        single_rows = all(table.many is None for table in tables) and all(one.bias is None for one in plan.tables)
+        single_rows = all(table.many is None for table in tables) and all(table.bias is None for table in plan.tables)
         result = answer(
             plan.question,
             moments,
+            options,
             single_rows=single_rows,
-            confidence=confidence,
-            simultaneous=simultaneous,
-            clip=clip,
-            nonnegative=nonnegative,
             rows_per_user=float(np.prod([table.many or 1 for table in tables])),
             model=model_spread(self.revised(plan), moments),
             effective=effective_users(plan, moments, single_rows=single_rows),
         )
-        if postprocess not in (None, CONSISTENT):
-            raise InvalidParameter("postprocess", "is unknown", f'Use "{CONSISTENT}", or leave it out.')
-        if postprocess == CONSISTENT and (self.collection.grids is None or unbiased):
-            raise QueryRefused("postprocess is for grids and biased", "Leave it out, or unbiased.")
         # What is known without any report is consistent as it is.
-        if postprocess == CONSISTENT and any(part.views for one in plan.tables for part in one.parts):
-            result = consistent_answer(plan, self._moments, result.answers, confidence, simultaneous=simultaneous)
+        if consistent and any(part.views for table in plan.tables for part in table.parts):
+            result = consistent_answer(plan, self._moments, result.answers, options)
         return replace(result, simulation=self.simulation)
+
+    def _moments(self, plan: Plan) -> Moments:
+        return self._pairs.moments(plan, self.dimensions)
 
     def _users(self, tables: tuple[str, ...]) -> int:
         """How many users can be in all of some tables."""
@@ -145,7 +163,7 @@ class Database:
         return min((store.rows // store.slots for store in known), default=0)
 
     def _check_believed(self, name: str) -> None:
-        """Refuse to answer zero where there are reports, but not one that can be believed."""
+        """Refuse to answer zero if there are reports but all of them were refused."""
         refused = self.refused.get(name)
         if name in self.stores and not self.stores[name].rows and refused and refused.total():
             (reason, _), *_ = refused.most_common(1)
@@ -155,9 +173,10 @@ class Database:
             )
 
     def revised(self, plan: Plan) -> Plan:
-        """A plan in the light of what the reports tell of how smooth the data is: weights stay, model errors may grow.
+        """A plan with the model errors that the reports suggest: weights stay, model errors may grow.
 
-        Of designs other than grids, which assume nothing, the plan stays as it is. Reports are asked once per table.
+        Reports show how smooth the data is, and are asked once per table. Designs other than grids assume nothing, so
+        their plans stay as they are.
 
         >>> import deniable as dn
         >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0, design="grid")
@@ -167,38 +186,7 @@ class Database:
         >>> str(db.revised(plan)) == str(plan)
         True
         """
-        known = self._beliefs
-        for one in plan.tables:
-            if one.bias is not None and one.bias.system.views and one.table not in known:
-                evidence = Evidence.of(self.collection, one.table)
-                counts = self._cell_counts(one.table, evidence.views)
-                reports = self.stores[one.table].view_counts(self.collection.design_of(one.table).views)
-                known[one.table] = evidence.beliefs(counts, reports)
-        return revised(plan, known)
-
-    def _moments(self, plan: Plan) -> Moments:
-        """What the reports say: read for this question, or counted once for all that need no more than that."""
-        name = plan.tables[0].table
-        if name in self.stores and needs_pairs_only(plan):
-            design = self.collection.design_of(name)
-            possible = has_few_pairs(design, self.stores[name].slots)
-            if name not in self._pairs and possible and pays(plan.tables[0].parts[0], design):
-                self._pairs[name] = self._cell_pairs(name)
-            if name in self._pairs:
-                return measure_pairs(plan, self.stores, self._pairs[name])
-        return self._measured(plan)
-
-    def _measured(self, plan: Plan) -> Moments:
-        """What the reports say, when all are read; another engine does it in its own way, as with what follows."""
-        return measure(plan, self.stores, self.dimensions)
-
-    def _cell_pairs(self, name: str) -> Pairs:
-        """How many reports of a table support two cells at once."""
-        return cell_pairs(self.stores[name], self.collection.design_of(name))
-
-    def _cell_counts(self, name: str, views: Sequence[View]) -> Floats:
-        """How many rows of a table there are in each cell of some views."""
-        return cell_counts(self.stores[name], views)
+        return self._beliefs.revised(plan)
 
     def plan(self, text: str, *, weights: str = "optimal", sums: str = DIRECT, unbiased: bool = False) -> Plan:
         """How a question would be answered: a value that prints.
@@ -214,21 +202,25 @@ class Database:
         table users: 3 views, 75.0% of the reports, 12.0 cells per report
           age 1+4+19+25
         """
+        return self._planned(text, AnswerOptions(weights, sums, unbiased))
+
+    def _planned(self, text: str, options: AnswerOptions) -> Plan:
+        weights, sums, unbiased = options.weights, options.sums, options.unbiased
         key = (text, weights, sums, unbiased)
-        made = self._plans.get(key)
-        if made is None:
+        plan = self._plans.get(key)
+        if plan is None:
             question = parse(text, self.collection, self.dimensions, centred=sums == DIRECT)
             users = self._users(question.tables)
-            made = make_plan(question, self.collection, weights, sums, users=max(users, 1), unbiased=unbiased)
+            plan = make_plan(question, self.collection, weights, sums, users=max(users, 1), unbiased=unbiased)
             if len(self._plans) >= PLANS_KEPT:
                 self._plans.clear()
-            self._plans[key] = made
-        return made
+            self._plans[key] = plan
+        return plan
 
     def explain(
         self, text: str, *, weights: str = "optimal", sums: str = DIRECT, unbiased: bool = False
     ) -> Explanation:
-        """How a question is answered, how many reports count, and the error to expect, with its causes; it prints.
+        """How a question is answered, how many reports count, and the error to expect with its causes; it prints.
 
         >>> import deniable as dn
         >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
@@ -249,13 +241,19 @@ class Database:
         table allows, all users pass public conditions, public measures of size one.
         """
         plan = self.plan(text, weights=weights, sums=sums, unbiased=unbiased)
-        stores = {name: self.stores[name] for name in plan.question.tables if name in self.stores}
-        missing = [name for name in plan.question.tables if name not in stores]
-        if missing:
-            raise QueryRefused(f"there are no reports of table {missing[0]!r}", "Collect them first.")
+        reports = {name: store.rows for name, store in stores_of(plan, self.stores).items()}
         users = self._users(plan.question.tables)
         predicted = predict(plan, users) if users else ()
-        return Explanation(Forecast(plan, users, predicted), {name: store.rows for name, store in stores.items()})
+        return Explanation(Forecast(plan, users, predicted), reports)
+
+    def close(self) -> None:
+        """Give back what the engine keeps of the reports. Dropping the database does it, too.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> dn.connect(shop.perturb(users={"uid": [1, 2, 3], "age": [31, 40, 52]})).close()
+        """
+        self.engine.close()
 
     def __repr__(self) -> str:
         kept = ", ".join(
@@ -289,10 +287,10 @@ class Database:
 
 
 def connect(
-    reports: str | Path | Reports | Collected | Mapping[str, Any],
+    reports: str | Path | Reports | Collected | Mapping[str, Any] | None = None,
     *,
     dimensions: Mapping[str, Any] | None = None,
-    memory_limit: int = MEMORY,
+    memory_limit: int = MEMORY_LIMIT,
     engine: Any = None,
     collection: Collection | None = None,
     spill: str | Path | None = None,
@@ -301,12 +299,15 @@ def connect(
 
     Reports that cannot be right are refused and counted; the others are kept. `dimensions` are public tables (frames,
     or paths of Parquet and CSV files) that questions may join on an attribute. Tables that need more than
-    `memory_limit` bytes stay in their files and are read anew for every question; if they have to be sorted or cleaned
-    first, a copy is kept in the folder `spill`, or the system's for temporary files, as long as the database is.
+    `memory_limit` bytes stay in their files and are read anew for every question. If they have to be sorted or cleaned
+    first, a copy is kept as long as the database is, in the folder `spill` or the system's temporary folder.
 
-    With `engine`, a SparkSession, all work is done there. The path may be any that Spark reads; `reports` may also be
+    With a SparkSession as `engine`, all work is done there. The path may be any that Spark reads; `reports` may also be
     a mapping from tables to Spark DataFrames or names in its catalog. Frames that do not say which specification they
     were made under need `collection`.
+
+    An `engine` of your own (`deniable.engines.engine.Engine` says what it needs) holds its reports already: leave
+    `reports` out.
 
     >>> import deniable as dn
     >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
@@ -314,58 +315,27 @@ def connect(
     >>> dn.connect(reports)
     Database(users: 3 reports)
     """
-    if isinstance(reports, Collected):
-        reports = reports.path
-    if engine is not None:
-        from deniable.engines.spark.spark_database import connect_spark
+    reports = reports.path if isinstance(reports, Collected) else reports
+    opened: Engine
+    if isinstance(engine, Engine):
+        if reports is not None or collection is not None:
+            raise InvalidParameter("reports", "are held by the engine already", "Pass the engine alone.")
+        opened = engine
+    elif engine is not None:
+        from deniable.engines.spark.spark_opening import open_spark
 
-        return connect_spark(reports, engine, collection, dimensions or {})
-    if isinstance(reports, Mapping) or collection is not None:
+        opened = open_spark(reports, engine, collection)
+    elif isinstance(reports, Mapping) or collection is not None:
         raise InvalidParameter("reports", "by table are for Spark", "Pass engine=spark too, or a folder of reports.")
-    if isinstance(memory_limit, bool) or not isinstance(memory_limit, int) or memory_limit < 0:
-        raise InvalidParameter("memory_limit", "must be a number of bytes", "Use 2**30.")
-    place = spill_place(spill, None)
-    files: dict[str, ReportFiles] = {}
-    kept: dict[str, pa.Table] = {}
-    refused: dict[str, Counter[str]] = {}
-    if isinstance(reports, Reports):
-        collection, simulation = reports.collection, reports.simulation
-        for name, table in reports.tables.items():
-            kept[name], refused[name] = validate(collection, name, table)
-    elif isinstance(reports, (str, Path)):
-        collection, files, simulation = read_folder(Path(reports))
     else:
-        raise InvalidParameter("reports", "are no folder of reports", "Pass its path, or what Collection.perturb gave.")
-    text_ids = _mixed_ids([one.schema for one in files.values() if one.rows])
-    filed: dict[str, FileStore] = {}
-    for name, mine in files.items():
-        if not names_origin(collection, name, mine.schema):
-            kept[name], refused[name] = nobody(collection, name), +Counter({OTHER_SPECIFICATION: mine.rows})
-            continue
-        small = mine.table_within(memory_limit) if mine.rows * BYTES_PER_REPORT <= memory_limit else None
-        if small is not None:
-            kept[name], refused[name] = validate(collection, name, small)
-        else:
-            filed[name], refused[name] = validated_files(collection, mine, memory_limit, place, text_ids=text_ids)
-    if text_ids or _mixed_ids([table.schema for table in kept.values() if table.num_rows]):
-        kept = {name: with_text_ids(table) for name, table in kept.items()}
-    slots = {name: collection.reports_per_user(name) for name in kept}
-    stores: dict[str, Store] = {**filed, **memory_stores(kept, slots, tuple(filed.values()))}
-    ordered = {table.name: stores[table.name] for table in collection.tables if table.name in stores}
-    return Database(collection, ordered, refused, dimension_tables(collection, dimensions or {}), simulation)
+        opened = open_local(reports, memory_limit=memory_limit, spill=spill)
+    return Database(opened, _dimension_tables(opened.collection, dimensions or {}))
 
 
-def _mixed_ids(schemas: Sequence[pa.Schema]) -> bool:
-    """Whether user ids are integers in one table and texts in another."""
-    return len({pa.types.is_string(one.field("uid").type) for one in schemas if "uid" in one.names}) > 1
-
-
-def dimension_tables(collection: Collection, given: Mapping[str, Any]) -> dict[str, DimensionTable]:
+def _dimension_tables(collection: Collection, given: Mapping[str, Any]) -> dict[str, DimensionTable]:
     """Public tables that questions may join."""
-    made = {}
     taken = {table.name.casefold() for table in collection.tables}
-    for name, frame in given.items():
+    for name in given:
         if name.casefold() in taken:
             raise InvalidParameter(f"dimension {name!r}", "is named like a table of the collection", "Rename it.")
-        made[name] = DimensionTable(name, as_arrow(frame, f"dimension {name!r}"))
-    return made
+    return {name: DimensionTable(name, as_arrow(frame, f"dimension {name!r}")) for name, frame in given.items()}

@@ -13,9 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deniable_lab.experiments.parquet_files import read_columns
-
 from deniable.arrays import Floats, Integers
+from deniable_lab.experiments.parquet_files import read_columns
 
 Frames = dict[str, pa.Table]
 """A frame of rows per table, each with the column `uid`."""

@@ -52,9 +52,7 @@ def test_bad_input_exits_2(arguments, message):
     assert message in done.stderr
 
 
-@pytest.mark.parametrize(
-    "command", [["reproduce", "streams/fanout"], ["bench", "accuracy"], ["bench", "streams"]], ids=" ".join
-)
+@pytest.mark.parametrize("command", ["reproduce streams/fanout", "bench accuracy", "bench streams"])
 def test_data_means_the_same_folder_everywhere(command, tmp_path):
     (tmp_path / "data" / "streams").mkdir(parents=True)
     (tmp_path / "file").touch()

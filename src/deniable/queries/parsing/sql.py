@@ -38,7 +38,7 @@ from deniable.queries.question.question import (
     Question,
 )
 from deniable.tables.schema.attributes import Ordinal
-from deniable.tables.specification.collection import Collection
+from deniable.tables.specification.specification import Specification
 
 _LISTS = ("GROUP", "ORDER")
 _WHOLE = re.compile(r"[0-9]{1,18}")
@@ -47,7 +47,7 @@ _SIGNS = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", e
 
 def parse(
     text: str,
-    collection: Collection,
+    collection: Specification,
     dimensions: Mapping[str, Dimension] | None = None,
     *,
     key: str = "uid",

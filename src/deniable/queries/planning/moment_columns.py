@@ -20,7 +20,7 @@ from deniable.queries.planning.planned_terms import NO_FACTOR, PlannedTerm, Term
 from deniable.queries.question.public_trees import PublicFactor
 from deniable.queries.question.question import MOST_GROUPS, PrivateGroups, Question, Term
 from deniable.queries.weights.table_plan import Column, Product
-from deniable.tables.specification.collection import Collection
+from deniable.tables.specification.specification import Specification
 from deniable.wording import counted
 
 MOST_COLUMNS = 50_000
@@ -37,7 +37,7 @@ class MomentColumns:
     terms: TermTable
 
 
-def moment_columns(question: Question, collection: Collection) -> MomentColumns:
+def moment_columns(question: Question, collection: Specification) -> MomentColumns:
     """Which columns each table has to answer for a question, and how they are multiplied and added."""
     private = [group for group in question.groups if isinstance(group, PrivateGroups)]
     count = math.prod(len(group.values) for group in private)
@@ -90,7 +90,7 @@ def _indicators(groups: list[PrivateGroups], combination: tuple[int, ...]) -> di
 class _Book:
     """The distinct columns and public factors that the terms of a plan need."""
 
-    def __init__(self, question: Question, collection: Collection) -> None:
+    def __init__(self, question: Question, collection: Specification) -> None:
         self._question, self._collection = question, collection
         self.columns: dict[str, list[Column]] = {name: [] for name in question.tables}
         self.public: list[tuple[str, PublicFactor]] = []

@@ -21,7 +21,7 @@ from deniable.queries.question.question import MomentOf, PrivateGroups, PublicGr
 from deniable.queries.weights.axis_weights import Rule
 from deniable.queries.weights.product_weights import plan_table
 from deniable.queries.weights.table_plan import DIRECT, SUMS, TablePlan
-from deniable.tables.specification.collection import Collection
+from deniable.tables.specification.specification import Specification
 from deniable.wording import counted
 
 USERS = 1e6
@@ -44,7 +44,7 @@ class Plan:
     """
 
     question: Question
-    collection: Collection
+    collection: Specification
     tables: tuple[TablePlan, ...]
     public: tuple[tuple[str, PublicFactor], ...]
     private_groups: tuple[tuple[int, ...], ...]
@@ -99,7 +99,7 @@ class Plan:
 
 def make_plan(
     question: Question,
-    collection: Collection,
+    collection: Specification,
     weights: str = "optimal",
     sums: str = DIRECT,
     *,

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from deniable.arrays import Floats
+from deniable.collection import Collection
 from deniable.database import Database, connect
 from deniable.engines.duckdb.session import open_duckdb
 from deniable.queries.answers.estimation import Moments, covariance
@@ -19,7 +20,6 @@ from deniable.queries.planning.plan import USERS, Plan, make_plan
 from deniable.queries.question.formula import evaluate, moments_of
 from deniable.randomness import SeededSource
 from deniable.tables.schema.attributes import Attribute, Ordinal, Public, Table
-from deniable.tables.specification.collection import Collection
 from deniable_lab.experiments.table_data import Frames
 from deniable_lab.experiments.tables._lines import Line
 

@@ -11,8 +11,8 @@ import pytest
 
 from command_line import DENIABLE, run
 from deniable.cli.demo import meters, shop, story
+from deniable.collection import Collection
 from deniable.errors import MissingExtra
-from deniable.tables import Collection
 
 
 def demo(folder, *arguments):

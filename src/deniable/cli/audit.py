@@ -10,10 +10,10 @@ import click
 from rich.table import Table
 
 from deniable.cli.terminal import count, progress, show, table
+from deniable.collection import Collection
 from deniable.errors import ClaimBroken, InvalidParameter
 from deniable.exact import check_epsilon
 from deniable.randomness import SecureSource, SeededSource
-from deniable.tables.specification.collection import Collection
 
 if TYPE_CHECKING:
     from deniable.audit import Finding

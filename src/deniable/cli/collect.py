@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from deniable.cli.terminal import progress, show, simulation_option, table
+from deniable.collection import Collection
 from deniable.errors import BadInput
 from deniable.limits import LONGEST_NAME
 from deniable.simulation import NOTE, has_noise
 from deniable.tables.designs.views import View
 from deniable.tables.schema.attributes import RESERVED
-from deniable.tables.specification.collection import Collection
 from deniable.tables.specification.runs import largest_epsilon
 from deniable.wording import counted
 
 if TYPE_CHECKING:
-    from deniable.tables.reports.report_table import Summary
+    from deniable.engines.collecting.row_counts import Summary
 
 MOST_VIEWS_SHOWN = 12
 LARGEST_USEFUL_EPSILON = 10.0

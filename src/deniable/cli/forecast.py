@@ -19,8 +19,8 @@ from deniable.cli.query_options import (
 )
 from deniable.cli.sql_text import questions_about, sql_text
 from deniable.cli.terminal import count, json_line, progress, show, show_columns, table
+from deniable.collection import Collection
 from deniable.errors import BadInput
-from deniable.tables.specification.collection import Collection
 from deniable.wording import counted
 
 
@@ -159,7 +159,7 @@ def fit(specification: str, queries: str | None, users: int, out: str | None) ->
     Example:
       deniable fit shop.toml queries.sql --users 1000000 -o fitted.toml
     """
-    from deniable.queries.forecasts.fit import fit as fitted
+    from deniable.collection import fit as fitted
     from deniable.queries.forecasts.fit import shown_error
 
     if out is not None and not Path(out).parent.is_dir():

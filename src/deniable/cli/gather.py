@@ -10,9 +10,9 @@ import click
 
 from deniable.cli.collect import show_summaries
 from deniable.cli.terminal import progress, simulation_option
+from deniable.collection import Collection
 from deniable.errors import BadInput
 from deniable.simulation import NOTE
-from deniable.tables.specification.collection import Collection
 
 
 @click.command()
@@ -30,8 +30,8 @@ def gather(specification: str, files: tuple[str, ...], out: str, simulation: boo
     Example:
       deniable gather shop.toml monday.jsonl tuesday.jsonl -o reports/
     """
+    from deniable.engines.collecting.folder_writing import check_folder
     from deniable.engines.collecting.gathering import gather as gather_lines
-    from deniable.engines.collecting.perturbing import check_folder
 
     collection = Collection.load(specification)
     check_folder(collection, Path(out), [], simulation=simulation)

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from deniable.collection import Collection
 from deniable.errors import BadInput, QueryRefused
-from deniable.tables.specification.collection import Collection
 
 _CLOSING = ("'", '"', "*/", "$$")
 """What may be missing at the end of a text that continues on the next line."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deniable.cli.demo import meters, shop
+from deniable.collection import Collection
 from deniable.queries.answers.result import Estimate, number
-from deniable.tables import Collection
 
 HEADER = ("", "truth", "estimate", "95 % interval", "inside")
 

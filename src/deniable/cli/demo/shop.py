@@ -12,10 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.arrays import Integers
+from deniable.collection import Collection
 from deniable.database import Database
 from deniable.engines.duckdb.session import open_duckdb
 from deniable.queries.answers.result import Estimate, Result
-from deniable.tables import Categorical, Collection, Ordinal, Public, Table
+from deniable.tables import Categorical, Ordinal, Public, Table
 
 EPSILON = 4.0
 MOST_ORDERS = 10

@@ -16,15 +16,15 @@ from deniable.cli.demo.outcome import Outcome
 from deniable.cli.demo.report import report
 from deniable.cli.demo.summary import show_summary
 from deniable.cli.terminal import progress
+from deniable.collection import Collection
 from deniable.database import connect
 from deniable.disk_faults import writing
-from deniable.engines.collecting.perturbing import SPECIFICATION_FILE
 from deniable.errors import BadInput, DeniableError, MissingExtra
 from deniable.plotting.figure import INK, TRUTH, new_figure, require_plotting, save, tidy
 from deniable.plotting.stream_plot import draw as draw_stream
 from deniable.queries.forecasts.forecast import users_needed
 from deniable.randomness import SecureSource, SeededSource, Source
-from deniable.tables import Collection
+from deniable.tables.specification.runs import SPECIFICATION_FILE
 
 FEWEST_PEOPLE, MOST_PEOPLE = 20_000, 2_000_000
 PICTURES = ("ages.png", "attack.png", "stream.png")

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 weights_option = click.option(
-    "--weights", default="optimal", show_default=True, help="How nodes of trees are weighted: optimal, greedy, rdc(k)."
+    "--weights",
+    default="optimal",
+    show_default=True,
+    help="Weights of tree nodes: optimal, greedy, rdc(k) or rdc_each(k).",
 )
 sums_option = click.option(
     "--sums",

@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 import deniable
-from deniable import client, errors, mechanisms, spark, streams
+from deniable import client, errors, mechanisms, spark, stores, streams
 from deniable.cli.main import cli
 
 DOCS = Path(__file__).parent
@@ -122,7 +122,7 @@ def described(name: str, value: Any, level: int = 3) -> Iterator[str]:
     if not inspect.isclass(value) or issubclass(value, Exception):
         return
     own = name.rsplit(".", 1)[-1]
-    for one, member in vars(value).items():
+    for one, member in members(value).items():
         function = getattr(member, "__func__", member)
         if one.startswith("_") or not (inspect.isfunction(function) or isinstance(member, property)):
             continue
@@ -135,10 +135,19 @@ def described(name: str, value: Any, level: int = 3) -> Iterator[str]:
         yield f"```python\n{call}\n```\n\n{text}\n"
 
 
+def members(value: type) -> dict[str, Any]:
+    """What a class defines itself, and what it has from bases that have no public name of their own."""
+    public = {getattr(module, name) for _, _, module, _ in PAGES.values() for name in getattr(module, "__all__", ())}
+    hidden = [base for base in value.__mro__[1:] if base.__module__.startswith("deniable.") and base not in public]
+    inherited = {name: member for base in reversed(hidden) for name, member in vars(base).items()}
+    return {**vars(value), **{name: member for name, member in inherited.items() if name not in vars(value)}}
+
+
 PAGES: dict[str, tuple[str, str, ModuleType, str]] = {
     "tables": ("Tables and questions", "`import deniable as dn`", deniable, "dn."),
     "client": ("On a device", "`from deniable.client import …`: the standard library is enough.", client, ""),
     "streams": ("Streams", "`dn.streams.…`", streams, "dn.streams."),
+    "stores": ("Streams that survive a crash", "`dn.stores.…`", stores, "dn.stores."),
     "mechanisms": ("Mechanisms", "`dn.mechanisms.…`", mechanisms, "dn.mechanisms."),
     "spark": ("Spark", "`dn.spark.…`, with the extra `spark`", spark, "dn.spark."),
     "errors": ("Errors", "`dn.errors.…`", errors, "dn.errors."),
@@ -170,9 +179,9 @@ def texts() -> dict[str, str]:
 
 def answer_and_stream() -> None:
     """The two pictures of the README: an answer with error bars, and a private stream."""
+    from deniable.cli.answer_plot import draw
     from deniable.cli.demo import meters, shop
-    from deniable.cli.plots import draw
-    from deniable.engines.reading import connect
+    from deniable.database import connect
     from deniable.plotting.stream_plot import draw as draw_stream
     from deniable.randomness import SeededSource
 

@@ -7,7 +7,7 @@ from importlib.resources import files
 import pytest
 
 import deniable
-from deniable import client, errors, mechanisms, spark, streams
+from deniable import client, errors, mechanisms, spark, stores, streams
 
 FRONT_DOOR = (
     deniable.Collection,
@@ -23,7 +23,7 @@ FRONT_DOOR = (
 def public_values():
     """Every class and function that has a public name, once."""
     named = {}
-    for module in (deniable, client, mechanisms, streams):
+    for module in (deniable, client, mechanisms, streams, stores):
         for name in module.__all__:
             value = getattr(module, name)
             if inspect.isclass(value) or inspect.isfunction(value):
@@ -32,14 +32,15 @@ def public_values():
         if inspect.isclass(value):
             named[f"errors.{name}"] = value
     for door in FRONT_DOOR:
-        for name, value in vars(door).items():
+        inherited = {name: value for base in door.__mro__[:-1] for name, value in vars(base).items()}
+        for name, value in (inherited | dict(vars(door))).items():
             function = getattr(value, "__func__", value)
             if inspect.isfunction(function) and not name.startswith("_"):
                 named[f"{door.__name__}.{name}"] = function
     return named
 
 
-@pytest.mark.parametrize("module", [deniable, client, mechanisms, spark, streams])
+@pytest.mark.parametrize("module", [deniable, client, mechanisms, spark, streams, stores])
 def test_all_is_sorted_and_importable(module):
     assert module.__all__ == sorted(module.__all__)
     for name in module.__all__:

@@ -13,9 +13,8 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable import client, mechanisms, spark, streams
+from deniable import client, mechanisms, spark, stores, streams
 from deniable.client import Client, ToPLClient
-from deniable.engines import reading
 from deniable.errors import RandomnessFault
 from deniable.randomness import SecureSource, SeededSource
 from deniable.streams import NME, PAK, Flat, Hc16, Perturber, PublicThreshold, ToPL, ToPLServer, ToPS
@@ -215,7 +214,7 @@ def test_odd_values_are_counted_once_each():
 
 @pytest.mark.parametrize("memory_limit", [2**30, 0])
 def test_a_database_answers_as_it_does_alone(memory_limit, tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "PLANS_KEPT", 2)
+    monkeypatch.setattr("deniable.database.PLANS_KEPT", 2)
     collection = dn.Collection(
         dn.Table("users", age=dn.Ordinal(1, 20), city=dn.Public()),
         dn.Table("jobs", many=2, tau=1, hours=dn.Ordinal(0, 9)),
@@ -280,7 +279,7 @@ def test_collections_randomise_apart_and_releases_answer_alike():
 
 def test_the_contract_of_every_public_class_is_stated():
     text = (Path(__file__).parents[1] / "docs" / "reference" / "threads.md").read_text()
-    for module in (dn, client, streams, spark, mechanisms):
+    for module in (dn, client, streams, stores, spark, mechanisms):
         missing = [name for name in module.__all__ if name[0] != "_" and f"`{name}`" not in text]
         assert not missing, (module.__name__, missing)
 

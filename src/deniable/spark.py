@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from deniable.tables.specification.collection import Collection
+from deniable.collection import Collection
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from deniable.database import Database
 
 __all__ = ["register", "session"]
 
@@ -41,6 +46,35 @@ def register(
     from deniable.engines.spark.session import checked_session
 
     checked_session(spark)
-    from deniable.engines.spark.sql_functions import register as registered
+    from deniable.engines.spark.sql_functions import register_functions
 
-    registered(spark, collection, reports, dimensions, simulation=simulation)
+    reader = _ReportReader(spark, collection, reports, dimensions or {})
+    register_functions(spark, collection, reader.answer, simulation=simulation)
+
+
+class _ReportReader:
+    """The reports that `deniable_sql` asks: opened for the first question, and again when tables were added."""
+
+    def __init__(self, spark: Any, collection: Collection, reports: Any, dimensions: Mapping[str, Any]) -> None:
+        self._spark, self._collection, self._reports, self._dimensions = spark, collection, reports, dimensions
+        self._opened: tuple[object, Database] | None = None
+
+    def answer(self, text: str) -> pa.Table:
+        """The answer to a question."""
+        import pyarrow as pa
+
+        from deniable.database import connect
+
+        reports = self._reports
+        if reports is None:
+            names = {table.name: f"{table.name}_reports" for table in self._collection.tables}
+            reports = {table: name for table, name in names.items() if self._spark.catalog.tableExists(name)}
+        known = tuple(reports) if isinstance(reports, Mapping) else reports
+        if self._opened is None or self._opened[0] != known:
+            collection = self._collection if isinstance(reports, Mapping) else None
+            database = connect(reports, engine=self._spark, collection=collection, dimensions=self._dimensions)
+            self._opened = (known, database)
+        result = self._opened[1].sql(text)
+        rows = result.to_arrow()
+        # Spark SQL shows rows and nothing else, so here the mark is a column.
+        return rows.append_column("simulation", pa.repeat(True, len(rows))) if result.simulation else rows

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.engines.local.moments import measure
 from deniable.queries.answers.estimation import answer
 from deniable.queries.forecasts.prediction import predict
 from deniable.queries.parsing.sql import parse
@@ -88,7 +87,7 @@ def test_answers_are_unbiased_and_intervals_cover(design, count):
         for way, mine in enumerate(plans):
             for place, plan in enumerate(mine):
                 single = "orders" not in plan.question.tables
-                estimate = answer(plan.question, measure(plan, database.stores, {}), single_rows=single).answers["x"][0]
+                estimate = answer(plan.question, database.engine.moments(plan, {}), single_rows=single).answers["x"][0]
                 found[run, way, place] = estimate.value, estimate.stderr
     errors = found[..., 0] - truth
     with np.errstate(invalid="ignore"):
@@ -129,7 +128,7 @@ def test_the_prediction_agrees_with_simulation():
         values = np.array(
             [
                 [
-                    answer(plan.question, measure(plan, database.stores, {}), single_rows=False).answers["x"][0].value
+                    answer(plan.question, database.engine.moments(plan, {}), single_rows=False).answers["x"][0].value
                     for plan in plans
                 ]
                 for database in simulated(collection, rows, users)

@@ -7,8 +7,8 @@ import pytest
 
 import deniable as dn
 from deniable.engines.kernel.cell_pairs import cell_pairs, has_few_pairs
+from deniable.engines.kernel.grouped_moments import moments_from_pairs
 from deniable.engines.kernel.pair_sums import needs_pairs_only
-from deniable.engines.local.moments import measure, measure_pairs
 from deniable.engines.reports import report_stores as stores
 from deniable.mechanisms import LocalHashing
 
@@ -56,17 +56,17 @@ def same(one, other):
 @pytest.mark.parametrize("users", [2_000, 20])  # so few that views are not counted
 def test_moments_are_those_of_reading_all_reports(design, epsilon, users):
     database = opened(design, epsilon, users)
-    pairs = cell_pairs(database.stores["t"], database.collection.design_of("t"))
+    pairs = cell_pairs(database.engine.stores["t"], database.collection.design_of("t"))
     for text in QUESTIONS:
         plan = database.plan(text)
         assert needs_pairs_only(plan)
-        same(measure_pairs(plan, database.stores, pairs), measure(plan, database.stores, {}))
+        same(moments_from_pairs(plan, database.stores, pairs), database.engine.moments(plan, {}))
 
 
 def test_pairs_are_those_of_each_report():
     database = opened(users=300)
-    design, reports = database.collection.design_of("t"), database.stores["t"].reports
-    pairs = cell_pairs(database.stores["t"], design)
+    design, reports = database.collection.design_of("t"), database.engine.stores["t"].reports
+    pairs = cell_pairs(database.engine.stores["t"], design)
     expected = {one.number: np.zeros((one.cells, one.cells), dtype=int) for one in design}
     hashed = 0
     for view, seed, y in zip(*(reports[name].to_pylist() for name in ("view", "seed", "y")), strict=True):
@@ -85,9 +85,9 @@ def test_after_a_question_about_many_groups_no_reports_are_read_again(monkeypatc
     few = "SELECT COUNT(*) FROM t WHERE x < 7"
     many = "SELECT x, c, COUNT(*) FROM t GROUP BY x, c"
     before = database.sql(few).scalar()
-    assert not database._pairs  # one number is told faster by reading
+    assert not database._pairs.by_table  # one number is told faster by reading
     database.sql(many)
-    assert set(database._pairs) == {"t"}
+    assert set(database._pairs.by_table) == {"t"}
 
     def read(self, columns):
         raise AssertionError("reports were read")
@@ -118,7 +118,7 @@ def test_what_depends_on_more_than_cells_is_read():
     large = dn.Collection(dn.Table("large", x=dn.Ordinal(0, 9_999)), epsilon=1.0)
     assert not has_few_pairs(large.design_of("large"), 1)
     database.sql("SELECT price, COUNT(*) FROM orders GROUP BY price")
-    assert not database._pairs
+    assert not database._pairs.by_table
 
 
 def test_files_are_counted_as_memory_is(tmp_path):
@@ -129,4 +129,4 @@ def test_files_are_counted_as_memory_is(tmp_path):
     text = "SELECT x, c, COUNT(*) AS n FROM t GROUP BY x, c"
     here, there = ([one.value for one in database.sql(text).answers["n"]] for database in (filed, opened()))
     assert here == pytest.approx(there, rel=1e-9, abs=1e-6)
-    assert set(filed._pairs) == {"t"}
+    assert set(filed._pairs.by_table) == {"t"}

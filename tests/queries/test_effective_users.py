@@ -6,7 +6,6 @@ import pytest
 
 import deniable as dn
 from deniable.engines.kernel.contributions import Program
-from deniable.engines.local.moments import measure
 from deniable.queries.answers.effective_users import effective_shares, effective_users
 from deniable.queries.answers.estimation import answer
 from deniable.queries.parsing.sql import parse
@@ -118,7 +117,7 @@ def test_a_note_says_where_intervals_fail_to_cover_and_only_there():
         results = []
         for run in range(60):
             database = dn.connect(collection.perturb(**rows, source=SeededSource(run), simulation=True))
-            moments = measure(plan, database.stores, {})
+            moments = database.engine.moments(plan, {})
             effective = effective_users(plan, moments, single_rows=True)
             results.append(answer(plan.question, moments, single_rows=True, effective=effective))
         within = [one.scalar().interval[0] < truth < one.scalar().interval[1] for one in results]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from deniable_lab.benchmarks.grid_accuracy import GRID, HIO, SHAPES, VALUES, copula, measure
+from deniable_lab.experiments.data import Data
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -19,7 +20,7 @@ def test_shapes(shape):
 
 
 def test_a_small_run_of_joins():
-    (row,) = islice(measure(50_000, 1, 3, 0, None, lambda _: None, ("joins",)), 1)
+    (row,) = islice(measure(50_000, 1, 3, 0, Data(), lambda _: None, ("joins",)), 1)
     assert (row.question, row.epsilon) == ("join COUNT", 1.0)
     assert row.wanted is not None
     assert row.errors[GRID] < row.errors[HIO] / 5  # hierarchies have little to say about a join at this ε

@@ -44,13 +44,45 @@ def test_finished_runs_are_enough_for_tables_pictures_and_pages(monkeypatch, tmp
     ("arguments", "message"),
     [
         (["reproduce", "nonsense"], "NAME is not an experiment"),
-        (["reproduce", "streams/fanout", "--data", "nowhere-at-all"], "--data is not a folder"),
     ],
 )
 def test_bad_input_exits_2(arguments, message):
     done = run(*arguments)
     assert done.returncode == 2
     assert message in done.stderr
+
+
+@pytest.mark.parametrize("command", ["reproduce streams/fanout", "bench accuracy", "bench streams"])
+def test_data_means_the_same_folder_everywhere(command, tmp_path):
+    (tmp_path / "data" / "streams").mkdir(parents=True)
+    (tmp_path / "file").touch()
+    refused = {
+        "nowhere-at-all": "--data is not a folder",
+        "file": "--data is not a folder",
+        "data/streams": "--data holds neither `streams` nor `tables`",
+    }
+    for folder, message in refused.items():
+        done = run(*command.split(), "--data", tmp_path / folder)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"Error: {message}. " in done.stderr
+        assert "Name the folder that holds both" in done.stderr
+
+
+def test_files_that_a_benchmark_misses_are_named(tmp_path):
+    for group in ("streams", "tables"):
+        (tmp_path / group).mkdir()
+    done = run("bench", "streams", "--part", "defaults", "--data", tmp_path)
+    assert (done.returncode, "--data has no file streams/pos_length.parquet" in done.stderr) == (2, True)
+    (tmp_path / "streams" / "pos_length.parquet").write_bytes(b"not Parquet")
+    done = run("bench", "streams", "--part", "defaults", "--data", tmp_path)
+    assert (done.returncode, "no readable file streams/pos_length.parquet with" in done.stderr) == (2, True)
+    done = run("bench", "accuracy", "--grids", "--part", "households", "--data", tmp_path)
+    assert (done.returncode, "--data has no file tables/cps_households.parquet" in done.stderr) == (2, True)
+
+
+def test_parts_that_need_data_say_so_and_are_skipped():
+    done = run("bench", "streams", "--part", "defaults")
+    assert (done.returncode, done.stderr) == (0, "defaults: skipped, it needs --data\n")
 
 
 def test_missing_peers_are_named_in_one_line_each(monkeypatch):

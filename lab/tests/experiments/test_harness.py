@@ -65,6 +65,7 @@ def test_finished_runs_are_not_repeated_and_a_cut_off_line_is(tmp_path):
 
 def test_runs_of_other_code_or_data_are_not_used(tmp_path):
     assert fingerprint("streams/overall", Data()) == fingerprint("streams/overall", Data())
+    (tmp_path / "streams").mkdir()
     assert fingerprint("streams/overall", Data()) != fingerprint("streams/overall", Data(tmp_path))
     assert fingerprint("streams/overall", Data()) != fingerprint("streams/smoothers", Data())
 
@@ -140,4 +141,7 @@ def test_stand_ins_are_the_same_everywhere_and_of_the_promised_kind():
 def test_a_folder_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(InvalidParameter, match="--data is not a folder"):
         Data(tmp_path / "nowhere")
+    with pytest.raises(InvalidParameter, match="--data holds neither `streams` nor `tables`"):
+        Data(tmp_path)
+    (tmp_path / "tables").mkdir()
     assert Data(tmp_path).streams("POS") == ["POS stand-in"]

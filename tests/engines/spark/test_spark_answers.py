@@ -76,7 +76,7 @@ def test_grids_agree_on_answers_and_on_how_smooth_the_data_is(spark):
     )
     here, there = dn.connect(reports), dn.connect(reports, engine=spark)
     taken_for_granted = dn.connect(reports)
-    taken_for_granted._beliefs.update(people={}, visits={})
+    taken_for_granted._beliefs.by_table.update(people={}, visits={})
     for text in (
         "SELECT COUNT(*) FROM people WHERE age < 3",
         "SELECT COUNT(*) FROM visits WHERE hour BETWEEN 9 AND 10",
@@ -85,18 +85,21 @@ def test_grids_agree_on_answers_and_on_how_smooth_the_data_is(spark):
         mine = there.sql(text)
         agree(mine, here.sql(text))
         assert mine.scalar().model > 1.2 * taken_for_granted.sql(text).scalar().model
-    assert not there._pairs
+    assert not there._pairs.by_table
     by_age = "SELECT age, COUNT(*) AS n FROM people GROUP BY age"
     agree(there.sql(by_age), here.sql(by_age))
-    assert set(there._pairs) == {"people"}
-    assert all(np.array_equal(found, here._pairs["people"][view]) for view, found in there._pairs["people"].items())
+    assert set(there._pairs.by_table) == {"people"}
+    assert all(
+        np.array_equal(found, here._pairs.by_table["people"][view])
+        for view, found in there._pairs.by_table["people"].items()
+    )
 
 
 def test_refusals_are_those_of_duckdb(pair):
     for text in ("SELECT COUNT(*) FROM people WHERE city = 3", "SELECT COUNT(*) FROM people WHERE born > 5"):
         messages = []
         for database in pair:
-            with pytest.raises(QueryRefused, match="another type") as caught:
+            with pytest.raises(QueryRefused, match="used as the wrong type") as caught:
                 database.sql(text)
             messages.append(str(caught.value))
         assert messages[0] == messages[1]
@@ -115,7 +118,7 @@ def test_a_question_that_pairs_of_cells_answer_takes_no_job(pair, spark):
     _, on_spark = pair
     text = "SELECT age, kind, COUNT(*) FROM people GROUP BY age, kind"
     on_spark.sql(text)
-    assert "people" in on_spark._pairs
+    assert "people" in on_spark._pairs.by_table
     tracker = spark.sparkContext.statusTracker()
     spark.sparkContext.setJobGroup("none", "no question")
     on_spark.sql(text)

@@ -11,19 +11,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from scipy.special import ndtr, ndtri
 
 from deniable.arrays import Floats, Integers
-from deniable.engines.reading import Database, connect
-from deniable.queries.forecasts.fit import fit
+from deniable.collection import Collection, fit
+from deniable.database import Database, connect
 from deniable.randomness import SeededSource
-from deniable.tables import Categorical, Collection, Ordinal, Table
+from deniable.tables import Categorical, Ordinal, Table
+from deniable_lab.experiments.data import Data
+from deniable_lab.experiments.parquet_files import read_columns
 
 VALUES, CORRELATION = 64, 0.8
 JOIN_VALUES, CATEGORIES, JOIN_RANGE = 125, 500, 15
@@ -98,7 +98,7 @@ def measure(
     seeds: int,
     questions: int,
     first_seed: int,
-    data: str | None,
+    data: Data,
     advance: Callable[[int], None],
     parts: tuple[str, ...] = (),
 ) -> Iterator[Row]:
@@ -126,7 +126,7 @@ def measure(
         for median in (36, 100):
             yield _skewed(median, users, seeds, first_seed)
             advance(1)
-    if "households" in chosen and data is not None:
+    if "households" in chosen and data.folder is not None:
         for epsilon in (1.0, 2.0, 5.0):
             yield _households(data, epsilon, seeds, first_seed)
             advance(1)
@@ -244,10 +244,10 @@ def _skewed(median: int, users: int, seeds: int, first_seed: int) -> Row:
     return tally.row("1-D COUNT", f"skew {median}", 1.0)
 
 
-def _households(data: str, epsilon: float, seeds: int, first_seed: int) -> Row:
+def _households(data: Data, epsilon: float, seeds: int, first_seed: int) -> Row:
     """Households with few people joined to tax units with heads of an age: one to many, one report each."""
-    folder = Path(data) / "tables"
-    homes, units = (pq.read_table(folder / f"cps_{name}.parquet") for name in ("households", "tax_units"))
+    homes = read_columns(data.required("tables", "cps_households"), "hh_id", "n_people")
+    units = read_columns(data.required("tables", "cps_tax_units"), "hh_id", "age_head")
     people: Integers = np.minimum(homes["n_people"].to_numpy().astype(np.int64), 15)
     ages: Integers = np.clip(units["age_head"].to_numpy().astype(np.int64), 0, 99)
     owners: Integers = units["hh_id"].to_numpy().astype(np.int64)

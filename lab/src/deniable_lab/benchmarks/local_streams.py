@@ -12,7 +12,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from deniable.streams.local.threshold_choice import candidates
 from deniable_lab.benchmarks.stream_error import SHORT, Row, figure, load
 from deniable_lab.benchmarks.stream_speed import Row as SpeedRow
 from deniable_lab.benchmarks.stream_speed import best_seconds
+from deniable_lab.experiments.data import Data
 from deniable_lab.experiments.stream_data import Stream
 from deniable_lab.experiments.stream_reference import BOUNDS, HORIZON, LOCAL, LOCAL_MMSE, WARMUP, Figure
 from deniable_lab.experiments.streams._local import EPSILONS, expected
@@ -80,10 +80,10 @@ def _simulated(name: str, epsilon: float, seed: int, **settings: Any) -> ToPL:
     return ToPL(epsilon, BOUNDS[name], keep=False, source=SeededSource(seed), simulation=True, **settings)
 
 
-def errors(folder: Path, repetitions: int) -> Iterator[Row]:
+def errors(data: Data, repetitions: int) -> Iterator[Row]:
     """ToPL as it comes beside the authors' code: MSE and MMSE."""
     for name, cells in REFERENCE.items():
-        stream = load(folder, name)
+        stream = load(data, name)
         for epsilon, (square, relative, mean_square) in cells.items():
             found = measure(stream, epsilon, repetitions)
             for what, ours, theirs in (
@@ -100,13 +100,13 @@ def errors(folder: Path, repetitions: int) -> Iterator[Row]:
                 yield Row(f"{SHORT[name]} ε={epsilon:g} {what}", ours, theirs, met, note)
 
 
-def alternatives(folder: Path, repetitions: int) -> Iterator[Row]:
+def alternatives(data: Data, repetitions: int) -> Iterator[Row]:
     """Other mechanisms, other rules and the linear scale; theirs: the best θ for the hybrid mechanism.
 
     Each θ is chosen from first reports; what error it leads to is then computed, not sampled.
     """
     for name in REFERENCE:
-        stream = load(folder, name)
+        stream = load(data, name)
         for epsilon in EPSILONS:
             plain = ToPLProtocol(epsilon, BOUNDS[name])
             best = Figure(min(expected(stream, plain, theta) for theta in candidates(plain)[::4]), 0.0)
@@ -121,11 +121,11 @@ def alternatives(folder: Path, repetitions: int) -> Iterator[Row]:
                 yield Row(f"{SHORT[name]} ε={epsilon:g} {what}", figure(found), best, None, note)
 
 
-def coverage(folder: Path, repetitions: int) -> Iterator[Row]:
+def coverage(data: Data, repetitions: int) -> Iterator[Row]:
     """How often 95 % intervals hold the truth of the truncated stream, and how far sums are off on average."""
     rng = np.random.default_rng(8)
     for name in REFERENCE:
-        stream = load(folder, name)
+        stream = load(data, name)
         for epsilon in (0.2, 0.5, 2.0):
             inside, off = np.empty((repetitions, len(LENGTHS))), np.empty(repetitions)
             for repetition in range(repetitions):

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from deniable.collection import Collection
+from deniable.database import Database, connect
 from deniable.engines.kernel.contributions import shared_out
-from deniable.engines.local.moments import measure as read_all
-from deniable.engines.reading import Database, connect
 from deniable.engines.reports.report_stores import MemoryStore
 from deniable.mechanisms._compiled import compiled, compiled_sum
 from deniable.mechanisms._support import hash_mix
 from deniable.randomness import SeededSource
-from deniable.tables import Categorical, Collection, Ordinal, Table
+from deniable.tables import Categorical, Ordinal, Table
 
 PEOPLE = Table(
     "people",
@@ -196,7 +196,7 @@ def many_groups(count: int = 200_000) -> ManyGroups:
     plan = fresh.plan(text)
     warm._moments(plan)
     counted, following = (_seconds(lambda: fresh._moments(plan)) for _ in range(2))
-    read = _seconds(lambda: read_all(plan, fresh.stores, {}))
+    read = _seconds(lambda: fresh.engine.moments(plan, {}))
     return ManyGroups(64 * 16, count, read, counted, following)
 
 

@@ -16,20 +16,19 @@ from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from deniable.engines.collecting.perturbing import SPECIFICATION_FILE
-from deniable.engines.reading import connect
+from deniable.collection import Collection
+from deniable.database import connect
 from deniable.engines.spark.session import checked_session, require_java, require_pyspark
-from deniable.engines.spark.spark_database import SparkDatabase
 from deniable.errors import Failure
 from deniable.randomness import SeededSource
-from deniable.tables import Categorical, Collection, Ordinal, Table
-from deniable.tables.specification.runs import run_text
+from deniable.tables import Categorical, Ordinal, Table
+from deniable.tables.specification.runs import SPECIFICATION_FILE, run_text
 from deniable_lab.benchmarks.spark_udf import our_way, paper_way
 
 T = TypeVar("T")
@@ -127,7 +126,7 @@ def _spark(
     """For opening and each question: seconds, those of the paper's way if it is tried, and peaks of memory."""
     spark = _session(path, partitions)
     start = time.perf_counter()
-    database = cast("SparkDatabase", connect(path, engine=spark))
+    database = connect(path, engine=spark)
     found: list[tuple[str, float, float | None, tuple[float, float, float]]]
     found = [(OPENING, time.perf_counter() - start, None, _peaks(spark))]
     papers = {}

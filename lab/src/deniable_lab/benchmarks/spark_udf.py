@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from deniable.engines.spark.spark_database import SparkDatabase
-from deniable.engines.spark.spark_moments import measure
+from deniable.database import Database
 from deniable.mechanisms.hashing import bucket
 from deniable.queries.planning.plan import Plan
 from deniable.queries.weights.table_plan import PartPlan
@@ -26,18 +25,18 @@ Node = tuple[int, float]
 """A cell and its weight."""
 
 
-def paper_plan(database: SparkDatabase, text: str) -> Plan:
+def paper_plan(database: Database, text: str) -> Plan:
     """The question with the decompositions of the paper: the fewest nodes."""
     return database.plan(text, weights="greedy")
 
 
-def our_way(database: SparkDatabase, text: str) -> float:
+def our_way(database: Database, text: str) -> float:
     """The same estimate by our engine: the same nodes, views divided by how many reports were to be expected."""
     plan = paper_plan(database, text)
-    return float(measure(plan, database.stores, {}, counted=False).sums[0, 0])  # type: ignore[arg-type]
+    return float(database.engine.moments(plan, {}, counted=False).sums[0, 0])
 
 
-def paper_way(spark: Any, database: SparkDatabase, path: Path, text: str) -> float:
+def paper_way(spark: Any, database: Database, path: Path, text: str) -> float:
     """The answer to a COUNT by the states of every combination of nodes, row by row."""
     from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 

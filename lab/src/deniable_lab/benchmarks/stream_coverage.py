@@ -7,7 +7,6 @@ those that begin or end where the stream changes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from deniable.cli.demo.meters import SECONDS_OF_A_DAY, meter_readings
 from deniable.randomness import SeededSource
 from deniable.streams import Expectation, ToPS
 from deniable_lab.benchmarks.stream_error import Row, figure, load
+from deniable_lab.experiments.data import Data
 from deniable_lab.experiments.stream_reference import BOUNDS, HORIZON, WARMUP, Figure
 
 BOUND = 20_000
@@ -88,9 +88,9 @@ def drawn(repetitions: int) -> Iterator[Row]:
             yield Row(f"{shape}, {name}", figure(shares), Figure(0.95, 0.0), met, note)
 
 
-def real(folder: Path, repetitions: int) -> Iterator[Row]:
+def real(data: Data, repetitions: int) -> Iterator[Row]:
     """POS at ε = 0.05 and 1, by length of the window."""
-    stream = load(folder, "pos_length")
+    stream = load(data, "pos_length")
     rng = np.random.default_rng(8)
     for epsilon in (0.05, 1.0):
         for length in (1, 60, 1440, 65_536, 1 << 19):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,6 +30,7 @@ from deniable.streams import (
 from deniable.streams.central.threshold import Situation
 from deniable.streams.structure.smoother import smoother_of
 from deniable_lab.experiments import stream_reference as reference
+from deniable_lab.experiments.data import Data
 from deniable_lab.experiments.stream_data import Stream, read
 from deniable_lab.experiments.stream_reference import BOUNDS, EPSILONS, HORIZON, OTHERS, WARMUP, Figure
 from deniable_lab.experiments.streams.smoothers import smoothed
@@ -56,9 +56,9 @@ class Row:
         return math.nan if self.theirs is None else self.ours.mean / self.theirs.mean
 
 
-def load(folder: Path, name: str) -> Stream:
+def load(data: Data, name: str) -> Stream:
     """A stream of the data folder by the name of its file."""
-    return read(name, folder / f"{name}.parquet", (BOUNDS | OTHERS)[name])
+    return read(name, data.required("streams", name), (BOUNDS | OTHERS)[name])
 
 
 def repeated(
@@ -88,11 +88,11 @@ def _simulated(kind: Any, *facts: Any, seed: int, **settings: Any) -> Publisher:
     return made
 
 
-def defaults(folder: Path, repetitions: int) -> Iterator[Row]:
+def defaults(data: Data, repetitions: int) -> Iterator[Row]:
     """ToPS as it comes against the authors' ToPS: the ratio of errors, and its geometric mean."""
     ratios = []
     for name, bound in BOUNDS.items():
-        stream = load(folder, name)
+        stream = load(data, name)
         for epsilon in EPSILONS:
             made = _maker(ToPS, epsilon, bound)
             errors, thetas = repeated(stream, made, repetitions)
@@ -110,12 +110,12 @@ def _maker(kind: Any, epsilon: float, bound: float, **settings: Any) -> Callable
     return lambda seed: _simulated(kind, epsilon, bound, seed=seed, **settings)
 
 
-def paper(folder: Path, repetitions: int) -> Iterator[Row]:
+def paper(data: Data, repetitions: int) -> Iterator[Row]:
     """The paper's settings, as the authors' code has them (six levels in the score, its block sizes)."""
     score = PaperScore(levels=6)
     raised = PAKPercentile(0.995, cap=False)
     for name, bound in BOUNDS.items():
-        stream = load(folder, name)
+        stream = load(data, name)
         for epsilon in EPSILONS:
             block = reference.BLOCKS[epsilon]
             cells: list[tuple[str, Any, dict[float, Figure], dict[str, Any], bool]] = [
@@ -134,10 +134,10 @@ def paper(folder: Path, repetitions: int) -> Iterator[Row]:
                 yield Row(f"{SHORT[name]} ε={epsilon:g} {what}", ours, theirs[epsilon], met, note)
 
 
-def hierarchies(folder: Path, repetitions: int) -> Iterator[Row]:
+def hierarchies(data: Data, repetitions: int) -> Iterator[Row]:
     """Trees alone, θ given, against the truncated stream."""
     for name, cells in reference.HIERARCHIES.items():
-        stream, theta = load(folder, name), reference.PERCENTILE[name]
+        stream, theta = load(data, name), reference.PERCENTILE[name]
         for (fanout, consistent, block), theirs in cells.items():
             made = _maker(
                 ToPS,
@@ -154,11 +154,11 @@ def hierarchies(folder: Path, repetitions: int) -> Iterator[Row]:
             yield Row(what, ours, theirs, agrees(ours, theirs))
 
 
-def smoothers(folder: Path, repetitions: int) -> Iterator[Row]:
+def smoothers(data: Data, repetitions: int) -> Iterator[Row]:
     """Smoothers of the same noisy blocks, θ given, against the truncated stream. The reference has 10 repetitions."""
     names = ("recent", "mean", "median", "moving", "exponential")
     for (name, epsilon, block), cells in reference.SMOOTHERS.items():
-        stream, theta = load(folder, name), reference.PERCENTILE[name]
+        stream, theta = load(data, name), reference.PERCENTILE[name]
         truth, errors = stream.truth(theta), {smoother: np.empty(repetitions) for smoother in names}
         settings = {"threshold": PublicThreshold(theta), "paper": True, "block": block}
         for repetition in range(repetitions):
@@ -173,10 +173,10 @@ def smoothers(folder: Path, repetitions: int) -> Iterator[Row]:
             yield Row(f"{SHORT[name]} ε={epsilon:g} blocks {block} {smoother}", ours, theirs, agrees(ours, theirs))
 
 
-def thresholds(folder: Path, draws: int = 200) -> Iterator[Row]:
+def thresholds(data: Data, draws: int = 200) -> Iterator[Row]:
     """The median θ by noisy max on Eq. (6), with the authors' six levels; their 5 % to 95 % is the scale."""
     for (name, epsilon), (median, low, high) in reference.THRESHOLDS.items():
-        values = load(folder, name).values[:WARMUP]
+        values = load(data, name).values[:WARMUP]
         situation = Situation(BOUNDS[name], WARMUP, HORIZON, epsilon, 1.0, 0.25)
         score = PaperScore(levels=6)
         chosen = np.array([score.choose(values, situation, epsilon, SeededSource(seed)) for seed in range(draws)])
@@ -189,10 +189,10 @@ def thresholds(folder: Path, draws: int = 200) -> Iterator[Row]:
         yield Row(f"{SHORT[name]} ε={epsilon:g} median θ", ours, theirs, met, note)
 
 
-def other_streams(folder: Path, repetitions: int) -> Iterator[Row]:
+def other_streams(data: Data, repetitions: int) -> Iterator[Row]:
     """The defaults against the paper's settings on the other streams, where drift punishes large blocks."""
     for name, bound in OTHERS.items():
-        stream = load(folder, name)
+        stream = load(data, name)
         for epsilon in EPSILONS:
             ours, paper_s = (
                 figure(repeated(stream, _maker(ToPS, epsilon, bound, **settings), repetitions)[0])
@@ -243,10 +243,10 @@ def calibration(repetitions: int) -> Iterator[Row]:
             yield Row(f"blocks of {block:,}, length {length:,}", ours, Figure(1.0, 0.0), close)
 
 
-def percentiles(folder: Path, repetitions: int) -> Iterator[Row]:
+def percentiles(data: Data, repetitions: int) -> Iterator[Row]:
     """Thresholds at fixed percentiles, not private, beside the private default: none is right everywhere."""
     for name, bound in BOUNDS.items():
-        stream = load(folder, name)
+        stream = load(data, name)
         for epsilon in (0.01, 0.1):
             best = figure(repeated(stream, _maker(ToPS, epsilon, bound), repetitions)[0])
             for percentile in (0.95, 0.99, 0.999, 0.9999, 1.0):

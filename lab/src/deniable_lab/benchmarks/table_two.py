@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from deniable_lab.experiments.harness import Data
 from deniable_lab.experiments.tables._lines import OURS
@@ -28,9 +27,9 @@ class Cell:
     """How many times smaller than the printed figure ours has to be; 0 where that is not asked."""
 
 
-def measure(data: str | None, rows: int, runs: int, advance: Callable[[int], None]) -> Iterator[Cell]:
+def measure(data: Data, rows: int, runs: int, advance: Callable[[int], None]) -> Iterator[Cell]:
     """All cells. A standard error is the root mean square of those that the releases state."""
-    folder = survey(Data(None if data is None else Path(data)))
+    folder = survey(data)
     for epsilon in EPSILONS:
         for place, method in enumerate(METHODS):
             found = [answers(method, epsilon, run, rows, folder) for run in range(runs)]

@@ -11,9 +11,11 @@ import click
 
 from deniable.cli.terminal import progress, short, show, table
 from deniable.errors import InvalidParameter
+from deniable_lab.commands.data_option import data_option
 from deniable_lab.commands.targets import fail_where_missed
 
 if TYPE_CHECKING:
+    from deniable_lab.experiments.data import Data
     from deniable_lab.experiments.stream_reference import Figure
 
 
@@ -21,9 +23,7 @@ GRID_PARTS = ("ranges", "many", "shapes", "joins", "skewed", "households")
 
 
 @click.command()
-@click.option(
-    "--data", type=click.Path(file_okay=False), help="Folder with tables/atus_*.parquet; else synthetic rows."
-)
+@data_option(without="rows are drawn")
 @click.option("--rows", type=click.IntRange(1), default=3_000_000, show_default=True)
 @click.option(
     "--runs", type=click.IntRange(1), default=3, show_default=True, help="Releases per cell; seeds of --grids."
@@ -34,7 +34,7 @@ GRID_PARTS = ("ranges", "many", "shapes", "joins", "skewed", "households")
 @click.option("--seed", type=int, default=0, show_default=True, help="The first seed of --grids.")
 @click.option("--part", "parts", type=click.Choice(GRID_PARTS), multiple=True, help="Of --grids; all if left out.")
 def accuracy(
-    data: str | None,
+    data: Data,
     rows: int,
     runs: int,
     grids: bool,
@@ -73,9 +73,7 @@ def accuracy(
     fail_where_missed(missed)
 
 
-def _grid_accuracy(
-    data: str | None, users: int, seeds: int, questions: int, first_seed: int, parts: tuple[str, ...]
-) -> None:
+def _grid_accuracy(data: Data, users: int, seeds: int, questions: int, first_seed: int, parts: tuple[str, ...]) -> None:
     """Mean absolute errors per user (of averages: relative to the domain), with the share of intervals that cover."""
     from deniable_lab.benchmarks.grid_accuracy import CONSISTENT, GRID, HIO, measure
 
@@ -97,16 +95,12 @@ def _grid_accuracy(
 
 
 @click.command()
-@click.option(
-    "--data",
-    type=click.Path(file_okay=False),
-    help="Folder of streams as Parquet files; without it only what needs none.",
-)
+@data_option(without="only what needs no streams is measured")
 @click.option("--repetitions", type=click.IntRange(2), default=40, show_default=True, help="Of every error cell.")
 @click.option("--part", "parts", multiple=True, help="Only these parts; all if left out.")
 @click.option("--large", is_flag=True, help="Also 10^8 values and a horizon of 2^24, with their memory.")
 @click.option("--local", is_flag=True, help="Streams without trust; parts: speed, errors, alternatives, coverage.")
-def streams(data: str | None, repetitions: int, parts: tuple[str, ...], large: bool, local: bool) -> None:
+def streams(data: Data, repetitions: int, parts: tuple[str, ...], large: bool, local: bool) -> None:
     """Error and speed of private streams.
 
     Beside the authors' code and numpy. Parts: speed, variances, calibration, intervals, defaults, thresholds, paper,
@@ -118,30 +112,27 @@ def streams(data: str | None, repetitions: int, parts: tuple[str, ...], large: b
     Example:
       deniable bench streams --part speed --part defaults
     """
-    from pathlib import Path
-
     from deniable_lab.benchmarks import local_streams, stream_coverage, stream_error, stream_speed
 
-    folder = Path(data or "")
     speeds = local_streams.speed if local else partial(stream_speed.measure, large=large)
     tables: dict[str, Callable[[], Iterator[Any]]] = {
         "variances": lambda: stream_error.variances(25 * repetitions),
         "calibration": lambda: stream_error.calibration(repetitions),
         "intervals": lambda: stream_coverage.drawn(5 * repetitions),
-        "defaults": lambda: stream_error.defaults(folder, repetitions),
-        "thresholds": lambda: stream_error.thresholds(folder),
-        "paper": lambda: stream_error.paper(folder, repetitions),
-        "hierarchies": lambda: stream_error.hierarchies(folder, repetitions),
-        "smoothers": lambda: stream_error.smoothers(folder, repetitions),
-        "percentiles": lambda: stream_error.percentiles(folder, repetitions),
-        "coverage": lambda: stream_coverage.real(folder, repetitions),
-        "other": lambda: stream_error.other_streams(folder, repetitions),
+        "defaults": lambda: stream_error.defaults(data, repetitions),
+        "thresholds": lambda: stream_error.thresholds(data),
+        "paper": lambda: stream_error.paper(data, repetitions),
+        "hierarchies": lambda: stream_error.hierarchies(data, repetitions),
+        "smoothers": lambda: stream_error.smoothers(data, repetitions),
+        "percentiles": lambda: stream_error.percentiles(data, repetitions),
+        "coverage": lambda: stream_coverage.real(data, repetitions),
+        "other": lambda: stream_error.other_streams(data, repetitions),
     }
     if local:
         tables = {
-            "errors": lambda: local_streams.errors(folder, repetitions),
-            "alternatives": lambda: local_streams.alternatives(folder, repetitions),
-            "coverage": lambda: local_streams.coverage(folder, repetitions),
+            "errors": lambda: local_streams.errors(data, repetitions),
+            "alternatives": lambda: local_streams.alternatives(data, repetitions),
+            "coverage": lambda: local_streams.coverage(data, repetitions),
         }
     if unknown := set(parts) - set(tables) - {"speed"}:
         raise InvalidParameter("--part", f"{', '.join(sorted(unknown))} is not known", "See --help.")
@@ -160,8 +151,8 @@ def streams(data: str | None, repetitions: int, parts: tuple[str, ...], large: b
     for name, rows in tables.items():
         if parts and name not in parts:
             continue
-        if name not in ("variances", "calibration", "intervals") and (data is None or not folder.is_dir()):
-            click.echo(f"{name}: skipped, there are no streams at hand", err=True)
+        if name not in ("variances", "calibration", "intervals") and data.folder is None:
+            click.echo(f"{name}: skipped, it needs --data", err=True)
             continue
         made = table(name, "what", "ours", "± %", "theirs", "± %", "ratio", "", "", numbers_from=1)
         with progress(name, 1):

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from deniable.cli.terminal import progress, show, table
 from deniable.disk_faults import writing
+from deniable_lab.commands.data_option import data_option
+
+if TYPE_CHECKING:
+    from deniable_lab.experiments.data import Data
 
 FINISHED = ".finished"
 
@@ -17,9 +22,9 @@ FINISHED = ".finished"
 @click.argument("name", required=False)
 @click.option("--quick", is_flag=True, help="Fewer settings and repetitions: all within ten minutes on two cores.")
 @click.option("-o", "--output", default="results", show_default=True, help="Folder for tables and pictures.")
-@click.option("--data", type=click.Path(file_okay=False), help="Folder of real data; without it stand-ins are drawn.")
+@data_option(without="stand-ins are drawn")
 @click.option("--processes", type=click.IntRange(1), help="At a time; as many as there are cores if left out.")
-def reproduce(name: str | None, quick: bool, output: str, data: str | None, processes: int | None) -> None:
+def reproduce(name: str | None, quick: bool, output: str, data: Data, processes: int | None) -> None:
     """Make tables and figures of both papers anew.
 
     Without NAME, list the experiments. NAME is one of them, a folder of them (streams, tables) or `all`. Each writes
@@ -31,25 +36,25 @@ def reproduce(name: str | None, quick: bool, output: str, data: str | None, proc
     Example:
       deniable reproduce streams/overall --quick
     """
-    from deniable_lab.experiments.harness import Data, experiments, named
+    from deniable_lab.experiments.harness import experiments, named
     from deniable_lab.experiments.running import run, tasks, workers
     from deniable_lab.experiments.writing import write
 
     if name is None:
-        made = table("Experiments", "name", "figure", "shows", numbers_from=3)
-        for one, experiment in experiments().items():
-            made.add_row(one, experiment.figure, experiment.title)
-        show(made)
+        listed = table("Experiments", "name", "figure", "shows", numbers_from=3)
+        for known, experiment in experiments().items():
+            listed.add_row(known, experiment.figure, experiment.title)
+        show(listed)
         return
-    chosen, source, folder = named(name), Data(Path(data) if data else None), Path(output)
+    chosen, folder = named(name), Path(output)
     with (
         workers(processes or os.cpu_count() or 1) as pool,
         writing(f"the folder {folder.name!r}", "Finished runs are kept"),
     ):
-        for one, experiment in chosen.items():
-            runs = experiment.runs_of or one
+        for chosen_name, experiment in chosen.items():
+            runs = experiment.runs_of or chosen_name
             kept = folder / FINISHED / f"{runs}.jsonl"
-            with progress(one, len(tasks(experiment, source, quick))) as advance:
-                rows = run(runs, experiment, source, quick=quick, kept=kept, pool=pool, advance=advance)
-            for path in write(one, experiment, rows, source, folder, quick=quick):
+            with progress(chosen_name, len(tasks(experiment, data, quick))) as advance:
+                rows = run(runs, experiment, data, quick=quick, kept=kept, pool=pool, advance=advance)
+            for path in write(chosen_name, experiment, rows, data, folder, quick=quick):
                 click.echo(path)

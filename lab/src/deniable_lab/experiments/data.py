@@ -8,6 +8,8 @@ from pathlib import Path
 from deniable.errors import InvalidParameter
 from deniable_lab.experiments import stream_data, table_data
 
+GROUPS = ("streams", "tables")
+
 
 @dataclass(frozen=True, slots=True)
 class Data:
@@ -19,13 +21,21 @@ class Data:
     folder: Path | None = None
 
     def __post_init__(self) -> None:
-        if self.folder is not None and not self.folder.is_dir():
-            raise InvalidParameter("--data", "is not a folder", "Leave it out for stand-ins that work everywhere.")
+        if self.folder is not None and not any((self.folder / group).is_dir() for group in GROUPS):
+            problem = "holds neither `streams` nor `tables`" if self.folder.is_dir() else "is not a folder"
+            raise InvalidParameter("--data", problem, "Name the folder that holds both, or leave it out for stand-ins.")
 
     def file(self, group: str, name: str) -> Path | None:
         """A file of the folder, if it is there."""
         path = None if self.folder is None else self.folder / group / f"{name}.parquet"
         return path if path is not None and path.is_file() else None
+
+    def required(self, group: str, name: str) -> Path:
+        """A file of the folder that nothing can stand in for."""
+        path = self.file(group, name)
+        if path is None:
+            raise InvalidParameter("--data", f"has no file {group}/{name}.parquet", "Name a folder that has it.")
+        return path
 
     def streams(self, *names: str) -> list[str]:
         """The names under which streams of the paper are at hand: themselves, or their stand-ins."""

@@ -13,15 +13,13 @@ import numpy as np
 
 from deniable.arrays import Floats
 from deniable.errors import InvalidParameter
-from deniable_lab.experiments.data import Data
+from deniable_lab.experiments.data import GROUPS, Data
 
 __all__ = ["Data", "Experiment", "Found", "Row", "Rows", "Setting", "experiments", "named", "summarise"]
 
 Setting = dict[str, str | int | float | bool]
 Found = Mapping[str, float] | Sequence[tuple[Setting, Mapping[str, float]]]
 """Numbers by name; or several times further columns of the setting with their numbers."""
-
-GROUPS = ("streams", "tables")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from deniable.arrays import Floats, Integers
+from deniable_lab.experiments.parquet_files import read_columns
 from deniable_lab.experiments.stream_reference import HORIZON, WARMUP, queries
 
 SIZE = HORIZON + WARMUP
@@ -103,7 +103,7 @@ def stream(name: str, file: Path | None) -> Stream:
 
 def read(name: str, file: Path, bound: int) -> Stream:
     """A stream from the column `value` of a file, extended."""
-    return Stream(name, extended(pq.read_table(file)["value"].to_numpy().astype(np.int64)), bound)
+    return Stream(name, extended(read_columns(file, "value")["value"].to_numpy().astype(np.int64)), bound)
 
 
 def extended(values: Integers) -> Integers:

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from deniable.arrays import Floats, Integers
+from deniable_lab.experiments.parquet_files import read_columns
 
 Frames = dict[str, pa.Table]
 """A frame of rows per table, each with the column `uid`."""
@@ -131,12 +131,13 @@ _Columns = tuple[Integers, Integers, Integers, Integers, Integers, Integers]
 
 def _census(folder: Path) -> _Columns:
     """The real households: state, first unit, number of units; and per unit status, age, income."""
-    homes = pq.read_table(folder / "cps_households.parquet", columns=["hh_id", "state_fips"]).sort_by("hh_id")
-    units = pq.read_table(folder / "cps_tax_units.parquet").sort_by("hh_id")
+    homes = read_columns(folder / "cps_households.parquet", "hh_id", "state_fips").sort_by("hh_id")
+    facts = ("filing_status", "age_head", "wages_dollars")
+    units = read_columns(folder / "cps_tax_units.parquet", "hh_id", *facts).sort_by("hh_id")
     owner, ids = _numbers(units["hh_id"]), _numbers(homes["hh_id"])
     first = np.searchsorted(owner, ids)
     count = np.searchsorted(owner, ids, side="right") - first
-    status, age, income = (_numbers(units[name]) for name in ("filing_status", "age_head", "wages_dollars"))
+    status, age, income = (_numbers(units[name]) for name in facts)
     return _numbers(homes["state_fips"]), first, count, status - 1, age, income
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from deniable.arrays import Floats, Integers
 from deniable.engines.kernel.contributions import Program
 from deniable.engines.kernel.moment_totals import Terms, Totals
-from deniable.engines.reports.user_blocks import Known
+from deniable.engines.reports.user_blocks import ReportFacts
 from deniable.queries.planning.plan import Plan
 
 Columns = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
@@ -41,7 +41,7 @@ class TableSumming:
     """How many reports there are of no view in use, and of each view in use; empty if they are not counted."""
 
     @classmethod
-    def of(cls, plan: Plan, number: int, store: Known, *, counted: bool) -> TableSumming:
+    def of(cls, plan: Plan, number: int, store: ReportFacts, *, counted: bool) -> TableSumming:
         """From a plan and what is known of the reports."""
         mine = plan.tables[number]
         design = plan.collection.design_of(mine.table)
@@ -104,18 +104,16 @@ class Summing:
     """Of the totals: public groups, private groups, moments, strata."""
 
     @classmethod
-    def of(cls, plan: Plan, stores: Mapping[str, Known], public_groups: int, *, counted: bool) -> Summing:
+    def of(cls, plan: Plan, stores: Mapping[str, ReportFacts], public_groups: int, *, counted: bool) -> Summing:
         """From a plan and what is known of the reports."""
         tables = tuple(
             TableSumming.of(plan, number, stores[one.table], counted=counted) for number, one in enumerate(plan.tables)
         )
-        used = plan.factors.any(axis=0)
-        terms = Terms(plan.starts, plan.coefficients, np.ascontiguousarray(plan.factors[:, used]))
         strata = sum(one.counts.size for one in tables)
         shape = (public_groups, len(plan.private_groups), len(plan.question.moments), strata)
         if strata and float(np.prod(shape, dtype=np.float64)) > MOST_STRATA:
             return cls.of(plan, stores, public_groups, counted=False)
-        return cls(tables, terms, len(plan.public), shape)
+        return cls(tables, Terms.of(plan), len(plan.public), shape)
 
     def empty(self) -> Totals:
         """Nobody yet."""

@@ -1,4 +1,4 @@
 """The local engine: a plan and reports on this machine → moments.
 
-In: a `Plan` and stores. Out: `Moments`. The database calls it.
+In: a folder of reports, then plans. Out: `Moments`. The database calls it.
 """

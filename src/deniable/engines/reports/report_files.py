@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from deniable.engines.duckdb.regular_files import is_folder, why_not_a_file
 from deniable.engines.duckdb.session import literal_path, open_duckdb
-from deniable.engines.reports.spark_metadata import marked
+from deniable.engines.reports.report_origin import with_origin
 from deniable.engines.reports.user_blocks import BLOCK
 from deniable.errors import InvalidData
 from deniable.limits import LONGEST_TEXT
@@ -30,7 +30,7 @@ from deniable.tables.reports.report_table import (
     columns_of,
     names_origin,
 )
-from deniable.tables.specification.collection import Collection
+from deniable.tables.specification.specification import Specification
 
 RESTORE = "Restore it from a copy: collecting again would spend ε again."
 ROWS_PER_BYTE = 16
@@ -94,14 +94,14 @@ def listed_files(folder: Path, table: str) -> list[Path]:
     return paths
 
 
-def report_files(collection: Collection, name: str, folder: Path) -> ReportFiles:
+def report_files(collection: Specification, name: str, folder: Path) -> ReportFiles:
     """The files of a table, judged by what their footers say."""
     schemas, rows, kinds = [], 0, {}
     paths = listed_files(folder, name)
     for path in paths:
         try:
             footer = pq.read_metadata(path)
-            schema = marked(footer.schema.to_arrow_schema())
+            schema = with_origin(footer.schema.to_arrow_schema())
             metadata = schema.metadata or {}
             marks = {key: metadata.get(key, b"") for key in (SPECIFICATION, TABLE)}
             kinds[path.name] = is_marked(metadata)

@@ -30,7 +30,7 @@ class TableBlock:
     """view, seed, y and public columns: all slots of the first user, then of the second."""
 
 
-class Known(Protocol):
+class ReportFacts(Protocol):
     """What has to be known of a table's reports, wherever they are, before a question is answered."""
 
     @property
@@ -48,7 +48,7 @@ class Known(Protocol):
         """How many reports there are of each view."""
 
 
-class Store(Known, Protocol):
+class Store(ReportFacts, Protocol):
     """The reports of one table, which can be read in the order of users."""
 
     def read(self, columns: Sequence[str]) -> Iterator[TableBlock]:

@@ -10,7 +10,7 @@ import numpy as np
 from deniable.arrays import Floats
 from deniable.engines.kernel.cell_counts import counted
 from deniable.engines.kernel.cell_pairs import Pairs, by_view, counted_pairs, pair_count
-from deniable.engines.spark.error_translation import told
+from deniable.engines.spark.error_translation import spark_errors
 from deniable.engines.spark.packed_reports import Packing
 from deniable.engines.spark.report_validation import SparkStore
 from deniable.engines.spark.task_sums import Batches, added
@@ -40,5 +40,5 @@ def _added(store: SparkStore, packing: Packing, count: Callable[..., Any], lengt
             total += count(*packing.reports(batch, 0))
         return total
 
-    with told("counting cells"):
+    with spark_errors("counting cells"):
         return added(reports, work, length)

@@ -7,19 +7,19 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from deniable.engines.reports.report_files import RESTORE
 from deniable.errors import DeniableError, Failure, InvalidData, QueryRefused
 
 _TYPES = (
     "CAST_INVALID_INPUT", "CAST_OVERFLOW", "DATATYPE_MISMATCH", "ARITHMETIC_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE",
     "BINARY_ARITHMETIC_OVERFLOW", "INCOMPARABLE",
 )  # fmt: skip
-RESTORE = "Restore it from a copy: collecting again would spend ε again."
 _FILE = re.compile(r"(?:file|hdfs|s3a?|abfss?|gs|dbfs|wasbs?)(?::/|/)\S*?([^/\s]+\.parquet)")
 
 
 @contextmanager
-def told(what: str, *, collected: bool = True) -> Iterator[None]:
-    """Run something on Spark; its errors come out as ours. Files hold what was `collected`, or rows that will be."""
+def spark_errors(what: str, *, collected: bool = True) -> Iterator[None]:
+    """Run something on Spark and translate its errors. Files hold what was `collected`, or rows that will be."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -35,7 +35,7 @@ def _translated(error: Exception, what: str, collected: bool) -> DeniableError:
     text = str(error)  # may quote data: only names of conditions and files leave it
     named = re.findall(r"\[([A-Z][A-Z_]+(?:\.[A-Z_]+)*)\]", text)
     if any(condition.startswith(_TYPES) for condition in named):
-        problem = "a public attribute is compared or calculated with as another type than it has"
+        problem = "a public attribute is used as the wrong type"
         return QueryRefused(problem, "Compare like with like.")
     lacking = re.search(r"No module named '(\w+)", text)
     if lacking:

@@ -19,7 +19,7 @@ class Answer(AnalyzeResult):  # type: ignore[misc] # its types are not looked at
     rows: tuple[tuple[Any, ...], ...] = ()
 
 
-def asking(address: Any, password: bytes) -> type:
+def question_function(address: Any, password: bytes) -> type:
     """The table function: its schema is that of the answer."""
 
     class Question:

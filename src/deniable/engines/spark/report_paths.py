@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deniable.engines.reports.report_files import listed_files
-from deniable.engines.reports.spark_metadata import SPARK_SCHEMA, Origin, origin_of, spark_marks
-from deniable.engines.spark.error_translation import RESTORE
+from deniable.engines.reports.report_files import RESTORE, listed_files
+from deniable.engines.reports.report_origin import SPARK_SCHEMA, ReportOrigin
 from deniable.errors import InvalidData
 from deniable.simulation import MARK, one_kind
 from deniable.tables.reports.report_table import SPECIFICATION, TABLE, check_names
-from deniable.tables.specification.collection import Collection
+from deniable.tables.specification.specification import Specification
 from deniable.wording import shown
 
 
@@ -103,15 +102,15 @@ class Folder:
             raise InvalidData(f"table {self.name!r} has no files", RESTORE)
         return sorted(found, key=lambda path: str(path.toString()))
 
-    def mark(self, collection: Collection) -> Origin:
+    def origin(self, collection: Specification) -> ReportOrigin:
         """Where all of its files say that they come from; every footer is read and judged."""
         declared: dict[str, list[tuple[str, str]]] = {}
         origins = {str(path.getName()): self._footer(path, declared) for path in self.parquet_files()}
-        marks = {origin[:2] for origin in origins.values()}
-        if len(marks) > 1:
+        named = {(origin.specification, origin.table) for origin in origins.values()}
+        if len(named) > 1:
             raise InvalidData(f"files of table {self.name!r} are of different specifications", "Keep them apart.")
-        one_kind({name: origin[2] for name, origin in origins.items()})
-        if marks == {(collection.sha256, self.name)}:
+        one_kind({name: origin.simulation for name, origin in origins.items()})
+        if named == {(collection.sha256, self.name)}:
             kinds = set()
             for columns in declared.values():
                 names = check_names(collection, self.name, [name for name, _ in columns])
@@ -120,7 +119,7 @@ class Folder:
                 raise InvalidData(f"files of table {self.name!r} have columns of different types", "Keep them apart.")
         return next(iter(origins.values()))
 
-    def _footer(self, path: Any, declared: dict[str, list[tuple[str, str]]]) -> Origin:
+    def _footer(self, path: Any, declared: dict[str, list[tuple[str, str]]]) -> ReportOrigin:
         from py4j.protocol import Py4JError
 
         parquet = self.spark._jvm.org.apache.parquet.hadoop
@@ -130,15 +129,15 @@ class Folder:
             try:
                 footer = reader.getFooter().getFileMetaData()
                 entries = footer.getKeyValueMetaData()
-                told = {name: text for name in names if (text := entries.get(name))}
+                metadata = {name: text for name in names if (text := entries.get(name))}
                 _declare(footer.getSchema(), declared)
             finally:
                 reader.close()
-            if SPARK_SCHEMA in told and SPECIFICATION.decode() not in told:
-                return spark_marks(told[SPARK_SCHEMA])
+            if SPARK_SCHEMA in metadata and SPECIFICATION.decode() not in metadata:
+                return ReportOrigin.of_spark_schema(metadata[SPARK_SCHEMA])
         except (Py4JError, ValueError, AttributeError, TypeError):
             raise InvalidData(f"file {path.getName()!r} of {self.name!r} is damaged", RESTORE) from None
-        return origin_of(told)
+        return ReportOrigin.of(metadata)
 
 
 def _declare(schema: Any, declared: dict[str, list[tuple[str, str]]]) -> None:

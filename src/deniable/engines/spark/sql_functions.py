@@ -10,9 +10,8 @@ from __future__ import annotations
 import secrets
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from multiprocessing.connection import Connection, Listener
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,16 +21,16 @@ from pyspark.sql.functions import arrow_udf, udtf
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from deniable.engines.collecting.perturbing import reports_of
-from deniable.engines.collecting.sorted_rows import PRESENT, Tally
-from deniable.engines.spark.question_function import asking
+from deniable.engines.collecting.row_counts import Tally
+from deniable.engines.collecting.sorted_rows import PRESENT
+from deniable.engines.spark.question_function import question_function
 from deniable.engines.spark.session import checked_session
-from deniable.engines.spark.spark_database import SparkDatabase, connect_spark
 from deniable.engines.spark.spark_perturbing import batch_key
 from deniable.errors import BadInput, DeniableError
 from deniable.randomness import SecureSource
 from deniable.simulation import check_noise
-from deniable.tables.specification.collection import Collection
 from deniable.tables.specification.runs import largest_epsilon
+from deniable.tables.specification.specification import Specification
 
 QUESTION = "deniable_sql"
 _REPORTS = T.ArrayType(
@@ -42,36 +41,34 @@ _REPORTS = T.ArrayType(
 _listeners: dict[str, Listener] = {}
 
 
-def register(
+def register_functions(
     spark: Any,
-    collection: Collection,
-    reports: str | Path | Mapping[str, Any] | None = None,
-    dimensions: Mapping[str, Any] | None = None,
+    collection: Specification,
+    answer: Callable[[str], pa.Table],
     *,
     simulation: bool = False,
 ) -> None:
-    """Make a collection known to Spark SQL. See `deniable.spark.register`."""
+    """Make a collection known to Spark SQL. See `deniable.spark.register`. `answer` answers a question."""
     checked_session(spark)
     check_noise(largest_epsilon(collection), simulation=simulation)
     secret = SecureSource.new_key()
     for table in collection.tables:
         function = arrow_udf(_perturbing(collection, table.name, secret), _REPORTS)
         spark.udf.register(f"deniable_{table.name}", function.asNondeterministic())
-    answers = _Answers(spark, collection, reports, dimensions or {})
     password = secrets.token_bytes(32)
     listener = Listener(("127.0.0.1", 0), authkey=password)
-    threading.Thread(target=_serve, args=(listener, answers), name="deniable questions", daemon=True).start()
+    threading.Thread(target=_serve, args=(listener, answer), name="deniable questions", daemon=True).start()
     former = _listeners.pop(spark.sparkContext.applicationId, None)
     if former is not None:
         former.close()
     _listeners[spark.sparkContext.applicationId] = listener
-    spark.udtf.register(QUESTION, udtf(asking(listener.address, password)))
+    spark.udtf.register(QUESTION, udtf(question_function(listener.address, password)))
 
 
 # Rows → reports -------------------------------------------------------------------------------------------------------
 
 
-def _perturbing(collection: Collection, name: str, secret: bytes) -> Callable[..., pa.Array]:
+def _perturbing(collection: Specification, name: str, secret: bytes) -> Callable[..., pa.Array]:
     """deniable_<table>(uid, attribute, …), or for a table with many rows deniable_<table>(uid, array of rows)."""
     table, design = collection[name], collection.design_of(name)
     slots = collection.reports_per_user(name)
@@ -125,30 +122,7 @@ def _many_each(names: tuple[str, ...], rows: pa.Array) -> pa.Table:
 # Questions → answers --------------------------------------------------------------------------------------------------
 
 
-class _Answers:
-    """The reports that questions are about: opened when the first one is asked, and again when tables are added."""
-
-    def __init__(self, spark: Any, collection: Collection, reports: Any, dimensions: Mapping[str, Any]) -> None:
-        self._spark, self._collection, self._reports, self._dimensions = spark, collection, reports, dimensions
-        self._opened: tuple[object, SparkDatabase] | None = None
-
-    def to(self, text: str) -> pa.Table:
-        """The answer to a question."""
-        reports = self._reports
-        if reports is None:
-            names = {table.name: f"{table.name}_reports" for table in self._collection.tables}
-            reports = {name: place for name, place in names.items() if self._spark.catalog.tableExists(place)}
-        known = tuple(reports) if isinstance(reports, Mapping) else reports
-        if self._opened is None or self._opened[0] != known:
-            collection = self._collection if isinstance(reports, Mapping) else None
-            self._opened = (known, connect_spark(reports, self._spark, collection, self._dimensions))
-        result = self._opened[1].sql(text)
-        answer = result.to_arrow()
-        # Spark SQL shows rows and nothing else, so here the mark is a column.
-        return answer.append_column("simulation", pa.repeat(True, len(answer))) if result.simulation else answer
-
-
-def _serve(listener: Listener, answers: _Answers) -> None:
+def _serve(listener: Listener, answer: Callable[[str], pa.Table]) -> None:
     while True:
         try:
             connection = listener.accept()
@@ -156,15 +130,15 @@ def _serve(listener: Listener, answers: _Answers) -> None:
             return  # closed: registered anew
         except Exception:  # noqa: S112 - somebody without the password
             continue
-        threading.Thread(target=_reply, args=(connection, answers), daemon=True).start()
+        threading.Thread(target=_reply, args=(connection, answer), daemon=True).start()
 
 
-def _reply(connection: Connection, answers: _Answers) -> None:
+def _reply(connection: Connection, answer: Callable[[str], pa.Table]) -> None:
     with connection:
         try:
-            found = answers.to(connection.recv())
-            connection.send((True, from_arrow_schema(found.schema), [tuple(row.values()) for row in found.to_pylist()]))
+            table = answer(connection.recv())
+            connection.send((True, from_arrow_schema(table.schema), [tuple(row.values()) for row in table.to_pylist()]))
         except DeniableError as error:
             connection.send((False, str(error), []))
         except Exception as error:
-            connection.send((False, f"{type(error).__name__}, which was not foreseen", []))
+            connection.send((False, f"unexpected {type(error).__name__}", []))

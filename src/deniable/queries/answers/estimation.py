@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from deniable.arrays import Booleans, Floats, Integers
+from deniable.queries.answers.answer_options import DEFAULTS, AnswerOptions
 from deniable.queries.answers.result import UNCLEAR, Estimate, Result
 from deniable.queries.planning.known_sums import without_known
 from deniable.queries.question.formula import CLEAR, Formula, evaluate, moments_of
@@ -88,12 +89,9 @@ def _covariance(question: Question, moments: Moments, single_rows: bool, used: s
 def answer(
     question: Question,
     moments: Moments,
+    options: AnswerOptions = DEFAULTS,
     *,
     single_rows: bool,
-    confidence: float = 0.95,
-    simultaneous: bool = False,
-    clip: bool = False,
-    nonnegative: bool = False,
     rows_per_user: float = 1.0,
     model: Floats | None = None,
     effective: Floats | None = None,
@@ -104,7 +102,7 @@ def answer(
     variance of every moment, rows × moments, where they may be few.
     """
     told = _Told(question, moments, single_rows, model)
-    together, all_hold = at_once(question, len(moments.keys), confidence) if simultaneous else (1, [])
+    together, all_hold = at_once(question, len(moments.keys), options.confidence) if options.simultaneous else (1, [])
     kept = np.ones(len(moments.keys), dtype=bool) if question.having is None else _truth(question.having, told)[0]
     order = _sorted(told, np.flatnonzero(kept))
     end = None if question.limit is None else question.offset + question.limit
@@ -121,23 +119,24 @@ def answer(
                 low, high = min(low, 0.0), max(high, 0.0)
             scale = moments.users * rows_per_user if one.adds_up else np.ones_like(moments.users)
             biases = np.minimum(biases, (high - low) * scale / 2)  # nothing assumed can be further off
-            if clip:
+            if options.clip:
                 values = np.clip(values, low * scale, high * scale)
-            if nonnegative and low >= 0:
+            if options.nonnegative and low >= 0:
                 values = np.maximum(values, 0.0)
         unclear |= bool(np.isnan(values[order]).any())
         fewest = min(fewest, _fewest(told, one.formula, effective, order, errors))
         answers[one.name] = tuple(
-            Estimate(float(values[row]), float(errors[row]), confidence, together, float(biases[row])) for row in order
+            Estimate(float(values[row]), float(errors[row]), options.confidence, together, float(biases[row]))
+            for row in order
         )
     notes = [UNCLEAR] if unclear else []
     if fewest < FEW:
         carriers = max(math.ceil(fewest), 1)
         notes.append(FEW_CARRY.format(counted(carriers, "user"), "carries" if carriers == 1 else "carry"))
     notes += [ASSUMED] if any(one.model for each in answers.values() for one in each) else []
-    notes += [BIASED] if clip or nonnegative else []
+    notes += [BIASED] if options.clip or options.nonnegative else []
     by_estimates = question.having is not None or any(not key.group for key in question.order)
-    notes += [CHOSEN] if by_estimates and len(order) < len(moments.keys) and not simultaneous else []
+    notes += [CHOSEN] if by_estimates and len(order) < len(moments.keys) and not options.simultaneous else []
     notes += all_hold
     groups = {
         label: [moments.keys[row][place] for row in order]

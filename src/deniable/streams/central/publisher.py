@@ -21,6 +21,7 @@ from typing import Any, ClassVar, NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.accounting import Spending
 from deniable.arrays import Integers
 from deniable.errors import InvalidParameter, QueryRefused, RandomnessFault, SimulationOnly
 from deniable.locking import Turn, in_turn
@@ -117,6 +118,11 @@ class Publisher:
     def __repr__(self) -> str:
         where = "warming up" if self.warming_up else f"{self.published:,} published"
         return f"{type(self).__name__}(epsilon={self.settings.epsilon:g}; {where}{'; simulation' * self.simulation})"
+
+    @property
+    def spends(self) -> Spending:
+        """What the whole stream costs, however long it is: (ε, δ) for one replaced value."""
+        return self.settings.spends
 
     def _repr_html_(self) -> str:
         """Public settings, and what is published, for notebooks."""
@@ -372,7 +378,7 @@ class Publisher:
 
         A state that was changed is refused as damaged, and one that the stream was continued from, here or by another
         process of this user, is refused as well. `replay=True` is for a run that ended without leaving a newer state:
-        you promise to push exactly the values again that it had pushed since. `Journal` makes sure of that.
+        you promise to push exactly the values again that it had pushed since. `DurablePublisher` makes sure of that.
 
         >>> import deniable as dn
         >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)

@@ -12,15 +12,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from deniable.engines.local.moments import measure as measured
-from deniable.engines.reading import connect
+from deniable.collection import Collection
+from deniable.database import connect
 from deniable.queries.question.formula import evaluate, gradient_at
 from deniable.randomness import SeededSource
 from deniable.tables.schema.attributes import Categorical, Ordinal, Table
-from deniable.tables.specification.collection import Collection
 from deniable_lab.experiments.harness import Data, Experiment, Found, Rows, Setting
+from deniable_lab.experiments.parquet_files import read_columns
 from deniable_lab.experiments.tables._errors import moments_told, plan_of, stated_spread
 from deniable_lab.experiments.tables._lines import LINES, OURS
 from deniable_lab.experiments.tables._pictures import add_legend
@@ -58,7 +57,8 @@ def people(rows: int, folder: Path | None) -> pa.Table:
         marital = random.choice(len(MARITAL), rows, p=weights)
         hours = np.where(random.random(rows) < 0.4, 0, np.clip(random.normal(40, 10, rows), 1, 99)).astype(np.int64)
     else:
-        asked, work = (pq.read_table(folder / f"atus_{name}.parquet") for name in ("demographics", "work"))
+        asked = read_columns(folder / "atus_demographics.parquet", "age", "marital")
+        work = read_columns(folder / "atus_work.parquet", "work_hrs_week")
         picked = random.integers(0, asked.num_rows, rows)
         age, marital = (asked[name].to_numpy().astype(np.int64)[picked] for name in ("age", "marital"))
         hours = np.minimum(work["work_hrs_week"].to_numpy().astype(np.int64)[picked], 99)
@@ -72,7 +72,7 @@ def true_moments(rows: int, folder: Path | None) -> dict[tuple[bool, str], Any]:
     exact = Collection(PEOPLE, epsilon=float("inf"), design="mg")
     database = connect(exact.perturb(people=people(rows, folder), source=SeededSource(0), simulation=True))
     return {
-        (line.paper, name): measured(plan_of(line, exact, text), database.stores, {}).sums
+        (line.paper, name): database.engine.moments(plan_of(line, exact, text), {}).sums
         for line in (LINES["AHIO"], LINES["ours"])
         for name, text in QUESTIONS.items()
     }

@@ -1,4 +1,4 @@
-"""Real streams, where the development data are present: errors beside those of the authors' code, seeded."""
+"""Real streams, where the development data are present: errors next to those of the authors' code, seeded."""
 
 from pathlib import Path
 
@@ -8,14 +8,15 @@ import pytest
 from deniable.streams import ToPS
 from deniable_lab.benchmarks import stream_error
 from deniable_lab.experiments import stream_reference
+from deniable_lab.experiments.data import Data
 
-DATA = Path(__file__).parents[4] / "shared" / "data" / "streams"
-present = pytest.mark.skipif(not DATA.is_dir(), reason="the development data are not beside the checkout")
+FOLDER = Path(__file__).parents[4] / "shared" / "data"
+present = pytest.mark.skipif(not FOLDER.is_dir(), reason="the development data are not next to the checkout")
 
 
 @present
 def test_streams_are_extended_by_their_own_reverse():
-    values = stream_error.load(DATA, "pos_length").values
+    values = stream_error.load(Data(FOLDER), "pos_length").values
     assert values.size == 2**20 + 2**16
     assert (values[:515_597].max(), values.min()) == (165, 2)
     first, size = values[:515_597], 515_597
@@ -26,7 +27,7 @@ def test_streams_are_extended_by_their_own_reverse():
 @present
 @pytest.mark.parametrize("name", ["pos_length", "dns_google_rps"])
 def test_the_defaults_are_better_than_the_authors_code(name):
-    stream, bound = stream_error.load(DATA, name), stream_reference.BOUNDS[name]
+    stream, bound = stream_error.load(Data(FOLDER), name), stream_reference.BOUNDS[name]
     for epsilon in (0.02, 0.1):
         errors, _ = stream_error.repeated(stream, stream_error._maker(ToPS, epsilon, bound), 8)
         assert errors.mean() < 0.75 * stream_reference.TOPS[name][epsilon].mean

@@ -1,0 +1,123 @@
+"""Plan and reports → moments on this machine, block by block: contributions, users joined, products, sums."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from deniable.arrays import Booleans, Floats, Integers
+from deniable.engines.duckdb.dimension_tables import DimensionTable
+from deniable.engines.duckdb.public_columns import codes, evaluate
+from deniable.engines.kernel.contributions import shared_out
+from deniable.engines.kernel.grouped_moments import listed_groups, moments_of, stores_of
+from deniable.engines.kernel.moment_totals import Totals
+from deniable.engines.kernel.user_sums import Columns, Summing, TableSumming
+from deniable.engines.reports.user_blocks import Store, joined
+from deniable.queries.answers.estimation import Moments
+from deniable.queries.planning.plan import Plan, public_groups
+from deniable.queries.question.public_trees import factor_tree, passes
+from deniable.queries.question.question import Lookup
+
+
+def block_moments(
+    plan: Plan, stores: Mapping[str, Store], dimensions: Mapping[str, DimensionTable], *, counted: bool = True
+) -> Moments:
+    """The moments of a plan, for every combination of groups.
+
+    With `counted`, views are divided by their number of reports where that is possible (`PartPlan.countable`).
+    """
+    chosen = stores_of(plan, stores)
+    listed, public_count = listed_groups(plan, chosen, dimensions)
+    summing = Summing.of(plan, chosen, public_count, counted=counted)
+    totals = summing.empty()
+    readers = [_TableReader(plan, table, dimensions) for table in summing.tables]
+    for block in joined(chosen, {reader.name: reader.columns for reader in readers}):
+        loaded = [reader.load(block[reader.name], listed) for reader in readers]
+        users = loaded[0].users
+        kept = np.logical_and.reduce([table.kept for table in loaded])
+        group = np.zeros(users, dtype=np.int64)
+        for label, values in listed.items():
+            group = group * len(values) + next(table.groups[label] for table in loaded if label in table.groups)
+        group = np.where(kept, group, -1)
+        reports = [table.reports for table in loaded]
+        factors = {number: values for table in loaded for number, values in table.factors.items()}
+
+        def work(first: int, end: int, reports: Any = reports, factors: Any = factors, group: Any = group) -> Totals:
+            share = summing.empty()
+            summing.add(share, reports, factors, group, first, end)
+            return share
+
+        for share in shared_out(users, work):
+            totals.add(share)
+    return moments_of(plan, totals, listed, summing)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Loaded:
+    """A block of one table's reports as arrays, and what its public columns say."""
+
+    users: int
+    reports: Columns
+    kept: Booleans
+    factors: dict[int, Floats]
+    groups: dict[str, Integers]
+
+
+class _TableReader:
+    """One table of a question: which of its columns are read, and what is made of them."""
+
+    def __init__(self, plan: Plan, table: TableSumming, dimensions: Mapping[str, DimensionTable]) -> None:
+        self.name, self._slots = table.name, table.slots
+        self._filter = plan.question.filters.get(self.name, ())
+        self._factors = [(number, factor) for number, (name, factor) in enumerate(plan.public) if name == self.name]
+        self._groups = [group for group in public_groups(plan.question) if group.table == self.name]
+        self._lookups = [lookup for lookup in plan.question.lookups if lookup.table == self.name]
+        self._dimensions = dimensions
+        public = plan.collection[self.name].public_columns if self._filter or self._factors or self._groups else ()
+        self.columns = [*(("view", "seed", "y") if table.reads else ("view",)), *public]
+
+    def load(self, reports: pa.Table, listed: Mapping[str, pa.Array]) -> _Loaded:
+        """A block's arrays; public factors, which users are kept, and which group they belong to."""
+        users = reports.num_rows // self._slots
+        none = np.zeros(0, dtype=np.uint32)
+        view, seed, y = (
+            _numpy(reports[name]) if name in reports.column_names else none for name in ("view", "seed", "y")
+        )
+        kept = np.ones(users, dtype=bool)
+        groups: dict[str, Integers] = {}
+        if not (self._filter or self._factors or self._groups):
+            return _Loaded(users, (view, seed, y), kept, {}, groups)
+        columns = looked_up(self._per_user(reports), self._lookups, self._dimensions)
+        filters = [passes(self._filter)] if self._filter else []
+        evaluated = evaluate(columns, filters + [factor_tree(factor) for _, factor in self._factors])
+        if self._filter:
+            kept &= evaluated.pop(0).astype(bool)
+        for group in self._groups:
+            groups[group.label] = codes(columns[group.column], listed[group.label])
+            kept &= groups[group.label] >= 0
+        numbers = [number for number, _ in self._factors]
+        factors = {number: values.astype(np.float64) for number, values in zip(numbers, evaluated, strict=True)}
+        return _Loaded(users, (view, seed, y), kept, factors, groups)
+
+    def _per_user(self, reports: pa.Table) -> pa.Table:
+        """Public columns belong to the user and are repeated in each of her reports: the first counts."""
+        slots = self._slots
+        return reports if slots == 1 else reports.take(pa.array(np.arange(0, reports.num_rows, slots)))
+
+
+def looked_up(columns: pa.Table, lookups: Sequence[Lookup], dimensions: Mapping[str, DimensionTable]) -> pa.Table:
+    """A table's public columns, and those of the dimensions that are joined on them, as "alias.column"."""
+    for lookup in lookups:
+        rows = dimensions[lookup.dimension].rows_of(columns[lookup.attribute], lookup.key)
+        for name in rows.column_names:
+            columns = columns.append_column(f"{lookup.alias}.{name}", rows[name])
+    return columns
+
+
+def _numpy(column: pa.ChunkedArray) -> NDArray[Any]:
+    return np.asarray(column.chunk(0) if column.num_chunks == 1 else column)

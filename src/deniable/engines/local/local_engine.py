@@ -1,0 +1,43 @@
+"""The engine of one machine: Arrow reads, DuckDB evaluates public conditions, the kernel adds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from deniable.arrays import Floats
+from deniable.engines.duckdb.dimension_tables import DimensionTable
+from deniable.engines.kernel.cell_counts import cell_counts
+from deniable.engines.kernel.cell_pairs import Pairs, cell_pairs
+from deniable.engines.local.block_moments import block_moments
+from deniable.engines.reports.user_blocks import Store
+from deniable.queries.answers.estimation import Moments
+from deniable.queries.planning.plan import Plan
+from deniable.tables.designs.views import View
+from deniable.tables.specification.specification import Specification
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LocalEngine:
+    """Reports in memory, or in files that are read block by block for every question. See `engines.engine.Engine`."""
+
+    collection: Specification
+    stores: Mapping[str, Store]
+    refused: Mapping[str, Counter[str]]
+    simulation: bool = False
+
+    def moments(self, plan: Plan, dimensions: Mapping[str, DimensionTable], *, counted: bool = True) -> Moments:
+        """The moments of a plan, from all reports."""
+        return block_moments(plan, self.stores, dimensions, counted=counted)
+
+    def cell_counts(self, table: str, views: Sequence[View]) -> Floats:
+        """Estimated rows in each cell of some views."""
+        return cell_counts(self.stores[table], views)
+
+    def cell_pairs(self, table: str) -> Pairs:
+        """How many reports of a table support two cells at once."""
+        return cell_pairs(self.stores[table], self.collection.design_of(table))
+
+    def close(self) -> None:
+        """Nothing to give back: temporary copies of files are removed with the last reference to them."""

@@ -1,0 +1,92 @@
+"""Folders and tables of reports → a local engine: reports are validated and kept in memory or in their files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from deniable.checks import check_integer
+from deniable.engines.collecting.collected_reports import Reports
+from deniable.engines.duckdb.spill_folders import spill_place
+from deniable.engines.local.local_engine import LocalEngine
+from deniable.engines.reports.file_validation import validated_files
+from deniable.engines.reports.report_files import ReportFiles
+from deniable.engines.reports.report_folders import read_folder
+from deniable.engines.reports.report_stores import FileStore, memory_stores, with_text_ids
+from deniable.engines.reports.user_blocks import Store
+from deniable.errors import InvalidParameter
+from deniable.tables.reports.report_table import OTHER_SPECIFICATION, names_origin, nobody, validate
+from deniable.tables.specification.specification import Specification
+
+BYTES_PER_REPORT = 64
+MEMORY_LIMIT = 2**30
+"""Reports that need less are kept in memory; more are read from their files for every question."""
+
+
+def open_local(reports: Any, *, memory_limit: int = MEMORY_LIMIT, spill: str | Path | None = None) -> LocalEngine:
+    """Open a folder of reports, or `Reports` in memory. See `deniable.connect`."""
+    check_integer("memory_limit", memory_limit, 0, 2**63, problem="must be a number of bytes", repair="Use 2**30.")
+    folder = spill_place(spill, None)
+    if isinstance(reports, Reports):
+        return _from_memory(reports)
+    if isinstance(reports, (str, Path)):
+        return _from_folder(Path(reports), memory_limit, folder)
+    raise InvalidParameter("reports", "are not a folder of reports", "Pass its path, or what Collection.perturb gave.")
+
+
+def _from_memory(reports: Reports) -> LocalEngine:
+    kept: dict[str, pa.Table] = {}
+    refused: dict[str, Counter[str]] = {}
+    for name, table in reports.tables.items():
+        kept[name], refused[name] = validate(reports.collection, name, table)
+    return _engine(reports.collection, kept, {}, refused, text_ids=False, simulation=reports.simulation)
+
+
+def _from_folder(folder: Path, memory_limit: int, spill: Path | None) -> LocalEngine:
+    collection, files, simulation = read_folder(folder)
+    text_ids = _mixed_ids([listed.schema for listed in files.values() if listed.rows])
+    kept: dict[str, pa.Table] = {}
+    filed: dict[str, FileStore] = {}
+    refused: dict[str, Counter[str]] = {}
+    for name, listed in files.items():
+        if not names_origin(collection, name, listed.schema):
+            kept[name], refused[name] = nobody(collection, name), +Counter({OTHER_SPECIFICATION: listed.rows})
+            continue
+        table = _if_small(listed, memory_limit)
+        if table is not None:
+            kept[name], refused[name] = validate(collection, name, table)
+        else:
+            filed[name], refused[name] = validated_files(collection, listed, memory_limit, spill, text_ids=text_ids)
+    return _engine(collection, kept, filed, refused, text_ids=text_ids, simulation=simulation)
+
+
+def _if_small(files: ReportFiles, memory_limit: int) -> pa.Table | None:
+    """The reports of some files as one table; None if they need too much memory."""
+    return files.table_within(memory_limit) if files.rows * BYTES_PER_REPORT <= memory_limit else None
+
+
+def _engine(
+    collection: Specification,
+    kept: dict[str, pa.Table],
+    filed: dict[str, FileStore],
+    refused: dict[str, Counter[str]],
+    *,
+    text_ids: bool,
+    simulation: bool,
+) -> LocalEngine:
+    """Stores for tables in memory and tables in files, with user ids of one type."""
+    if text_ids or _mixed_ids([table.schema for table in kept.values() if table.num_rows]):
+        kept = {name: with_text_ids(table) for name, table in kept.items()}
+    slots = {name: collection.reports_per_user(name) for name in kept}
+    stores: dict[str, Store] = {**filed, **memory_stores(kept, slots, tuple(filed.values()))}
+    ordered = {table.name: stores[table.name] for table in collection.tables if table.name in stores}
+    return LocalEngine(collection, ordered, refused, simulation)
+
+
+def _mixed_ids(schemas: Sequence[pa.Schema]) -> bool:
+    """Whether user ids are integers in one table and texts in another."""
+    return len({pa.types.is_string(schema.field("uid").type) for schema in schemas if "uid" in schema.names}) > 1

@@ -125,7 +125,7 @@ def server(folder):
     (folder / f"run {run}").touch()
     made = ToPLServer(2.0, 500, first=40, grid=64, rule=LocalPercentile(0.9), keep=False)
     announce = lambda theta: tell(folder, -1, [theta])  # noqa: E731
-    with DurableServer(folder / "state", made, announce=announce, clock=lambda: next(clock)) as durable:
+    with DurableServer(folder / "state", made, tell=announce, clock=lambda: next(clock)) as durable:
         durable.announce()
         done = 0
         while True:

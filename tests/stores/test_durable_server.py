@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from deniable.errors import Failure, InvalidParameter
+from deniable.errors import Failure, InvalidData, InvalidParameter
 from deniable.randomness import SeededSource
 from deniable.stores import DurableServer, ReportBatch
 from deniable.streams import ToPLServer, report_table
@@ -66,28 +66,30 @@ def test_a_threshold_is_on_disk_before_anybody_hears_of_it(tmp_path):
         told.append((theta, json.loads(path.read_text())["state"]["choice"]["theta"]))
         raise OSError("the disk is gone")
 
-    durable = opened(path, announce=announce)
+    durable = opened(path, tell=announce)
     with pytest.raises(OSError, match="the disk is gone"):
         durable.publish(first(0, 400), ignore)
     durable._file.close()  # killed
     ((theta, written),) = told
     assert theta == written
     again = []
-    with opened(path, announce=again.append) as durable:
+    with opened(path, tell=again.append) as durable:
         durable.announce()
         durable.announce()
     assert again == [theta]
 
 
-def test_devices_that_wait_hear_of_a_threshold_although_reports_were_refused():
-    durable = opened(None, devices_wait=True)
+def test_devices_that_wait_hear_of_a_threshold_although_reports_were_refused(tmp_path):
+    durable = opened(None, announcement=tmp_path / "theta")
     durable.publish(ReportBatch(first(0, 300).reports, malformed=100), ignore)
-    assert durable.server.theta is not None
+    assert float((tmp_path / "theta").read_text()) == durable.server.theta
     patient = opened(None)
     patient.publish(ReportBatch(first(0, 300).reports, malformed=100), ignore)
     assert patient.server.theta is None
     with pytest.raises(Failure, match="all 400 reports were refused: 400 malformed"):
-        opened(None, devices_wait=True).publish(ReportBatch(first(0, 1).reports.slice(0, 0), malformed=400), ignore)
+        opened(None, announcement=tmp_path / "new").publish(
+            ReportBatch(first(0, 1).reports.slice(0, 0), malformed=400), ignore
+        )
 
 
 def test_the_state_is_saved_every_minute(tmp_path):
@@ -110,3 +112,11 @@ def test_other_settings_are_refused_and_the_file_is_free_again(tmp_path):
     with pytest.raises(InvalidParameter, match="not those of the state file"):
         opened(path, settings={"first": 401})
     opened(path).close()
+
+
+def test_a_threshold_that_another_stream_announced_is_refused_and_the_file_is_free_again(tmp_path):
+    (tmp_path / "theta").write_text("3")
+    for _ in range(2):
+        with pytest.raises(InvalidData, match="devices may have read another threshold"):
+            opened(tmp_path / "state.json", announcement=tmp_path / "theta")
+    assert not (tmp_path / "state.json").exists()

@@ -112,19 +112,13 @@ def collect(source: str, epsilon: float, bound: float, name: str, simulation: bo
       deniable stream collect --epsilon 1 --bound 500 --every 1000 < reports.jsonl
     """
     from deniable.stores import DurableServer
-    from deniable.stores.threshold_announcement import check_announcement
     from deniable.streams import ToPLServer
 
     settings = {key: options[key] for key in ("first", "horizon", "theta")}
     made = ToPLServer(epsilon, bound, name=name, simulation=simulation, keep=False, **settings)
-    announced = options["announce"]
     interrupts = Interrupts()
     with parquet_output(options["output"]) as parquet:
-        durable = DurableServer(
-            options["state"], made, announce=partial(_announce, path=announced), devices_wait=announced is not None
-        )
-        if announced is not None:
-            check_announcement(announced, durable.server.theta)
+        durable = DurableServer(options["state"], made, tell=_print_threshold, announcement=options["announce"])
         write: Callable[[Floats], None] = partial(_print_estimates, durable, every=options["every"])
         if parquet is not None:
             write = parquet.write
@@ -147,12 +141,8 @@ def _report_batches(source: str) -> Iterator[ReportBatch]:
     return read_report_lines(sys.stdin.buffer) if source == "-" else read_report_file(source)
 
 
-def _announce(theta: float, path: str | None) -> None:
-    from deniable.stores.threshold_announcement import announce_theta
-
+def _print_threshold(theta: float) -> None:
     click.echo(f"theta {theta:g}")
-    if path is not None:
-        announce_theta(path, theta)
 
 
 def _print_estimates(durable: DurableServer, estimates: Floats, *, every: int) -> None:

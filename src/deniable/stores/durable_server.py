@@ -14,6 +14,7 @@ from deniable.errors import Failure, InvalidParameter
 from deniable.locking import Turn, in_turn
 from deniable.stores.report_batches import ReportBatch
 from deniable.stores.state_file import StateFile
+from deniable.stores.threshold_announcement import announce_theta, check_announcement
 from deniable.streams.local.report_arrays import MALFORMED
 from deniable.streams.local.server import ToPLServer
 
@@ -28,9 +29,11 @@ class DurableServer:
     """A `ToPLServer` whose state is on disk before anybody hears of its threshold. Locked until `close`.
 
     `server` is a new one with the settings of the stream. If there is a state already, its own server continues, and
-    other settings are refused. Without a `path` nothing is kept. `announce` is called once per run, as soon as there
-    is a threshold that holds. With `devices_wait`, θ is chosen as soon as `first` reports were read, even if some of
-    them were refused: devices that wait send no more. `read` counts the reports of all runs.
+    other settings are refused. Without a `path` nothing is kept. `read` counts the reports of all runs.
+
+    Once per run, as soon as there is a threshold that holds, `tell` is called with it. `announcement` names a file or a
+    named pipe at which devices wait for it. Devices that wait send no more, so θ is then chosen as soon as `first`
+    reports were read, even if some of them were refused.
 
     The state is saved every minute and by `close`. After a crash, go on with report number `read`: reports that come
     again give the same estimates as before.
@@ -55,17 +58,19 @@ class DurableServer:
         path: str | PathLike[str] | None,
         server: ToPLServer,
         *,
-        announce: Callable[[float], None] = _ignore,
-        devices_wait: bool = False,
+        tell: Callable[[float], None] = _ignore,
+        announcement: str | PathLike[str] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._tell, self._devices_wait, self._clock = announce, devices_wait, clock
+        self._tell, self._announcement, self._clock = tell, announcement, clock
         self._turn = Turn()
         self._announced = False  # in this run
         self._file = None if path is None else StateFile(path, holds="who has answered")
         try:
             record: dict[str, Any] = (self._file and self._file.record) or {}
             self.server = _restored(record["state"], server) if record else server
+            if announcement is not None:
+                check_announcement(announcement, self.server.theta)
         except BaseException:
             self._release()
             raise
@@ -81,7 +86,7 @@ class DurableServer:
             self.server.refused[MALFORMED] += batch.malformed
         self.read += batch.number
         estimates = self.server.push_many(batch.reports)
-        if self.server.theta is None and self._devices_wait and self.read >= self.server.first:
+        if self.server.theta is None and self._announcement is not None and self.read >= self.server.first:
             self._choose_early()
         self._announce()
         if estimates.size:
@@ -136,6 +141,8 @@ class DurableServer:
             self._announced = True
             self._save()  # what devices were told must hold in every later run
             self._tell(self.server.theta)
+            if self._announcement is not None:
+                announce_theta(self._announcement, self.server.theta)
 
     def _choose_early(self) -> None:
         """Some reports were refused, so the number that was hoped for may never come."""

@@ -38,7 +38,11 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The names of the columns that hold the values and, if there are any, their timestamps."""
+    """The names of the columns that hold the values and, if there are any, their timestamps.
+
+    >>> Columns("watts", time="at").names
+    ['watts', 'at']
+    """
 
     value: str = "value"
     time: str | None = None

@@ -23,7 +23,14 @@ def source_of(path: str | PathLike[str], sources: Sequence[Source] = SOURCES) ->
 
 
 def read_file(path: str | PathLike[str], columns: Columns, sources: Sequence[Source] = SOURCES) -> Iterator[Batch]:
-    """The values of a file, some 65,536 at a time."""
+    """The values of a file, some 65,536 at a time.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "meter.csv")
+    >>> size = path.write_text("at,watts\\n1,230\\n2,231\\n")
+    >>> [batch.values.tolist() for batch in read_file(path, Columns("watts"))]
+    [[230.0, 231.0]]
+    """
     if not Path(path).is_file():
         raise InvalidData(f"there is no file {str(path)!r}", "Give a Parquet, CSV or JSON-lines file, or - for a pipe.")
     yield from source_of(path, sources).read(Path(path), columns)

@@ -136,7 +136,7 @@ class Database:
             self._check_believed(table.name)
         moments = self._moments(plan)
         # Weights that assume something do not count rows once or not at all.
-        single_rows = all(table.many is None for table in tables) and all(table.bias is None for table in plan.tables)
+        single_rows = all(table.many is None for table in tables) and not plan.biases
         result = answer(
             plan.question,
             moments,

@@ -10,12 +10,14 @@ from itertools import combinations
 from typing import Any, Generic, TypeVar
 
 import numpy as np
+from sqlglot import exp
 
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.queries.forecasts.forecast import checked_users, error_of, planned
 from deniable.queries.grids.view_choice import MOST_COLUMNS, Item, fitted_views, importance_of, in_joins
 from deniable.queries.parsing.sql import parse
-from deniable.queries.planning.moment_columns import lay_out
+from deniable.queries.planning.moment_columns import moment_columns
+from deniable.queries.question.public_trees import Tree, column
 from deniable.queries.weights.table_plan import DESIGNED, DIRECT
 from deniable.tables.schema.attributes import Categorical, Private
 from deniable.tables.specification.specification import Specification
@@ -92,7 +94,7 @@ def fit_grids(
     for _ in range(2):
         items: dict[str, list[Item]] = {table.name: [] for table in start.tables}
         for text in texts:
-            columns = lay_out(parse(text, start), start).columns
+            columns = moment_columns(parse(text, start), start).columns
             reached = in_joins(collection, columns, count)
             joins |= len(columns) > 1
             for name, mine in columns.items():
@@ -146,26 +148,27 @@ def all_ranges(collection: Specification) -> tuple[str, ...]:
         for size in (1, 2):
             for names in combinations(table.private, size):
                 for number in range(RANGES):
-                    tests = [
-                        _range(name, domains[name], number + place * (RANGES // 2 + 1))
-                        for place, name in enumerate(names)
-                    ]
-                    texts.append(f'SELECT COUNT(*) FROM "{table.name}" WHERE {" AND ".join(tests)}')  # noqa: S608 - parsed, never run
+                    tests = (
+                        _range(name, domains[name], number + position * (RANGES // 2 + 1))
+                        for position, name in enumerate(names)
+                    )
+                    source = exp.to_identifier(table.name, quoted=True)
+                    query = exp.select(exp.Count(this=exp.Star())).from_(exp.Table(this=source)).where(*tests)
+                    texts.append(str(query.sql(dialect="duckdb")))
     return tuple(texts)
 
 
-def _range(name: str, domain: Private, number: int) -> str:
+def _range(name: str, domain: Private, number: int) -> Tree:
     """The `number`-th of some ranges spread over a domain; of categories a single one."""
     if isinstance(domain, Categorical):
-        return f'"{name}" = {_literal(domain.values[number % domain.size])}'
+        return exp.EQ(this=column(name), expression=_literal(domain.values[number % domain.size]))
     length = min(max(round(LENGTHS[number % RANGES] * domain.size), 1), domain.size - 1)
     low = math.floor((number + 1) * GOLDEN % 1 * (domain.size - length + 1))
-    return f'"{name}" BETWEEN {_literal(domain.decode(low))} AND {_literal(domain.decode(low + length - 1))}'
+    first, last = (_literal(domain.decode(position)) for position in (low, low + length - 1))
+    return exp.Between(this=column(name), low=first, high=last)
 
 
-def _literal(value: Any) -> str:
+def _literal(value: Any) -> Tree:
     if isinstance(value, bool):
-        return str(value).upper()
-    if isinstance(value, (str, date)):
-        return "'" + str(value).replace("'", "''") + "'"
-    return str(value)
+        return exp.Boolean(this=value)
+    return exp.Literal.string(str(value)) if isinstance(value, (str, date)) else exp.Literal.number(str(value))

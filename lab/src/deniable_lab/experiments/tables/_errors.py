@@ -137,7 +137,7 @@ def users_of(database: Database) -> int:
 
 def stated_spread(plan: Plan, moments: Moments, used: set[int] | None = None) -> Floats:
     """Expected products of the errors of an answer's moments: their covariance and, of a grid, what it assumes."""
-    biased = any(one.bias is not None for one in plan.tables)
+    biased = bool(plan.biases)
     single = not biased and all(plan.collection[name].many is None for name in plan.question.tables)
     spread, model = covariance(plan.question, moments, single, used), model_spread(plan, moments)
     return spread if model is None else spread + model

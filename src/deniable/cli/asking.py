@@ -11,7 +11,9 @@ from deniable.errors import BadInput
 from deniable.wording import counted
 
 F = TypeVar("F", bound=Callable[..., Any])
-WEIGHTS = click.option("--weights", default="optimal", show_default=True, help="optimal, greedy, or rdc(k).")
+WEIGHTS = click.option(
+    "--weights", default="optimal", show_default=True, help="optimal, greedy, rdc(k) or rdc_each(k)."
+)
 SUMS = click.option(
     "--sums",
     type=click.Choice(["direct", "designed"]),

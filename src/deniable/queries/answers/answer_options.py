@@ -21,7 +21,7 @@ class AnswerOptions:
     """
 
     weights: str = "optimal"
-    """"optimal", "greedy" or "rdc(k)": how nodes of trees are weighted."""
+    """"optimal", "greedy", "rdc(k)" or "rdc_each(k)": how nodes of trees are weighted."""
     sums: str = DIRECT
     """"direct", or "designed" for the rounded values that AHIO, EHIO and SR-HIO collect."""
     unbiased: bool = False

@@ -140,6 +140,7 @@ CASES = [
     ("mg", "optimal", "direct", "SELECT marital, COUNT(*) FROM users GROUP BY marital"),
     ("hashing", "greedy", "direct", "SELECT COUNT(*) FROM users JOIN jobs USING (uid) WHERE age < 30 AND hours > 40"),
     ("hashing", "rdc", "direct", "SELECT COUNT(*) FROM jobs WHERE hours BETWEEN 10 AND 50 AND remote"),
+    ("hashing", "rdc_each", "direct", "SELECT COUNT(*) FROM jobs WHERE hours BETWEEN 10 AND 50 AND remote"),
 ]  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from deniable.accounting import Neighbours, Spending, Unit
 from deniable.checks import check_integer, checked_cell
 from deniable.exact import RandBelow, check_epsilon, check_randbelow, exp_below, fraction_coin
 from deniable.mechanisms._counting import count_variance, unbiased_counts
@@ -46,6 +47,11 @@ class RandomizedResponse:
     def q(self) -> Fraction:
         """Probability of each other cell."""
         return Fraction(0) if math.isinf(self.epsilon) else 1 / (exp_below(self.epsilon) + self.k - 1)
+
+    @property
+    def spends(self) -> Spending:
+        """ε for any two values."""
+        return Spending(Unit.REPORT, Neighbours.ANY, self.epsilon)
 
     def law(self, value: int) -> tuple[Fraction, ...]:
         """The exact probability of every report, for one true cell."""

@@ -105,7 +105,7 @@ def make_plan(
     users: float = USERS,
     unbiased: bool = False,
 ) -> Plan:
-    """The plan for a question; `weights` is greedy, rdc(k) or optimal, `sums` direct or designed.
+    """The plan for a question; `weights` is greedy, rdc(k), rdc_each(k) or optimal, `sums` direct or designed.
 
     On a grid the number of users decides how much bias is worth which variance; `unbiased` allows none.
     """

@@ -10,6 +10,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from deniable.accounting import Neighbours, Spending, Unit, in_sequence, share_below
 from deniable.checks import check_integer, check_number
 from deniable.errors import InvalidParameter
 from deniable.exact import check_epsilon
@@ -203,16 +204,24 @@ class Specification:
         >>> dn.Collection(orders, epsilon=2.0).epsilon_per_report("orders")
         1.0
         """
-        if math.isinf(self.epsilon):
-            return math.inf
         if self.shares is None:
-            share = Fraction(1, sum(self._reports.values()))
-        else:
-            total = sum(Fraction(part) for part in self.shares.values())
-            share = Fraction(self.shares[name]) / total / self.reports_per_user(name)
-        exact = Fraction(self.epsilon) * share
-        rounded = float(exact)
-        return rounded if Fraction(rounded) <= exact else math.nextafter(rounded, 0.0)
+            return share_below(self.epsilon, Fraction(1, sum(self._reports.values())))
+        total = sum(Fraction(share) for share in self.shares.values())
+        return share_below(self.epsilon, Fraction(self.shares[name]) / total / self.reports_per_user(name))
+
+    @property
+    def spends(self) -> Spending:
+        """What all reports of a user in all tables cost together: at most ε, for any two users.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> shop.spends.epsilon
+        Fraction(2, 1)
+        """
+        return in_sequence(
+            Spending(Unit.USER, Neighbours.ANY, self.epsilon_per_report(table.name)).times(self._reports[table.name])
+            for table in self.tables
+        )
 
     def design_of(self, name: str) -> Design:
         """The views of a table.

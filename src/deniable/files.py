@@ -23,13 +23,22 @@ _PAUSE_S = 0.02
 if sys.platform == "win32":  # pragma: no cover
     import msvcrt
 
-    def _try_lock(descriptor: int) -> None:
+    def _lock(descriptor: int) -> None:
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
 else:
     import fcntl
 
-    def _try_lock(descriptor: int) -> None:
+    def _lock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def try_lock(descriptor: int) -> bool:
+    """Lock an open file, unless somebody else has. The lock ends when the file is closed, or the process ends."""
+    try:
+        _lock(descriptor)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
 
 
 class InUse(Failure):
@@ -73,12 +82,9 @@ class Lock:
         except OSError as problem:
             raise self._unwritable(problem) from None
         try:
-            _try_lock(descriptor)
             # The last holder may have removed the file between the two calls: then its name is another lock's.
-            if _is_at(descriptor, self._name):
+            if try_lock(descriptor) and _is_at(descriptor, self._name):
                 return descriptor
-        except (BlockingIOError, PermissionError):
-            pass
         except OSError as problem:
             os.close(descriptor)
             raise self._unwritable(problem) from None

@@ -23,7 +23,7 @@ from deniable.streams.structure.hierarchy import GROUP_LEAVES, Hierarchy
 
 LARGEST_HORIZON = 1 << 40
 LARGEST_THETA = 1 << 40
-_DRAWS = 1 << 14  # nodes drawn under one address
+_NODES_PER_ADDRESS = 1 << 14  # nodes drawn under one address
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,8 @@ class ChunkNoise:
     @property
     def _segment_size(self) -> int:
         if self.tree.consistent_levels == 1:  # no corrections: a segment is whatever is convenient
-            return max(_DRAWS // self.tree.fanout, 1) * self.tree.fanout if self.tree.height > 1 else _DRAWS
+            fanout = self.tree.fanout if self.tree.height > 1 else 1
+            return max(_NODES_PER_ADDRESS // fanout, 1) * fanout
         return int(self.tree.fanout**self._segment_levels)
 
     def _consistent_segment(self, number: int) -> Integers:
@@ -285,7 +286,7 @@ class ChunkNoise:
 
     def _level(self, level: int, start: int, stop: int) -> Integers:
         """The noise of nodes start … stop − 1 of a level."""
-        size = min(_DRAWS, self.tree.nodes(level))
+        size = min(_NODES_PER_ADDRESS, self.tree.nodes(level))
         parts = []
         while start < stop:
             number, inside = divmod(start, size)

@@ -14,7 +14,7 @@ from deniable.exact import check_epsilon
 from deniable.mechanisms import DiscreteLaplace
 from deniable.streams.central.perturber import Perturber
 from deniable.streams.central.stream_forecast import Expectation, StreamPlan, choose_plan, mean_share, paper_block
-from deniable.streams.central.threshold import KINDS, PredictedError, PublicThreshold, Threshold
+from deniable.streams.central.threshold import THRESHOLDS_BY_KIND, PredictedError, PublicThreshold, Threshold
 from deniable.streams.structure.smoother import Recent, Smoother, smoother_of
 from deniable.streams.structure.value_grid import Grid
 
@@ -53,7 +53,7 @@ class Settings:
         check_epsilon(self.epsilon)
         check_integer("warmup", self.warmup, 0, 1 << 24)
         check_integer("horizon", self.horizon, 1, 1 << 40)
-        if not isinstance(self.threshold, tuple(KINDS.values())):
+        if not isinstance(self.threshold, tuple(THRESHOLDS_BY_KIND.values())):
             raise InvalidParameter("threshold", "is not one of this package", "Use PredictedError(), for example.")
         if self.warmup == 0 and (self.measure_start or not isinstance(self.threshold, PublicThreshold)):
             raise InvalidParameter(
@@ -132,7 +132,7 @@ class Settings:
                 **facts,
                 "grid": Grid(**facts["grid"]),
                 "smoother": smoother_of(**facts["smoother"]),
-                "threshold": KINDS[threshold.pop("kind")](**threshold),
+                "threshold": THRESHOLDS_BY_KIND[threshold.pop("kind")](**threshold),
                 "expectation": Expectation(**facts["expectation"]),
             }
         )

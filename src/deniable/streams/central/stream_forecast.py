@@ -22,8 +22,8 @@ from deniable.streams.structure.block_layout import BlockLayout
 from deniable.streams.structure.hierarchy import Hierarchy, even_pairs
 from deniable.streams.structure.smoother import Recent, Smoother
 
-_PAIRS = 1 << 11
-_STEPS = np.arange(1, _PAIRS + 1)
+_SAMPLE_WINDOWS = 1 << 11
+_SAMPLE_STEPS = np.arange(1, _SAMPLE_WINDOWS + 1)
 LARGEST_BLOCK = 1 << 26
 SMALLEST_FANOUT, LARGEST_CHOICE = 5, 64
 
@@ -92,7 +92,7 @@ class StreamPlan:
         """
         if self.block == 1:
             return 0.0
-        starts, stops = even_pairs(_STEPS, self.horizon)
+        starts, stops = even_pairs(_SAMPLE_STEPS, self.horizon)
         model = Smoothing(self.layout, expectation.spread**2, expectation.drift**2)
         error = float(model.variance(starts, stops).mean())
         if not measured_start:
@@ -131,7 +131,7 @@ def forecast(
     for length in lengths:
         room = max(plan.horizon - length, 0)
         first = min(plan.block, room)
-        places = first + (np.arange(_PAIRS) * 0.6180339887498949 % 1 * (room - first + 1)).astype(np.int64)
+        places = first + (np.arange(_SAMPLE_WINDOWS) * 0.6180339887498949 % 1 * (room - first + 1)).astype(np.int64)
         noise, error = (float(kind.variance(places, places + length).mean()) for kind in (model, smoothing))
         result.append(WindowForecast(length, math.sqrt(noise), math.sqrt(error)))
     return result
@@ -238,5 +238,5 @@ def _rough_noise(tree: Hierarchy) -> float:
 
 @lru_cache(maxsize=256)
 def _mean_noise(plan: StreamPlan) -> float:
-    starts, stops = even_pairs(_STEPS, plan.horizon)
+    starts, stops = even_pairs(_SAMPLE_STEPS, plan.horizon)
     return float(plan.model(1.0, 1.0).variance(starts, stops).mean())

@@ -20,7 +20,7 @@ from deniable.mechanisms.smooth_sensitivity import DEFAULT_DELTA
 from deniable.randomness import Source
 from deniable.streams.structure.hierarchy import Hierarchy
 
-_UNIT = 1 << 16  # scores are integers in this fraction of a count
+_SCORE_UNIT = 1 << 16  # scores are integers in this fraction of a count
 _MOST_CANDIDATES = 1 << 16
 
 
@@ -92,7 +92,7 @@ class PredictedError:
         """One integer score per candidate, the larger the better."""
         thetas = self.candidates(situation.bound)
         tipping = self.tipping(situation)
-        penalty = np.rint(2 * tipping * np.log(thetas) * _UNIT).astype(np.int64)
+        penalty = np.rint(2 * tipping * np.log(thetas) * _SCORE_UNIT).astype(np.int64)
         return -penalty - _loss_table(tipping, values.size)[_counts_above(values, thetas)]
 
     def choose(
@@ -138,8 +138,8 @@ class PaperScore:
         levels = self.levels or Hierarchy(situation.horizon, self.fanout).height
         noise = math.sqrt(2 * (self.fanout - 1) * levels**3)
         slope = 3 * situation.warmup / (self.c * situation.horizon * situation.epsilon) * noise
-        penalty = np.rint(np.minimum(slope * thetas * _UNIT, 2.0**60)).astype(np.int64)
-        return np.asarray(-penalty - _UNIT * _counts_above(values, thetas))
+        penalty = np.rint(np.minimum(slope * thetas * _SCORE_UNIT, 2.0**60)).astype(np.int64)
+        return np.asarray(-penalty - _SCORE_UNIT * _counts_above(values, thetas))
 
     def choose(
         self, values: Integers, situation: Situation, epsilon: float, source: Source, *, simulation: bool = False
@@ -222,7 +222,7 @@ class PublicThreshold:
 
 
 Threshold = PredictedError | PaperScore | SmoothThreshold | PAKPercentile | FixedPercentile | PublicThreshold
-KINDS: dict[str, type[Threshold]] = {
+THRESHOLDS_BY_KIND: dict[str, type[Threshold]] = {
     kind.kind: kind
     for kind in (PredictedError, PaperScore, SmoothThreshold, PAKPercentile, FixedPercentile, PublicThreshold)
 }
@@ -236,7 +236,7 @@ def _check_mechanism(name: str) -> None:
 def _winner(mechanism: str, scores: Integers, epsilon: float, source: Source, *, simulation: bool) -> int:
     """The index of the winner."""
     kind: type[Any] = NoisyMax if mechanism == "noisy-max" else PermuteAndFlip
-    chooser = kind(epsilon, sensitivity=_UNIT, monotone=True)
+    chooser = kind(epsilon, sensitivity=_SCORE_UNIT, monotone=True)
     return int(chooser.perturb(scores, source=source, simulation=simulation))
 
 
@@ -250,6 +250,6 @@ def _loss_table(tipping: float, count: int) -> Integers:
     """G(0) … G(count) in units of 2^-16: integer steps of at least 0 and at most one unit, by construction."""
     n = np.arange(count + 1, dtype=np.float64)
     below = tipping * np.log1p((np.minimum(n, tipping) / tipping) ** 2)
-    loss = (below + np.maximum(n - tipping, 0.0)) * _UNIT
-    steps = np.clip(np.rint(np.diff(loss)), 0, _UNIT).astype(np.int64)
+    loss = (below + np.maximum(n - tipping, 0.0)) * _SCORE_UNIT
+    steps = np.clip(np.rint(np.diff(loss)), 0, _SCORE_UNIT).astype(np.int64)
     return np.concatenate(([0], np.cumsum(steps)))

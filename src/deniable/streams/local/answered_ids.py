@@ -17,7 +17,7 @@ from deniable.mechanisms._compiled import compiled
 from deniable.streams.structure.state_values import packed, unpacked
 
 _SMALL = 1 << 16
-_INTEGER = re.compile("0|-?[1-9][0-9]{0,17}")
+_WRITTEN_INTEGER = re.compile("0|-?[1-9][0-9]{0,17}")
 _PRIME = 0x100000001B3
 
 
@@ -63,7 +63,7 @@ class Answered:
         if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
             raise InvalidData("user ids must be integers or texts", "Convert them first.")
         keys = self._hashed(column.cast(pa.large_string()))
-        written = np.asarray(pc.match_substring_regex(column, f"^({_INTEGER.pattern})$"))
+        written = np.asarray(pc.match_substring_regex(column, f"^({_WRITTEN_INTEGER.pattern})$"))
         if written.any():
             numbers = column.filter(pa.array(written)).cast(pa.int64())
             keys[written] = np.asarray(numbers).view(np.uint64)
@@ -71,7 +71,7 @@ class Answered:
 
     def key(self, uid: int | str) -> int:
         """The key of one user."""
-        if isinstance(uid, int) or _INTEGER.fullmatch(uid):
+        if isinstance(uid, int) or _WRITTEN_INTEGER.fullmatch(uid):
             return int(uid) % 2**64
         return int(self._hashed(pa.array([uid], pa.large_string()))[0])
 

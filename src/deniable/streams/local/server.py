@@ -26,7 +26,7 @@ from deniable.streams.local.estimates import Estimates, state_before
 from deniable.streams.local.report_arrays import DUPLICATE, MALFORMED, faults, read_one, read_table
 from deniable.streams.local.stream_protocol import ToPLProtocol
 from deniable.streams.local.stream_report import StreamReport
-from deniable.streams.local.threshold_choice import KINDS, LocalChoice, LocalRule, SmoothTail
+from deniable.streams.local.threshold_choice import RULES_BY_KIND, LocalChoice, LocalRule, SmoothTail
 from deniable.streams.local.value_distribution import DistributionBelief, FirstReports, bins_of, reconstructed
 from deniable.streams.released.released_stream import SIMULATION, Released
 from deniable.streams.released.windows import WindowEstimate
@@ -293,7 +293,7 @@ class ToPLServer:
         >>> ToPLServer(epsilon=1.0, bound=10).settings["rule"]
         {'kind': 'smooth tail'}
         """
-        if type(self.rule) is not KINDS.get(self.rule.kind):
+        if type(self.rule) is not RULES_BY_KIND.get(self.rule.kind):
             raise InvalidParameter("rule", "is not one of this package, so a state cannot name it", "Use one that is.")
         return {
             "protocol": asdict(self.protocol),
@@ -346,7 +346,7 @@ class ToPLServer:
             raise InvalidParameter("state", "is not that of a ToPLServer", "Use dn.streams.restore for publishers.")
         settings = dict(state["settings"])
         protocol, rule = dict(settings.pop("protocol")), dict(settings.pop("rule"))
-        made = cls(**protocol, **settings, rule=KINDS[rule.pop("kind")](**rule))
+        made = cls(**protocol, **settings, rule=RULES_BY_KIND[rule.pop("kind")](**rule))
         made._counts += unpacked(state["counts"])
         if state["choice"] is not None:
             made._start(LocalChoice(**state["choice"]))

@@ -21,7 +21,7 @@ from deniable.streams.local.stream_protocol import ToPLProtocol
 from deniable.streams.local.stream_report import FIRST, SECOND, StreamReport
 from deniable.tables.device.sent_reports import FileMemory, ProcessMemory, ReportMemory, alone_with
 
-ABOVE, BELOW, MISSING = "above the bound", "below zero", "not a number"
+ABOVE_BOUND, BELOW_ZERO, NOT_A_NUMBER = "above the bound", "below zero", "not a number"
 
 
 class ToPLClient:
@@ -92,12 +92,12 @@ class ToPLClient:
 
     def _cut(self, value: float) -> float:
         if math.isnan(value):
-            self._count(MISSING)
+            self._count(NOT_A_NUMBER)
             return 0.0
         if value > self.protocol.bound:
-            self._count(ABOVE)
+            self._count(ABOVE_BOUND)
         elif value < 0:
-            self._count(BELOW)
+            self._count(BELOW_ZERO)
         return min(max(value, 0.0), float(self.protocol.bound))
 
     @in_turn

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from deniable.errors import InvalidData
 from deniable.strict_json import read_json
 
-VERSION = 129
+STREAM_REPORT_VERSION = 129
 FIRST, SECOND = 1, 2
-_LAYOUT = struct.Struct(">BBHId")
-SIZE = _LAYOUT.size
+_FIELDS = struct.Struct(">BBHId")
+SIZE = _FIELDS.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +41,19 @@ class StreamReport:
 
     def to_bytes(self) -> bytes:
         """The 16 bytes of the report."""
-        return _LAYOUT.pack(VERSION, self.phase, self.tag, self.y, self.theta)
+        return _FIELDS.pack(STREAM_REPORT_VERSION, self.phase, self.tag, self.y, self.theta)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> StreamReport:
         """The report of 16 bytes."""
         if len(data) != SIZE:
-            raise InvalidData(f"a report has {SIZE} bytes, and this has not", "Check how it was sent.")
-        version, phase, tag, y, theta = _LAYOUT.unpack(data)
-        if version != VERSION:
-            raise InvalidData(f"a report is of version {version}, not {VERSION}", "Upgrade the older side.")
+            raise InvalidData(f"expected {SIZE} bytes, got {len(data)}", "Check how it was sent.")
+        version, phase, tag, y, theta = _FIELDS.unpack(data)
+        if version != STREAM_REPORT_VERSION:
+            expected = f"expected a report of version {STREAM_REPORT_VERSION}, got {version}"
+            raise InvalidData(expected, "Upgrade the older side.")
         if phase not in (FIRST, SECOND):
-            raise InvalidData("a report is of neither phase", "Check how it was sent.")
+            raise InvalidData("a report belongs to neither phase", "Check how it was sent.")
         return cls(phase, y, theta, tag)
 
     def to_json(self, uid: str | int) -> str:
@@ -72,7 +73,7 @@ def parse(text: str | bytes) -> tuple[str | int, bytes]:
         fields = read_json(text)
         uid, data = fields["uid"], bytes.fromhex(fields["report"])
     except (ValueError, KeyError, TypeError):
-        raise InvalidData("a report is not of the documented JSON form", "Check how it was sent.") from None
+        raise InvalidData("a report does not have the documented JSON form", "Check how it was sent.") from None
     if isinstance(uid, bool) or not isinstance(uid, (str, int)):
-        raise InvalidData("a report is not of the documented JSON form", "Check how it was sent.")
+        raise InvalidData("a report does not have the documented JSON form", "Check how it was sent.")
     return uid, data

@@ -157,7 +157,7 @@ class NoThreshold:
         return _choice(reconstructed(reports), float(reports.protocol.bound))
 
 
-KINDS: dict[str, type[LocalRule]] = {
+RULES_BY_KIND: dict[str, type[LocalRule]] = {
     rule.kind: rule for rule in (SmoothTail, Reconstructed, CutTail, LocalPercentile, NoThreshold)
 }
 

@@ -106,11 +106,12 @@ def reconstructed(reports: FirstReports) -> DistributionBelief:
 # Chosen on the streams that docs/streams.md names, so its figures for them flatter the choice.
 _SHAPES = {1.5: 0.05, 2.0: 0.45, 3.0: 0.5}
 _LOW_END = 0.03
-_LOWEST = np.array([0.0, math.log(0.02), math.log(0.01), 0.0])  # place, log left width, log right width, share at 0
-_HIGHEST = np.array([1.0, math.log(0.5), math.log(0.7), 0.95])
-_POINTS = (17, 4, 13, 6)
-_ROUNDS = 4
-_NEGLIGIBLE = 1e-3
+# Parameters: position of the bump, log of its left and of its right width, share of values at the low end.
+_SMALLEST_PARAMETERS = np.array([0.0, math.log(0.02), math.log(0.01), 0.0])
+_LARGEST_PARAMETERS = np.array([1.0, math.log(0.5), math.log(0.7), 0.95])
+_GRID_POINTS = (17, 4, 13, 6)
+_GRID_REFINEMENTS = 4
+_NEGLIGIBLE_WEIGHT = 1e-3
 
 
 def smooth_tail(reports: FirstReports) -> DistributionBelief:
@@ -123,16 +124,16 @@ def smooth_tail(reports: FirstReports) -> DistributionBelief:
     coarse = math.gcd(bins, _COARSE)
     counts = np.add.reduceat(reports.counts, np.arange(0, reports.counts.size, bins // coarse))
     matrix = _transition(window, coarse)
-    low, high = _LOWEST, _HIGHEST
-    for remaining in reversed(range(_ROUNDS)):
-        axes = [np.linspace(a, b, n) for a, b, n in zip(low, high, _POINTS, strict=True)]
+    low, high = _SMALLEST_PARAMETERS, _LARGEST_PARAMETERS
+    for remaining in reversed(range(_GRID_REFINEMENTS)):
+        axes = [np.linspace(a, b, n) for a, b, n in zip(low, high, _GRID_POINTS, strict=True)]
         weights = _posterior(counts, matrix, axes)
         closer = _support(weights, axes)
         if not remaining or np.all(closer[1] - closer[0] > 0.8 * (high - low)):
             break
         low, high = closer
-    members, ends = np.nonzero(weights.reshape(-1, _POINTS[3]) > _NEGLIGIBLE * weights.max())
-    kept = weights.reshape(-1, _POINTS[3])[members, ends]
+    members, ends = np.nonzero(weights.reshape(-1, _GRID_POINTS[3]) > _NEGLIGIBLE_WEIGHT * weights.max())
+    kept = weights.reshape(-1, _GRID_POINTS[3])[members, ends]
     share = axes[3][ends][:, None]
     shares = (1 - share) * _bumps(axes, _FINE)[members] + share * _low_end(_FINE)
     return DistributionBelief(_middles(reports.protocol, _FINE), shares, kept / kept.sum())
@@ -142,7 +143,7 @@ def _posterior(counts: Floats, matrix: Floats, axes: list[Floats]) -> Floats:
     """Weights over (place, left, right, shape, share at 0)."""
     bumps, end = _bumps(axes, matrix.shape[1]) @ matrix.T, matrix @ _low_end(matrix.shape[1])
     fits = np.stack([np.log((1 - share) * bumps + share * end) @ counts for share in axes[3]], axis=-1)
-    fits = fits.reshape(*_POINTS[:3], len(_SHAPES), _POINTS[3])
+    fits = fits.reshape(*_GRID_POINTS[:3], len(_SHAPES), _GRID_POINTS[3])
     prior = np.log(np.array(list(_SHAPES.values())))[:, None]
     weights = np.exp(fits + prior - (fits + prior).max())
     return np.asarray(weights / weights.sum())
@@ -150,10 +151,10 @@ def _posterior(counts: Floats, matrix: Floats, axes: list[Floats]) -> Floats:
 
 def _support(weights: Floats, axes: list[Floats]) -> tuple[Floats, Floats]:
     """The box of parameters that are not negligible, one step larger on every side."""
-    low, high = _LOWEST.copy(), _HIGHEST.copy()
+    low, high = _SMALLEST_PARAMETERS.copy(), _LARGEST_PARAMETERS.copy()
     for axis, place in ((0, 0), (1, 1), (2, 2), (3, 4)):
         best = weights.max(axis=tuple(other for other in range(5) if other != place))
-        alive = np.flatnonzero(best > _NEGLIGIBLE * best.max())
+        alive = np.flatnonzero(best > _NEGLIGIBLE_WEIGHT * best.max())
         step = axes[axis][1] - axes[axis][0]
         low[axis] = max(low[axis], axes[axis][alive[0]] - step)
         high[axis] = min(high[axis], axes[axis][alive[-1]] + step)

@@ -15,7 +15,7 @@ import numpy as np
 from deniable.arrays import Floats, Integers
 from deniable.errors import InvalidData
 from deniable.streams.structure.block_layout import BlockLayout
-from deniable.streams.structure.hierarchy import BATCH, Hierarchy
+from deniable.streams.structure.hierarchy import WINDOWS_AT_ONCE, Hierarchy
 from deniable.streams.structure.smoother import Smoother, smoother_of
 
 
@@ -79,8 +79,8 @@ class TreeNoise:
     def variance(self, starts: Integers, stops: Integers) -> Floats:
         """Variance of the noise of every window sum, in squared units."""
         result = np.empty(starts.shape)
-        for first in range(0, starts.size, BATCH):
-            part = slice(first, first + BATCH)
+        for first in range(0, starts.size, WINDOWS_AT_ONCE):
+            part = slice(first, first + WINDOWS_AT_ONCE)
             result[part] = self._variance(starts[part], stops[part])
         return result
 

@@ -26,7 +26,7 @@ from deniable.streams.structure.block_layout import BlockLayout
 
 _OWN_WEIGHT = 0.5
 """How much a block's own burst counts beside the mean of all bursts."""
-_FEWEST = 4
+_FEWEST_BLOCKS = 4
 """Blocks from which anything local is learnt."""
 _SAMPLE = 1024
 """Blocks whose noise is averaged: it differs little from one to the next."""
@@ -128,7 +128,7 @@ def smoothing_by_block(
     edges, stops = layout.position(numbers), layout.position(numbers + 1)
     # Blocks that are here from their first value to their last, and of full length.
     known = (edges >= number) & (stops < number + prefix.size) & (stops - edges == block)
-    if block == 1 or known.sum() < _FEWEST:
+    if block == 1 or known.sum() < _FEWEST_BLOCKS:
         return whole
     errors = np.zeros(numbers.size)
     place = edges[known] - number

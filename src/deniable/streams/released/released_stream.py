@@ -28,13 +28,13 @@ from deniable.streams.released.covariance import Covariance, covariance_of
 from deniable.streams.released.prediction_error import Smoothing, SmoothingByBlock, smoothing_by_block
 from deniable.streams.released.windows import Truncation, WindowEstimate, Windows
 from deniable.streams.structure.block_layout import BlockLayout
-from deniable.streams.structure.hierarchy import BATCH
+from deniable.streams.structure.hierarchy import WINDOWS_AT_ONCE
 from deniable.streams.structure.value_grid import Grid
 from deniable.wording import counted
 
 METADATA_KEY = b"deniable.stream"
 METADATA_VERSION = 1
-_PUBLIC_KEY = b"released"  # the seal is there for accidents
+_RELEASE_SEAL_KEY = b"released"  # the seal is there for accidents
 _DAMAGE = (
     *(ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError, pa.ArrowException),
     InvalidParameter,
@@ -176,8 +176,8 @@ class Released:
         step = float(self.grid.resolution)
         units = np.empty(starts.shape)
         noise, smooth = np.empty(starts.shape), np.zeros(starts.shape)
-        for first in range(0, starts.size, BATCH):
-            part = slice(first, first + BATCH)
+        for first in range(0, starts.size, WINDOWS_AT_ONCE):
+            part = slice(first, first + WINDOWS_AT_ONCE)
             units[part] = self._prefix[stops[part]] - self._prefix[starts[part]]
             place, end = starts[part] + self.first, stops[part] + self.first
             noise[part] = self.covariance.variance(place, end)
@@ -259,7 +259,7 @@ class Released:
         facts["covariance"] = self.covariance.describe()
         facts["truncation"] = None if self.truncation is None else asdict(self.truncation)
         facts["smoothing"] = None if self.smoothing is None else asdict(self.smoothing)
-        return {METADATA_KEY: json.dumps(sealed(facts, _PUBLIC_KEY)).encode(), **mark(simulation=self.simulation)}
+        return {METADATA_KEY: json.dumps(sealed(facts, _RELEASE_SEAL_KEY)).encode(), **mark(simulation=self.simulation)}
 
     def to_arrow(self) -> pa.Table:
         """A column `value`, in the stream's own unit, and `timestamp` where there is one, with the metadata.
@@ -357,6 +357,6 @@ def _facts(text: bytes) -> dict[str, Any]:
     if SEAL not in facts:  # earlier versions wrote none
         return facts
     try:
-        return unsealed(facts, _PUBLIC_KEY)
+        return unsealed(facts, _RELEASE_SEAL_KEY)
     except InvalidData:
         raise ValueError from None

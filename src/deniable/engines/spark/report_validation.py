@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from deniable.arrays import Integers
-from deniable.engines.collecting.user_batches import starts_of, whole_users
+from deniable.engines.collecting.user_batches import sorted_users, starts_of
 from deniable.engines.spark.error_translation import spark_errors
 from deniable.engines.spark.kept_frames import Kept, by_user
 from deniable.engines.spark.packed_reports import Packing
@@ -161,7 +161,7 @@ def _walking(slots: int) -> Callable[[Batches], Batches]:
         faulty = False
         last: Any = None
         reader = pa.RecordBatchReader.from_batches(first.schema, chain([first], batches))
-        for users in whole_users(reader) if slots > 1 else reader:
+        for users in sorted_users(reader) if slots > 1 else reader:
             uid = users["uid"]
             uid = uid.combine_chunks() if isinstance(uid, pa.ChunkedArray) else uid
             if not len(uid):

@@ -33,7 +33,7 @@ from deniable.engines.collecting.sorted_rows import (
     unreadable_column,
     varying,
 )
-from deniable.engines.collecting.user_batches import few_users, whole_users
+from deniable.engines.collecting.user_batches import few_users, sorted_users
 from deniable.engines.reports.report_origin import WHOLE_SPECIFICATION
 from deniable.engines.spark.error_translation import spark_errors
 from deniable.engines.spark.report_paths import Folder
@@ -140,7 +140,7 @@ def _randomising(collection: Specification, name: str, secret: bytes, counted: A
         if first is None:
             return
         reader = pa.RecordBatchReader.from_batches(first.schema, chain([first], batches))
-        for number, rows in enumerate(few_users(whole_users(reader), users)):
+        for number, rows in enumerate(few_users(sorted_users(reader), users)):
             source = SecureSource(batch_key(secret, name, partition, number, rows)).recomputable(again=True)
             uid, slot, view, seed, y, *public = reports_of(table, design, rows, source, tally)
             numbers = [slot.cast(pa.int32()), *(column.cast(pa.int64()) for column in (view, seed, y))]

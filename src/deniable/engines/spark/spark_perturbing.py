@@ -43,6 +43,7 @@ from deniable.randomness import SecureSource, Source, release_source
 from deniable.simulation import mark
 from deniable.tables.bulk.column_encoding import readable
 from deniable.tables.reports.report_table import SPECIFICATION, TABLE
+from deniable.tables.schema.report_format import ANSWER_COLUMNS, REPORT_COLUMNS
 from deniable.tables.specification.runs import SPECIFICATION_FILE, largest_epsilon, read_run, run_text
 from deniable.tables.specification.specification import Specification
 
@@ -115,7 +116,7 @@ def randomised(rows: _Rows, name: str, secret: bytes, tally: Tally, *, simulatio
     prepared = rows.prepared(name, tally)
     table = collection[name]
     public = [T.StructField(table.column(one), prepared.schema[one].dataType) for one in table.public]
-    numbers = [T.StructField(column, T.LongType()) for column in ("view", "seed", "y")]
+    numbers = [T.StructField(column, T.LongType()) for column in ANSWER_COLUMNS]
     schema = T.StructType([prepared.schema["uid"], T.StructField("slot", T.IntegerType()), *numbers, *public])
     reports = prepared.mapInArrow(_randomising(collection, name, secret, rows.counted), schema)
     origin = {
@@ -144,7 +145,7 @@ def _randomising(collection: Specification, name: str, secret: bytes, counted: A
             source = SecureSource(batch_key(secret, name, partition, number, rows)).recomputable(again=True)
             uid, slot, view, seed, y, *public = reports_of(table, design, rows, source, tally)
             numbers = [slot.cast(pa.int32()), *(column.cast(pa.int64()) for column in (view, seed, y))]
-            names = ["uid", "slot", "view", "seed", "y", *table.public_columns]
+            names = ["uid", *REPORT_COLUMNS, *table.public_columns]
             yield pa.RecordBatch.from_arrays([uid, *numbers, *public], names)
         totals = Counter({ROWS: tally.rows, USERS: tally.users, REPORTS: tally.reports, **tally.rejected})
         counted.add({name: totals})

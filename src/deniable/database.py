@@ -101,9 +101,9 @@ class Database:
         from one table or several joined with USING (uid), and from dimensions; WHERE and GROUP BY on private and public
         attributes; ORDER BY, HAVING, LIMIT. Anything else is refused by name.
 
-        `weights` is "optimal", "greedy" or "rdc(k)"; `sums` is "direct", or "designed" for the rounded values that
-        AHIO, EHIO and SR-HIO collect. With `simultaneous` all intervals of an answer hold at once. `clip` cuts
-        estimates to the possible range, `nonnegative` only at zero: they look better and are biased. On a grid,
+        `weights` is "optimal", "greedy", "rdc(k)" or "rdc_each(k)"; `sums` is "direct", or "designed" for the rounded
+        values that AHIO, EHIO and SR-HIO collect. With `simultaneous` all intervals of an answer hold at once. `clip`
+        cuts estimates to the possible range, `nonnegative` only at zero: they look better and are biased. On a grid,
         `unbiased` allows only what cells and points show without any assumption; other designs need none. There,
         `postprocess="consistent"` answers from one possible table of cells instead: less noise, and biased.
 

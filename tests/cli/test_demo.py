@@ -95,7 +95,7 @@ def test_it_replaces_its_own_reports_and_touches_none_of_others(shown):
     other.save(specification)
     refused = demo(folder, "demo", "--users", "20000")
     assert refused.returncode == 2
-    assert "is not of this demonstration. Nothing was drawn or written. Name another folder" in refused.stderr
+    assert "was not written by this demonstration. Nothing was drawn or written. Name another folder" in refused.stderr
     assert Collection.load(specification) == other
 
 
@@ -104,7 +104,7 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path):
     (tmp_path / "demo" / "report.html").write_text("mine")
     done = demo(tmp_path, "demo")
     assert done.returncode == 2
-    assert "'demo' exists and is not of this demonstration. Nothing was drawn or written" in done.stderr
+    assert "'demo' exists and was not written by this demonstration. Nothing was drawn or written" in done.stderr
     assert [one.name for one in (tmp_path / "demo").iterdir()] == ["report.html"]
 
 

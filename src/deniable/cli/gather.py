@@ -1,4 +1,4 @@
-"""`deniable gather`: from the lines that devices sent to a folder of reports."""
+"""`deniable gather`: lines from devices → a folder of reports."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from deniable.simulation import NOTE
 def gather(specification: str, files: tuple[str, ...], out: str, simulation: bool) -> None:
     """Gather the lines that devices sent into reports.
 
-    FILE is a file of lines, or - for a pipe. A report that arrives several times counts once. Of different reports for
-    one user, table and slot the first one counts. What cannot be used is counted by reason.
+    FILE is a file of lines, or - for stdin. A report that arrives several times counts once. Of different reports for
+    the same user, table and slot, the first counts. Lines that cannot be used are counted by reason.
 
     \b
     Example:
@@ -42,7 +42,7 @@ def gather(specification: str, files: tuple[str, ...], out: str, simulation: boo
         reports = gather_lines(collection, _lines(files), simulation=simulation, advance=advance)
     if not any(summary.reports for summary in reports.summaries.values()):
         show_summaries(reports.summaries, "line")
-        raise BadInput("no report could be used. Nothing was written. Check the files and the specification.")
+        raise BadInput("none of the reports can be used. Nothing was written. Check the files and the specification.")
     show_summaries(reports.save(out).summaries, "line")
     if simulation:
         click.echo(NOTE)

@@ -142,4 +142,4 @@ def _reply(connection: Connection, answer: Callable[[str], pa.Table]) -> None:
         except DeniableError as error:
             connection.send((False, str(error), []))
         except Exception as error:
-            connection.send((False, f"{type(error).__name__}, which was not foreseen", []))
+            connection.send((False, f"unexpected {type(error).__name__}", []))

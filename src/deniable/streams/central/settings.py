@@ -25,10 +25,10 @@ SQUARE_STEPS = 1 << 10
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything public about a publisher. `block` and `fanout` are chosen by predicted error where they are None.
+    """Everything public about a publisher. If `block` or `fanout` is None, the predicted error decides.
 
     `measure_start`: spend parts of the warm-up's ε on the mean (1/50 to 1/5, more for larger blocks), the mean square
-    (1/20) and the share of values above θ (1/40); without it the first block is filled with θ/2 and intervals know
+    (1/20) and the share of values above θ (1/40). Without it the first block is filled with θ/2, and intervals know
     less.
 
     >>> Settings("tops", 0.5, Grid(1000)).plan.block
@@ -66,7 +66,7 @@ class Settings:
 
     @property
     def plan(self) -> StreamPlan:
-        """How the stream is cut, and the tree: public, decided before any value."""
+        """How the stream is cut, and its tree. Public, and decided before any value."""
         if self.block == "paper":
             fanout = self.fanout or 16
             block = paper_block(self.epsilon, self.horizon, fanout)
@@ -84,7 +84,7 @@ class Settings:
 
     @property
     def delta(self) -> float:
-        """δ of the promise: that of the threshold, 0 for most."""
+        """δ of the promise: that of the threshold, and 0 for most of them."""
         return float(getattr(self.threshold, "delta", 0.0))
 
     def shares(self) -> dict[str, Fraction]:
@@ -139,7 +139,7 @@ class Settings:
 
 
 def check_possible(settings: Settings, plan: StreamPlan) -> None:
-    """Refuse now what some θ would make impossible later: when it fails must not depend on the data."""
+    """Refuse now what some θ would make impossible later: when it fails must not depend on data."""
     top = settings.grid.top
     if top * settings.horizon > 1 << 62 or top * plan.block > 1 << 60:
         raise InvalidParameter(

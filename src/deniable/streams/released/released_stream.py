@@ -118,9 +118,6 @@ class Released:
     def with_timestamps(self, timestamps: Any) -> Released:
         """The same stream with a timestamp for every value, none before the one ahead of it.
 
-        >>> import deniable as dn
-        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
-        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
         >>> tops.released.with_timestamps(range(3000)).between(10, 20)
         (10, 20)
         """
@@ -129,9 +126,6 @@ class Released:
     def array(self) -> NDArray[Any]:
         """The published values in the stream's own unit.
 
-        >>> import deniable as dn
-        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
-        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
         >>> tops.released.array().size
         3000
         """
@@ -142,9 +136,6 @@ class Released:
     def sum(self, start: int, stop: int, *, confidence: float = 0.95) -> WindowEstimate:
         """The sum of the values at positions start … stop − 1.
 
-        >>> import deniable as dn
-        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
-        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
         >>> print(tops.released.sum(0, 2000))
         12,964 ± 32 (95%: 12,901 to 13,027)
         """
@@ -153,9 +144,6 @@ class Released:
     def mean(self, start: int, stop: int, *, confidence: float = 0.95) -> WindowEstimate:
         """The mean of the values at positions start … stop − 1.
 
-        >>> import deniable as dn
-        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
-        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
         >>> print(tops.released.mean(0, 2000, confidence=0.99))
         6.482 ± 0.016 (99%: 6.441 to 6.523)
         """
@@ -164,9 +152,6 @@ class Released:
     def sums(self, starts: Any, stops: Any) -> Windows:
         """The sums over many windows; a million of them take about a second.
 
-        >>> import deniable as dn
-        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
-        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
         >>> import numpy as np
         >>> tops.released.sums(np.array([0, 1000]), np.array([1000, 3000])).values.round()
         array([ 6503., 12955.])
@@ -191,9 +176,6 @@ class Released:
     def means(self, starts: Any, stops: Any) -> Windows:
         """The means over many windows, none of them empty.
 
-        >>> import deniable as dn
-        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
-        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
         >>> tops.released.means([0, 1000], [1000, 3000]).values.round(2)
         array([6.5 , 6.48])
         """
@@ -207,9 +189,6 @@ class Released:
     def between(self, start: Any, stop: Any) -> tuple[int, int]:
         """The window of positions whose timestamps are at least `start` and before `stop`.
 
-        >>> import deniable as dn
-        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
-        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
         >>> import numpy as np
         >>> days = np.datetime64("2024-01-01") + np.arange(3000)
         >>> stream = tops.released.with_timestamps(days)
@@ -248,9 +227,6 @@ class Released:
     def metadata(self) -> dict[bytes, bytes]:
         """What stands in a file beside the values: every public fact that answers need, as JSON.
 
-        >>> import deniable as dn
-        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
-        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
         >>> list(tops.released.metadata())
         [b'deniable.stream', b'deniable.simulation']
         """
@@ -264,9 +240,6 @@ class Released:
     def to_arrow(self) -> pa.Table:
         """A column `value`, in the stream's own unit, and `timestamp` where there is one, with the metadata.
 
-        >>> import deniable as dn
-        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
-        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
         >>> tops.released.to_arrow().column_names
         ['value']
         """
@@ -277,9 +250,6 @@ class Released:
     def from_arrow(cls, table: pa.Table) -> Released:
         """The stream that `to_arrow` wrote.
 
-        >>> import deniable as dn
-        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
-        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
         >>> same = dn.streams.Released.from_arrow(tops.released.to_arrow())
         >>> same.sum(0, 2000) == tops.released.sum(0, 2000)
         True
@@ -320,9 +290,6 @@ class Released:
     def save(self, path: str | PathLike[str]) -> None:
         """Write a Parquet file that DuckDB, pandas and `deniable stream query` read.
 
-        >>> import deniable as dn
-        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
-        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
         >>> import pathlib, tempfile
         >>> path = pathlib.Path(tempfile.mkdtemp(), "private.parquet")
         >>> tops.released.save(path)
@@ -337,9 +304,6 @@ class Released:
     def load(cls, path: str | PathLike[str]) -> Released:
         """Read a file that `save` or `deniable stream publish` wrote.
 
-        >>> import deniable as dn
-        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
-        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
         >>> import pathlib, tempfile
         >>> path = pathlib.Path(tempfile.mkdtemp(), "private.parquet")
         >>> tops.released.save(path)

@@ -2,8 +2,8 @@
 
 Two copies that both go on would publish the same noise on different values, and the difference would be the data. So a
 stream has a random name, and whenever it goes on after a state was handed out, a new generation begins. Its number is
-one higher, and its mark is random. The newest generation is noted in a small file per stream, in a private folder of the
-user. A copy goes on only if the newest generation is still its own. It looks that up once, at its first value.
+one higher, and its mark is random. The newest generation is noted in a small file per stream, in a private folder of
+the user. A copy goes on only if the newest generation is still its own. It looks that up once, at its first value.
 Copies on other machines are not noticed.
 """
 

@@ -1,7 +1,7 @@
 """Trees of counters over a run of leaves, and the exact covariance of what they publish.
 
 A tree has no root. Level l has nodes of B_l = b^l leaves, l = 0 … h − 1, and every node carries independent noise of
-variance σ². What is published is the stream of prefix sums N(0) = 0, N(1), …: everything else is a difference of two of them.
+variance σ². What is published is the stream of prefix sums N(0) = 0, N(1), …; all else is a difference of two of them.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Hierarchy:
         return self.covariance(i, i) + self.covariance(j, j) - 2 * self.covariance(i, j)
 
     def mean_variance(self) -> float:
-        """Variance of a random range, ends independent and uniform, in units of σ²; from 16,384 pairs, evenly spread."""
+        """Variance of a random range with independent uniform ends, in units of σ²; from 16,384 evenly spread pairs."""
         return _mean_variance(self)
 
 

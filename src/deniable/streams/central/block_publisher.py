@@ -31,7 +31,7 @@ _ALIVE: WeakSet[BlockPublisher] = WeakSet()
 
 
 def _throw_noise_away() -> None:
-    """A fork has a copy of the noise that lies ready. The copy is dropped, and new noise is refused (`check_process`)."""
+    """A fork has a copy of the noise that lies ready. It is dropped, and new noise is refused (`check_process`)."""
     for publisher in _ALIVE:
         publisher._ready = []
         publisher.push = publisher._push_in_a_fork  # type: ignore[method-assign]

@@ -1,4 +1,4 @@
-"""Reports of a stream without trust as columns: how they are read, and what may be wrong with them."""
+"""Reports of a stream without trust as columns: how they are read, and why they may be refused."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OUT_OF_RANGE, DUPLICATE = "out of range", "of a user who has answered"
 def report_table(
     protocol: ToPLProtocol, codes: Integers, theta: float | None = None, uid: Any = None, *, simulation: bool = False
 ) -> pa.Table:
-    """Reports as an Arrow table that `ToPLServer.push_many` takes: what a gateway makes of the bytes of devices.
+    """Reports as an Arrow table for `ToPLServer.push_many`: what a gateway makes of the bytes that devices send.
 
     >>> import numpy as np
     >>> report_table(ToPLProtocol(epsilon=1.0, bound=500), np.array([3, 4]), uid=[1, 2]).column_names
@@ -56,10 +56,10 @@ def read_one(data: bytes) -> NDArray[Any] | None:
     return np.frombuffer(data, dtype=_STREAM_WIRE) if len(data) == SIZE else None
 
 
-def faults(
+def refusals(
     wire: NDArray[Any], protocol: ToPLProtocol, theta: float | None, *, simulation: bool
 ) -> list[tuple[str, Booleans]]:
-    """Why reports cannot be taken: for each reason that occurs, which ones. Each report has one reason at most."""
+    """Why reports cannot be taken: for each reason that occurs, which ones. Each report has at most one reason."""
     phase = wire["phase"]
     checks = [
         (MALFORMED, (wire["version"] != STREAM_REPORT_VERSION) | ((phase != FIRST) & (phase != SECOND))),
@@ -71,11 +71,11 @@ def faults(
     else:
         checks += [(LATE, phase == FIRST), (OTHER_THETA, wire["theta"] != theta)]
     checks.append((OUT_OF_RANGE, wire["y"] >= protocol.outputs(theta)))
-    found = []
+    reasons = []
     good = np.ones(wire.size, dtype=np.bool_)
     for reason, where in checks:
         which = where & good
         if which.any():
-            found.append((reason, which))
+            reasons.append((reason, which))
             good &= ~which
-    return found
+    return reasons

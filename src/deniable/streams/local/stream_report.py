@@ -6,7 +6,7 @@
     bytes 4-7    y, what the mechanism answered
     bytes 8-15   θ as a 64-bit float; 0 in phase 1                    all unsigned, big-endian
 
-In JSON the same bytes stand as 32 hexadecimal digits, so that the length of a message does not depend on the data.
+In JSON the same bytes are 32 hexadecimal digits, so that the length of a message does not depend on the data.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SIZE = _FIELDS.size
 
 @dataclass(frozen=True, slots=True)
 class StreamReport:
-    """What a device sends about one value: already randomised, so it may be shown to anybody.
+    """What a device sends about one value. It is randomised already, so it may be shown to anybody.
 
     >>> from deniable.client import ToPLClient
     >>> report = ToPLClient(epsilon=1.0, bound=500).report(31)
@@ -68,7 +68,7 @@ class StreamReport:
 
 
 def parse(text: str | bytes) -> tuple[str | int, bytes]:
-    """(user, bytes of the report) of one line of JSON; the bytes are not looked at."""
+    """(user, bytes of the report) of one line of JSON. The bytes are not checked."""
     try:
         fields = read_json(text)
         uid, data = fields["uid"], bytes.fromhex(fields["report"])

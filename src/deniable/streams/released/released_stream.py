@@ -1,6 +1,6 @@
 """A released stream: private values, and the sum or mean over any window with its standard error.
 
-Everything here is a function of what was published and of public settings, so asking costs nothing, however often.
+Everything here is a function of published values and public settings, so any number of questions costs nothing.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ SIMULATION = "simulation"
 
 @dataclass(frozen=True, eq=False)
 class Released:
-    """Private values in order of arrival, with all that is needed to answer for windows of them.
+    """Private values in order of arrival, with everything that is needed to answer for windows of them.
 
-    `values` are steps of the `grid`: integers, or floats where predictions or noise are real. Positions count from the
-    first value here, which is number `first` of its stream. Windows are half-open, as Python's are: `sum(1000, 5000)`
-    adds 4,000 values.
+    `values` are steps of the `grid`: integers, or floats if predictions or noise are real numbers. Positions count from
+    the first value here, which is number `first` of its stream. Windows are half-open, as Python's are: `sum(1000,
+    5000)` adds 4,000 values.
 
     >>> import deniable as dn
     >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
@@ -70,7 +70,7 @@ class Released:
     def __post_init__(self) -> None:
         stamps = self.timestamps
         if stamps is not None and stamps.size != self.values.size:
-            raise InvalidData("there is not one timestamp per value", "Give as many as there are values.")
+            raise InvalidData("there must be one timestamp per value", "Give as many as there are values.")
         if stamps is not None and (stamps.dtype.kind not in "iufM" or np.isnan(stamps).any()):
             raise InvalidData("timestamps must be numbers or points in time", "Convert them, and leave out none.")
         if stamps is not None and (stamps[1:] < stamps[:-1]).any():
@@ -91,8 +91,8 @@ class Released:
         )
         rows = []
         for start, stop in pairwise(ends.tolist()):
-            one = self.mean(start, stop)
-            value, low, high = (number(end, one.stderr) for end in (one.value, *one.interval))
+            answer = self.mean(start, stop)
+            value, low, high = (number(end, answer.stderr) for end in (answer.value, *answer.interval))
             rows.append((f"{start:,} to {stop:,}", value, f"{low} to {high}"))
         title = f"Released stream of {counted(len(self), 'value')}"
         return html_table(
@@ -116,7 +116,7 @@ class Released:
         return smoothing_by_block(self._prefix, self.first, self.covariance, self.smoothing)
 
     def with_timestamps(self, timestamps: Any) -> Released:
-        """The same stream with a timestamp for every value, none before the one ahead of it.
+        """The same stream with a timestamp for every value. Timestamps must not go back.
 
         >>> tops.released.with_timestamps(range(3000)).between(10, 20)
         (10, 20)
@@ -139,7 +139,7 @@ class Released:
         >>> print(tops.released.sum(0, 2000))
         12,964 ± 32 (95%: 12,901 to 13,027)
         """
-        return self._one(self.sums(np.array([start]), np.array([stop])), confidence)
+        return self._single(self.sums(np.array([start]), np.array([stop])), confidence)
 
     def mean(self, start: int, stop: int, *, confidence: float = 0.95) -> WindowEstimate:
         """The mean of the values at positions start … stop − 1.
@@ -147,10 +147,10 @@ class Released:
         >>> print(tops.released.mean(0, 2000, confidence=0.99))
         6.482 ± 0.016 (99%: 6.441 to 6.523)
         """
-        return self._one(self.means(np.array([start]), np.array([stop])), confidence)
+        return self._single(self.means(np.array([start]), np.array([stop])), confidence)
 
     def sums(self, starts: Any, stops: Any) -> Windows:
-        """The sums over many windows; a million of them take about a second.
+        """The sums over many windows. A million of them take about a second.
 
         >>> import numpy as np
         >>> tops.released.sums(np.array([0, 1000]), np.array([1000, 3000])).values.round()
@@ -164,17 +164,17 @@ class Released:
         for first in range(0, starts.size, WINDOWS_AT_ONCE):
             part = slice(first, first + WINDOWS_AT_ONCE)
             units[part] = self._prefix[stops[part]] - self._prefix[starts[part]]
-            place, end = starts[part] + self.first, stops[part] + self.first
-            noise[part] = self.covariance.variance(place, end)
+            begin, end = starts[part] + self.first, stops[part] + self.first
+            noise[part] = self.covariance.variance(begin, end)
             if self._smoothing_here is not None:
-                smooth[part] = self._smoothing_here.variance(place, end)
+                smooth[part] = self._smoothing_here.variance(begin, end)
         loss = np.zeros(starts.shape) if self.truncation is None else self.truncation.loss(count)
         return Windows(
             float(self.grid.low) * count + step * units, step * np.sqrt(noise), step * np.sqrt(smooth), step * loss
         )
 
     def means(self, starts: Any, stops: Any) -> Windows:
-        """The means over many windows, none of them empty.
+        """The means over many windows. No window may be empty.
 
         >>> tops.released.means([0, 1000], [1000, 3000]).values.round(2)
         array([6.5 , 6.48])
@@ -200,7 +200,7 @@ class Released:
         try:
             ends = [np.asarray(end).astype(self.timestamps.dtype) for end in (start, stop)]
         except (ValueError, TypeError):
-            raise QueryRefused("an end of the window is no time", "Write 2024-01-31T12:00, for example.") from None
+            raise QueryRefused("an end of the window is not a time", "Write 2024-01-31T12:00, for example.") from None
         first, last = (int(np.searchsorted(self.timestamps, end, side="left")) for end in ends)
         return first, max(first, last)
 
@@ -216,7 +216,7 @@ class Released:
             )
         return first, last
 
-    def _one(self, windows: Windows, confidence: float) -> WindowEstimate:
+    def _single(self, windows: Windows, confidence: float) -> WindowEstimate:
         value, stderr = float(windows.values[0]), float(windows.stderrs[0])
         cut = float(windows.truncation[0])
         known = None if math.isnan(cut) else cut
@@ -225,7 +225,7 @@ class Released:
     # Files ---------------------------------------------------------------------------------------------------------
 
     def metadata(self) -> dict[bytes, bytes]:
-        """What stands in a file beside the values: every public fact that answers need, as JSON.
+        """The metadata of a file: every public fact that answers need, as JSON.
 
         >>> list(tops.released.metadata())
         [b'deniable.stream', b'deniable.simulation']
@@ -238,7 +238,7 @@ class Released:
         return {METADATA_KEY: json.dumps(sealed(facts, _RELEASE_SEAL_KEY)).encode(), **mark(simulation=self.simulation)}
 
     def to_arrow(self) -> pa.Table:
-        """A column `value`, in the stream's own unit, and `timestamp` where there is one, with the metadata.
+        """A table with a column `value`, in the stream's own unit, `timestamp` if there are any, and the metadata.
 
         >>> tops.released.to_arrow().column_names
         ['value']
@@ -316,7 +316,7 @@ class Released:
 
 
 def _facts(text: bytes) -> dict[str, Any]:
-    """What stands in a file beside the values; a ValueError if anything of it was changed."""
+    """The metadata of a file; a ValueError if anything in it was changed."""
     facts: dict[str, Any] = json.loads(text)
     if SEAL not in facts:  # earlier versions wrote none
         return facts

@@ -1,4 +1,4 @@
-"""Reports on disk → reports that can be believed, without holding them all in memory."""
+"""Reports on disk → valid reports, without holding them all in memory."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from deniable.engines.collecting.user_batches import whole_users
 from deniable.engines.duckdb.session import open_duckdb
 from deniable.engines.duckdb.spill_folders import SpillFolder
 from deniable.engines.reports.report_files import ReportFiles
 from deniable.engines.reports.report_stores import FileStore, with_text_ids
-from deniable.engines.reports.user_blocks import BLOCK
+from deniable.engines.reports.user_blocks import BLOCK_REPORTS
 from deniable.errors import DeniableError, Failure
 from deniable.tables.reports.report_table import REPEATED, complete_users, possible_rows
 from deniable.tables.specification.specification import Specification
@@ -28,8 +29,8 @@ def validated_files(
 ) -> tuple[FileStore, Counter[str]]:
     """The reports of a table, and how many were refused, by reason.
 
-    Files that are in order and without fault are used as they are; others are sorted and cleaned into a temporary copy,
-    which lives as long as the store. With `text_ids`, numbers become texts first, as in the other tables.
+    Files that are sorted and without faults are used as they are. Others are sorted and cleaned into a temporary copy,
+    which lives as long as the store. With `text_ids`, ids become texts first, as in the other tables.
     """
     if not text_ids or pa.types.is_string(files.schema.field("uid").type):
         with suppress(_Fault):
@@ -38,12 +39,12 @@ def validated_files(
 
 
 class _Fault(Exception):
-    """The files are not sorted, or hold reports that have to be refused."""
+    """The files are not sorted, or contain reports that have to be refused."""
 
 
 def _as_they_are(collection: Specification, files: ReportFiles) -> FileStore:
     slots = collection.reports_per_user(files.table)
-    for users in _whole_users(_ascending(collection, files), slots, Counter()):
+    for users in _bounded_users(_ascending(collection, files), slots, Counter()):
         _, refused = complete_users(collection, files.table, users)
         slot = users["slot"].to_numpy().astype(np.int64)
         if refused or not (slot == np.arange(slot.size) % slots).all():
@@ -81,7 +82,7 @@ def _cleaned(
                 total.update(refused)
                 yield from (with_text_ids(good) if text_ids else good).to_batches()
         except DeniableError as error:
-            problems.append(error)  # DuckDB would say it in its own words
+            problems.append(error)  # DuckDB would replace it by an error of its own
             raise
 
     empty, _ = possible_rows(collection, name, files.schema.empty_table())
@@ -93,8 +94,8 @@ def _cleaned(
             pq.ParquetWriter(path, schema) as writer,
         ):
             connection.register("reports", pa.RecordBatchReader.from_batches(schema, possible()))
-            ordered = connection.table("reports").order("uid, slot").to_arrow_reader(BLOCK)
-            for users in _whole_users((pa.Table.from_batches([batch]) for batch in ordered), slots, total):
+            ordered = connection.table("reports").order("uid, slot").to_arrow_reader(BLOCK_REPORTS)
+            for users in _bounded_users((pa.Table.from_batches([batch]) for batch in ordered), slots, total):
                 good, refused = complete_users(collection, name, users)
                 total.update(refused)
                 rows += good.num_rows
@@ -107,18 +108,12 @@ def _cleaned(
     return FileStore(ReportFiles(name, (path,), schema, rows), slots, folder), +total
 
 
-def _whole_users(batches: Iterable[pa.Table], slots: int, refused: Counter[str]) -> Iterator[pa.Table]:
+def _bounded_users(batches: Iterable[pa.Table], slots: int, refused: Counter[str]) -> Iterator[pa.Table]:
     """Sorted batches, cut between users. Of a user with more reports than slots only one too many is kept."""
-    rest: pa.Table | None = None
-    for batch in batches:
-        table = batch if rest is None else pa.concat_tables([rest, batch])
-        if not table.num_rows:
-            continue
-        uid = table["uid"].combine_chunks()
-        last = int(pc.index(uid, uid[len(uid) - 1]).as_py())
-        if last:
-            yield table.slice(0, last)
-        rest = table.slice(last, slots + 1)
-        refused[REPEATED] += table.num_rows - last - rest.num_rows
-    if rest is not None and rest.num_rows:
-        yield rest
+
+    def hold(reports: pa.Table) -> pa.Table:
+        kept = reports.slice(0, slots + 1)
+        refused[REPEATED] += reports.num_rows - kept.num_rows
+        return kept
+
+    return whole_users(batches, hold=hold)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from deniable.checks import check_integer, checked_cell
 from deniable.errors import InvalidData
-from deniable.exact import RandBelow, check_epsilon, check_randbelow
+from deniable.exact import LARGEST_EPSILON, RandBelow, check_epsilon, check_randbelow
 from deniable.mechanisms._counting import count_variance, unbiased_counts
 from deniable.mechanisms.frequency_oracle import (
     LARGEST_DOMAIN,
@@ -131,7 +131,7 @@ class LocalHashing:
     @classmethod
     def response_cells(cls, epsilon: float, cells: int) -> float:  # noqa: ARG003 - the same for every domain
         """Randomized response has this variance on 3e^ε + 2 cells [WBLJ17]."""
-        return 3 * math.exp(epsilon) + 2
+        return 3 * math.exp(min(epsilon, LARGEST_EPSILON)) + 2
 
     @classmethod
     def most_outcomes(cls, epsilon: float) -> int:

@@ -122,7 +122,7 @@ def described(name: str, value: Any, level: int = 3) -> Iterator[str]:
     if not inspect.isclass(value) or issubclass(value, Exception):
         return
     own = name.rsplit(".", 1)[-1]
-    for one, member in vars(value).items():
+    for one, member in members(value).items():
         function = getattr(member, "__func__", member)
         if one.startswith("_") or not (inspect.isfunction(function) or isinstance(member, property)):
             continue
@@ -133,6 +133,14 @@ def described(name: str, value: Any, level: int = 3) -> Iterator[str]:
         call = re.sub(r"\((self|cls)(, )?", "(", signature(f"{own}.{one}", function))
         call = re.sub(r"\(\n    (self|cls),\n", "(\n", call)
         yield f"```python\n{call}\n```\n\n{text}\n"
+
+
+def members(value: type) -> dict[str, Any]:
+    """What a class defines itself, and what it has from bases that have no public name of their own."""
+    public = {getattr(module, name) for _, _, module, _ in PAGES.values() for name in getattr(module, "__all__", ())}
+    hidden = [base for base in value.__mro__[1:] if base.__module__.startswith("deniable.") and base not in public]
+    inherited = {name: member for base in reversed(hidden) for name, member in vars(base).items()}
+    return {**vars(value), **{name: member for name, member in inherited.items() if name not in vars(value)}}
 
 
 PAGES: dict[str, tuple[str, str, ModuleType, str]] = {
@@ -170,8 +178,8 @@ def texts() -> dict[str, str]:
 
 def answer_and_stream() -> None:
     """The two pictures of the README: an answer with error bars, and a private stream."""
+    from deniable.cli.answer_plot import draw
     from deniable.cli.demo import meters, shop
-    from deniable.cli.plots import draw
     from deniable.database import connect
     from deniable.plotting.stream_plot import draw as draw_stream
     from deniable.randomness import SeededSource

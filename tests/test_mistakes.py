@@ -502,9 +502,9 @@ def test_mistakes_with_streams(place, mistake, happened, repair):
 
 COMMANDS = [
     ("query nowhere SELECT", "there is no folder 'nowhere'", "Pass a folder of reports"),
-    ("query reports", "no SQL is given, or twice", "Give it as an argument"),
+    ("query reports", "the SQL is missing or given twice", "Give it as an argument"),
     ("query reports SELECT --plot out.gif", r"a plot ends in \.png", r"Name it out\.png"),
-    ("query reports SELECT --engine hadoop", "there are two engines", "Write --engine duckdb"),
+    ("query reports SELECT --engine hadoop", "the engine is unknown", "Write --engine duckdb"),
     ("query reports SELECT --json --csv", "--json and --csv exclude each other", "Choose one"),
     ("perturb shop.toml users.csv -o out", r"'users\.csv' is not TABLE=FILE", r"Write users=users\.csv"),
     ("perturb shop.toml users=no.csv -o out", r"there is no file 'no\.csv'", "Pass a Parquet or CSV file"),
@@ -517,7 +517,7 @@ COMMANDS = [
         "spill must be a folder that exists",
         "Make it first",
     ),
-    ("forecast shop.toml SELECT", "neither --users nor --error is given", "Say how many will report"),
+    ("forecast shop.toml SELECT", "neither --users nor --error is given", "Say how many people will report"),
     (
         "stream publish --epsilon 1 --bound 10 --warmup 1 stream.txt -o out0.parquet",
         "line 3 cannot be read",
@@ -578,8 +578,8 @@ COMMANDS = [
     ("stream forecast --epsilon 1 --bound 9 --theta 0", "--theta must lie above 0", "Give another"),
     ("stream report --epsilon 1 --bound 9 other.parquet", "column value is not in the file", "Name it with --column"),
     ("compare shop.toml two.sql --users 9", "question 2: extremes and quantiles", "Ask for COUNT"),
-    ("fit shop.toml open.sql --users 9", "question 1: a quotation or a comment has no end", "Mend it"),
-    ("compare shop.toml none.sql --users 9", "there is no question", "Write SELECTs with a ; between them"),
+    ("fit shop.toml open.sql --users 9", "question 1: a quotation or comment is not closed", "Close it"),
+    ("compare shop.toml none.sql --users 9", "there is no question", "Write SELECTs separated by ;"),
     ("fit shop.toml --users 9 -o nowhere/f.toml", r"the folder of 'f\.toml' does not exist", "Make it first"),
     ("init --from other.parquet --key id", "the file has no column 'id' of user ids", "Name it with --key"),
     ("query reports/users SELECT", r"'users' holds no collection\.json", "Pass a folder of reports"),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deniable.client import Client
-from deniable.tables import Collection
+from deniable.collection import Collection
 
 ROOT = Path(__file__).parents[1]
 CLIENTS, VECTORS = ROOT / "docs" / "how-to", ROOT / "tests" / "golden"

@@ -32,7 +32,8 @@ def public_values():
         if inspect.isclass(value):
             named[f"errors.{name}"] = value
     for door in FRONT_DOOR:
-        for name, value in vars(door).items():
+        inherited = {name: value for base in door.__mro__[:-1] for name, value in vars(base).items()}
+        for name, value in (inherited | dict(vars(door))).items():
             function = getattr(value, "__func__", value)
             if inspect.isfunction(function) and not name.startswith("_"):
                 named[f"{door.__name__}.{name}"] = function

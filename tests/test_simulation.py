@@ -12,7 +12,7 @@ import pytest
 import deniable as dn
 from command_line import run
 from deniable.client import Client, ToPLClient
-from deniable.engines.collecting.perturbing import SPECIFICATION_FILE
+from deniable.engines.collecting.collected_reports import Reports
 from deniable.errors import InvalidData, InvalidParameter, SimulationOnly
 from deniable.mechanisms import (
     DiscreteLaplace,
@@ -30,7 +30,7 @@ from deniable.mechanisms import (
 from deniable.streams import NME, PAK, FixedPercentile, Flat, Hc16, Perturber, Released, ToPL, ToPLServer, ToPS
 from deniable.streams.central.threshold import PAKPercentile, PaperScore, PredictedError, Situation, SmoothThreshold
 from deniable.streams.structure.state_values import seal
-from deniable.tables.reports.report_table import Reports
+from deniable.tables.specification.runs import SPECIFICATION_FILE
 
 USERS = dn.Table("users", age=dn.Ordinal(0, 24))
 PETS = dn.Table("pets", kind=dn.Categorical("cat", "dog"))
@@ -359,7 +359,7 @@ def test_perturb_needs_the_flag_and_answers_say_so(folder):
 
 
 def test_check_warns_of_an_epsilon_that_protects_little_or_nothing(folder):
-    assert "No privacy: reports tell the truth." in run("check", "exact.toml").stdout
+    assert "No privacy: reports show the true values." in run("check", "exact.toml").stdout
     assert "Little privacy: the odds of a guess" in run("check", "weak.toml").stdout
     assert "privacy" not in run("check", "fine.toml").stdout
 

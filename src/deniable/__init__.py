@@ -11,20 +11,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from deniable import errors, mechanisms
+from deniable.collection import Collection, fit
 from deniable.errors import DeniableError
-from deniable.tables import Categorical, Cells, Collection, GridView, Ordinal, Points, Public, Table
+from deniable.tables import Categorical, Cells, GridView, Ordinal, Points, Public, Table
 
 if TYPE_CHECKING:
     from deniable import client, spark, streams
     from deniable.database import Database, connect
-    from deniable.engines.collecting.perturbing import Collected
+    from deniable.engines.collecting.collected_reports import Collected, Reports
     from deniable.queries.answers.answer_options import AnswerOptions
     from deniable.queries.answers.result import Estimate, Result
-    from deniable.queries.forecasts.fit import fit
     from deniable.queries.forecasts.forecast import Explanation, Forecast
     from deniable.queries.planning.plan import Plan
     from deniable.randomness import SecureSource, SeededSource
-    from deniable.tables.reports.report_table import Reports
 
 __version__ = "0.1.0"
 __all__ = [
@@ -61,18 +60,17 @@ __all__ = [
 # Names whose modules need numpy: imported on first use, so that a device can import the rest with nothing installed.
 _LAZY = {
     "AnswerOptions": "deniable.queries.answers.answer_options",
-    "Collected": "deniable.engines.collecting.perturbing",
+    "Collected": "deniable.engines.collecting.collected_reports",
     "Database": "deniable.database",
     "Estimate": "deniable.queries.answers.result",
     "Explanation": "deniable.queries.forecasts.forecast",
     "Forecast": "deniable.queries.forecasts.forecast",
     "Plan": "deniable.queries.planning.plan",
-    "Reports": "deniable.tables.reports.report_table",
+    "Reports": "deniable.engines.collecting.collected_reports",
     "Result": "deniable.queries.answers.result",
     "SecureSource": "deniable.randomness",
     "SeededSource": "deniable.randomness",
     "connect": "deniable.database",
-    "fit": "deniable.queries.forecasts.fit",
 }
 
 

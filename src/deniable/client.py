@@ -1,9 +1,9 @@
 """The client for one device: everything a device needs, with the standard library only."""
 
+from deniable.collection import Collection
 from deniable.streams.local.stream_client import ToPLClient
 from deniable.streams.local.stream_report import StreamReport
 from deniable.tables.device.client import Client
 from deniable.tables.reports.report import Report
-from deniable.tables.specification.collection import Collection
 
 __all__ = ["Client", "Collection", "Report", "StreamReport", "ToPLClient"]

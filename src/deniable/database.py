@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from deniable.collection import Collection
+from deniable.engines.collecting.collected_reports import Collected, Reports
 from deniable.engines.collecting.input_frames import as_arrow
-from deniable.engines.collecting.perturbing import Collected
 from deniable.engines.counted_pairs import CountedPairs
 from deniable.engines.duckdb.dimension_tables import DimensionTable
 from deniable.engines.engine import Engine
@@ -33,8 +34,7 @@ from deniable.queries.parsing.sql import parse
 from deniable.queries.planning.plan import Plan, make_plan
 from deniable.queries.weights.table_plan import DIRECT
 from deniable.simulation import NOTE
-from deniable.tables.reports.report_table import Reports
-from deniable.tables.specification.collection import Collection
+from deniable.tables.specification.specification import Specification
 from deniable.wording import counted
 
 PLANS_KEPT = 64
@@ -56,19 +56,16 @@ class Database:
     simulation: no privacy
     """
 
-    __slots__ = ("_beliefs", "_pairs", "_plans", "dimensions", "engine")
+    __slots__ = ("_beliefs", "_pairs", "_plans", "collection", "dimensions", "engine")
 
     def __init__(self, engine: Engine, dimensions: Mapping[str, DimensionTable] | None = None) -> None:
         self.engine = engine
+        self.collection = Collection.of(engine.collection)
+        """What the reports were made under."""
         self.dimensions: Mapping[str, DimensionTable] = dimensions or {}
         self._plans: dict[tuple[str, str, str, bool], Plan] = {}
         self._pairs = CountedPairs(engine)
         self._beliefs = SmoothnessBeliefs(engine)
-
-    @property
-    def collection(self) -> Collection:
-        """The specification that the reports were made under."""
-        return self.engine.collection
 
     @property
     def stores(self) -> Mapping[str, ReportFacts]:
@@ -104,9 +101,9 @@ class Database:
         from one table or several joined with USING (uid), and from dimensions; WHERE and GROUP BY on private and public
         attributes; ORDER BY, HAVING, LIMIT. Anything else is refused by name.
 
-        `weights` is "optimal", "greedy" or "rdc(k)"; `sums` is "direct", or "designed" for the rounded values that
-        AHIO, EHIO and SR-HIO collect. With `simultaneous` all intervals of an answer hold at once. `clip` cuts
-        estimates to the possible range, `nonnegative` only at zero: they look better and are biased. On a grid,
+        `weights` is "optimal", "greedy", "rdc(k)" or "rdc_each(k)"; `sums` is "direct", or "designed" for the rounded
+        values that AHIO, EHIO and SR-HIO collect. With `simultaneous` all intervals of an answer hold at once. `clip`
+        cuts estimates to the possible range, `nonnegative` only at zero: they look better and are biased. On a grid,
         `unbiased` allows only what cells and points show without any assumption; other designs need none. There,
         `postprocess="consistent"` answers from one possible table of cells instead: less noise, and biased.
 
@@ -139,7 +136,7 @@ class Database:
             self._check_believed(table.name)
         moments = self._moments(plan)
         # Weights that assume something do not count rows once or not at all.
-        single_rows = all(table.many is None for table in tables) and all(table.bias is None for table in plan.tables)
+        single_rows = all(table.many is None for table in tables) and not plan.biases
         result = answer(
             plan.question,
             moments,
@@ -332,7 +329,7 @@ def connect(
     return Database(opened, _dimension_tables(opened.collection, dimensions or {}))
 
 
-def _dimension_tables(collection: Collection, given: Mapping[str, Any]) -> dict[str, DimensionTable]:
+def _dimension_tables(collection: Specification, given: Mapping[str, Any]) -> dict[str, DimensionTable]:
     """Public tables that questions may join."""
     taken = {table.name.casefold() for table in collection.tables}
     for name in given:

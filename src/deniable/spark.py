@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deniable.tables.specification.collection import Collection
+from deniable.collection import Collection
 
 if TYPE_CHECKING:
     import pyarrow as pa

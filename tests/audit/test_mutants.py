@@ -8,6 +8,7 @@ import pytest
 from deniable.audit import audit, client_targets, collection_targets
 from deniable.audit.mechanism_targets import choice_target, single_target, value_target
 from deniable.audit.stream_targets import client_target, published_target
+from deniable.collection import Collection
 from deniable.exact import fraction_coin
 from deniable.mechanisms import DiscreteLaplace, HashedReports, LocalHashing, Piecewise, RandomizedResponse, SquareWave
 from deniable.mechanisms.hashing import bucket_array
@@ -15,7 +16,6 @@ from deniable.randomness import SeededSource
 from deniable.streams import Flat
 from deniable.streams.local.stream_client import ToPLClient
 from deniable.tables.schema.attributes import Ordinal, Table
-from deniable.tables.specification.collection import Collection
 
 ORDERS = Table("orders", many=3, tau=2, amount=Ordinal(0, 9))
 LOWEST_HIGHEST, NOTHING_HIGHEST = "lowest or highest", "nothing or highest"

@@ -87,7 +87,7 @@ def test_bad_input_exits_2_with_a_message_and_no_traceback(arguments, message):
         (InvalidData("values are empty", "Pass some."), 2, "values are empty"),
         (RandomnessFault("bits would repeat"), 1, "bits would repeat"),
         (DeniableError("anything else"), 1, "anything else"),
-        (ValueError("secret 4711"), 1, "ValueError, which was not foreseen"),
+        (ValueError("secret 4711"), 1, "unexpected ValueError"),
         (click.Abort(), 1, "Interrupted"),
     ],
 )

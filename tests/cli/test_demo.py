@@ -11,8 +11,8 @@ import pytest
 
 from command_line import DENIABLE, run
 from deniable.cli.demo import meters, shop, story
+from deniable.collection import Collection
 from deniable.errors import MissingExtra
-from deniable.tables import Collection
 
 
 def demo(folder, *arguments):
@@ -95,7 +95,7 @@ def test_it_replaces_its_own_reports_and_touches_none_of_others(shown):
     other.save(specification)
     refused = demo(folder, "demo", "--users", "20000")
     assert refused.returncode == 2
-    assert "is not of this demonstration. Nothing was drawn or written. Name another folder" in refused.stderr
+    assert "was not written by this demonstration. Nothing was drawn or written. Name another folder" in refused.stderr
     assert Collection.load(specification) == other
 
 
@@ -104,7 +104,7 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path):
     (tmp_path / "demo" / "report.html").write_text("mine")
     done = demo(tmp_path, "demo")
     assert done.returncode == 2
-    assert "'demo' exists and is not of this demonstration. Nothing was drawn or written" in done.stderr
+    assert "'demo' exists and was not written by this demonstration. Nothing was drawn or written" in done.stderr
     assert [one.name for one in (tmp_path / "demo").iterdir()] == ["report.html"]
 
 

@@ -140,7 +140,7 @@ def test_a_semicolon_parts_questions_but_not_texts_names_or_comments(text, found
     ],
 )
 def test_a_quotation_without_end_is_found_in_its_question(text, number):
-    with pytest.raises(QueryRefused, match=f"question {number}: a quotation or a comment has no end"):
+    with pytest.raises(QueryRefused, match=f"question {number}: a quotation or comment is not closed"):
         questions(text)
     assert not ended(text + ";")
 

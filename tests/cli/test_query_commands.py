@@ -7,7 +7,7 @@ import json
 import pytest
 
 from command_line import run, started
-from deniable.cli.plots import draw
+from deniable.cli.answer_plot import draw
 from deniable.errors import BadInput, Failure
 from deniable.queries.answers.result import Estimate, Result, number
 
@@ -88,8 +88,8 @@ def test_options_reach_the_question(folder):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "no SQL is given, or twice"),
-        (["SELECT 1", "-f", "x.sql"], "no SQL is given, or twice"),
+        ([], "the SQL is missing or given twice"),
+        (["SELECT 1", "-f", "x.sql"], "the SQL is missing or given twice"),
         (["@/no/such/file.sql"], "file 'file.sql' cannot be read"),
         ([COUNT, "--json", "--csv"], "exclude each other"),
         ([COUNT, "--dimension", "cities"], "not given as NAME=PATH"),

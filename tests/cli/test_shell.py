@@ -34,7 +34,7 @@ def test_the_shell_reads_a_pipe_and_goes_on_after_errors(folder):
     assert "avg_age" in done.stdout
     assert "last" in done.stdout
     assert "there is no attribute 'nothing'" in done.stderr
-    assert ".nonsense is no command" in done.stderr
+    assert ".nonsense is an unknown command" in done.stderr
     assert "deniable>" not in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
     calm = piped(folder, ".help\n.quit\nSELECT nonsense;\n")
@@ -46,11 +46,11 @@ def test_a_semicolon_within_quotes_does_not_end_a_question(capsys):
     asked = []
 
     class Database:
-        def sql(self, text, **_):
+        def answer(self, text, options):
             asked.append(text)
             raise BadInput("refused")
 
-    session = Session(Database(), {})
+    session = Session(Database(), dn.AnswerOptions())
     assert session.run(["SELECT COUNT(*) FROM users", "WHERE city = ';", "' AND age = 3;", "SELECT 2;", None]) == 2
     assert asked == ["SELECT COUNT(*) FROM users\nWHERE city = ';\n' AND age = 3", "SELECT 2"]
     assert session.run(["SELECT 3", None, "SELECT 4;", ".quit", "SELECT 5;"]) == 3
@@ -90,7 +90,7 @@ def test_settings_change_how_a_grid_is_asked(grid_folder):
 
 
 def test_settings_are_shown_set_and_refused(folder):
-    assert "there are two engines" in piped(folder, "", "--engine", "hadoop").stderr
+    assert "the engine is unknown" in piped(folder, "", "--engine", "hadoop").stderr
     done = piped(folder, ".confidence 0.5\n.weights rdc\n.clip ON;\n.settings\n.sums\n", "--sums", "designed")
     assert (done.returncode, done.stderr) == (0, "")
     assert max(map(len, done.stdout.splitlines())) <= 80
@@ -118,10 +118,10 @@ def test_foreign_errors_do_not_quote_data(capsys, monkeypatch):
     monkeypatch.delenv("DENIABLE_TRACEBACK", raising=False)
 
     class Database:
-        def sql(self, text, **_):
+        def answer(self, text, options):
             raise ValueError("secret 4711")
 
-    assert Session(Database(), {}).run(["SELECT 1;"]) == 1
+    assert Session(Database(), dn.AnswerOptions()).run(["SELECT 1;"]) == 1
     assert "4711" not in capsys.readouterr().err
 
 

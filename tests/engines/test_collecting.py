@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import deniable as dn
+from deniable.engines.collecting import folder_writing, user_batches
 from deniable.engines.collecting import perturbing as collecting
 from deniable.engines.collecting import sorted_rows as row_reading
-from deniable.engines.collecting import user_batches
 from deniable.errors import BadInput, Failure, InvalidData, InvalidParameter, SimulationOnly
 from deniable.randomness import SeededSource
 
@@ -283,7 +283,7 @@ def test_the_layout_of_reports_tells_nothing_about_rows(tmp_path, monkeypatch):
     for module in (row_reading, user_batches):
         monkeypatch.setattr(module, "BATCH_ROWS", 50)
     monkeypatch.setattr(collecting, "BATCH_REPORTS", 40)
-    monkeypatch.setattr(collecting, "GROUP_REPORTS", 64)
+    monkeypatch.setattr(folder_writing, "GROUP_REPORTS", 64)
     everyone = pa.table({"uid": np.arange(200)})
     shapes = set()
     for number, heavy in enumerate((0, 1, 700)):

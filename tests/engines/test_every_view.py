@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
+from deniable.engines.collecting.collected_reports import Reports
 from deniable.tables.bulk.bulk_client import cell_numbers
-from deniable.tables.reports.report_table import Reports, report_schema
+from deniable.tables.reports.report_table import report_schema
 
 PEOPLE = dn.Table(
     "people", age=dn.Ordinal(-2, 4), kind=dn.Categorical("a", "b", "c"), height=dn.Ordinal(1, "3.5", "0.5")

@@ -179,7 +179,7 @@ def test_mutated_queries_are_refused_with_a_place_or_answered_rightly(count):
             pair.database.plan(text)
         except QueryRefused as refused:
             # What DuckDB finds in a condition on public columns has no place in the text.
-            placed = refused.start is not None or "as another type" in str(refused)
+            placed = refused.start is not None or "as the wrong type" in str(refused)
             outcomes["refused" if placed else "without a place"] += 1
             raise
         pair.database.sql(text)

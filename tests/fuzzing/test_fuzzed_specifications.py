@@ -36,7 +36,7 @@ TREES = [SHOP.to_dict(), GRID.to_dict()]
 FILES = {
     f"{name}{ending}": text.encode()
     for name, one in (("shop", SHOP), ("grid", GRID))
-    for ending, text in ((".toml", to_toml(one)), (".json", one.to_json()))
+    for ending, text in ((".toml", to_toml(one.to_dict())), (".json", one.to_json()))
 }
 
 

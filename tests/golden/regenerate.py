@@ -1,4 +1,4 @@
-"""Queries and their plans, as `tests/golden/plans.txt` holds them.
+"""Queries, their plans and the weights of these, as `tests/golden/plans.txt` holds them.
 
     .venv/bin/python tests/golden/regenerate.py
 
@@ -6,6 +6,7 @@ writes the file anew. Look at the difference before committing it: a plan that c
 """
 # ruff: noqa: E501 - a query reads best on one line
 
+import sys
 from datetime import date
 from pathlib import Path
 
@@ -15,6 +16,10 @@ import deniable as dn
 from deniable.engines.duckdb.dimension_tables import DimensionTable
 from deniable.queries.parsing.sql import parse
 from deniable.queries.planning.plan import make_plan
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from golden.plan_weights import weights_text
 
 PATH = Path(__file__).with_name("plans.txt")
 
@@ -133,21 +138,27 @@ CASES = [
     ("mg", "optimal", "direct", "SELECT marital, COUNT(*) FROM users GROUP BY marital"),
     ("hashing", "greedy", "direct", "SELECT COUNT(*) FROM users JOIN jobs USING (uid) WHERE age < 30 AND hours > 40"),
     ("hashing", "rdc", "direct", "SELECT COUNT(*) FROM jobs WHERE hours BETWEEN 10 AND 50 AND remote"),
+    ("hashing", "rdc_each", "direct", "SELECT COUNT(*) FROM jobs WHERE hours BETWEEN 10 AND 50 AND remote"),
 ]  # fmt: skip
 
 
-def pairs():
-    """Every case: what was asked of which collection, and the plan as it prints."""
+def plans():
+    """Every case: what was asked of which collection, and its plan."""
     dimensions = {name: DimensionTable(name, frame) for name, frame in DIMENSIONS.items()}
     for name, weights, sums, query in CASES:
         collection = COLLECTIONS[name]
         plan = make_plan(parse(query, collection, dimensions, centred=sums == "direct"), collection, weights, sums)
-        yield f"-- {name}, {weights}, {sums}\n{query}", str(plan)
+        yield f"-- {name}, {weights}, {sums}\n{query}", plan
+
+
+def plan_text(plan):
+    """A plan as it prints, and its weights."""
+    return f"{plan}\n{weights_text(plan)}"
 
 
 def text():
     """The whole file."""
-    return "".join(f"{asked}\n\n{plan}\n\n\n" for asked, plan in pairs())
+    return "".join(f"{asked}\n\n{plan_text(plan)}\n\n\n" for asked, plan in plans())
 
 
 if __name__ == "__main__":

@@ -97,10 +97,10 @@ def test_predicted_bias_and_variance_are_those_of_the_weights():
     truth = np.multiply.outer(np.multiply.outer(between(3, 20), between(0, 12)), np.ones(2))
     rest = answered - truth
     assert rest.mean() == pytest.approx(0.0, abs=1e-9)
-    seconds = [np.outer(one.shares, one.shares) + one.kernel for one in solved.plan.bias.asked.grounds]
+    seconds = [np.outer(one.shares, one.shares) + one.kernel for one in solved.bias.asked.grounds]
     bias = np.einsum("abc,ax,by,cz,xyz->", rest, *seconds, rest, optimize=True)
     zero = np.array([0])
-    ff, hf, fh, hh = solved.plan.bias.products(zero, zero)
+    ff, hf, fh, hh = solved.bias.products(zero, zero)
     assert float((ff - hf - fh + hh)[0]) == pytest.approx(bias, rel=1e-6)
 
 
@@ -147,7 +147,7 @@ def test_unbiased_weights_reproduce_what_is_asked(column):
                 shape[axis] = -1
                 truth = truth * functions[name].reshape(shape)
     assert np.allclose(answered, truth, atol=1e-9)
-    assert solved.plan.bias is None
+    assert solved.bias is None
 
 
 def test_what_is_not_representable_is_refused_with_advice():

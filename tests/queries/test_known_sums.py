@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import deniable as dn
-from deniable.engines.local import moments as measuring
+from deniable.engines.kernel import grouped_moments as measuring
 from deniable.queries.forecasts import even_means
 from deniable.queries.forecasts.forecast import error_of, planned
 from deniable.queries.grids import smoothness

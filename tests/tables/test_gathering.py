@@ -159,7 +159,7 @@ def test_the_command_gathers_files_and_a_pipe(tmp_path):
     for (name, out), message in (
         (("monday.jsonl", "out"), "holds reports of table 'users' already"),
         (("tuesday.jsonl", "new"), "there is no file"),
-        (("shop.toml", "new"), "no report could be used. Nothing was written"),
+        (("shop.toml", "new"), "none of the reports can be used. Nothing was written"),
     ):
         refused = run("gather", tmp_path / "shop.toml", tmp_path / name, "-o", tmp_path / out)
         assert refused.returncode == 2

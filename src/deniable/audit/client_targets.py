@@ -14,10 +14,10 @@ from deniable.audit.mechanism_targets import device_draws
 from deniable.audit.output import ABSENT, Column, Output
 from deniable.audit.people import rows_of
 from deniable.audit.speaking_for import speaking_for
+from deniable.collection import Collection
 from deniable.randomness import Source
 from deniable.tables.device.client import Client
 from deniable.tables.schema.attributes import Table
-from deniable.tables.specification.collection import Collection
 
 DEVICE_MOST, BULK_MOST = 4_000, 60_000
 _DEVICE_BATCH, _BULK_BATCH, _BULK_ROWS = 200, 20_000, 1 << 21

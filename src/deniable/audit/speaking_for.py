@@ -10,9 +10,9 @@ import numpy as np
 from deniable.arrays import Integers
 from deniable.audit.output import ABSENT, Column
 from deniable.audit.people import LOWEST, NOTHING
+from deniable.collection import Collection
 from deniable.tables.designs.views import View
 from deniable.tables.schema.attributes import Table
-from deniable.tables.specification.collection import Collection
 
 _NO_CELL = -1
 _FEW_VIEWS = 4_096

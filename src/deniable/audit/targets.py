@@ -10,9 +10,9 @@ from deniable.audit.client_targets import bulk_target, device_target
 from deniable.audit.mechanism_targets import Make, mechanism_targets
 from deniable.audit.people import PAIRS
 from deniable.audit.stream_targets import PUBLISHERS, THETA, client_target, published_target, warmup_target
+from deniable.collection import Collection
 from deniable.streams import ToPS
 from deniable.tables.schema.attributes import Categorical, Ordinal, Table
-from deniable.tables.specification.collection import Collection
 
 _USERS = Table("users", age=Ordinal(1, 95), marital=Categorical("married", "single", "widowed"))
 _ORDERS = Table("orders", many=5, tau=2, amount=Ordinal(0, 20))

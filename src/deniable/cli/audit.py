@@ -1,4 +1,4 @@
-"""`deniable audit`: can anybody be told apart better than ε allows?"""
+"""`deniable audit`: can an attacker tell two people apart better than ε allows?"""
 
 from __future__ import annotations
 
@@ -10,39 +10,43 @@ import click
 from rich.table import Table
 
 from deniable.cli.terminal import count, progress, show, table
+from deniable.collection import Collection
 from deniable.errors import ClaimBroken, InvalidParameter
 from deniable.exact import check_epsilon
 from deniable.randomness import SecureSource, SeededSource
-from deniable.tables.specification.collection import Collection
 
 if TYPE_CHECKING:
     from deniable.audit import Finding
     from deniable.audit.mechanism_targets import Make
 
-_EPSILON = 2.0
-_FILES = (".toml", ".json")
+_DEFAULT_EPSILON = 2.0
+_SPECIFICATION_ENDINGS = (".toml", ".json")
 
 
 @click.command("audit")
 @click.argument("what", required=False)
-@click.option("--epsilon", type=float, help=f"The ε that is claimed; {_EPSILON:g} without it, or that of the file.")
+@click.option("--epsilon", type=float, help=f"The claimed ε; by default {_DEFAULT_EPSILON:g}, or that of the file.")
 @click.option(
-    "--samples", type=count, default=200_000, show_default=True, help="Runs per attack. Slow targets do fewer."
+    "--samples", type=count, default=200_000, show_default=True, help="Runs per attack; fewer on slow targets."
 )
 @click.option(
-    "--seconds", type=float, default=30.0, show_default=True, help="Start no more runs of an attack after this."
+    "--seconds",
+    type=float,
+    default=30.0,
+    show_default=True,
+    help="Time limit of an attack: later runs are not started.",
 )
-@click.option("--seed", type=int, help="Repeat an audit: draw from a seeded source instead of the secure one.")
+@click.option("--seed", type=int, help="Repeat an audit: draw from a seeded source, not the secure one.")
 def audit_command(what: str | None, epsilon: float | None, samples: int, seconds: float, seed: int | None) -> None:
     """Attack mechanisms, clients and publishers.
 
-    WHAT is a specification (a .toml or .json file), whose clients are attacked on a device and in bulk, or the name of
-    a mechanism, design or publisher. Without it everything is attacked, which takes several minutes.
+    WHAT is a specification (a .toml or .json file), whose device and bulk clients are attacked, or the name of a
+    mechanism, design or publisher. Without it everything is attacked, which takes several minutes.
 
-    An attack sees what two very different inputs lead to: every field, bit and tail, the number and the order of
-    reports. "not refuted at ε ≥ 0.97" says that it proves no more than this. "would notice 1.12 ε" says that a stand-in
-    that spends 1.12 ε was refuted by the same attack: a smaller excess may go unnoticed. Exits 1 if a claim is refuted,
-    which happens to a true one in less than one audit of a million.
+    An attack compares the outputs of two very different inputs: every field, bit and tail, the number and the order of
+    reports. "not refuted at ε ≥ 0.97" means that it proves no more than this. "would notice 1.12 ε" means that the same
+    attack refuted a stand-in that spends 1.12 ε; a smaller excess may go unnoticed. Exits 1 if a claim is refuted. A
+    true claim is refuted in less than one audit of a million.
 
     \b
     Example:
@@ -71,7 +75,7 @@ def audit_command(what: str | None, epsilon: float | None, samples: int, seconds
     if refuted:
         raise ClaimBroken(
             f"samples contradict the claim of {', '.join(finding.target.name for finding in refuted)}. "
-            "Data released by it is less protected than promised. Stop releasing, and report this."
+            "Data that it released is less protected than promised. Stop releasing, and report this."
         )
 
 
@@ -79,21 +83,21 @@ def _chosen(what: str | None, epsilon: float | None) -> tuple[dict[str, Make], f
     """What to attack, by name, and the ε it claims."""
     from deniable.audit import collection_targets, targets
 
-    if what is not None and what.endswith(_FILES):
+    if what is not None and what.endswith(_SPECIFICATION_ENDINGS):
         if epsilon is not None:
             raise InvalidParameter("epsilon", "is given by the file already", "Leave it out.")
         collection = Collection.load(Path(what))
         _check_finite(collection.epsilon)
         return collection_targets(collection), collection.epsilon
-    claimed = _EPSILON if epsilon is None else epsilon
+    claimed = _DEFAULT_EPSILON if epsilon is None else epsilon
     check_epsilon(claimed)
     _check_finite(claimed)
     everything = targets()
-    found = {name: make for name, make in everything.items() if what is None or f"{name},".startswith(f"{what},")}
-    if not found:
+    chosen = {name: make for name, make in everything.items() if what is None or f"{name},".startswith(f"{what},")}
+    if not chosen:
         known = ", ".join(dict.fromkeys(name.partition(",")[0] for name in everything))
         raise InvalidParameter(f"target {what!r}", "is unknown", f"Use a .toml or .json file, or one of {known}.")
-    return found, claimed
+    return chosen, claimed
 
 
 def _check_finite(epsilon: float) -> None:

@@ -1,4 +1,4 @@
-"""`deniable init`, `check` and `perturb`: from a specification to reports."""
+"""`deniable init`, `check` and `perturb`: from columns to a specification to reports."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from deniable.cli.terminal import progress, show, simulation_option, table
+from deniable.collection import Collection
 from deniable.errors import BadInput
 from deniable.limits import LONGEST_NAME
 from deniable.simulation import NOTE, has_noise
 from deniable.tables.designs.views import View
 from deniable.tables.schema.attributes import RESERVED
-from deniable.tables.specification.collection import Collection
 from deniable.tables.specification.runs import largest_epsilon
 from deniable.wording import counted
 
 if TYPE_CHECKING:
-    from deniable.tables.reports.report_table import Summary
+    from deniable.engines.collecting.row_counts import Summary
 
 MOST_VIEWS_SHOWN = 12
-CAUTIOUS_EPSILON = 10.0
-SYMBOLS = {"rounded": "⇅", "embedded": "±", "weight and rounded": "⇅rows"}
+LARGEST_USEFUL_EPSILON = 10.0
+AXIS_SYMBOLS = {"rounded": "⇅", "embedded": "±", "weight and rounded": "⇅rows"}
 
 
 @click.command()
@@ -39,28 +39,31 @@ def check(specification: str, views: bool) -> None:
       deniable check shop.toml
     """
     collection = Collection.load(specification)
-    reports = sum(collection.reports_per_user(one.name) for one in collection.tables)
+    names = [table.name for table in collection.tables]
+    reports = sum(map(collection.reports_per_user, names))
     click.echo(f"Specification {collection.sha256[:16]}…, design {collection.design}, fan-out {collection.fanout}.")
     click.echo(f"Each user sends {counted(reports, 'report')} and spends ε = {collection.epsilon:g} in all.\n")
     spending = table("What each user sends", "table", "rows", "reports", "ε each", "ε in all", "views")
-    for one in collection.tables:
-        count, each = collection.reports_per_user(one.name), collection.epsilon_per_report(one.name)
-        rows = "1" if one.many is None else f"0 to {one.many}"
-        spending.add_row(
-            one.name, rows, str(count), f"{each:.4g}", f"{count * each:.4g}", f"{collection.views(one.name):,}"
+    for name in names:
+        many, count, each = (
+            collection[name].many,
+            collection.reports_per_user(name),
+            collection.epsilon_per_report(name),
         )
+        rows = "1" if many is None else f"0 to {many}"
+        spending.add_row(name, rows, str(count), f"{each:.4g}", f"{count * each:.4g}", f"{collection.views(name):,}")
     show(spending)
     if caution := _caution(collection):
         click.echo(f"{caution}\n")
-    for one in collection.tables:
-        _show_views(collection, one.name, everything=views)
+    for name in names:
+        _show_views(collection, name, everything=views)
 
 
 def _caution(collection: Collection) -> str:
-    """What an ε of no use says to whoever checks a specification."""
+    """A warning about an ε that protects little or nothing."""
     if not has_noise(largest_epsilon(collection)):
-        return "No privacy: reports tell the truth. Only simulations run with this specification (--simulation)."
-    if collection.epsilon > CAUTIOUS_EPSILON:
+        return "No privacy: reports show the true values. This specification is for simulations only (--simulation)."
+    if collection.epsilon > LARGEST_USEFUL_EPSILON:
         return f"Little privacy: the odds of a guess about a user may grow by e^{collection.epsilon:g}. Use 0.1 to 10."
     return ""
 
@@ -84,12 +87,12 @@ def _show_views(collection: Collection, name: str, *, everything: bool) -> None:
 
 
 def _granularity(collection: Collection, name: str, view: View) -> str:
-    """How many cells a view has on each axis; ⇅ is an attribute rounded to its two ends, ± one on a doubled domain."""
+    """The cells of a view on each axis. ⇅ marks an attribute rounded to its two ends, ± one with a doubled domain."""
     private = collection[name].private
     words = []
     for axis, level in zip(view.group.axes, view.levels, strict=True):
         label = private[axis.attribute] if axis.attribute >= 0 else "rows"
-        words.append(f"{label}{SYMBOLS.get(axis.kind, '')}:{axis.tree.cells(level)}")
+        words.append(f"{label}{AXIS_SYMBOLS.get(axis.kind, '')}:{axis.tree.cells(level)}")
     return " ".join(words)
 
 
@@ -98,9 +101,11 @@ def _granularity(collection: Collection, name: str, view: View) -> str:
 @click.argument("tables", nargs=-1, required=True, metavar="TABLE=FILE...")
 @click.option("-o", "--out", required=True, type=click.Path(), help="Folder for the reports; must not exist.")
 @click.option("--key", default="uid", show_default=True, help="Column of user ids.")
-@click.option("--everyone", type=click.Path(), help="File with the ids of all users, for tables with many rows.")
+@click.option(
+    "--everyone", type=click.Path(), help="File with the ids of all users, for tables with many rows per user."
+)
 @simulation_option
-@click.option("--spill", type=click.Path(), help="Folder for rows that do not fit into memory; where -o is by default.")
+@click.option("--spill", type=click.Path(), help="Folder for rows that do not fit into memory; default: next to -o.")
 def perturb(
     specification: str,
     tables: tuple[str, ...],
@@ -132,7 +137,7 @@ def perturb(
 
 
 def show_summaries(summaries: Mapping[str, Summary], unit: str) -> None:
-    """What became of the rows or lines of each table, and why some were rejected."""
+    """Print what became of the rows or lines of each table, and why some were rejected."""
     made = table("Collected", "table", f"{unit}s read", "users", "reports", "ε per report", "rejected")
     for name, summary in summaries.items():
         made.add_row(
@@ -159,16 +164,16 @@ def _named_file(entry: str) -> tuple[str, str]:
 @click.command()
 @click.option("--from", "source", required=True, type=click.Path(), help="CSV or Parquet file with the columns.")
 @click.option("--key", default="uid", show_default=True, help="Column of user ids.")
-@click.option("--name", default=None, help="Name of the table; the file's by default.")
+@click.option("--name", default=None, help="Name of the table; default: that of the file.")
 def init(source: str, key: str, name: str | None) -> None:
     """Propose a specification for the columns of a file.
 
-    It shows the names of columns and proposes a kind for each; no value is shown, and no domain is taken from the data.
-    Domains must be public knowledge, so a person decides each: the places to fill in are marked.
+    It lists the columns and proposes a kind for each. It shows no value and takes no domain from the data: domains
+    must be public knowledge, so you decide each one. What is left to decide is marked.
 
-    Of a Parquet file it reads the names and types alone. A CSV file has no types: its first line is taken for names,
-    and kinds are guessed from the first 20,480 rows, so they depend on these. If the first line is somebody's row, or
-    columns are named after people, the proposal shows that: read it before you publish it.
+    Of a Parquet file it reads only names and types. A CSV file has no types: its first line is taken for names, and
+    kinds are guessed from the first 20,480 rows, so they depend on these rows. If the first line is somebody's row, or
+    columns are named after people, the proposal shows that. Read it before you publish it.
 
     \b
     Example:
@@ -186,7 +191,7 @@ def init(source: str, key: str, name: str | None) -> None:
 
 
 def looked_at(source: str) -> str:
-    """What of a file a proposal depends on."""
+    """Which parts of a file a proposal depends on."""
     from deniable.engines.collecting.input_frames import SAMPLE_ROWS, is_csv
 
     if is_csv(source):
@@ -195,7 +200,7 @@ def looked_at(source: str) -> str:
 
 
 def skeleton(name: str, columns: dict[str, str], key: str, looked_at: str) -> str:
-    """A specification that does not load before a person has decided on every domain."""
+    """A specification that does not load until a person has decided on every domain."""
     lines = [
         "# A proposal. Domains are public knowledge: decide each one without looking at the data.",
         f"# Looked at: {looked_at}.",

@@ -1,4 +1,4 @@
-"""`deniable gather`: from the lines that devices sent to a folder of reports."""
+"""`deniable gather`: lines from devices → a folder of reports."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import click
 
 from deniable.cli.collect import show_summaries
 from deniable.cli.terminal import progress, simulation_option
+from deniable.collection import Collection
 from deniable.errors import BadInput
 from deniable.simulation import NOTE
-from deniable.tables.specification.collection import Collection
 
 
 @click.command()
@@ -23,15 +23,15 @@ from deniable.tables.specification.collection import Collection
 def gather(specification: str, files: tuple[str, ...], out: str, simulation: bool) -> None:
     """Gather the lines that devices sent into reports.
 
-    FILE is a file of lines, or - for a pipe. A report that arrives several times counts once. Of different reports for
-    one user, table and slot the first one counts. What cannot be used is counted by reason.
+    FILE is a file of lines, or - for stdin. A report that arrives several times counts once. Of different reports for
+    the same user, table and slot, the first counts. Lines that cannot be used are counted by reason.
 
     \b
     Example:
       deniable gather shop.toml monday.jsonl tuesday.jsonl -o reports/
     """
+    from deniable.engines.collecting.folder_writing import check_folder
     from deniable.engines.collecting.gathering import gather as gather_lines
-    from deniable.engines.collecting.perturbing import check_folder
 
     collection = Collection.load(specification)
     check_folder(collection, Path(out), [], simulation=simulation)
@@ -42,7 +42,7 @@ def gather(specification: str, files: tuple[str, ...], out: str, simulation: boo
         reports = gather_lines(collection, _lines(files), simulation=simulation, advance=advance)
     if not any(summary.reports for summary in reports.summaries.values()):
         show_summaries(reports.summaries, "line")
-        raise BadInput("no report could be used. Nothing was written. Check the files and the specification.")
+        raise BadInput("none of the reports can be used. Nothing was written. Check the files and the specification.")
     show_summaries(reports.save(out).summaries, "line")
     if simulation:
         click.echo(NOTE)

@@ -1,4 +1,4 @@
-"""What a person at the shell's prompt has: completion with the tabulator, and a history."""
+"""Completion and history at the shell's prompt."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from deniable.database import Database
 
 KEYWORDS = (
     *("SELECT", "FROM", "WHERE", "AND", "OR", "NOT", "IN", "BETWEEN", "IS", "NULL", "TRUE", "FALSE", "AS", "JOIN"),
@@ -17,18 +20,18 @@ KEYWORDS = (
 LONGEST_HISTORY = 1_000
 
 
-def words(database: Any, commands: Iterable[str]) -> list[str]:
-    """What can be completed: commands and their choices, keywords, tables, attributes, dimensions and their columns."""
-    found = [*commands, *KEYWORDS, "uid"]
-    for one in database.collection.tables:
-        found += [one.name, *one.attributes]
+def words(database: Database, commands: Iterable[str]) -> list[str]:
+    """The words that can be completed: commands, their choices, keywords, tables, attributes, dimensions, columns."""
+    known = {*commands, *KEYWORDS, "uid"}
+    for table in database.collection.tables:
+        known |= {table.name, *table.attributes}
     for name, dimension in database.dimensions.items():
-        found += [name, *dimension.columns]
-    return sorted(set(found))
+        known |= {name, *dimension.columns}
+    return sorted(known)
 
 
 def completions(known: list[str], typed: str) -> list[str]:
-    """The words that begin as what was typed, whatever its case; a part after a point is completed by itself."""
+    """The words that begin with what was typed, in any case. After a point, the last part is completed."""
     head, point, last = typed.rpartition(".")
     if point and head:
         return [f"{head}.{word}" for word in known if word.casefold().startswith(last.casefold()) and word[0] != "."]
@@ -36,7 +39,7 @@ def completions(known: list[str], typed: str) -> list[str]:
 
 
 def history_file() -> Path:
-    """Where the history is kept: in the folder that the desktop specification names for state."""
+    """The file of the history, in the state folder of the XDG base directory specification."""
     given = os.environ.get("XDG_STATE_HOME", "")
     state = Path(given) if given.startswith("/") else Path.home() / ".local" / "state"
     return state / "deniable" / "history"
@@ -44,7 +47,7 @@ def history_file() -> Path:
 
 @contextmanager
 def line_editing(known: list[str]) -> Iterator[None]:
-    """History and completion, where Python has readline."""
+    """History and completion, if Python has readline."""
     try:
         import readline
     except ImportError:  # not everywhere
@@ -64,9 +67,9 @@ def line_editing(known: list[str]) -> Iterator[None]:
 
 
 def _complete(readline: ModuleType, known: list[str]) -> None:
-    def complete(typed: str, place: int) -> str | None:
-        found = completions(known, typed)
-        return found[place] if place < len(found) else None
+    def complete(typed: str, state: int) -> str | None:
+        matches = completions(known, typed)
+        return matches[state] if state < len(matches) else None
 
     readline.set_completer(complete)
     readline.set_completer_delims(" \t\n,;()=<>+-*/'\"")

@@ -27,18 +27,18 @@ from deniable.cli.stream_publish import publish
 from deniable.cli.terminal import TRACEBACK_SWITCH, message
 from deniable.errors import DeniableError
 
-READER_LEFT = 141  # as a shell says of a program that SIGPIPE ended
+READER_LEFT = 141  # what a shell reports of a program that SIGPIPE ended
 
 
 class Commands(click.Group):
     """Own commands and those of installed packages; the reader may leave early (`deniable query … | head -1`)."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        """All names, in the order of the alphabet."""
+        """All names, sorted."""
         return sorted({*super().list_commands(context), *installed_commands.names()})
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        """A command by its name: no installed package can replace one of our own."""
+        """A command by its name. An installed package cannot replace a command of this one."""
         return super().get_command(context, name) or installed_commands.load(name)
 
     def make_context(self, *given: Any, **options: Any) -> click.Context:
@@ -61,8 +61,8 @@ class Commands(click.Group):
 def cli() -> None:
     """Analytics on data that nobody should hold.
 
-    Exit codes: 0 success, 1 failure (an audit that finds a broken claim included), 2 bad input, 130 interrupted,
-    141 the reader of the output left, 143 terminated.
+    Exit codes: 0 success, 1 failure (or an audit that finds a broken claim), 2 bad input, 130 interrupted, 141 broken
+    pipe, 143 terminated.
     """
 
 
@@ -91,12 +91,12 @@ def run(arguments: list[str] | None = None) -> NoReturn:
 
 @contextmanager
 def _terminated_as_interrupted() -> Iterator[None]:
-    """SIGTERM ends a command as Ctrl-C does: with its files in order."""
+    """Let SIGTERM end a command as Ctrl-C does: with its files in order."""
 
     def terminate(number: int, _: Any) -> NoReturn:
         raise KeyboardInterrupt(number)
 
-    if threading.current_thread() is not threading.main_thread():  # only there may a program say what signals do
+    if threading.current_thread() is not threading.main_thread():  # only there can a program handle signals
         yield
         return
     before = signal.signal(signal.SIGTERM, terminate)
@@ -130,7 +130,7 @@ def _code(arguments: list[str] | None) -> int:
 
 
 def _interrupted(cause: BaseException | None) -> int:
-    """128 and the number of the signal, as a shell says it."""
+    """128 plus the number of the signal, as in a shell."""
     if not isinstance(cause, KeyboardInterrupt):
         return 1
     number, *_ = (*cause.args, signal.SIGINT)

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from deniable.cli.answers import as_csv, as_json, show_table
-from deniable.cli.asking import asking_options, open_reports
+from deniable.cli.answer_output import as_csv, as_json, show_table
+from deniable.cli.query_options import open_reports, query_options
 from deniable.cli.sql_text import sql_text
 from deniable.errors import BadInput
 
@@ -17,10 +17,10 @@ from deniable.errors import BadInput
 @click.argument("reports", type=click.Path(file_okay=False))
 @click.argument("sql", required=False)
 @click.option("-f", "--file", "path", type=click.Path(dir_okay=False), help="Read the SQL from a file.")
-@asking_options
-@click.option("--json", "json_wanted", is_flag=True, help="One JSON object per row.")
-@click.option("--csv", "csv_wanted", is_flag=True, help="Comma-separated values.")
-@click.option("--plot", type=click.Path(dir_okay=False), help="Also draw the answer: PNG, SVG or PDF by its ending.")
+@query_options
+@click.option("--json", "json_wanted", is_flag=True, help="Print one JSON object per row.")
+@click.option("--csv", "csv_wanted", is_flag=True, help="Print comma-separated values.")
+@click.option("--plot", type=click.Path(dir_okay=False), help="Also plot the answer to a .png, .svg or .pdf file.")
 def query(
     reports: str,
     sql: str | None,
@@ -30,12 +30,12 @@ def query(
     csv_wanted: bool,
     plot: str | None,
     engine: str,
-    **asked: Any,
+    **chosen: Any,
 ) -> None:
-    """Answer SQL from reports, every number with its error.
+    """Answer SQL from reports, with an error for every number.
 
-    SQL is given as an argument, with -f or @ as a file, or with - on stdin. COUNT(*), SUM, AVG, VAR_POP,
-    VAR_SAMP and STDDEV, and arithmetic with them; tables joined with USING (uid), dimensions joined on an
+    Give the SQL as an argument, as a file with -f FILE or @FILE, or on stdin with -. It may hold COUNT(*), SUM, AVG,
+    VAR_POP, VAR_SAMP and STDDEV, and arithmetic with them; tables joined with USING (uid), and dimensions joined on an
     attribute; WHERE and GROUP BY on private and public attributes; ORDER BY, HAVING and LIMIT.
 
     \b
@@ -43,17 +43,19 @@ def query(
       deniable query reports/ "SELECT COUNT(*) FROM users WHERE age < 30"
       deniable query hdfs:///reports --engine spark=yarn @question.sql
     """
+    from deniable.queries.answers.answer_options import AnswerOptions
+
     if json_wanted and csv_wanted:
         raise BadInput("--json and --csv exclude each other. Nothing was read. Choose one.")
-    text = sql_text(sql, path)
+    text, options = sql_text(sql, path), AnswerOptions(**chosen)
     if plot is not None:
         from deniable.plotting.figure import check_ending, require_plotting
 
         check_ending(plot)
         require_plotting()
-    result = open_reports(reports, dimensions, engine).sql(text, **asked)
+    result = open_reports(reports, dimensions, engine).answer(text, options)
     if plot is not None:
-        from deniable.cli.plots import draw
+        from deniable.cli.answer_plot import draw
 
         draw(result, plot)
         click.echo(f"drawn in {Path(plot).name}", err=True)

@@ -1,4 +1,4 @@
-"""`deniable shell`: questions one after the other."""
+"""`deniable shell`: questions at a prompt."""
 
 from __future__ import annotations
 
@@ -6,66 +6,73 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from deniable.cli.answers import show_table
-from deniable.cli.asking import asking_options, open_reports
+from deniable.cli.answer_output import show_table
 from deniable.cli.line_editing import line_editing, words
-from deniable.cli.shell_settings import SETTINGS, shown
+from deniable.cli.query_options import open_reports, query_options
+from deniable.cli.shell_settings import SETTINGS, setting_word
 from deniable.cli.sql_text import ended, questions
 from deniable.cli.terminal import TRACEBACK_SWITCH, message, show, table
 from deniable.tables.schema.attributes import Categorical, Ordinal
 
+if TYPE_CHECKING:
+    from deniable.database import Database
+    from deniable.queries.answers.answer_options import AnswerOptions
+
 COMMANDS = {
-    ".help": "this list",
-    ".tables": "tables and dimensions, with their reports",
-    ".schema": "attributes and their domains",
-    ".explain SQL": "how a question would be answered",
-    ".settings": "how questions are answered; to show or change:",
-    **{f".{name} {one.choices}": one.meaning for name, one in SETTINGS.items()},
-    ".quit": "leave; so does the end of input",
+    ".help": "list the commands",
+    ".tables": "list tables and dimensions, with their reports",
+    ".schema": "list attributes and their domains",
+    ".explain SQL": "show how a question would be answered",
+    ".settings": "show how questions are answered; change it with:",
+    **{f".{name} {setting.choices}": setting.meaning for name, setting in SETTINGS.items()},
+    ".quit": "leave; the end of input does, too",
 }
-EXPLAINED = ("weights", "sums", "unbiased")
 
 
 @click.command()
 @click.argument("reports", type=click.Path(file_okay=False))
-@asking_options
-def shell(reports: str, dimensions: tuple[str, ...], engine: str, **asked: Any) -> None:
-    """Ask one question after the other. A question may have many lines and ends with a semicolon.
+@query_options
+def shell(reports: str, dimensions: tuple[str, ...], engine: str, **chosen: Any) -> None:
+    """Ask questions at a prompt. A question may span several lines and ends with a semicolon.
 
-    The options below can be changed on the way: .unbiased on, for example; .help lists all commands. On a terminal
-    there are a history and completion with the tabulator. Input from a file or a pipe works too; the exit code is then
-    2 if a question was refused.
+    The options below can be changed between questions, with .unbiased on, for example; .help lists all commands. A
+    terminal has a history, and the Tab key completes names. Input may also come from a file or a pipe; then the exit
+    code is 2 if a question was refused.
 
     \b
     Example:
       deniable shell reports/
       echo "SELECT COUNT(*) FROM users;" | deniable shell reports/
     """
+    from deniable.queries.answers.answer_options import AnswerOptions
+
+    options = AnswerOptions(**chosen)
     database = open_reports(reports, dimensions, engine)
-    watched = sys.stdin.isatty()
-    if watched:
+    at_terminal = sys.stdin.isatty()
+    if at_terminal:
         click.echo("SQL ends with a semicolon. .help lists commands, .quit leaves.")
-    with line_editing(words(database, completed_commands())) if watched else nullcontext():
-        failed = Session(database, asked).run(_lines(watched))
-    if failed and not watched:
+    with line_editing(words(database, completed_commands())) if at_terminal else nullcontext():
+        failed = Session(database, options).run(_lines(at_terminal))
+    if failed and not at_terminal:
         sys.exit(2)
 
 
 def completed_commands() -> list[str]:
     """The commands, and the words that they take."""
-    choices = (word for one in SETTINGS.values() for word in one.choices.split("|") if word.isalpha())
+    choices = (word for setting in SETTINGS.values() for word in setting.choices.split("|") if word.isalpha())
     return [*(name.split()[0] for name in COMMANDS), *choices]
 
 
 class Session:
-    """What has been typed so far, how it will be answered, and what becomes of it."""
+    """What has been typed so far, and how it will be answered."""
 
-    def __init__(self, database: Any, asked: dict[str, Any]) -> None:
-        self._database, self._asked = database, dict(asked)
+    def __init__(self, database: Database, options: AnswerOptions) -> None:
+        self._database, self._options = database, options
         self._typed: list[str] = []
         self.failures = 0
 
@@ -86,7 +93,7 @@ class Session:
         return self.failures
 
     def take(self, line: str) -> bool:
-        """One more line; False if it says to leave."""
+        """Take one line; returns False if it says to leave."""
         if not self._typed and line.strip().startswith("."):
             return self._command(line.strip().rstrip("; "))
         if line.strip() or self._typed:
@@ -102,7 +109,7 @@ class Session:
             self._guarded(self._answer, question)
 
     def _answer(self, question: str) -> None:
-        show_table(self._database.sql(question, **self._asked))
+        show_table(self._database.answer(question, self._options))
 
     def _command(self, line: str) -> bool:
         name, _, rest = (part.strip() for part in line.partition(" "))
@@ -116,42 +123,47 @@ class Session:
             {".tables": self._tables, ".schema": self._schema, ".settings": self._settings, ".help": _help}[name]()
         else:
             self.failures += 1
-            click.echo(f"Error: {name} is no command, or lacks something. Nothing was done. These are:", err=True)
+            click.echo(
+                f"Error: {name} is an unknown command or misses its argument. Nothing was done. Commands:", err=True
+            )
             _help(err=True)
         return True
 
     def _set(self, name: str, word: str) -> None:
         if word:
-            self._asked[name] = SETTINGS[name].read(word)
-        click.echo(f"{name} is {shown(self._asked.get(name))}")
+            self._options = replace(self._options, **{name: SETTINGS[name].read(word)})
+        click.echo(f"{name} is {setting_word(getattr(self._options, name))}")
 
     def _explain(self, text: str) -> None:
-        chosen = {name: self._asked[name] for name in EXPLAINED if name in self._asked}
-        click.echo(str(self._database.explain(text, **chosen)))
+        options = self._options
+        explanation = self._database.explain(
+            text, weights=options.weights, sums=options.sums, unbiased=options.unbiased
+        )
+        click.echo(str(explanation))
 
     def _settings(self) -> None:
         made = table("Settings", "setting", "value", "", numbers_from=9)
-        for name, one in SETTINGS.items():
-            made.add_row(name, shown(self._asked.get(name)), one.meaning)
+        for name, setting in SETTINGS.items():
+            made.add_row(name, setting_word(getattr(self._options, name)), setting.meaning)
         show(made)
 
     def _tables(self) -> None:
         database = self._database
-        made = table("Tables", "table", "rows of a user", "reports", "per user")
-        for one in database.collection.tables:
-            rows = "one" if one.many is None else f"up to {one.many:,}"
-            store = database.stores.get(one.name)
-            slots = database.collection.reports_per_user(one.name)
-            made.add_row(one.name, rows, "none yet" if store is None else f"{store.rows:,}", f"{slots:,}")
+        made = table("Tables", "table", "rows per user", "reports", "per user")
+        for known in database.collection.tables:
+            rows = "one" if known.many is None else f"up to {known.many:,}"
+            store = database.stores.get(known.name)
+            slots = database.collection.reports_per_user(known.name)
+            made.add_row(known.name, rows, "none yet" if store is None else f"{store.rows:,}", f"{slots:,}")
         for name in database.dimensions:
             made.add_row(name, "dimension", "", "")
         show(made)
 
     def _schema(self) -> None:
         made = table("Attributes", "table", "attribute", "kind", "domain", numbers_from=9)
-        for one in self._database.collection.tables:
-            for name, meaning in one.attributes.items():
-                made.add_row(one.name, name, type(meaning).__name__.lower(), _domain(meaning))
+        for known in self._database.collection.tables:
+            for name, attribute in known.attributes.items():
+                made.add_row(known.name, name, type(attribute).__name__.lower(), _domain(attribute))
         for name, dimension in self._database.dimensions.items():
             for column in dimension.columns:
                 made.add_row(name, column, "dimension", "")
@@ -175,9 +187,9 @@ def _help(*, err: bool = False) -> None:
         click.echo(f"{command:<{width}} {meaning}", err=err)
 
 
-def _lines(watched: bool) -> Any:
-    """Lines of the terminal with a prompt, or of a pipe without."""
-    if not watched:
+def _lines(at_terminal: bool) -> Any:
+    """Lines from the terminal with a prompt, or from a pipe without."""
+    if not at_terminal:
         return (line.rstrip("\n") for line in sys.stdin)
 
     def typed(session: Session) -> Iterator[str | None]:
@@ -194,10 +206,10 @@ def _lines(watched: bool) -> Any:
     return typed
 
 
-def _domain(meaning: Any) -> str:
-    if isinstance(meaning, Ordinal):
-        step = "" if meaning.step == 1 else f", every {meaning.step}"
-        return f"{meaning.low} to {meaning.high}{step}"
-    if isinstance(meaning, Categorical):
-        return ", ".join(map(str, meaning.values[:8])) + (", …" if meaning.size > 8 else "")
+def _domain(attribute: Any) -> str:
+    if isinstance(attribute, Ordinal):
+        step = "" if attribute.step == 1 else f", every {attribute.step}"
+        return f"{attribute.low} to {attribute.high}{step}"
+    if isinstance(attribute, Categorical):
+        return ", ".join(map(str, attribute.values[:8])) + (", …" if attribute.size > 8 else "")
     return "anything"

@@ -1,4 +1,4 @@
-"""How the shell's questions are answered: each option of `deniable query` as a command that can be changed midway."""
+"""The shell's settings: each option of `deniable query` as a command that changes it for the next questions."""
 
 from __future__ import annotations
 
@@ -11,30 +11,28 @@ from deniable.errors import BadInput
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One option: the words it takes, what they stand for, and what it does."""
+    """One of the `AnswerOptions`: the words it takes, what it does, and how a word is read."""
 
     choices: str
     meaning: str
     read: Callable[[str], Any]
 
 
-def _one_of(**values: Any) -> Callable[[str], Any]:
+def _word_of(**values: Any) -> Callable[[str], Any]:
     def read(word: str) -> Any:
         if word.casefold() not in values:
-            raise BadInput(f"that is no choice. Nothing was changed. Use {' or '.join(values)}.")
+            raise BadInput(f"that value is unknown. Nothing was changed. Use {' or '.join(values)}.")
         return values[word.casefold()]
 
     return read
 
 
-def _confidence(word: str) -> float:
+def _number(word: str) -> float | str:
+    """A number. Any other word is refused with the option's own message."""
     try:
-        value = float(word)
+        return float(word)
     except ValueError:
-        value = 0.0
-    if not 0 < value < 1:
-        raise BadInput("confidence must lie between 0 and 1. Nothing was changed. Use 0.95.")
-    return value
+        return word
 
 
 def _weights(word: str) -> str:
@@ -43,25 +41,27 @@ def _weights(word: str) -> str:
     return str(Rule.of(word))
 
 
-_SWITCH = _one_of(on=True, off=False)
+_on_or_off = _word_of(on=True, off=False)
 SETTINGS = {
-    "weights": Setting("optimal|greedy|rdc(8)", "how nodes of trees are weighed", _weights),
-    "sums": Setting("direct|designed", "by the values, or as collected", _one_of(direct="direct", designed="designed")),
-    "confidence": Setting("0.95", "of the intervals", _confidence),
-    "simultaneous": Setting("on|off", "all intervals of an answer hold at once", _SWITCH),
-    "clip": Setting("on|off", "cut estimates to what is possible; biased", _SWITCH),
-    "nonnegative": Setting("on|off", "cut at zero what cannot be negative; biased", _SWITCH),
-    "unbiased": Setting("on|off", "of a grid, only what it tells without assuming", _SWITCH),
+    "weights": Setting("optimal|greedy|rdc(8)", "how nodes of trees are weighted", _weights),
+    "sums": Setting(
+        "direct|designed", "of the values, or as collected", _word_of(direct="direct", designed="designed")
+    ),
+    "confidence": Setting("0.95", "of the intervals", _number),
+    "simultaneous": Setting("on|off", "all intervals of an answer hold at once", _on_or_off),
+    "clip": Setting("on|off", "cut estimates to the possible range; biased", _on_or_off),
+    "nonnegative": Setting("on|off", "cut negative counts and sums at 0; biased", _on_or_off),
+    "unbiased": Setting("on|off", "on a grid, assume nothing", _on_or_off),
     "postprocess": Setting(
-        "consistent|off", "of a grid: from possible frequencies; biased", _one_of(consistent="consistent", off=None)
+        "consistent|off", "on a grid, use possible frequencies; biased", _word_of(consistent="consistent", off=None)
     ),
 }
 
 
-def shown(value: Any) -> str:
-    """A setting's value in the words that set it.
+def setting_word(value: Any) -> str:
+    """A setting's value as the word that sets it.
 
-    >>> shown(True), shown(None), shown(0.9)
+    >>> setting_word(True), setting_word(None), setting_word(0.9)
     ('on', 'off', '0.9')
     """
     if value is None or isinstance(value, bool):

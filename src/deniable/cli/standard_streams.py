@@ -1,7 +1,6 @@
-"""stdin, stdout and stderr as they may be: closed, full, without a reader, in ASCII. Set right before a command begins.
+"""stdin, stdout and stderr in any state: closed, full, without a reader, in ASCII. Set right before a command begins.
 
-Nothing may fail after the work was done because a terminal cannot show ε, and nothing may stop because nobody reads
-stderr.
+A terminal that cannot show ε must not make finished work fail, and an unread stderr must not stop anything.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import os
 import sys
 from typing import Any
 
-PLAIN = {
+ASCII_SPELLING = {
     "ε": "epsilon",
     "θ": "theta",
     "δ": "delta",
@@ -28,7 +27,7 @@ PLAIN = {
     "’": "'",
     "²": "^2",
 }
-"""What stands for the symbols of messages and tables where they cannot be written."""
+"""How symbols of messages and tables are spelled if they cannot be written."""
 _PLAIN_TEXT, _ASCII = "deniable_plain_text", "deniable_ascii"
 
 
@@ -66,12 +65,12 @@ def _in_plain_text(problem: UnicodeError) -> tuple[str, int]:
     if not isinstance(problem, UnicodeEncodeError):
         raise problem
     text = problem.object[problem.start : problem.end]
-    shown = (PLAIN.get(letter) or letter.encode("ascii", "backslashreplace").decode() for letter in text)
+    shown = (ASCII_SPELLING.get(letter) or letter.encode("ascii", "backslashreplace").decode() for letter in text)
     return "".join(shown), problem.end
 
 
 def _forgiving(stream: io.TextIOWrapper) -> io.TextIOWrapper:
-    """The same stream, which drops what cannot be written: words on stderr are not worth the work."""
+    """The same stream, which drops what cannot be written: a message on stderr must not end the work."""
     buffer = io.BufferedWriter(_Forgiving(stream.fileno(), "w", closefd=False))
     return io.TextIOWrapper(buffer, stream.encoding, stream.errors, line_buffering=True)
 
@@ -84,13 +83,22 @@ class _Forgiving(io.FileIO):
             return len(data)
 
 
+def printable(text: str) -> str:
+    """A text as stdout will show it: symbols that it cannot write are spelled out. Columns are measured on this."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        return text.encode(encoding, _PLAIN_TEXT).decode(encoding)
+    except LookupError:  # `prepare` was not called: Python decides
+        return text
+
+
 def unicode_output() -> bool:
     """Whether stdout can show every character."""
     return (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("-", "") == "utf8"
 
 
 def settle() -> OSError | None:
-    """Write what waits in stdout. Where that fails, say why, and let the interpreter end in peace."""
+    """Write what is buffered for stdout; return the error if that fails, so that the interpreter ends quietly."""
     try:
         sys.stdout.flush()
     except OSError as problem:
@@ -102,7 +110,7 @@ def settle() -> OSError | None:
 
 
 def discard() -> None:
-    """Nothing more will reach stdout; what waits there is dropped."""
+    """Drop what is buffered for stdout, and everything that follows."""
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""How the command line looks: tables and progress, plain where nobody watches."""
+"""Tables, messages and progress of the command line; plain text if stdout or stderr is not a terminal."""
 
 from __future__ import annotations
 
@@ -16,26 +16,35 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from deniable.cli.standard_streams import unicode_output
+from deniable.cli.standard_streams import printable, unicode_output
 from deniable.errors import DeniableError
 
 TRACEBACK_SWITCH = "DENIABLE_TRACEBACK"
 
 simulation_option = click.option(
-    "--simulation", is_flag=True, help="For data that need no protection: allows --epsilon inf, marks what is made."
+    "--simulation", is_flag=True, help="For data that need no protection: allow --epsilon inf, and mark the output."
 )
+
+
+class _Table(Table):
+    """A table whose cells are spelled as stdout will show them, before widths are measured."""
+
+    def add_row(self, *cells: Any, **options: Any) -> None:
+        super().add_row(*(printable(cell) for cell in cells), **options)
 
 
 def table(title: str, *columns: str, numbers_from: int = 1, folding: int = -1) -> Table:
     """A compact table that reads well in 80 columns and without colour; numbers are right-aligned.
 
-    Where it is too wide, the column `folding` takes several lines.
+    If it is too wide, the column `folding` takes several lines.
     """
-    made = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    made = _Table(
+        title=printable(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0)
+    )
     for position, column in enumerate(columns):
         right = position >= numbers_from
         folds = position == folding % len(columns)
-        made.add_column(column, justify="right" if right else "left", no_wrap=not folds, overflow="fold")
+        made.add_column(printable(column), justify="right" if right else "left", no_wrap=not folds, overflow="fold")
     return made
 
 
@@ -55,12 +64,12 @@ def count(text: str | int) -> int:
 
 
 def width() -> int:
-    """How many columns there are to print in."""
+    """The number of columns of the terminal."""
     return Console().width
 
 
 def message(error: Exception) -> str:
-    """What a person is told of an error; the text of a foreign one may quote data, so only its kind is shown."""
+    """The message of an error. The text of a foreign error may quote data, so only its type is shown."""
     if isinstance(error, DeniableError):
         return f"Error: {error}"
     if isinstance(error, OSError) and error.errno is not None:
@@ -71,11 +80,11 @@ def message(error: Exception) -> str:
             )
         name = Path(error.filename).name
         return f"Error: {name!r} cannot be used ({reason}). Nothing more was done. Check the path and the rights on it."
-    return f"Error: {type(error).__name__}, which was not foreseen. Set {TRACEBACK_SWITCH}=1 to see where."
+    return f"Error: unexpected {type(error).__name__}. Set {TRACEBACK_SWITCH}=1 to see where."
 
 
 def json_line(value: Any) -> str:
-    """A value as JSON; characters that stdout cannot show are escaped as JSON does it."""
+    """A value as JSON; characters that stdout cannot show become JSON escapes."""
     return json.dumps(value, default=str, ensure_ascii=not unicode_output())
 
 
@@ -100,16 +109,16 @@ def show(made: Table) -> None:
 
 
 Column = Sequence[str]
-"""A header and what stands below it."""
+"""A header, then the cells below it."""
 
 
 def columns_width(columns: Sequence[Column]) -> int:
-    """How wide a table of these is."""
-    return sum(max(map(len, column)) + 2 for column in columns)
+    """How wide a table of these columns is."""
+    return sum(max(len(printable(cell)) for cell in column) + 2 for column in columns)
 
 
 def show_columns(title: str, names: Sequence[Column], numbers: Sequence[Column]) -> None:
-    """Print columns as a table; where the terminal is too narrow, as several, each with the names: none is left out."""
+    """Print columns as a table or, in a narrow terminal, as several tables that repeat the names."""
     shown: list[Column] = []
     for column in numbers:
         if shown and columns_width([*names, *shown, column]) > width():
@@ -120,7 +129,7 @@ def show_columns(title: str, names: Sequence[Column], numbers: Sequence[Column])
 
 
 def _show_columns(title: str, columns: Sequence[Column], numbers_from: int) -> None:
-    widest = max(range(len(columns)), key=lambda place: columns_width([columns[place]]))
+    widest = max(range(len(columns)), key=lambda index: columns_width([columns[index]]))
     header, *rows = zip(*columns, strict=True)
     made = table(title, *header, numbers_from=numbers_from, folding=widest)
     for row in rows:
@@ -130,7 +139,7 @@ def _show_columns(title: str, columns: Sequence[Column], numbers_from: int) -> N
 
 @contextmanager
 def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar on a terminal, one plain line otherwise; both on stderr. Yields a function that advances it."""
+    """A progress bar on a terminal, else one plain line; on stderr. Yields a function that advances it."""
     console = Console(stderr=True)
     if not console.is_terminal:
         click.echo(label, err=True)

@@ -13,7 +13,7 @@ from deniable.engines.reports.user_blocks import ReportFacts
 from deniable.queries.answers.estimation import Moments
 from deniable.queries.planning.plan import Plan
 from deniable.tables.designs.views import View
-from deniable.tables.specification.collection import Collection
+from deniable.tables.specification.specification import Specification
 
 
 @runtime_checkable
@@ -28,7 +28,7 @@ class Engine(Protocol):
     """
 
     @property
-    def collection(self) -> Collection:
+    def collection(self) -> Specification:
         """The specification that the reports were made under."""
 
     @property

@@ -18,10 +18,10 @@ class SmoothnessBeliefs:
     def revised(self, plan: Plan) -> Plan:
         """The same weights, with the model errors that the reports suggest; other designs assume nothing."""
         engine = self._engine
-        for table in plan.tables:
-            if table.bias is not None and table.bias.system.views and table.table not in self.by_table:
-                evidence = Evidence.of(engine.collection, table.table)
-                counts = engine.cell_counts(table.table, evidence.views)
-                reports = engine.stores[table.table].view_counts(engine.collection.design_of(table.table).views)
-                self.by_table[table.table] = evidence.beliefs(counts, reports)
+        for name, bias in zip(plan.question.tables, plan.biases, strict=bool(plan.biases)):
+            if bias.system.views and name not in self.by_table:
+                evidence = Evidence.of(engine.collection, name)
+                counts = engine.cell_counts(name, evidence.views)
+                reports = engine.stores[name].view_counts(engine.collection.design_of(name).views)
+                self.by_table[name] = evidence.beliefs(counts, reports)
         return revised(plan, self.by_table)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from deniable.accounting import Neighbours, Spending, Unit
 from deniable.checks import check_integer, is_integer
 from deniable.errors import InvalidData, InvalidParameter
 from deniable.exact import RandBelow, check_epsilon, check_randbelow, checked_scale, discrete_laplace, exp_between
@@ -46,6 +47,11 @@ class DiscreteLaplace:
     def ratio(self) -> Fraction:
         """r = e^(−ε/Δ) as a rational at most 10^-37 above it (relative), so that laws keep the promise."""
         return Fraction(0) if math.isinf(self.epsilon) else exp_between(-1 / self.scale)[1]
+
+    @property
+    def spends(self) -> Spending:
+        """ε for integers at L1 distance up to the sensitivity."""
+        return Spending(Unit.STEP, Neighbours.DISTANCE, self.epsilon)
 
     def law(self, value: int, low: int, high: int) -> tuple[Fraction, ...]:
         """The probability of every output of {low, …, high}, the ends taking everything beyond them.

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
+    from deniable.accounting import Spending
     from deniable.arrays import Booleans, Floats, Integers, Words32
     from deniable.exact import RandBelow
     from deniable.randomness import Source
@@ -67,7 +68,7 @@ class FrequencyOracle(Protocol):
 
     @property
     def epsilon(self) -> float:
-        """What a report spends."""
+        """What a report may spend."""
 
     @property
     def k(self) -> int:
@@ -107,6 +108,10 @@ class FrequencyOracle(Protocol):
     @classmethod
     def most_outcomes(cls, epsilon: float) -> int:
         """A bound on the outcomes, over all numbers of cells for which the oracle is the best one."""
+
+    @property
+    def spends(self) -> Spending:
+        """What a report spends, for any two cells."""
 
     def law(self, value: int, seed: int = 0) -> tuple[Fraction, ...]:
         """The exact probability of every y, for one true cell and one of the equally likely seeds."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from deniable.accounting import Spending, in_parallel
 from deniable.exact import RandBelow, check_randbelow, exp_below, fraction_coin
 from deniable.mechanisms._window import scale_law
 from deniable.mechanisms.piecewise import Piecewise
@@ -69,6 +70,11 @@ class Hybrid:
     def outputs(self) -> int:
         """How many different reports there are."""
         return _BITS + self.piecewise.window.outputs
+
+    @property
+    def spends(self) -> Spending:
+        """The larger of the two parts: the choice between them does not look at the value."""
+        return in_parallel([self.piecewise.spends, self.rounding.spends])
 
     def law(self, value: float | Fraction) -> tuple[Fraction, ...]:
         """The exact probability of every report, for one true value."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from deniable.accounting import Spending
 from deniable.checks import check_integer, checked_cell
 from deniable.errors import InvalidData
 from deniable.exact import LARGEST_EPSILON, RandBelow, check_epsilon, check_randbelow
@@ -141,6 +142,11 @@ class LocalHashing:
     def bucket(self, seed: int, value: int) -> int:
         """The bucket of a cell under a seed."""
         return value if math.isinf(self.epsilon) else bucket(seed, value, self.g)
+
+    @property
+    def spends(self) -> Spending:
+        """What randomized response over buckets spends: the seed is drawn without looking at the value."""
+        return self.response.spends
 
     def law(self, value: int, seed: int = 0) -> tuple[Fraction, ...]:
         """The exact probability of every bucket, for one true cell and one of the 2^32 equally likely seeds."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from deniable.accounting import Neighbours, Spending, Unit
 from deniable.checks import check_integer, check_scores
 from deniable.exact import WORD_BITS, RandBelow, check_randbelow, geometric
 from deniable.mechanisms.discrete_laplace import DiscreteLaplace
@@ -47,6 +48,12 @@ class PermuteAndFlip:
     @property
     def _noise(self) -> DiscreteLaplace:
         return DiscreteLaplace(self.epsilon, self.sensitivity if self.monotone else 2 * self.sensitivity)
+
+    @property
+    def spends(self) -> Spending:
+        """ε for scores that each move by up to the sensitivity, all the same way if `monotone`."""
+        neighbours = Neighbours.SCORES_ALIKE if self.monotone else Neighbours.SCORES
+        return Spending(Unit.STEP, neighbours, self.epsilon)
 
     def perturb(self, scores: Any, *, source: Source | None = None, simulation: bool = False) -> int:
         """The index of the winner."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from deniable.accounting import Neighbours, Spending, Unit
 from deniable.checks import check_integer, check_range, position_in
 from deniable.exact import RandBelow, check_epsilon, check_randbelow, exp_below, secret_coin
 from deniable.mechanisms._window import COARSEST_GRID, FINEST_GRID, SlidingWindow, grid_for, mix_laws
@@ -54,6 +55,11 @@ class Piecewise:
         share = 1 / exp_below(self.epsilon / 2)
         steps = self.steps or grid_for(share)
         return SlidingWindow(self.epsilon, steps + 1, max(1, round(steps * share)))
+
+    @property
+    def spends(self) -> Spending:
+        """ε for any two values."""
+        return Spending(Unit.REPORT, Neighbours.ANY, self.epsilon)
 
     def law(self, value: float | Fraction) -> tuple[Fraction, ...]:
         """The exact probability of every report, for one true value."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from deniable.accounting import Neighbours, Spending, Unit
 from deniable.checks import check_integer, checked_cell
 from deniable.exact import RandBelow, check_epsilon, check_randbelow, exp_below, fraction_coin
 from deniable.mechanisms._counting import count_variance, unbiased_counts
@@ -73,6 +74,11 @@ class RandomizedResponse:
         if epsilon > math.log(LARGEST_DOMAIN):
             return LARGEST_DOMAIN - 1
         return math.ceil(3 * math.exp(epsilon) + 2) - 1
+
+    @property
+    def spends(self) -> Spending:
+        """ε for any two values."""
+        return Spending(Unit.REPORT, Neighbours.ANY, self.epsilon)
 
     def law(self, value: int, seed: int = 0) -> tuple[Fraction, ...]:  # noqa: ARG002 - reports have no seed
         """The exact probability of every report, for one true cell."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from deniable.accounting import Neighbours, Spending, Unit
 from deniable.mechanisms.frequency_oracle import DrawReports, NamedCell, Support, draw_as_responses
 
 if TYPE_CHECKING:
@@ -42,6 +43,11 @@ class SingleCell:
     def most_outcomes(cls, epsilon: float) -> int:  # noqa: ARG003 - as above
         """One report is possible."""
         return 1
+
+    @property
+    def spends(self) -> Spending:
+        """Nothing: all users send the same."""
+        return Spending(Unit.REPORT, Neighbours.ANY, 0)
 
     def law(self, value: int, seed: int = 0) -> tuple[Fraction, ...]:  # noqa: ARG002 - as above
         """The only report is certain."""

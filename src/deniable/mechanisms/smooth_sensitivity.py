@@ -17,6 +17,7 @@ from functools import lru_cache
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
+from deniable.accounting import Neighbours, Spending, Unit
 from deniable.checks import check_flag, check_integer, check_number
 from deniable.errors import InvalidData, InvalidParameter
 from deniable.exact import RandBelow, check_epsilon, check_randbelow, exp_between
@@ -82,6 +83,11 @@ class SmoothPercentile:
     def smoothing(self) -> Fraction:
         """b: S changes by at most a factor e^b between neighbours."""
         return self.noise.smoothing(self.epsilon, self.delta)
+
+    @property
+    def spends(self) -> Spending:
+        """(ε, δ) for one replaced value; δ is 0 with `CauchyNoise`."""
+        return Spending(Unit.VALUE, Neighbours.REPLACED, self.epsilon, self.delta)
 
     def rank(self, count: int) -> int:
         """Which of `count` sorted values, from 1 on, is the percentile: ⌈p · count⌉, p read as a decimal."""

@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from deniable.accounting import Neighbours, Spending, Unit
 from deniable.checks import check_integer, check_range, position_in
 from deniable.errors import InvalidParameter
 from deniable.exact import RandBelow, check_epsilon, check_randbelow, exp_between
@@ -71,6 +72,11 @@ class SquareWave:
         position_in(value, self.low, self.high)
         cells = self.window.inputs
         return min(int((float(value) - self.low) / (self.high - self.low) * cells), cells - 1)
+
+    @property
+    def spends(self) -> Spending:
+        """ε for any two values."""
+        return Spending(Unit.REPORT, Neighbours.ANY, self.epsilon)
 
     def law(self, value: float | Fraction) -> tuple[Fraction, ...]:
         """The exact probability of every report, for one true value."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from deniable.accounting import Spending
 from deniable.checks import check_range, position_in
 from deniable.exact import RandBelow, check_epsilon, check_randbelow, secret_coin
 from deniable.mechanisms.randomized_response import RandomizedResponse
@@ -44,6 +45,11 @@ class StochasticRounding:
     def response(self) -> RandomizedResponse:
         """The randomized response on the rounded bit."""
         return RandomizedResponse(self.epsilon, 2)
+
+    @property
+    def spends(self) -> Spending:
+        """What randomized response on the rounded bit spends."""
+        return self.response.spends
 
     def law(self, value: float | Fraction) -> tuple[Fraction, ...]:
         """The exact probability of the reports 0 (the lower end) and 1, for one true value."""

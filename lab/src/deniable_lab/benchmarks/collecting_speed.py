@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from deniable.collection import Collection
 from deniable.engines.duckdb.session import literal_path, open_duckdb
-from deniable.tables import Categorical, Collection, Ordinal, Table
+from deniable.tables import Categorical, Ordinal, Table
 
 USERS, MANY_ROWS = 1_000_000, 10_000_000
 PEOPLE = Table(
@@ -74,7 +75,7 @@ def _plain(source: Path, target: Path) -> float:
 _CHILD = """
 import resource, sys, time
 from deniable.engines.collecting.perturbing import perturb
-from deniable.tables import Collection
+from deniable.collection import Collection
 specification, out, everyone, *tables = sys.argv[1:]
 collection = Collection.load(specification)
 start = time.perf_counter()

@@ -18,10 +18,10 @@ import pyarrow as pa
 from scipy.special import ndtr, ndtri
 
 from deniable.arrays import Floats, Integers
+from deniable.collection import Collection, fit
 from deniable.database import Database, connect
-from deniable.queries.forecasts.fit import fit
 from deniable.randomness import SeededSource
-from deniable.tables import Categorical, Collection, Ordinal, Table
+from deniable.tables import Categorical, Ordinal, Table
 from deniable_lab.experiments.data import Data
 from deniable_lab.experiments.parquet_files import read_columns
 

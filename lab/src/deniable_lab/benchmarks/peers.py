@@ -170,8 +170,9 @@ def _marginals(users: int = 20_000, sizes: tuple[int, ...] = (5, 8, 12), epsilon
     """Counts of every value of three attributes, under one ε per user."""
     import pyarrow as pa
 
+    from deniable.collection import Collection
     from deniable.database import connect
-    from deniable.tables import Categorical, Collection, Table
+    from deniable.tables import Categorical, Table
 
     rng = np.random.default_rng(3)
     columns = [rng.choice(k, users, p=(weights := 0.7 ** np.arange(k)) / weights.sum()) for k in sizes]

@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from deniable.collection import Collection
 from deniable.database import Database, connect
 from deniable.engines.kernel.contributions import shared_out
 from deniable.engines.reports.report_stores import MemoryStore
 from deniable.mechanisms._compiled import compiled, compiled_sum
 from deniable.mechanisms._support import hash_mix
 from deniable.randomness import SeededSource
-from deniable.tables import Categorical, Collection, Ordinal, Table
+from deniable.tables import Categorical, Ordinal, Table
 
 PEOPLE = Table(
     "people",

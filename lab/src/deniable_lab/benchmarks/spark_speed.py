@@ -22,13 +22,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from deniable.collection import Collection
 from deniable.database import connect
-from deniable.engines.collecting.perturbing import SPECIFICATION_FILE
 from deniable.engines.spark.session import checked_session, require_java, require_pyspark
 from deniable.errors import Failure
 from deniable.randomness import SeededSource
-from deniable.tables import Categorical, Collection, Ordinal, Table
-from deniable.tables.specification.runs import run_text
+from deniable.tables import Categorical, Ordinal, Table
+from deniable.tables.specification.runs import SPECIFICATION_FILE, run_text
 from deniable_lab.benchmarks.spark_udf import our_way, paper_way
 
 T = TypeVar("T")

@@ -1,1 +1,1 @@
-"""`deniable demo`: a shop with two services and a stream of meter readings, asked and attacked in under a minute."""
+"""`deniable demo`: a shop with two services and a stream of meter readings, queried and attacked in under a minute."""

@@ -1,4 +1,4 @@
-"""A stream that nobody may publish: made-up meter readings with nights and days, and windows of the private one."""
+"""A stream that nobody may publish as it is: made-up meter readings, and windows of their private release."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def made_up() -> Integers:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What was published, and the mean of some windows beside the truth."""
+    """What was published, and the mean of some windows next to the truth."""
 
     released: Released
     theta: float

@@ -1,4 +1,4 @@
-"""What came out of the demonstration: a value that the terminal and the page tell of, each in its own way."""
+"""The outcome of the demonstration, which the terminal and the page both show."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deniable.cli.demo import meters, shop
+from deniable.collection import Collection
 from deniable.queries.answers.result import Estimate, number
-from deniable.tables import Collection
 
 HEADER = ("", "truth", "estimate", "95 % interval", "inside")
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Everything that is told."""
+    """Everything that is shown."""
 
     folder: Path
     users: int
     collection: Collection
     answered: tuple[shop.Answered, ...]
     attack: Mapping[str, float]
-    """Of how many people the attacker guesses the number of orders, by what he sees."""
+    """The share of people whose number of orders the attacker guesses, by what he sees."""
     published: meters.Published
     too_much: Estimate
-    """What came of the question that asks too much."""
+    """The answer to the question that asks too much."""
     people_needed: int
     """For a standard error of 25 in its answer."""
     ages_picture: Path | None
@@ -39,24 +39,24 @@ class Outcome:
     def pictures(self) -> tuple[Path, ...]:
         """Those that were drawn."""
         drawn = (self.ages_picture, self.attack_picture, self.stream_picture)
-        return tuple(one for one in drawn if one is not None)
+        return tuple(picture for picture in drawn if picture is not None)
 
     @property
     def people_needed_in_words(self) -> str:
-        """Two digits are all that a forecast is worth."""
+        """The number to two digits, which is as precise as a forecast."""
         return f"{int(float(f'{self.people_needed:.2g}')):,} people"
 
     @property
     def too_much_in_words(self) -> str:
-        """How such an answer says that it is none."""
+        """How an answer shows that it is too uncertain."""
         if math.isnan(self.too_much.value):
             return "unclear: there are too few people, or too much noise, to divide by their number"
         error = self.too_much.stderr
-        return f"{number(self.too_much.value, error)} ± {number(error, error)}, an error bar that leaves it open"
+        return f"{number(self.too_much.value, error)} ± {number(error, error)}, an error too large to be useful"
 
     @property
     def next_commands(self) -> tuple[str, str, str]:
-        """Three commands that go on from what was written."""
+        """Three commands that continue with what was written."""
         name = "deniable" if shutil.which("deniable") else _from_here(Path(sys.argv[0]))
         return (
             f'{name} query {self.folder / "reports"} "SELECT AVG(age) FROM users"',  # noqa: S608 - shown, not run
@@ -66,13 +66,13 @@ class Outcome:
 
 
 def _from_here(path: Path) -> str:
-    """A path from here, where it is below."""
+    """A path relative to the working directory, if it lies below."""
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_absolute() and path.is_relative_to(here) else str(path)
 
 
 def cells(label: str, truth: float, estimate: Estimate) -> tuple[str, str, str, str, str]:
-    """A row below HEADER."""
+    """A row of the table under HEADER."""
     low, high = estimate.interval
     inside = "yes" if low <= truth <= high else "no"
     error = max(estimate.stderr, 1e-9)

@@ -1,4 +1,4 @@
-"""The report as one HTML file: its pictures are inside it, it asks nothing of the network, and a phone can show it."""
+"""The report as one HTML file: pictures are embedded, nothing is loaded from the network, and it fits a phone."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ footer { margin-top: 2rem; font-size: .85rem; opacity: .8; }
 
 
 def heading(text: str) -> str:
-    """A section begins."""
+    """The heading of a section."""
     return f"<h2>{escape(text)}</h2>"
 
 
@@ -47,7 +47,7 @@ def rows(header: Sequence[str], body: Iterable[Sequence[str]]) -> str:
 
 
 def picture(path: Path, seen: str) -> str:
-    """A PNG inside the page, and what it shows in words."""
+    """A PNG embedded in the page, with a description."""
     data = base64.b64encode(path.read_bytes()).decode()
     return f'<img src="data:image/png;base64,{data}" alt="{escape(seen, quote=True)}">'
 

@@ -1,4 +1,4 @@
-"""The demonstration as a page that can be sent to somebody: report.html."""
+"""The demonstration as a page to send to somebody: report.html."""
 
 from __future__ import annotations
 
@@ -12,28 +12,29 @@ def report(outcome: Outcome) -> str:
         page.words(
             f"{outcome.users:,} made-up people use two services. Their devices randomise their rows and send reports; "
             f"one ε = {outcome.collection.epsilon:g} covers all that a person sends. The server joins the reports and "
-            "answers SQL. The truth stands beside each answer because these people are made up: no one has it "
-            "otherwise."
+            "answers SQL. The truth is shown next to each answer because these people are made up. Otherwise nobody "
+            "knows it."
         )
     ]
-    for one in outcome.answered:
-        parts += [page.heading(one.title), page.code(one.sql), page.rows(HEADER, (cells(*row) for row in one.rows()))]
+    for answer in outcome.answered:
+        rows = (cells(*row) for row in answer.rows())
+        parts += [page.heading(answer.title), page.code(answer.sql), page.rows(HEADER, rows)]
     if outcome.ages_picture is not None:
         parts.append(page.picture(outcome.ages_picture, "People by age: estimates with 95 % intervals, and the truth"))
     parts += [
-        page.heading("Who asks too much is told so"),
+        page.heading("An answer says when it is too uncertain"),
         page.code(shop.TOO_MUCH),
         page.words(
-            f"Here that is {outcome.too_much_in_words}. For a standard error of 25 it would take about "
-            f"{outcome.people_needed_in_words}, which could be known before anything was collected."
+            f"The answer is {outcome.too_much_in_words}. A standard error of 25 would take about "
+            f"{outcome.people_needed_in_words}. A forecast shows this before anything is collected."
         ),
     ]
     parts += [
         page.heading("The frequency attack fails"),
         page.words(
-            "The attacker sees how many reports each person sends and guesses how many orders she has. Where every "
-            "order is reported on its own, however well each is randomised, the guess is always right. Here everybody "
-            "sends the same number of reports, so the attacker can do no better than without any."
+            "The attacker sees how many reports each person sends and guesses how many orders she has. If every "
+            "order is reported on its own, the guess is always right, however well each report is randomised. Here "
+            "everybody sends the same number of reports, so they do not help the attacker at all."
         ),
         page.rows(("guessed from", "right"), ((name, f"{share:.1%}") for name, share in outcome.attack.items())),
     ]
@@ -42,8 +43,8 @@ def report(outcome: Outcome) -> str:
     parts += [
         page.heading("A private stream"),
         page.words(
-            f"{meters.READINGS:,} meter readings, one private number published for each after a warm-up of "
-            f"{meters.WARMUP:,}. ε = {meters.EPSILON:g} protects one reading; whoever publishes is trusted. Values "
+            f"{meters.READINGS:,} meter readings. After a warm-up of {meters.WARMUP:,}, one private number is "
+            f"published for each. ε = {meters.EPSILON:g} protects one reading, and the publisher is trusted. Values "
             f"above θ = {outcome.published.theta:g} watts, which was chosen privately, count as θ."
         ),
         page.rows(HEADER, (cells(*row) for row in outcome.published.rows)),
@@ -55,7 +56,7 @@ def report(outcome: Outcome) -> str:
     parts += [
         page.heading("Try next"),
         page.code("\n".join(outcome.next_commands)),
-        "<footer>95 % intervals miss the truth in about one of twenty cases: a “no” now and then is as it should be."
+        "<footer>95 % intervals miss the truth in about one of twenty cases, so an occasional “no” is expected."
         "</footer>",
     ]
     return page.page("deniable: what was asked, what was learnt", parts)

@@ -1,4 +1,4 @@
-"""A shop that nobody may know: made-up people, what is asked about them, and what plain SQL would have said."""
+"""A shop whose data nobody may hold: made-up people, questions about them, and the answers of plain SQL."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deniable.arrays import Integers
+from deniable.collection import Collection
 from deniable.database import Database
 from deniable.engines.duckdb.session import open_duckdb
 from deniable.queries.answers.result import Estimate, Result
-from deniable.tables import Categorical, Collection, Ordinal, Public, Table
+from deniable.tables import Categorical, Ordinal, Public, Table
 
 EPSILON = 4.0
 MOST_ORDERS = 10
@@ -34,7 +35,7 @@ TOO_MUCH = (
     "SELECT AVG(amount) AS amount FROM orders JOIN users USING (uid) "
     "WHERE category = 'sports' AND age BETWEEN 20 AND 40"
 )
-"""A question that so few people cannot answer: the demonstration shows what is said then."""
+"""A question that needs more people: the demonstration shows the answer then."""
 
 
 def specification() -> Collection:
@@ -46,20 +47,20 @@ def specification() -> Collection:
 
 @dataclass(frozen=True, slots=True)
 class Shop:
-    """The rows of both services. They are made up, so that the truth may be shown."""
+    """The rows of both services. They are made up, so the truth may be shown."""
 
     users: pa.Table
     orders: pa.Table
 
     @property
     def orders_per_user(self) -> Integers:
-        """How many orders each user has; nobody may learn this."""
+        """How many orders each user has, which nobody may learn."""
         bought = self.orders["uid"].to_numpy()
         return np.bincount(bought, minlength=self.users.num_rows).astype(np.int64)
 
 
 def made_up(people: int) -> Shop:
-    """Single people are younger, order more often and spend more; a fifth of all has no orders."""
+    """Single people are younger, order more often and spend more; a fifth of all people have no orders."""
     random = np.random.default_rng(1)
     marital = random.choice(3, people, p=[0.5, 0.4, 0.1])
     age = random.normal(np.array([48, 31, 70])[marital], np.array([14, 12, 11])[marital])
@@ -87,7 +88,7 @@ def made_up(people: int) -> Shop:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A question, what reports say, and what plain SQL says on the rows that nobody may hold."""
+    """A question, its answer from reports, and the answer of plain SQL on the rows."""
 
     title: str
     sql: str
@@ -97,13 +98,13 @@ class Answered:
     def rows(self) -> Iterator[tuple[str, float, Estimate]]:
         """Label, truth and estimate of every number."""
         for name, estimates in self.result.answers.items():
-            for place, estimate in enumerate(estimates):
-                group = ", ".join(_plain(values[place]) for values in self.result.groups.values())
-                yield group or name, self.truth[name][place], estimate
+            for row, estimate in enumerate(estimates):
+                group = ", ".join(_plain(values[row]) for values in self.result.groups.values())
+                yield group or name, self.truth[name][row], estimate
 
 
 def ask(database: Database, shop: Shop) -> list[Answered]:
-    """Every question, on the reports and on the rows."""
+    """Ask every question, of the reports and of the rows."""
     plain = open_duckdb(memory_limit=2**32)
     plain.register("users", shop.users)
     plain.register("orders", shop.orders)
@@ -111,7 +112,7 @@ def ask(database: Database, shop: Shop) -> list[Answered]:
     for title, sql in QUESTIONS:
         result = database.sql(sql)
         rows = plain.sql(sql).to_arrow_table()
-        truth = {name: tuple(float(one) for one in rows[name].to_pylist()) for name in result.answers}
+        truth = {name: tuple(map(float, rows[name].to_pylist())) for name in result.answers}
         if any(len(values) != len(result) for values in truth.values()):
             raise AssertionError("plain SQL has other groups")  # with enough people every group has somebody
         answered.append(Answered(title, sql, result, truth))
@@ -119,13 +120,13 @@ def ask(database: Database, shop: Shop) -> list[Answered]:
 
 
 def reports_per_user(folder: Path, people: int) -> Integers:
-    """What an attacker sees of the second service: how many reports each user has there."""
+    """What an attacker sees of the second service: how many reports each user sent there."""
     uids: Any = pa.parquet.read_table(folder / "orders", columns=["uid"])["uid"]
     return np.bincount(pc.cast(uids, pa.int64()).to_numpy(), minlength=people).astype(np.int64)
 
 
 def share_guessed(sent: Integers, secret: Integers) -> float:
-    """The frequency attack [XDW20, Section 5.1]: of how many users the best guess from what they sent is right.
+    """The frequency attack [XDW20, Section 5.1]: the share of users for whom the best guess is right.
 
     The attacker knows how often every pair of numbers occurs and guesses the likeliest secret for each number of
     reports.

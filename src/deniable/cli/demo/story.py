@@ -1,4 +1,4 @@
-"""The demonstration: collects, asks, attacks and publishes; prints a summary and writes a page."""
+"""The demonstration: collect, ask, attack and publish; print a summary and write a page."""
 
 from __future__ import annotations
 
@@ -10,41 +10,42 @@ from pathlib import Path
 import numpy as np
 
 from deniable.arrays import Integers
+from deniable.cli.answer_plot import draw
 from deniable.cli.demo import meters, shop
 from deniable.cli.demo.outcome import Outcome
 from deniable.cli.demo.report import report
-from deniable.cli.demo.summary import tell
-from deniable.cli.plots import draw
+from deniable.cli.demo.summary import show_summary
 from deniable.cli.terminal import progress
+from deniable.collection import Collection
 from deniable.database import connect
 from deniable.disk_faults import writing
-from deniable.engines.collecting.perturbing import SPECIFICATION_FILE
 from deniable.errors import BadInput, DeniableError, MissingExtra
 from deniable.plotting.figure import INK, TRUTH, new_figure, require_plotting, save, tidy
 from deniable.plotting.stream_plot import draw as draw_stream
 from deniable.queries.forecasts.forecast import users_needed
 from deniable.randomness import SecureSource, SeededSource, Source
-from deniable.tables import Collection
+from deniable.tables.specification.runs import SPECIFICATION_FILE
 
-FEWEST, MOST = 20_000, 2_000_000
+FEWEST_PEOPLE, MOST_PEOPLE = 20_000, 2_000_000
 PICTURES = ("ages.png", "attack.png", "stream.png")
 
 
 def run(out: str, users: int, seed: int | None) -> None:
-    """From nothing to a page, in one go."""
-    if not FEWEST <= users <= MOST:
-        raise BadInput(f"--users must be {FEWEST:,} to {MOST:,}. Nothing was drawn. Leave it out for 200,000.")
+    """Run the demonstration, from made-up rows to a page."""
+    if not FEWEST_PEOPLE <= users <= MOST_PEOPLE:
+        limits = f"{FEWEST_PEOPLE:,} to {MOST_PEOPLE:,}"
+        raise BadInput(f"--users must be {limits}. Nothing was drawn. Leave it out for 200,000.")
     folder = Path(out)
     _make_room(folder, shop.specification())
     with writing(f"the folder {folder.name!r}", "The demonstration did not end"):
         with progress("collecting, asking, publishing", 4) as advance:
-            outcome = _lived(folder, users, seed, advance)
+            outcome = _outcome(folder, users, seed, advance)
         (folder / "report.html").write_text(report(outcome), encoding="utf-8")
-    tell(outcome)
+    show_summary(outcome)
 
 
-def _lived(folder: Path, users: int, seed: int | None, advance: Callable[[int], None]) -> Outcome:
-    """Everything that happens, in its order."""
+def _outcome(folder: Path, users: int, seed: int | None, advance: Callable[[int], None]) -> Outcome:
+    """Everything that happens, in order."""
     collection, plots, simulation = shop.specification(), _plots_possible(), seed is not None
     source: Source = SecureSource() if seed is None else SeededSource(seed)
     people, reports = shop.made_up(users), folder / "reports"
@@ -77,12 +78,12 @@ def _lived(folder: Path, users: int, seed: int | None, advance: Callable[[int], 
 
 
 def _make_room(folder: Path, collection: Collection) -> None:
-    """What an earlier run of this demonstration wrote is replaced; what somebody else wrote is not touched."""
+    """Remove what an earlier run of this demonstration wrote; refuse a folder with anything else in it."""
     reports = folder / "reports"
-    for place, specification in ((folder, "shop.toml"), (reports, SPECIFICATION_FILE)):
-        if place.is_dir() and any(place.iterdir()) and not _is_ours(place / specification, collection):
+    for existing, specification in ((folder, "shop.toml"), (reports, SPECIFICATION_FILE)):
+        if existing.is_dir() and any(existing.iterdir()) and not _is_ours(existing / specification, collection):
             raise BadInput(
-                f"{str(place)!r} exists and is not of this demonstration. Nothing was drawn or written. "
+                f"{str(existing)!r} exists and was not written by this demonstration. Nothing was drawn or written. "
                 "Name another folder with --out."
             )
     try:
@@ -109,13 +110,13 @@ def _plots_possible() -> bool:
 
 
 def _draw_attack(orders: Integers, sent: Integers, path: Path) -> None:
-    """Reports that an attacker sees, against the orders he wants to know."""
+    """Plot the reports that an attacker sees against the orders he wants to know."""
     figure = new_figure(6, 3.6)
     axis = figure.subplots()
-    places = np.arange(orders.max() + 1)
-    seen = [sent[orders == place].mean() if (orders == place).any() else math.nan for place in places]
-    axis.plot(places, places, "s--", color=TRUTH, label="one report per order: the number is known")
-    axis.plot(places, seen, "o-", color=INK, label="deniable: one report, whoever it is")
+    counts = np.arange(orders.max() + 1)
+    seen = [sent[orders == count].mean() if (orders == count).any() else math.nan for count in counts]
+    axis.plot(counts, counts, "s--", color=TRUTH, label="one report per order: the number is known")
+    axis.plot(counts, seen, "o-", color=INK, label="deniable: one report per person")
     tidy(axis)
     axis.set_xlabel("orders a person has")
     axis.set_ylabel("reports she sends")

@@ -10,13 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from deniable.engines.collecting.collected_reports import Reports
+from deniable.engines.collecting.row_counts import Summary
 from deniable.errors import InvalidData
 from deniable.limits import LONGEST_TEXT
 from deniable.simulation import check_noise
 from deniable.tables.reports.report import kind_of, parse
-from deniable.tables.reports.report_table import OTHER_SPECIFICATION, Reports, Summary, report_schema
-from deniable.tables.specification.collection import Collection
+from deniable.tables.reports.report_table import OTHER_SPECIFICATION, report_schema
 from deniable.tables.specification.runs import largest_epsilon, run_tag
+from deniable.tables.specification.specification import Specification
 
 _WIRE = np.dtype([("version", ">u1"), ("tag", ">u1"), ("slot", ">u2"), ("view", ">u4"), ("seed", ">u4"), ("y", ">u4")])
 _INTEGER = re.compile("0|-?[1-9][0-9]{0,18}")
@@ -54,7 +56,7 @@ class _Sent:
 
 
 def gather(
-    collection: Collection,
+    collection: Specification,
     lines: Iterable[str | bytes],
     *,
     simulation: bool = False,
@@ -97,7 +99,7 @@ def gather(
     return _reports(collection, sent, lost, simulation=simulation)
 
 
-def _reports(collection: Collection, sent: dict[str, _Sent], lost: Counter[str], *, simulation: bool) -> Reports:
+def _reports(collection: Specification, sent: dict[str, _Sent], lost: Counter[str], *, simulation: bool) -> Reports:
     entries = {name: _fitting(collection[name].public, list(one.entries.values())) for name, one in sent.items()}
     # One type of ids for all tables: they are joined by them.
     as_integers = all(_is_integer(entry.uid) for mine in entries.values() for entry in mine)
@@ -148,7 +150,7 @@ def _column(values: list[Any]) -> pa.Array:
 
 
 def _table(
-    collection: Collection, name: str, ids: Sequence[Any], entries: list[Entry], *, simulation: bool
+    collection: Specification, name: str, ids: Sequence[Any], entries: list[Entry], *, simulation: bool
 ) -> pa.Table:
     order = sorted(range(len(entries)), key=lambda place: (ids[place], entries[place].slot))
     uid = pa.array([ids[place] for place in order], pa.string() if ids and isinstance(ids[0], str) else pa.int64())

@@ -6,7 +6,6 @@ typed by the specification, so that one odd value spoils its own row only. Ids o
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,38 +22,20 @@ from deniable.engines.collecting.input_frames import (
     opened_as_text,
     why_unreadable,
 )
+from deniable.engines.collecting.row_counts import Tally
 from deniable.engines.collecting.user_batches import BATCH_ROWS, whole_users
 from deniable.engines.duckdb.session import open_duckdb, quoted
 from deniable.engines.duckdb.spill_folders import SpillFolder
 from deniable.errors import InvalidData, InvalidParameter
 from deniable.tables.bulk.column_encoding import readable
-from deniable.tables.reports.report_table import Summary
 from deniable.tables.schema.attributes import Table
-from deniable.tables.specification.collection import Collection
+from deniable.tables.specification.specification import Specification
 
 NO_USER, UNKNOWN_USER = "without a user id", "of an unknown user"
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 _NULL = '"NULL"'
 UNREADABLE = " is unreadable"
 PRESENT = "row is present"  # a space keeps it apart from every attribute
-
-
-class Tally:
-    """Counts of one table's run."""
-
-    def __init__(self) -> None:
-        self.rows = self.users = self.reports = 0
-        self.rejected: Counter[str] = Counter()
-
-    def reject(self, reason: str, rows: int) -> None:
-        """Rows that are not even looked at."""
-        self.rows += rows
-        self.rejected[reason] += rows
-
-    def summary(self, collection: Collection, name: str) -> Summary:
-        """The counts, once all rows were read."""
-        spent = collection.epsilon_per_report(name)
-        return Summary(self.rows, self.users, self.reports, spent, dict(+self.rejected))
 
 
 def everyone_missing() -> InvalidParameter:
@@ -120,7 +101,7 @@ class RowReader:
 
     def __init__(
         self,
-        collection: Collection,
+        collection: Specification,
         frames: Mapping[str, Any],
         key: str,
         everyone: Any,

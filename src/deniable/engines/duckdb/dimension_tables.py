@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from deniable.arrays import Booleans, Floats, Integers
 from deniable.engines.duckdb.public_columns import evaluate
 from deniable.errors import InvalidData
+from deniable.queries.question.public_trees import Tree, holds
 from deniable.tables.bulk.column_encoding import encode, readable
 from deniable.tables.schema.attributes import Private
 
@@ -62,9 +63,9 @@ class AlignedDimension:
     frame: pa.Table
     present: Booleans
 
-    def holds(self, condition: str) -> Booleans:
+    def holds(self, condition: Tree) -> Booleans:
         """Where a condition on the dimension's columns is true."""
-        (found,) = evaluate(self.frame, [f"coalesce(({condition}), false)"])
+        (found,) = evaluate(self.frame, [holds(condition)])
         return found.astype(bool) & self.present
 
     def numbers(self, column: str) -> Floats | None:

@@ -2,47 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from sqlglot import exp
 
 from deniable.arrays import Integers
 from deniable.engines.duckdb.session import open_duckdb
 from deniable.errors import QueryRefused
-from deniable.queries.question.question import PublicFactor
+from deniable.queries.question.public_trees import Tree
 
 
-def evaluate(columns: pa.Table, expressions: list[str]) -> list[NDArray[np.generic]]:
-    """Checked SQL expressions of a table's columns, row by row."""
-    if not expressions:
+def evaluate(columns: pa.Table, trees: Sequence[Tree]) -> list[NDArray[np.generic]]:
+    """Recognised expressions of a table's columns, row by row."""
+    if not trees:
         return []
-    # Expressions never come from a user's text as it is: every node of it was recognised and printed anew.
-    listed = ", ".join(f"{text} AS c{number}" for number, text in enumerate(expressions))
+    named = (exp.alias_(tree.copy(), f"c{number}") for number, tree in enumerate(trees))
+    query = exp.select(*named, copy=False).from_("rows").sql(dialect="duckdb")
     with open_duckdb(threads=1) as connection:  # rows stay in their order
         connection.register("rows", columns)
         try:
-            found = connection.sql(f"SELECT {listed} FROM rows").to_arrow_table()  # noqa: S608
+            values = connection.sql(query).to_arrow_table()
         except duckdb.Error:
-            problem = "a public attribute is compared or calculated with as another type than it has"
-            raise QueryRefused(problem, "Compare like with like.") from None
-    return [np.asarray(found[f"c{number}"].combine_chunks()) for number in range(len(expressions))]
-
-
-def tests_sql(tests: tuple[tuple[str, bool], ...]) -> str:
-    """All tests at once; a test that is neither true nor false is not passed."""
-    parts = [f"coalesce(({text}), false)" if wanted else f"NOT coalesce(({text}), false)" for text, wanted in tests]
-    return " AND ".join(parts) or "true"
-
-
-def factor_sql(factor: PublicFactor) -> str:
-    """What a row is multiplied by."""
-    measure = factor.measure or "1.0"
-    return f"CASE WHEN {tests_sql(factor.tests)} THEN coalesce(CAST(({measure}) AS DOUBLE), 0.0) ELSE 0.0 END"
+            raise QueryRefused("a public attribute is used as the wrong type", "Compare like with like.") from None
+    return [np.asarray(values[f"c{number}"].combine_chunks()) for number in range(len(trees))]
 
 
 def codes(column: pa.ChunkedArray, values: pa.Array) -> Integers:
     """For every row the number of its value in a list."""
-    found = pc.index_in(column.combine_chunks(), values)
-    return np.asarray(found.fill_null(-1)).astype(np.int64)
+    return np.asarray(pc.index_in(column.combine_chunks(), values).fill_null(-1)).astype(np.int64)

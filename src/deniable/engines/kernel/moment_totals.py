@@ -9,18 +9,20 @@ import numpy as np
 
 from deniable.arrays import Floats, Integers
 from deniable.mechanisms._compiled import compiled
+from deniable.queries.planning.plan import Plan
+from deniable.queries.planning.planned_terms import NO_FACTOR
 
 
 @compiled
-def _combine(factors: Any, starts: Any, coefficients: Any, places: Any, out: Any) -> None:
+def _combine(values: Any, starts: Any, coefficients: Any, factors: Any, out: Any) -> None:
     """What every user's outcomes are: each a sum of terms, each a product of factors."""
-    for user in range(factors.shape[0]):
+    for user in range(values.shape[0]):
         for outcome in range(out.shape[1]):
             total = 0.0
             for term in range(starts[outcome], starts[outcome + 1]):
                 part = coefficients[term]
-                for place in range(places.shape[1]):
-                    part *= factors[user, places[term, place]]
+                for factor in range(factors.shape[1]):
+                    part *= values[user, factors[term, factor]]
                 total += part
             out[user, outcome] = total
 
@@ -69,24 +71,36 @@ class Terms:
     """How factors become outcomes: the moments of every private group."""
 
     starts: Integers
+    """Where the terms of each outcome begin, and where those of the last one end."""
     coefficients: Floats
-    places: Integers
+    factors: Integers
+    """terms × factors: 0 is the number one, then come the columns of all tables, then the public factors."""
 
-    def outcomes(self, factors: Floats) -> Floats:
+    @classmethod
+    def of(cls, plan: Plan) -> Terms:
+        """The terms of a plan, outcome after outcome."""
+        terms = plan.term_table
+        offsets = np.cumsum([1, *(table.columns for table in plan.tables)])
+        public = np.where(terms.public == NO_FACTOR, 0, terms.public + offsets[-1])
+        factors = np.concatenate((terms.columns + offsets[:-1], public), axis=1)
+        starts = np.searchsorted(terms.owners, np.arange(terms.groups * terms.moments + 1))
+        return cls(starts, terms.coefficients, np.ascontiguousarray(factors[:, factors.any(axis=0)]))
+
+    def outcomes(self, values: Floats) -> Floats:
         """The outcomes of every user."""
         count = self.starts.size - 1
         if self._is_slice:  # one factor each, one after the other
-            return factors[:, self.places[0, 0] : self.places[0, 0] + count]
-        out = np.empty((factors.shape[0], count))
-        _combine(factors, self.starts, self.coefficients, self.places, out)
+            return values[:, self.factors[0, 0] : self.factors[0, 0] + count]
+        out = np.empty((values.shape[0], count))
+        _combine(values, self.starts, self.coefficients, self.factors, out)
         return out
 
     @property
     def _is_slice(self) -> bool:
         count = self.starts.size - 1
-        if self.places.shape != (count, 1) or not (np.diff(self.starts) == 1).all():
+        if self.factors.shape != (count, 1) or not (np.diff(self.starts) == 1).all():
             return False
-        return bool((self.coefficients == 1.0).all() and (np.diff(self.places[:, 0]) == 1).all())
+        return bool((self.coefficients == 1.0).all() and (np.diff(self.factors[:, 0]) == 1).all())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -29,9 +29,9 @@ def needs_pairs_only(plan: Plan) -> bool:
     public = plan.public or public_groups(question) or question.lookups or any(question.filters.values())
     if len(plan.tables) > 1 or public or len(plan.tables[0].parts) > 1 or not plan.tables[0].parts[0].views:
         return False
-    if np.count_nonzero(plan.factors.any(axis=0)) != 1:
+    if not plan.term_table.size:
         return False
-    outcomes = max(plan.starts.size, plan.tables[0].columns)
+    outcomes = max(plan.term_table.groups * plan.term_table.moments + 1, plan.tables[0].columns)
     return all(one.cell_count * outcomes <= MOST_WEIGHTS for one in plan.tables[0].parts[0].views)
 
 

@@ -109,13 +109,11 @@ class Summing:
         tables = tuple(
             TableSumming.of(plan, number, stores[one.table], counted=counted) for number, one in enumerate(plan.tables)
         )
-        used = plan.factors.any(axis=0)
-        terms = Terms(plan.starts, plan.coefficients, np.ascontiguousarray(plan.factors[:, used]))
         strata = sum(one.counts.size for one in tables)
         shape = (public_groups, len(plan.private_groups), len(plan.question.moments), strata)
         if strata and float(np.prod(shape, dtype=np.float64)) > MOST_STRATA:
             return cls.of(plan, stores, public_groups, counted=False)
-        return cls(tables, terms, len(plan.public), shape)
+        return cls(tables, Terms.of(plan), len(plan.public), shape)
 
     def empty(self) -> Totals:
         """Nobody yet."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from deniable.arrays import Booleans, Floats, Integers
 from deniable.engines.duckdb.dimension_tables import DimensionTable
-from deniable.engines.duckdb.public_columns import codes, evaluate, factor_sql, tests_sql
+from deniable.engines.duckdb.public_columns import codes, evaluate
 from deniable.engines.kernel.contributions import shared_out
 from deniable.engines.kernel.grouped_moments import listed_groups, moments_of, stores_of
 from deniable.engines.kernel.moment_totals import Totals
@@ -20,6 +20,7 @@ from deniable.engines.kernel.user_sums import Columns, Summing, TableSumming
 from deniable.engines.reports.user_blocks import Store, joined
 from deniable.queries.answers.estimation import Moments
 from deniable.queries.planning.plan import Plan, public_groups
+from deniable.queries.question.public_trees import factor_tree, passes
 from deniable.queries.question.question import Lookup
 
 
@@ -92,8 +93,8 @@ class _TableReader:
         if not (self._filter or self._factors or self._groups):
             return _Loaded(users, (view, seed, y), kept, {}, groups)
         columns = looked_up(self._per_user(reports), self._lookups, self._dimensions)
-        filters = [tests_sql(self._filter)] if self._filter else []
-        evaluated = evaluate(columns, filters + [factor_sql(factor) for _, factor in self._factors])
+        filters = [passes(self._filter)] if self._filter else []
+        evaluated = evaluate(columns, filters + [factor_tree(factor) for _, factor in self._factors])
         if self._filter:
             kept &= evaluated.pop(0).astype(bool)
         for group in self._groups:

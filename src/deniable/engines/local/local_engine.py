@@ -15,14 +15,14 @@ from deniable.engines.reports.user_blocks import Store
 from deniable.queries.answers.estimation import Moments
 from deniable.queries.planning.plan import Plan
 from deniable.tables.designs.views import View
-from deniable.tables.specification.collection import Collection
+from deniable.tables.specification.specification import Specification
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LocalEngine:
     """Reports in memory, or in files that are read block by block for every question. See `engines.engine.Engine`."""
 
-    collection: Collection
+    collection: Specification
     stores: Mapping[str, Store]
     refused: Mapping[str, Counter[str]]
     simulation: bool = False

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from deniable.checks import check_integer
+from deniable.engines.collecting.collected_reports import Reports
 from deniable.engines.duckdb.spill_folders import spill_place
 from deniable.engines.local.local_engine import LocalEngine
 from deniable.engines.reports.file_validation import validated_files
@@ -18,8 +19,8 @@ from deniable.engines.reports.report_folders import read_folder
 from deniable.engines.reports.report_stores import FileStore, memory_stores, with_text_ids
 from deniable.engines.reports.user_blocks import Store
 from deniable.errors import InvalidParameter
-from deniable.tables.reports.report_table import OTHER_SPECIFICATION, Reports, names_origin, nobody, validate
-from deniable.tables.specification.collection import Collection
+from deniable.tables.reports.report_table import OTHER_SPECIFICATION, names_origin, nobody, validate
+from deniable.tables.specification.specification import Specification
 
 BYTES_PER_REPORT = 64
 MEMORY_LIMIT = 2**30
@@ -69,7 +70,7 @@ def _if_small(files: ReportFiles, memory_limit: int) -> pa.Table | None:
 
 
 def _engine(
-    collection: Collection,
+    collection: Specification,
     kept: dict[str, pa.Table],
     filed: dict[str, FileStore],
     refused: dict[str, Counter[str]],

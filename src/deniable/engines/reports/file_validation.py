@@ -20,11 +20,11 @@ from deniable.engines.reports.report_stores import FileStore, with_text_ids
 from deniable.engines.reports.user_blocks import BLOCK
 from deniable.errors import DeniableError, Failure
 from deniable.tables.reports.report_table import REPEATED, complete_users, possible_rows
-from deniable.tables.specification.collection import Collection
+from deniable.tables.specification.specification import Specification
 
 
 def validated_files(
-    collection: Collection, files: ReportFiles, memory_limit: int, spill: Path | None, *, text_ids: bool
+    collection: Specification, files: ReportFiles, memory_limit: int, spill: Path | None, *, text_ids: bool
 ) -> tuple[FileStore, Counter[str]]:
     """The reports of a table, and how many were refused, by reason.
 
@@ -41,7 +41,7 @@ class _Fault(Exception):
     """The files are not sorted, or hold reports that have to be refused."""
 
 
-def _as_they_are(collection: Collection, files: ReportFiles) -> FileStore:
+def _as_they_are(collection: Specification, files: ReportFiles) -> FileStore:
     slots = collection.reports_per_user(files.table)
     for users in _whole_users(_ascending(collection, files), slots, Counter()):
         _, refused = complete_users(collection, files.table, users)
@@ -51,7 +51,7 @@ def _as_they_are(collection: Collection, files: ReportFiles) -> FileStore:
     return FileStore(files, slots)
 
 
-def _ascending(collection: Collection, files: ReportFiles) -> Iterator[pa.Table]:
+def _ascending(collection: Specification, files: ReportFiles) -> Iterator[pa.Table]:
     """Batches without fault whose users ascend."""
     last = None
     for batch in files.batches():
@@ -67,7 +67,7 @@ def _ascending(collection: Collection, files: ReportFiles) -> Iterator[pa.Table]
 
 
 def _cleaned(
-    collection: Collection, files: ReportFiles, memory_limit: int, spill: Path | None, *, text_ids: bool
+    collection: Specification, files: ReportFiles, memory_limit: int, spill: Path | None, *, text_ids: bool
 ) -> tuple[FileStore, Counter[str]]:
     folder = SpillFolder(spill)
     total: Counter[str] = Counter()

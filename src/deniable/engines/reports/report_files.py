@@ -30,7 +30,7 @@ from deniable.tables.reports.report_table import (
     columns_of,
     names_origin,
 )
-from deniable.tables.specification.collection import Collection
+from deniable.tables.specification.specification import Specification
 
 RESTORE = "Restore it from a copy: collecting again would spend ε again."
 ROWS_PER_BYTE = 16
@@ -94,7 +94,7 @@ def listed_files(folder: Path, table: str) -> list[Path]:
     return paths
 
 
-def report_files(collection: Collection, name: str, folder: Path) -> ReportFiles:
+def report_files(collection: Specification, name: str, folder: Path) -> ReportFiles:
     """The files of a table, judged by what their footers say."""
     schemas, rows, kinds = [], 0, {}
     paths = listed_files(folder, name)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from deniable.engines.collecting.perturbing import SPECIFICATION_FILE
 from deniable.engines.duckdb.regular_files import is_folder, why_not_a_file
 from deniable.engines.reports.report_files import ReportFiles, check_sizes, report_files
 from deniable.errors import BadInput
 from deniable.simulation import one_kind
-from deniable.tables.specification.collection import Collection
-from deniable.tables.specification.runs import is_simulation
-from deniable.tables.specification.specification_files import load_run
+from deniable.tables.specification.runs import SPECIFICATION_FILE, is_simulation, load_run
+from deniable.tables.specification.specification import Specification
 from deniable.wording import shown
 
 
-def read_folder(folder: Path) -> tuple[Collection, dict[str, ReportFiles], bool]:
+def read_folder(folder: Path) -> tuple[Specification, dict[str, ReportFiles], bool]:
     """A folder's specification, the files of each table, and whether it is a simulation; no report was read yet."""
     name = shown(folder.name)
     if not is_folder(folder):

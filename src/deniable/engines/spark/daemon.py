@@ -34,9 +34,10 @@ def _compile() -> None:
     from deniable.engines.kernel.user_sums import Summing
     from deniable.queries.parsing.sql import parse
     from deniable.queries.planning.plan import make_plan
-    from deniable.tables import Collection, Ordinal, Table
+    from deniable.tables import Ordinal, Table
+    from deniable.tables.specification.specification import Specification
 
-    collection = Collection(Table("one", value=Ordinal(0, 9)), epsilon=1.0)
+    collection = Specification(Table("one", value=Ordinal(0, 9)), epsilon=1.0)
     plan = make_plan(parse("SELECT AVG(value) FROM one WHERE value > 3", collection, {}), collection)
     reports = (np.zeros(1, dtype=np.uint32),) * 3
     summing = Summing.of(plan, {"one": _One()}, 1, counted=False)

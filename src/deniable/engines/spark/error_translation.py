@@ -35,7 +35,7 @@ def _translated(error: Exception, what: str, collected: bool) -> DeniableError:
     text = str(error)  # may quote data: only names of conditions and files leave it
     named = re.findall(r"\[([A-Z][A-Z_]+(?:\.[A-Z_]+)*)\]", text)
     if any(condition.startswith(_TYPES) for condition in named):
-        problem = "a public attribute is compared or calculated with as another type than it has"
+        problem = "a public attribute is used as the wrong type"
         return QueryRefused(problem, "Compare like with like.")
     lacking = re.search(r"No module named '(\w+)", text)
     if lacking:

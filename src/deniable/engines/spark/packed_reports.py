@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from deniable.arrays import Words
 from deniable.engines.kernel.user_sums import Columns
-from deniable.tables.specification.collection import Collection
+from deniable.tables.specification.specification import Specification
 
 REPORT = "#report"
 """The column of packed reports; attributes cannot be called so."""
@@ -30,7 +30,7 @@ class Packing:
     slots: int
 
     @classmethod
-    def of(cls, collection: Collection, name: str) -> Packing:
+    def of(cls, collection: Specification, name: str) -> Packing:
         """For a table of a collection."""
         design = collection.design_of(name)
         y_bits = (design.most_outcomes - 1).bit_length()

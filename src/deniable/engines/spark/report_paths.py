@@ -11,7 +11,7 @@ from deniable.engines.reports.report_origin import SPARK_SCHEMA, ReportOrigin
 from deniable.errors import InvalidData
 from deniable.simulation import MARK, one_kind
 from deniable.tables.reports.report_table import SPECIFICATION, TABLE, check_names
-from deniable.tables.specification.collection import Collection
+from deniable.tables.specification.specification import Specification
 from deniable.wording import shown
 
 
@@ -102,7 +102,7 @@ class Folder:
             raise InvalidData(f"table {self.name!r} has no files", RESTORE)
         return sorted(found, key=lambda path: str(path.toString()))
 
-    def origin(self, collection: Collection) -> ReportOrigin:
+    def origin(self, collection: Specification) -> ReportOrigin:
         """Where all of its files say that they come from; every footer is read and judged."""
         declared: dict[str, list[tuple[str, str]]] = {}
         origins = {str(path.getName()): self._footer(path, declared) for path in self.parquet_files()}

@@ -31,7 +31,7 @@ from deniable.tables.reports.report_table import (
     columns_of,
     row_faults,
 )
-from deniable.tables.specification.collection import Collection
+from deniable.tables.specification.specification import Specification
 
 Batches = Iterator[pa.RecordBatch]
 NUMBERS = ("slot", "view", "seed", "y")
@@ -71,7 +71,7 @@ class SparkStore:
 
 
 def validated(
-    collection: Collection, name: str, frame: Any, partitions: int, *, joined: bool
+    collection: Specification, name: str, frame: Any, partitions: int, *, joined: bool
 ) -> tuple[SparkStore, Counter[str]]:
     """The reports of a table that can be believed, and how many were refused, by reason.
 
@@ -99,7 +99,7 @@ def validated(
         raise
 
 
-def typed(collection: Collection, name: str, frame: Any) -> Any:
+def typed(collection: Specification, name: str, frame: Any) -> Any:
     """The columns of reports, numbers as longs; other types are no reports at all."""
     from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
     from pyspark.sql.pandas.types import to_arrow_schema
@@ -113,7 +113,7 @@ def typed(collection: Collection, name: str, frame: Any) -> Any:
 # All reports at once --------------------------------------------------------------------------------------------------
 
 
-def _views(collection: Collection, name: str, frame: Any) -> dict[int, int] | None:
+def _views(collection: Specification, name: str, frame: Any) -> dict[int, int] | None:
     """How many reports there are of each view; None if any of them is impossible.
 
     What reaches the driver are as many rows as there are views and slots: unknown ones are one row together.
@@ -182,7 +182,7 @@ def _walking(slots: int) -> Callable[[Batches], Batches]:
 # Report by report -----------------------------------------------------------------------------------------------------
 
 
-def _cleaned(collection: Collection, name: str, frame: Any) -> tuple[Any, Counter[str]]:
+def _cleaned(collection: Specification, name: str, frame: Any) -> tuple[Any, Counter[str]]:
     """Reports without those that are refused, and how many are, by reason."""
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -205,7 +205,7 @@ def _cleaned(collection: Collection, name: str, frame: Any) -> tuple[Any, Counte
     return good, +refused
 
 
-def _faults(collection: Collection, name: str, batch: pa.RecordBatch, known: Any) -> Integers:
+def _faults(collection: Specification, name: str, batch: pa.RecordBatch, known: Any) -> Integers:
     """For every report the number of its fault: 1 for a missing entry, then those of `ROW_FAULTS`; 0 for none."""
     numbers = {column: batch.column(column) for column in NUMBERS}
     missing = ~np.asarray(known)
@@ -217,7 +217,7 @@ def _faults(collection: Collection, name: str, batch: pa.RecordBatch, known: Any
     return np.where(missing, 1, np.where(faults > 0, faults + 1, 0))
 
 
-def _counting(collection: Collection, name: str) -> Callable[[Batches], Batches]:
+def _counting(collection: Specification, name: str) -> Callable[[Batches], Batches]:
     def count(batches: Batches) -> Batches:
         totals = np.zeros(len(_REASONS) + 1, dtype=np.int64)
         for batch in batches:
@@ -227,7 +227,7 @@ def _counting(collection: Collection, name: str) -> Callable[[Batches], Batches]
     return count
 
 
-def _keeping(collection: Collection, name: str) -> Callable[[Batches], Batches]:
+def _keeping(collection: Specification, name: str) -> Callable[[Batches], Batches]:
     def keep(batches: Batches) -> Batches:
         for batch in batches:
             yield batch.filter(pa.array(_faults(collection, name, batch, batch.column("uid").is_valid()) == 0))

@@ -17,14 +17,14 @@ from deniable.engines.spark.spark_moments import spark_moments
 from deniable.queries.answers.estimation import Moments
 from deniable.queries.planning.plan import Plan
 from deniable.tables.designs.views import View
-from deniable.tables.specification.collection import Collection
+from deniable.tables.specification.specification import Specification
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparkEngine:
     """Validated reports as DataFrames. See `engines.engine.Engine`."""
 
-    collection: Collection
+    collection: Specification
     stores: Mapping[str, SparkStore]
     refused: Mapping[str, Counter[str]]
     simulation: bool = False

@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import sqlglot
 
 from deniable.arrays import Floats
 from deniable.engines.duckdb.dimension_tables import DimensionTable
-from deniable.engines.duckdb.public_columns import codes, factor_sql, tests_sql
+from deniable.engines.duckdb.public_columns import codes
 from deniable.engines.kernel.grouped_moments import listed_groups, moments_of, stores_of
 from deniable.engines.kernel.moment_totals import Totals
 from deniable.engines.kernel.user_sums import Summing, TableSumming
@@ -29,6 +28,7 @@ from deniable.engines.spark.session import as_frame
 from deniable.engines.spark.task_sums import Batches, added
 from deniable.queries.answers.estimation import Moments
 from deniable.queries.planning.plan import Plan, public_groups
+from deniable.queries.question.public_trees import Tree, factor_tree, passes
 
 
 def spark_moments(
@@ -62,9 +62,9 @@ def _private_only(plan: Plan) -> bool:
     return not (plan.public or public_groups(question) or question.lookups or any(question.filters.values()))
 
 
-def spark_sql(text: str) -> str:
-    """A checked expression in the words of Spark."""
-    return sqlglot.transpile(text, read="duckdb", write="spark")[0]
+def spark_sql(tree: Tree) -> str:
+    """A recognised expression in Spark's dialect."""
+    return str(tree.sql(dialect="spark"))
 
 
 def _users(plan: Plan, table: TableSumming, store: SparkStore, dimensions: Mapping[str, DimensionTable]) -> Any:
@@ -79,15 +79,15 @@ def _users(plan: Plan, table: TableSumming, store: SparkStore, dimensions: Mappi
         if lookup.table == table.name:
             frame = _looked_up(frame, lookup, dimensions)
     tests = plan.question.filters.get(table.name, ())
-    told_of = {f"f{place}": F.expr(spark_sql(factor_sql(one))) for place, one in _factors(plan, table.name)}
+    told_of = {f"f{place}": F.expr(spark_sql(factor_tree(one))) for place, one in _factors(plan, table.name)}
     told_of |= {f"g{place}": F.col(f"`{one.column}`") for place, one in _groups(plan, table.name)}
     reports = Packing.of(plan.collection, table.name).columns(frame, number) if table.reads else {}
     if table.slots == 1 or not table.reads:
         if tests:
-            frame = frame.where(spark_sql(tests_sql(tests)))
+            frame = frame.where(spark_sql(passes(tests)))
         return frame.select("uid", *(column.alias(name) for name, column in (reports | told_of).items()))
     # Public columns belong to the user; those of her first slot count.
-    told_of["kept"] = F.expr(spark_sql(tests_sql(tests)))
+    told_of["kept"] = F.expr(spark_sql(passes(tests)))
     entry = F.struct("slot", *(column.alias(name) for name, column in (reports | told_of).items()))
     gathered = frame.groupBy("uid").agg(F.array_sort(F.collect_list(entry)).alias("entries"))
     gathered = gathered.where("entries[0].kept")

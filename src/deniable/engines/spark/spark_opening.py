@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deniable.engines.collecting.perturbing import SPECIFICATION_FILE
+from deniable.engines.collecting.collected_reports import Reports
 from deniable.engines.reports.report_files import RESTORE
 from deniable.engines.reports.report_origin import WHOLE_SPECIFICATION, ReportOrigin
 from deniable.engines.spark.error_translation import spark_errors
@@ -20,9 +20,9 @@ from deniable.engines.spark.spark_engine import SparkEngine
 from deniable.errors import BadInput, InvalidData, InvalidParameter
 from deniable.simulation import has_noise, one_kind
 from deniable.strict_json import read_json
-from deniable.tables.reports.report_table import OTHER_SPECIFICATION, Reports, nobody
-from deniable.tables.specification.collection import Collection
-from deniable.tables.specification.runs import largest_epsilon, read_run
+from deniable.tables.reports.report_table import OTHER_SPECIFICATION, nobody
+from deniable.tables.specification.runs import SPECIFICATION_FILE, largest_epsilon, read_run
+from deniable.tables.specification.specification import Specification
 from deniable.wording import shown
 
 
@@ -30,7 +30,7 @@ from deniable.wording import shown
 class _Frames:
     """DataFrames of reports that nobody has looked into yet."""
 
-    collection: Collection
+    collection: Specification
     frames: Mapping[str, Any]
     origins: Mapping[str, ReportOrigin]
     simulations: Mapping[str, bool]
@@ -38,7 +38,7 @@ class _Frames:
 
 
 def open_spark(
-    reports: str | Path | Reports | Mapping[str, Any] | None, session: Any, collection: Collection | None = None
+    reports: str | Path | Reports | Mapping[str, Any] | None, session: Any, collection: Specification | None = None
 ) -> SparkEngine:
     """Open reports with Spark. See `deniable.connect`."""
     spark = checked_session(session)
@@ -80,7 +80,7 @@ def _of_tables(spark: Any, reports: Reports) -> _Frames:
     return _Frames(reports.collection, frames, origins, {})
 
 
-def _of_frames(spark: Any, reports: Mapping[str, Any], collection: Collection | None) -> _Frames:
+def _of_frames(spark: Any, reports: Mapping[str, Any], collection: Specification | None) -> _Frames:
     """DataFrames, and names in the catalog. One that says nothing is vouched for by whoever passes `collection`."""
     frames = {name: spark.table(frame) if isinstance(frame, str) else frame for name, frame in reports.items()}
     collection = collection or _named_by(frames)
@@ -112,7 +112,7 @@ def _metadata(frame: Any) -> dict[str, str]:
     return dict(frame.schema["uid"].metadata) if "uid" in frame.columns else {}
 
 
-def _named_by(frames: Mapping[str, Any]) -> Collection:
+def _named_by(frames: Mapping[str, Any]) -> Specification:
     """The specification that DataFrames carry themselves."""
     named = [_metadata(frame).get(WHOLE_SPECIFICATION) for frame in frames.values()]
     if not named or None in named:
@@ -120,6 +120,6 @@ def _named_by(frames: Mapping[str, Any]) -> Collection:
             "collection", "is missing: a frame does not say under which specification it was made", "Pass collection=."
         )
     try:
-        return Collection.from_dict(read_json(str(named[0])))
+        return Specification.from_dict(read_json(str(named[0])))
     except ValueError:
         raise InvalidData("the specification that a frame names is damaged", RESTORE) from None

@@ -20,18 +20,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from deniable.engines.collecting.perturbing import (
-    BATCH_REPORTS,
-    SPECIFICATION_FILE,
-    Collected,
-    check_destination,
-    reports_of,
-)
+from deniable.engines.collecting.collected_reports import Collected
+from deniable.engines.collecting.folder_writing import check_destination
+from deniable.engines.collecting.perturbing import BATCH_REPORTS, reports_of
+from deniable.engines.collecting.row_counts import Summary, Tally
 from deniable.engines.collecting.sorted_rows import (
     NO_USER,
     PRESENT,
     UNKNOWN_USER,
-    Tally,
     everyone_missing,
     public_of_rows,
     unreadable_column,
@@ -46,16 +42,16 @@ from deniable.errors import InvalidData, InvalidParameter
 from deniable.randomness import SecureSource, Source, release_source
 from deniable.simulation import mark
 from deniable.tables.bulk.column_encoding import readable
-from deniable.tables.reports.report_table import SPECIFICATION, TABLE, Summary
-from deniable.tables.specification.collection import Collection
-from deniable.tables.specification.runs import largest_epsilon, read_run, run_text
+from deniable.tables.reports.report_table import SPECIFICATION, TABLE
+from deniable.tables.specification.runs import SPECIFICATION_FILE, largest_epsilon, read_run, run_text
+from deniable.tables.specification.specification import Specification
 
 Batches = Iterator[pa.RecordBatch]
 ROWS, USERS, REPORTS = "rows", "users", "reports"
 
 
 def perturb_spark(
-    collection: Collection,
+    collection: Specification,
     frames: Mapping[str, Any],
     engine: Any,
     *,
@@ -131,7 +127,7 @@ def randomised(rows: _Rows, name: str, secret: bytes, tally: Tally, *, simulatio
     return reports.withMetadata("uid", origin)
 
 
-def _randomising(collection: Collection, name: str, secret: bytes, counted: Any) -> Callable[[Batches], Batches]:
+def _randomising(collection: Specification, name: str, secret: bytes, counted: Any) -> Callable[[Batches], Batches]:
     table, design = collection[name], collection.design_of(name)
     users = max(1, BATCH_REPORTS // collection.reports_per_user(name))
 
@@ -168,7 +164,7 @@ def batch_key(secret: bytes, table: str, partition: int, number: int, rows: pa.T
     return digest.digest()
 
 
-def _summary(collection: Collection, name: str, tally: Tally, counted: Counter[str]) -> Summary:
+def _summary(collection: Specification, name: str, tally: Tally, counted: Counter[str]) -> Summary:
     rejected = tally.rejected + Counter({k: n for k, n in counted.items() if k not in (ROWS, USERS, REPORTS)})
     spent = collection.epsilon_per_report(name)
     return Summary(tally.rows + counted[ROWS], counted[USERS], counted[REPORTS], spent, dict(+rejected))
@@ -189,7 +185,9 @@ class _Counts:
 class _Rows:
     """The DataFrames that were handed in: users brought together, partitioned by id and sorted."""
 
-    def __init__(self, spark: Any, collection: Collection, frames: Mapping[str, Any], key: str, everyone: Any) -> None:
+    def __init__(
+        self, spark: Any, collection: Specification, frames: Mapping[str, Any], key: str, everyone: Any
+    ) -> None:
         self.collection = collection
         self.names = [table.name for table in collection.tables if table.name in frames]
         self._spark, self._key = spark, key

@@ -21,15 +21,16 @@ from pyspark.sql.functions import arrow_udf, udtf
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from deniable.engines.collecting.perturbing import reports_of
-from deniable.engines.collecting.sorted_rows import PRESENT, Tally
+from deniable.engines.collecting.row_counts import Tally
+from deniable.engines.collecting.sorted_rows import PRESENT
 from deniable.engines.spark.question_function import question_function
 from deniable.engines.spark.session import checked_session
 from deniable.engines.spark.spark_perturbing import batch_key
 from deniable.errors import BadInput, DeniableError
 from deniable.randomness import SecureSource
 from deniable.simulation import check_noise
-from deniable.tables.specification.collection import Collection
 from deniable.tables.specification.runs import largest_epsilon
+from deniable.tables.specification.specification import Specification
 
 QUESTION = "deniable_sql"
 _REPORTS = T.ArrayType(
@@ -42,7 +43,7 @@ _listeners: dict[str, Listener] = {}
 
 def register_functions(
     spark: Any,
-    collection: Collection,
+    collection: Specification,
     answer: Callable[[str], pa.Table],
     *,
     simulation: bool = False,
@@ -67,7 +68,7 @@ def register_functions(
 # Rows → reports -------------------------------------------------------------------------------------------------------
 
 
-def _perturbing(collection: Collection, name: str, secret: bytes) -> Callable[..., pa.Array]:
+def _perturbing(collection: Specification, name: str, secret: bytes) -> Callable[..., pa.Array]:
     """deniable_<table>(uid, attribute, …), or for a table with many rows deniable_<table>(uid, array of rows)."""
     table, design = collection[name], collection.design_of(name)
     slots = collection.reports_per_user(name)
@@ -140,4 +141,4 @@ def _reply(connection: Connection, answer: Callable[[str], pa.Table]) -> None:
         except DeniableError as error:
             connection.send((False, str(error), []))
         except Exception as error:
-            connection.send((False, f"{type(error).__name__}, which was not foreseen", []))
+            connection.send((False, f"unexpected {type(error).__name__}", []))

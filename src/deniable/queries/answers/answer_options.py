@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from deniable.checks import check_number
+from deniable.checks import check_flag, check_number
 from deniable.errors import InvalidParameter
 from deniable.queries.weights.axis_weights import Rule
 from deniable.queries.weights.table_plan import DIRECT, SUMS
@@ -21,7 +21,7 @@ class AnswerOptions:
     """
 
     weights: str = "optimal"
-    """"optimal", "greedy" or "rdc(k)": how nodes of trees are weighted."""
+    """"optimal", "greedy", "rdc(k)" or "rdc_each(k)": how nodes of trees are weighted."""
     sums: str = DIRECT
     """"direct", or "designed" for the rounded values that AHIO, EHIO and SR-HIO collect."""
     unbiased: bool = False
@@ -42,6 +42,8 @@ class AnswerOptions:
         if self.sums not in SUMS:
             raise InvalidParameter("sums", "are unknown", f"Use one of {', '.join(SUMS)}.")
         check_number("confidence", self.confidence, "must lie between 0 and 1", "Use 0.95.", above=0, below=1)
+        for name in ("unbiased", "simultaneous", "clip", "nonnegative"):
+            check_flag(name, getattr(self, name), "Leave it out, or pass True.")
         if self.postprocess not in (None, CONSISTENT):
             raise InvalidParameter("postprocess", "is unknown", f'Use "{CONSISTENT}", or leave it out.')
 

@@ -32,7 +32,6 @@ from deniable.arrays import Floats
 from deniable.mechanisms.frequency_oracle import second_moments
 from deniable.queries.answers.estimation import FEW, Moments
 from deniable.queries.planning.plan import Plan
-from deniable.queries.planning.term_pairs import column_of
 from deniable.queries.weights.table_plan import PartPlan, ViewWeights
 
 _NOISE = 1e-9
@@ -65,22 +64,22 @@ def effective_shares(plan: Plan, users: float) -> Floats | None:
     with np.errstate(all="ignore"):  # numbers beyond any float are called unclear elsewhere
         spent, share = _terms(plan)
         # Terms of a moment have their views, and so their users, in common: a mean over them, by what each spends.
-        found = _by_moment(plan, spent) / _by_moment(plan, spent / share)
-    return np.where(np.isnan(found), math.inf, found).reshape(len(plan.private_groups), len(plan.question.moments))
+        shares = plan.term_table.summed(spent) / plan.term_table.summed(spent / share)
+    return np.where(np.isnan(shares), math.inf, shares)
 
 
 def _terms(plan: Plan) -> tuple[Floats, Floats]:
     """For every term what it adds to the variance, per user, and the share of users who carry that."""
-    products = np.ones((5, plan.coefficients.size))
-    for number, table in enumerate(plan.tables):
-        columns = column_of(plan, number, plan.factors)
+    terms = plan.term_table
+    products = np.ones((5, terms.size))
+    for table, columns in zip(plan.tables, terms.columns.T, strict=True):
         slot = np.prod([_expectations(part) for part in table.parts], axis=0)
         products *= _summed_slots(slot, plan.collection[table.table].tau)[:, columns]
     a, aa, b, bb, ab = products
     mean = np.maximum(a - b**2, 0.0)
     square = np.maximum(aa + 4 * b**2 * bb - 4 * b * ab + 2 * b**2 * a - 3 * b**4, mean**2)
     known = mean <= _NOISE * b**2  # without any report, but for rounding
-    return np.where(known, 0.0, plan.coefficients**2 * mean), np.where(known, 1.0, mean**2 / square)
+    return np.where(known, 0.0, terms.coefficients**2 * mean), np.where(known, 1.0, mean**2 / square)
 
 
 def _summed_slots(slot: Floats, tau: int) -> Floats:
@@ -96,13 +95,6 @@ def _summed_slots(slot: Floats, tau: int) -> Floats:
     csum_ss = tau * cbb + two * (2 * cb * b + c * bb) + three * c * b**2
     csum_csum = tau * cc + two * c**2
     return np.stack((tau * c + ss, csum_csum + 2 * csum_ss + ssss, s, ss, csum_s + sss))
-
-
-def _by_moment(plan: Plan, values: Floats) -> Floats:
-    """Values of terms, added up for every moment of every private group."""
-    moments = plan.starts.size - 1
-    owners = np.repeat(np.arange(moments), np.diff(plan.starts))
-    return np.bincount(owners, values, minlength=moments).astype(np.float64)
 
 
 def _expectations(part: PartPlan) -> Floats:

@@ -16,7 +16,7 @@ from deniable.arrays import Floats, Integers
 from deniable.queries.answers.estimation import Moments
 from deniable.queries.planning.known_sums import known_moments, without_known
 from deniable.queries.planning.plan import Plan
-from deniable.queries.planning.term_pairs import TermPairs, column_of
+from deniable.queries.planning.term_pairs import TermPairs
 from deniable.queries.question.question import PublicGroups
 
 
@@ -42,16 +42,15 @@ def model_covariance(plan: Plan, groups: Integers) -> Floats | None:
 
     A moment with a public measure is taken per unit of its measure's sum.
     """
-    if all(one.bias is None for one in plan.tables):
+    if not plan.biases:
         return None
     pairs = TermPairs.of(plan, groups)
     kinds = [pairs.coefficients.copy() for _ in range(4)]
-    for number, table in enumerate(plan.tables):
-        left, right = column_of(plan, number, pairs.left), column_of(plan, number, pairs.right)
-        if table.bias is None:
-            raise ValueError("a design is a grid for all tables or for none")
-        distinct, which = np.unique(np.stack((left, right)), axis=1, return_inverse=True)
-        for kind, found in zip(kinds, table.bias.products(distinct[0], distinct[1]), strict=True):
-            kind *= found[which.reshape(-1)]
-    truth, one, two, answered = kinds
-    return without_known(pairs.summed(answered - one - two + truth), known_moments(plan)[groups])
+    if len(plan.biases) != len(plan.tables):
+        raise ValueError("a design is a grid for all tables or for none")
+    for number, bias in enumerate(plan.biases):
+        distinct, which = np.unique(np.stack(pairs.columns(number)), axis=1, return_inverse=True)
+        for kind, products in zip(kinds, bias.products(distinct[0], distinct[1]), strict=True):
+            kind *= products[which.reshape(-1)]
+    truth, left, right, answered = kinds
+    return without_known(pairs.summed(answered - left - right + truth), known_moments(plan)[groups])

@@ -9,12 +9,12 @@ from statistics import geometric_mean
 
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.notebook import html_table
-from deniable.queries.forecasts.fit import fit
-from deniable.queries.forecasts.forecast import checked_users, error_of, planned, with_settings
+from deniable.queries.forecasts.fit import fit_grids
+from deniable.queries.forecasts.forecast import checked_users, error_of, planned
 from deniable.queries.parsing.sql import parse
 from deniable.queries.weights.table_plan import DESIGNED, DIRECT
 from deniable.tables.designs import DESIGNS, GRID
-from deniable.tables.specification.collection import Collection
+from deniable.tables.specification.specification import Specification
 from deniable.wording import counted
 
 
@@ -58,7 +58,7 @@ class Comparison:
         return html_table(header, rows, title=f"Predicted standard errors, {counted(self.users, 'user')}", notes=notes)
 
 
-def compare(collection: Collection, questions: Sequence[str], users: int) -> Comparison:
+def compare(collection: Specification, questions: Sequence[str], users: int) -> Comparison:
     """What each design and each way of weighing would make of some questions, before anything is collected."""
     count = checked_users(users)
     if not questions:
@@ -68,7 +68,7 @@ def compare(collection: Collection, questions: Sequence[str], users: int) -> Com
     choices = []
     for design in sorted(DESIGNS):
         try:
-            changed = with_settings(collection, design=design)
+            changed = collection.with_settings(design=design)
         except InvalidParameter:
             continue  # too many views for this design
         ways = [("optimal", DIRECT), ("greedy", DIRECT), ("rdc", DIRECT)]
@@ -77,7 +77,7 @@ def compare(collection: Collection, questions: Sequence[str], users: int) -> Com
         for weights, sums in ways:
             errors = tuple(_error_or_none(changed, text, count, weights, sums) for text in questions)
             choices.append(Choice(design, weights, sums, errors))
-    fitted = fit(collection, users=count, workload=list(questions), compared=False)
+    fitted = fit_grids(collection.with_settings(design=GRID), count, list(questions), compared=False)
     choices.append(Choice(GRID, "optimal", DIRECT, fitted.errors[GRID]))
     # Where nothing tells two apart, the simpler one comes first.
     choices.sort(
@@ -86,7 +86,7 @@ def compare(collection: Collection, questions: Sequence[str], users: int) -> Com
     return Comparison(count, tuple(questions), tuple(choices))
 
 
-def _error_or_none(collection: Collection, text: str, users: int, weights: str, sums: str) -> float:
+def _error_or_none(collection: Specification, text: str, users: int, weights: str, sums: str) -> float:
     try:
         return error_of(planned(collection, text, weights, sums, users), users)
     except QueryRefused:  # too many cells for this design

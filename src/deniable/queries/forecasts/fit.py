@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import combinations
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
+from sqlglot import exp
 
 from deniable.errors import InvalidParameter, QueryRefused
-from deniable.queries.forecasts.forecast import checked_users, error_of, planned, with_settings
+from deniable.queries.forecasts.forecast import checked_users, error_of, planned
 from deniable.queries.grids.view_choice import MOST_COLUMNS, Item, fitted_views, importance_of, in_joins
 from deniable.queries.parsing.sql import parse
-from deniable.queries.planning.moment_columns import lay_out
+from deniable.queries.planning.moment_columns import moment_columns
+from deniable.queries.question.public_trees import Tree, column
 from deniable.queries.weights.table_plan import DESIGNED, DIRECT
-from deniable.tables.schema.attributes import Categorical, Private, Table
-from deniable.tables.specification.collection import Collection
+from deniable.tables.schema.attributes import Categorical, Private
+from deniable.tables.specification.specification import Specification
 from deniable.wording import counted
 
 RANGES = 6
@@ -28,16 +30,16 @@ LENGTHS = (0.5, 0.25, 0.6, 0.12, 0.4, 0.75)
 SHOWN = 8
 MOST_VIEWS = 2_000
 """Of a design that is forecast beside."""
-SETTINGS = frozenset({"fanout", "oracle", "shares"})
-"""Of a collection, beside those that fit chooses or takes itself."""
 COMPARED_DESIGNS = ("hio", "ahio", "ehio")
+
+AnySpecification = TypeVar("AnySpecification", bound=Specification)
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class Fit(Generic[AnySpecification]):
     """A fitted collection, and the error that each question is predicted to have, beside other designs'."""
 
-    collection: Collection
+    collection: AnySpecification
     users: int
     questions: tuple[str, ...]
     errors: Mapping[str, tuple[float, ...]]
@@ -77,30 +79,11 @@ def shown_error(error: float) -> str:
     return "unclear" if math.isinf(error) else f"{error:.3g}"
 
 
-def fit(
-    tables: Collection | Table | Sequence[Table],
-    *,
-    epsilon: float | None = None,
-    users: int,
-    workload: Sequence[str] | None = None,
-    compared: bool = True,
-    **settings: Any,
-) -> Fit:
-    """Choose the views of a grid for the questions of a workload, before anything is collected.
-
-    `tables` are dn.Table values with their ε, or a collection whose design is to be replaced. Without a workload, all
-    ranges of one and of two attributes count alike. Nothing but these public facts is looked at, and the same facts
-    give the same fit. Without `compared`, other designs are not forecast beside. Further settings are the
-    collection's `fanout`, `oracle` and `shares`.
-
-    >>> import deniable as dn
-    >>> people = dn.Table("people", age=dn.Ordinal(0, 99), sex=dn.Categorical("f", "m"))
-    >>> found = dn.fit(people, epsilon=1.0, users=100_000, workload=["SELECT COUNT(*) FROM people WHERE age < 18"])
-    >>> found.collection.grids["people"]
-    (GridView(axes={'age': Cells(starts=(0, 18))}, weight=400),)
-    """
+def fit_grids(
+    start: AnySpecification, users: int, workload: Sequence[str] | None = None, *, compared: bool = True
+) -> Fit[AnySpecification]:
+    """Choose the grids of a specification of that design. See `deniable.fit`."""
     count = checked_users(users)
-    start = _started(tables, epsilon, settings)
     if isinstance(workload, str):
         raise InvalidParameter("workload", "is one text", "Give a list of questions.")
     texts = tuple(workload) if workload is not None else all_ranges(start)
@@ -111,7 +94,7 @@ def fit(
     for _ in range(2):
         items: dict[str, list[Item]] = {table.name: [] for table in start.tables}
         for text in texts:
-            columns = lay_out(parse(text, start), start).columns
+            columns = moment_columns(parse(text, start), start).columns
             reached = in_joins(collection, columns, count)
             joins |= len(columns) > 1
             for name, mine in columns.items():
@@ -127,13 +110,13 @@ def fit(
             for name, mine in items.items()
             if mine
         }
-        collection = with_settings(start, grids=grids)
+        collection = start.with_settings(grids=grids)
         if not joins:
             break  # only joins have to know what the other tables chose
     shown = texts if workload is not None else _some(texts)
     designs = {"grid": collection}
     if compared:
-        designs |= {name: with_settings(start, design=name) for name in COMPARED_DESIGNS}
+        designs |= {name: start.with_settings(design=name) for name in COMPARED_DESIGNS}
     errors = {name: tuple(_least_error(mine, text, count) for text in shown) for name, mine in designs.items()}
     return Fit(collection, count, shown, errors)
 
@@ -144,21 +127,7 @@ def _some(texts: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(texts[place] for place in np.unique(np.linspace(0, len(texts) - 1, SHOWN).astype(int)).tolist())
 
 
-def _started(tables: Any, epsilon: float | None, settings: Mapping[str, Any]) -> Collection:
-    """The collection whose grid is to be chosen."""
-    if unknown := sorted(set(settings) - SETTINGS):
-        known = ", ".join(sorted(SETTINGS))
-        raise InvalidParameter(unknown[0], "is no setting of fit", f"Use {known}; the design is always a grid.")
-    if isinstance(tables, Collection):
-        changes = dict(settings) if epsilon is None else {"epsilon": epsilon, **settings}
-        return with_settings(tables, design="grid", **changes)
-    if epsilon is None:
-        raise InvalidParameter("epsilon", "is missing", "Say how much all of a user's reports may spend.")
-    listed = tuple(tables) if isinstance(tables, Iterable) else (tables,)
-    return Collection(*listed, epsilon=epsilon, design="grid", **settings)
-
-
-def _least_error(collection: Collection, text: str, users: int) -> float:
+def _least_error(collection: Specification, text: str, users: int) -> float:
     """The error of a question by the better of the ways to take its sums."""
     if collection.grids is None and max(collection.views(table.name) for table in collection.tables) > MOST_VIEWS:
         return math.nan
@@ -171,7 +140,7 @@ def _least_error(collection: Collection, text: str, users: int) -> float:
     return min(found)
 
 
-def all_ranges(collection: Collection) -> tuple[str, ...]:
+def all_ranges(collection: Specification) -> tuple[str, ...]:
     """Questions that stand for all ranges of one attribute and of two attributes of a table."""
     texts = []
     for table in collection.tables:
@@ -179,26 +148,27 @@ def all_ranges(collection: Collection) -> tuple[str, ...]:
         for size in (1, 2):
             for names in combinations(table.private, size):
                 for number in range(RANGES):
-                    tests = [
-                        _range(name, domains[name], number + place * (RANGES // 2 + 1))
-                        for place, name in enumerate(names)
-                    ]
-                    texts.append(f'SELECT COUNT(*) FROM "{table.name}" WHERE {" AND ".join(tests)}')  # noqa: S608 - parsed, never run
+                    tests = (
+                        _range(name, domains[name], number + position * (RANGES // 2 + 1))
+                        for position, name in enumerate(names)
+                    )
+                    source = exp.to_identifier(table.name, quoted=True)
+                    query = exp.select(exp.Count(this=exp.Star())).from_(exp.Table(this=source)).where(*tests)
+                    texts.append(str(query.sql(dialect="duckdb")))
     return tuple(texts)
 
 
-def _range(name: str, domain: Private, number: int) -> str:
+def _range(name: str, domain: Private, number: int) -> Tree:
     """The `number`-th of some ranges spread over a domain; of categories a single one."""
     if isinstance(domain, Categorical):
-        return f'"{name}" = {_literal(domain.values[number % domain.size])}'
+        return exp.EQ(this=column(name), expression=_literal(domain.values[number % domain.size]))
     length = min(max(round(LENGTHS[number % RANGES] * domain.size), 1), domain.size - 1)
     low = math.floor((number + 1) * GOLDEN % 1 * (domain.size - length + 1))
-    return f'"{name}" BETWEEN {_literal(domain.decode(low))} AND {_literal(domain.decode(low + length - 1))}'
+    first, last = (_literal(domain.decode(position)) for position in (low, low + length - 1))
+    return exp.Between(this=column(name), low=first, high=last)
 
 
-def _literal(value: Any) -> str:
+def _literal(value: Any) -> Tree:
     if isinstance(value, bool):
-        return str(value).upper()
-    if isinstance(value, (str, date)):
-        return "'" + str(value).replace("'", "''") + "'"
-    return str(value)
+        return exp.Boolean(this=value)
+    return exp.Literal.string(str(value)) if isinstance(value, (str, date)) else exp.Literal.number(str(value))

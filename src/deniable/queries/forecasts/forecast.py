@@ -15,7 +15,7 @@ from deniable.queries.parsing.dimensions import Dimension
 from deniable.queries.parsing.sql import parse
 from deniable.queries.planning.plan import Plan, make_plan
 from deniable.queries.weights.table_plan import DIRECT
-from deniable.tables.specification.collection import Collection
+from deniable.tables.specification.specification import Specification
 from deniable.wording import counted
 
 ASSUMED = (
@@ -93,7 +93,7 @@ class Forecast:
 
 
 def forecast(
-    collection: Collection,
+    collection: Specification,
     text: str,
     users: int,
     *,
@@ -108,7 +108,7 @@ def forecast(
 
 
 def planned(
-    collection: Collection,
+    collection: Specification,
     text: str,
     weights: str,
     sums: str,
@@ -134,17 +134,17 @@ def error_of(plan: Plan, users: float) -> float:
     return max((math.inf if math.isnan(one) else one for one in found), default=0.0)
 
 
-def left_open(collection: Collection, text: str) -> float:
+def left_open(collection: Specification, text: str) -> float:
     """The part of that error that neither more users nor a larger ε lowers: what a grid's cells cannot tell."""
     if collection.grids is None:
         return 0.0
-    most = with_settings(collection, epsilon=MOST_EPSILON)
+    most = collection.with_settings(epsilon=MOST_EPSILON)
     found = predict(planned(most, text, "optimal", DIRECT, MOST), MOST)
     return max((one.model / MOST if one.per_user else one.model for one in found), default=0.0)
 
 
 def users_needed(
-    collection: Collection, text: str, error: float, *, weights: str = "optimal", sums: str = DIRECT
+    collection: Specification, text: str, error: float, *, weights: str = "optimal", sums: str = DIRECT
 ) -> int:
     """How many users it takes for a standard error: per user for COUNT and SUM (0.02 is 2 % of them), else absolute."""
     plan = planned(collection, text, weights, sums, FEWEST)
@@ -162,13 +162,13 @@ def users_needed(
 
 
 def epsilon_needed(
-    collection: Collection, text: str, error: float, users: int, *, weights: str = "optimal", sums: str = DIRECT
+    collection: Specification, text: str, error: float, users: int, *, weights: str = "optimal", sums: str = DIRECT
 ) -> float:
     """The ε that it takes for a standard error (as in `users_needed`) with a number of users; all else stays."""
     count = checked_users(users)
 
     def reached(epsilon: float) -> float:
-        changed = with_settings(collection, epsilon=epsilon)
+        changed = collection.with_settings(epsilon=epsilon)
         return error_of(planned(changed, text, weights, sums, count), count)
 
     found = _smallest(reached, _error(error), LEAST_EPSILON, MOST_EPSILON)
@@ -178,7 +178,7 @@ def epsilon_needed(
     return found
 
 
-def _check_not_left_open(collection: Collection, text: str, error: float) -> None:
+def _check_not_left_open(collection: Specification, text: str, error: float) -> None:
     """Say so where it is the grid that stands in the way: more users or a larger ε would be spent in vain."""
     least = left_open(collection, text)
     if least > error:
@@ -204,21 +204,6 @@ def _smallest(error: Callable[[float], float], wanted: float, low: float, high: 
         middle = math.sqrt(low * high)
         low, high = (low, middle) if error(middle) <= wanted else (middle, high)
     return high
-
-
-def with_settings(collection: Collection, **changes: Any) -> Collection:
-    """The same tables under other settings."""
-    settings: dict[str, Any] = {
-        "epsilon": collection.epsilon,
-        "design": collection.design,
-        "fanout": collection.fanout,
-        "oracle": collection.oracle,
-        "shares": collection.shares,
-        "grids": collection.grids,
-    }
-    if changes.get("design", collection.design) != collection.design:
-        settings["grids"] = None
-    return Collection(*collection.tables, **{**settings, **changes})
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -23,7 +23,7 @@ from deniable.queries.answers.model_error import model_covariance
 from deniable.queries.forecasts.even_means import EvenMeans
 from deniable.queries.planning.known_sums import known_moments, without_known
 from deniable.queries.planning.plan import Plan
-from deniable.queries.planning.term_pairs import TermPairs, column_of
+from deniable.queries.planning.term_pairs import TermPairs
 from deniable.queries.question.formula import Formula, Valued, evaluate, moments_of
 from deniable.queries.weights.product_weights import rounded_attribute
 from deniable.queries.weights.row_products import Rows
@@ -70,7 +70,7 @@ def predict(plan: Plan, users: float) -> tuple[Prediction, ...]:
     steps[np.abs(steps) < NEGLIGIBLE * np.abs(stages).max(axis=0)] = 0.0
     known = known_moments(plan)[groups]
     steps = np.array([without_known(step, known) for step in steps])
-    sums, covariance = users * _means(pairs, plan, groups), users * steps.sum(axis=0)
+    sums, covariance = users * _means(plan, groups), users * steps.sum(axis=0)
     biases = model_covariance(plan, groups)
     model = np.zeros_like(covariance) if biases is None else users**2 * biases
     found = []
@@ -116,8 +116,7 @@ def _second_moments(pairs: TermPairs, plan: Plan, stage: int, users: float) -> F
     """groups × moments × moments: the expected product of two moments of one user at a stage."""
     product = pairs.coefficients.copy()
     for number, table in enumerate(plan.tables):
-        left, right = column_of(plan, number, pairs.left), column_of(plan, number, pairs.right)
-        product *= _table_second_moments(plan, table, left, right, stage)
+        product *= _table_second_moments(plan, table, *pairs.columns(number), stage)
     if stage >= VIEWS:
         product -= _between(pairs, plan, users)
     return pairs.summed(product)
@@ -131,9 +130,9 @@ def _between(pairs: TermPairs, plan: Plan, users: float) -> Floats:
         if not table.parts[0].countable(slots, users):
             continue
         mine = pairs.coefficients.copy()
-        for place, other in enumerate(plan.tables):
-            left, right = column_of(plan, place, pairs.left), column_of(plan, place, pairs.right)
-            if place == number:
+        for position, other in enumerate(plan.tables):
+            left, right = pairs.columns(position)
+            if position == number:
                 mine *= _view_differences(table.parts[0], left, right)
             else:
                 described = plan.collection[other.table]
@@ -142,20 +141,16 @@ def _between(pairs: TermPairs, plan: Plan, users: float) -> Floats:
     return total
 
 
-def _means(pairs: TermPairs, plan: Plan, groups: Integers) -> Floats:
+def _means(plan: Plan, groups: Integers) -> Floats:
     """groups × moments: what a user is worth on average."""
-    moments = pairs.shape[1]
-    spans = [(plan.starts[one * moments], plan.starts[(one + 1) * moments]) for one in groups.tolist()]
-    terms = np.concatenate([np.arange(first, end) for first, end in spans])
-    values = plan.coefficients[terms]
-    for place, table in enumerate(plan.tables):
-        described, columns = plan.collection[table.table], column_of(plan, place, plan.factors[terms])
+    terms = plan.term_table.taken(groups)
+    values = terms.coefficients
+    for table, columns in zip(plan.tables, terms.columns.T, strict=True):
+        described = plan.collection[table.table]
         distinct, which = np.unique(columns, return_inverse=True)
-        means = EvenMeans.of(described, [table.asked[one] for one in distinct.tolist()]).columns()
+        means = EvenMeans.of(described, [table.asked[column] for column in distinct.tolist()]).columns()
         values = values * _rows_of(described) * means[which]
-    owners = np.repeat(np.arange(plan.starts.size - 1), np.diff(plan.starts))
-    found = np.bincount(owners[terms], values, minlength=plan.starts.size - 1)
-    return np.asarray(found, dtype=np.float64).reshape(-1, moments)[groups]
+    return terms.summed(values)
 
 
 def _column_means(table: Table, plan: TablePlan, left: Integers, right: Integers) -> Floats:
@@ -188,7 +183,7 @@ def _table_second_moments(plan: Plan, table: TablePlan, left: Integers, right: I
         across, single = np.zeros_like(plain), plain
     else:
         across, single = tau * (tau - 1) * (rows / tau) ** 2 * over_rows, plain
-    if table.bias is not None and stage < VIEWS:  # weights stand for another function, whose square is at least this
+    if plan.biases and stage < VIEWS:  # weights stand for another function, whose square is at least this
         return np.asarray((rows**2 * average)[which])
     if stage == 0:
         return np.asarray((rows**2 * over_rows)[which])

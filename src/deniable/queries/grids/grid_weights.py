@@ -129,6 +129,8 @@ class Solved:
     """Weights for the columns of a table, and how large they make contributions."""
 
     plan: TablePlan
+    bias: Bias | None
+    """What the weights leave to an assumption; None if they reproduce what is asked."""
     second: float
     """E[W²] of a user's contribution, averaged over columns."""
     truth: float
@@ -140,7 +142,7 @@ ROUNDS = 3
 
 def plan_grids(
     asked: Sequence[tuple[Table, Design, Sequence[Column]]], users: float, *, unbiased: bool
-) -> tuple[TablePlan, ...]:
+) -> tuple[Solved, ...]:
     """Weights for all tables of a question.
 
     In a join a user's contributions are multiplied, W = Π_k W_k. The variance of one table's weights is then multiplied
@@ -154,7 +156,7 @@ def plan_grids(
                 others = [other for number, other in enumerate(solved) if number != place]
                 worth = float(np.prod([other.truth / other.second for other in others]))
                 solved[place] = solve_grid(*one, users * min(worth, 1.0), unbiased=unbiased)
-    return tuple(one.plan for one in solved)
+    return tuple(solved)
 
 
 def solve_grid(
@@ -169,7 +171,7 @@ def solve_grid(
     """Weights for columns, if so many users report; from one view only, if it is named."""
     if not columns:
         empty = TablePlan(table.name, (PartPlan(np.zeros(0), (), ()),), ())
-        return Solved(empty, 1.0, 1.0)
+        return Solved(empty, None, 1.0, 1.0)
     asked = Asked.of(table, design, columns)
     _check_collected(table, design, asked)
     views_used = (
@@ -193,8 +195,8 @@ def solve_grid(
     )
     every = np.arange(len(columns))
     bias = None if unbiased else Bias(system, weights, system.prior @ weights, users, table.tau)
-    plan = TablePlan(table.name, (part,), tuple(columns), bias)
-    return Solved(plan, float(second.mean()), float(asked.second_moments(every, every).mean()))
+    plan = TablePlan(table.name, (part,), tuple(columns))
+    return Solved(plan, bias, float(second.mean()), float(asked.second_moments(every, every).mean()))
 
 
 def _check_collected(table: Table, design: Design, asked: Asked) -> None:

@@ -34,7 +34,7 @@ from deniable.queries.grids.smoothness import Ground, Smoothness, believed, roug
 from deniable.queries.weights.table_plan import Product
 from deniable.tables.designs.views import View
 from deniable.tables.schema.attributes import Categorical
-from deniable.tables.specification.collection import Collection
+from deniable.tables.specification.specification import Specification
 
 LENGTHS = (0.25, 0.08, 0.025)
 AMPLITUDES = (2.5, 5.0, 10.0)
@@ -84,7 +84,7 @@ class Evidence:
     along: Mapping[int, Along]
 
     @classmethod
-    def of(cls, collection: Collection, name: str) -> Evidence:
+    def of(cls, collection: Specification, name: str) -> Evidence:
         """For a table with a grid."""
         table, design = collection[name], collection.design_of(name)
         everything = (Product(1.0, {}, {}),)

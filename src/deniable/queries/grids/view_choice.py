@@ -28,7 +28,7 @@ from deniable.tables.designs.grid import grid
 from deniable.tables.designs.views import Axis, Design
 from deniable.tables.schema.attributes import Categorical, Private, Table
 from deniable.tables.schema.grid_views import Cells, Cut, GridView, Points
-from deniable.tables.specification.collection import Collection
+from deniable.tables.specification.specification import Specification
 
 LADDER = (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64)
 """Numbers of even cells that are tried."""
@@ -270,7 +270,7 @@ def importance_of(column: Column) -> float:
     return 1 / max(most, 1e-300) ** 2
 
 
-def in_joins(collection: Collection, question: Mapping[str, Sequence[Column]], users: float) -> dict[str, float]:
+def in_joins(collection: Specification, question: Mapping[str, Sequence[Column]], users: float) -> dict[str, float]:
     """For each table of a question, as how many users' reports the variance of its columns counts."""
     if len(question) == 1:
         return dict.fromkeys(question, users)

@@ -17,7 +17,8 @@ from deniable.queries.parsing.expressions import Monomial, Polynomial, Variable
 from deniable.queries.parsing.scope import Node, PrivateColumn, PublicColumn, Scope
 from deniable.queries.question.conditions import Conjunction, Disjoint, Place, TooManyTerms, both, private, public
 from deniable.queries.question.formula import Binary, Formula, Moment, Number, Root
-from deniable.queries.question.question import MomentOf, PublicFactor, Term
+from deniable.queries.question.public_trees import PublicFactor, PublicTest, is_known, product_of
+from deniable.queries.question.question import MomentOf, Term
 from deniable.tables.schema.attributes import Ordinal
 
 _SIGNS: dict[Any, str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
@@ -176,8 +177,7 @@ class Aggregates:
         for variable in sorted(polynomial.variables):
             column = self._found[variable]
             if isinstance(column, PublicColumn):
-                name = exp.column(column.column, quoted=True).sql(dialect="duckdb")
-                defined = both(defined, public((column.table, f"{name} IS NOT NULL")))
+                defined = both(defined, public((column.table, is_known(column.column))))
             elif column.dimension is not None:
                 known = column.dimension.numbers(column.column)
                 assert known is not None  # noqa: S101 - _variable sees to it
@@ -226,16 +226,15 @@ class Aggregates:
         for variable in monomial:
             column = self._found[variable]
             if isinstance(column, PublicColumn):
-                name = exp.column(column.column, quoted=True).sql(dialect="duckdb")
-                factors.setdefault(column.table, []).append(f"CAST({name} AS DOUBLE)")
+                factors.setdefault(column.table, []).append(column.column)
             else:
                 measures[column.place] = measures.get(column.place, 1.0) * self._values(column)
-        tests: dict[str, list[tuple[str, bool]]] = {}
-        for (table, text), wanted in conjunction.public.items():
-            tests.setdefault(table, []).append((text, wanted))
+        tests: dict[str, list[PublicTest]] = {}
+        for (table, test), wanted in conjunction.public.items():
+            tests.setdefault(table, []).append((test, wanted))
         shared = {
             table: PublicFactor(
-                tuple(sorted(tests.get(table, []))), " * ".join(factors[table]) if table in factors else None
+                tuple(sorted(tests.get(table, []))), product_of(factors[table]) if table in factors else None
             )
             for table in sorted({*tests, *factors})
         }

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from deniable.arrays import Booleans, Floats, Integers
+from deniable.queries.question.public_trees import Tree
 from deniable.tables.schema.attributes import Private
 
 
@@ -20,7 +21,7 @@ class Aligned(Protocol):
     def present(self) -> Booleans:
         """Which values of the domain have a row."""
 
-    def holds(self, condition: str) -> Booleans:
+    def holds(self, condition: Tree) -> Booleans:
         """Where a condition on the dimension's columns is true."""
 
     def numbers(self, column: str) -> Floats | None:

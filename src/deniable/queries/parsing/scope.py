@@ -14,7 +14,7 @@ from deniable.queries.parsing.grammar import place_of
 from deniable.queries.question.conditions import Place
 from deniable.queries.question.question import Lookup
 from deniable.tables.schema.attributes import PUBLIC_PREFIX, Private
-from deniable.tables.specification.collection import Collection
+from deniable.tables.specification.specification import Specification
 from deniable.wording import listed
 
 Node = Any
@@ -51,7 +51,7 @@ Found = PrivateColumn | PublicColumn
 class Scope:
     """What the names of one query mean."""
 
-    def __init__(self, text: str, collection: Collection, dimensions: Mapping[str, Dimension], key: str) -> None:
+    def __init__(self, text: str, collection: Specification, dimensions: Mapping[str, Dimension], key: str) -> None:
         self._text, self._collection, self._dimensions, self._key = text, collection, dimensions, key
         self._tables: dict[str, str] = {}  # what the query calls a table → the table
         self._joined: dict[str, tuple[str, Found, Aligned | None]] = {}  # and a dimension → it, and what it hangs on

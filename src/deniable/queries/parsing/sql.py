@@ -23,6 +23,7 @@ from deniable.queries.parsing.grammar import read_select
 from deniable.queries.parsing.scope import Node, PublicColumn, Scope
 from deniable.queries.parsing.where import read_where
 from deniable.queries.question.conditions import EVERYTHING, both, private, public
+from deniable.queries.question.public_trees import PublicFactor, PublicTest, is_known
 from deniable.queries.question.question import (
     ERROR_COLUMNS,
     MOST_GROUPS,
@@ -33,12 +34,11 @@ from deniable.queries.question.question import (
     Ordering,
     Output,
     PrivateGroups,
-    PublicFactor,
     PublicGroups,
     Question,
 )
 from deniable.tables.schema.attributes import Ordinal
-from deniable.tables.specification.collection import Collection
+from deniable.tables.specification.specification import Specification
 
 _LISTS = ("GROUP", "ORDER")
 _WHOLE = re.compile(r"[0-9]{1,18}")
@@ -47,7 +47,7 @@ _SIGNS = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", e
 
 def parse(
     text: str,
-    collection: Collection,
+    collection: Specification,
     dimensions: Mapping[str, Dimension] | None = None,
     *,
     key: str = "uid",
@@ -77,8 +77,7 @@ class _Reader:
         for column, aligned in scope.present:
             where = both(where, private(column.place, aligned.present))
         for one in scope.lookups:
-            name = exp.column(f"{one.alias}.{one.key}", quoted=True).sql(dialect="duckdb")
-            where = both(where, public((one.table, f"{name} IS NOT NULL")))
+            where = both(where, public((one.table, is_known(f"{one.alias}.{one.key}"))))
         self._aggregates = Aggregates(scope, where, centred=self._centred)
         items = [(one.alias, one.this) if isinstance(one, exp.Alias) else ("", one) for one in select.expressions]
         self._aliases = {alias.casefold(): inner for alias, inner in items if alias}
@@ -296,12 +295,12 @@ def _label(node: Node) -> str:
     return re.sub(r"\s+", " ", str(node.sql(dialect="duckdb"))).lower()
 
 
-def _shared_tests(moments: list[MomentOf]) -> tuple[dict[str, tuple[tuple[str, bool], ...]], tuple[MomentOf, ...]]:
+def _shared_tests(moments: list[MomentOf]) -> tuple[dict[str, tuple[PublicTest, ...]], tuple[MomentOf, ...]]:
     """Tests of public attributes that every term makes are made once, for all rows; the terms lose them."""
     terms = [term for moment in moments for term in moment.terms]
     tests = [{(table, test) for table, factor in term.public.items() for test in factor.tests} for term in terms]
     common = set.intersection(*tests) if tests else set()
-    filters: dict[str, tuple[tuple[str, bool], ...]] = {}
+    filters: dict[str, tuple[PublicTest, ...]] = {}
     for table, test in sorted(common):
         filters[table] = (*filters.get(table, ()), test)
     rest = []

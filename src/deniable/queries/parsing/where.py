@@ -11,6 +11,8 @@ from deniable.queries.parsing.constants import CAST_TO, position
 from deniable.queries.parsing.domain_functions import COMPARISONS, FLIPPED, compare, evaluate, single_attribute
 from deniable.queries.parsing.scope import Node, PrivateColumn, PublicColumn, Scope
 from deniable.queries.question.conditions import Disjoint, TooManyTerms, both, either, private, public
+from deniable.queries.question.public_trees import PublicTree
+from deniable.queries.question.public_trees import column as public_column
 from deniable.tables.schema.attributes import Categorical, Ordinal
 
 _PUBLIC_NODES = {
@@ -56,7 +58,7 @@ def _whole(scope: Scope, node: Node, negated: bool) -> Disjoint | None:
     if all(isinstance(one, PublicColumn) for one in found):
         tables = {one.table for one in found if isinstance(one, PublicColumn)}
         if len(tables) == 1:
-            return public((tables.pop(), checked_sql(scope, node, negated)))
+            return public((tables.pop(), checked_tree(scope, node, negated)))
         if isinstance(node, (exp.And, exp.Or)):
             return None
         raise scope.refusal(node, "a condition compares public attributes of two tables", "Compare with constants.")
@@ -64,12 +66,12 @@ def _whole(scope: Scope, node: Node, negated: bool) -> Disjoint | None:
     if len(dimensions) == 1 and all(isinstance(one, PrivateColumn) and one.dimension for one in found):
         (one,) = dimensions.values()
         assert one.dimension is not None  # noqa: S101 - chosen so
-        return private(one.place, one.dimension.holds(checked_sql(scope, node, negated)))
+        return private(one.place, one.dimension.holds(checked_tree(scope, node, negated).tree))
     return None
 
 
-def checked_sql(scope: Scope, node: Node, negated: bool = False) -> str:
-    """A condition or a number of public columns as SQL, after every node of it was recognised."""
+def checked_tree(scope: Scope, node: Node, negated: bool = False) -> PublicTree:
+    """A condition of public columns, after every node of it was recognised."""
     for one in node.walk():
         odd_cast = isinstance(one, exp.Cast) and one.to.this not in CAST_TO
         if type(one) not in _PUBLIC_NODES or odd_cast or (isinstance(one, exp.In) and not one.expressions):
@@ -78,11 +80,10 @@ def checked_sql(scope: Scope, node: Node, negated: bool = False) -> str:
     def bare(one: Node) -> Node:
         if not isinstance(one, exp.Column):
             return one
-        found = scope.find(one)
-        return exp.column(found.column, quoted=True)
+        return public_column(scope.find(one).column)
 
     copied = node.transform(bare)
-    return str((exp.Not(this=exp.Paren(this=copied)) if negated else copied).sql(dialect="duckdb"))
+    return PublicTree.of(exp.Not(this=exp.Paren(this=copied)) if negated else copied)
 
 
 def _condition(scope: Scope, node: Node) -> tuple[PrivateColumn, Booleans]:

@@ -11,6 +11,7 @@ from deniable.arrays import Floats, Integers
 from deniable.queries.grids.grid_cells import CellView
 from deniable.queries.grids.grid_weights import weights_of_view
 from deniable.queries.planning.plan import Plan
+from deniable.queries.planning.planned_terms import TermTable
 from deniable.queries.question.question import MomentOf, PrivateGroups, PublicGroups, Term
 from deniable.queries.weights.table_plan import PartPlan, Product, TablePlan
 
@@ -22,7 +23,7 @@ def counting_table(table: str, views: Sequence[CellView], blocks: Sequence[Float
     columns = blocks[0].shape[1] if blocks else 1
     constants = np.zeros(columns) if blocks else np.ones(1)  # of nothing there is one combination
     weighed = tuple(weights_of_view(view, block) for view, block in zip(views, blocks, strict=True))
-    return TablePlan(table, (PartPlan(constants, weighed, ()),), (_ALL,) * columns, None)
+    return TablePlan(table, (PartPlan(constants, weighed, ()),), (_ALL,) * columns)
 
 
 def counting_plan(plan: Plan, tables: Sequence[TablePlan]) -> tuple[Plan, Integers]:
@@ -32,10 +33,10 @@ def counting_plan(plan: Plan, tables: Sequence[TablePlan]) -> tuple[Plan, Intege
     """
     sizes = [one.columns for one in tables]
     outcomes = int(np.prod(sizes))
-    places = np.stack(np.unravel_index(np.arange(outcomes), sizes), axis=1)
-    offsets = np.concatenate(([0], np.cumsum(sizes)))[:-1] + 1
-    factors = np.zeros((outcomes, max(plan.factors.shape[1], len(sizes))), dtype=np.int64)
-    factors[:, : len(sizes)] = places + offsets
+    columns = np.stack(np.unravel_index(np.arange(outcomes), sizes), axis=1)
+    terms = TermTable(
+        outcomes, 1, np.arange(outcomes), np.ones(outcomes), columns, np.zeros((outcomes, 0), dtype=np.int64)
+    )
     public = tuple(group for group in plan.question.groups if isinstance(group, PublicGroups))
     cells = PrivateGroups("#", (plan.question.tables[0], ""), tuple(range(outcomes)), np.zeros(0, dtype=np.int64))
     question = replace(
@@ -49,9 +50,8 @@ def counting_plan(plan: Plan, tables: Sequence[TablePlan]) -> tuple[Plan, Intege
         question=question,
         tables=tuple(tables),
         private_groups=tuple((number,) for number in range(outcomes)),
-        starts=np.arange(outcomes + 1),
-        coefficients=np.ones(outcomes),
-        factors=factors,
+        term_table=terms,
         measured=(),
+        biases=(),
     )
-    return made, np.asarray(places)
+    return made, np.asarray(columns)

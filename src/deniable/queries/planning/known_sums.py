@@ -12,20 +12,16 @@ import numpy as np
 
 from deniable.arrays import Booleans, Floats
 from deniable.queries.planning.plan import Plan
-from deniable.queries.planning.term_pairs import column_of
 from deniable.queries.weights.table_plan import Column, TablePlan
 from deniable.tables.schema.attributes import Table
 
 
 def known_moments(plan: Plan) -> Booleans:
     """private groups × moments: whether every report may say what it likes and the sum stays the same."""
-    known = np.ones(plan.coefficients.size, dtype=bool)
-    for number, table in enumerate(plan.tables):
-        columns = known_columns(table, plan.collection[table.table])
-        known &= columns[column_of(plan, number, plan.factors)]
-    shape = len(plan.private_groups), len(plan.question.moments)
-    owners = np.repeat(np.arange(plan.starts.size - 1), np.diff(plan.starts))
-    return np.asarray(np.bincount(owners, ~known, minlength=plan.starts.size - 1) == 0).reshape(shape)
+    known = np.ones(plan.term_table.size, dtype=bool)
+    for table, columns in zip(plan.tables, plan.term_table.columns.T, strict=True):
+        known &= known_columns(table, plan.collection[table.table])[columns]
+    return np.asarray(plan.term_table.summed(~known) == 0)
 
 
 def known_columns(plan: TablePlan, table: Table) -> Booleans:

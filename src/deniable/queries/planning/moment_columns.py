@@ -8,59 +8,66 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import product
+from dataclasses import dataclass, replace
+from itertools import product as combinations_of
 
 import numpy as np
 
-from deniable.arrays import Floats, Integers
+from deniable.arrays import Floats
 from deniable.errors import QueryRefused
 from deniable.limits import MOST_CROSSES
-from deniable.queries.question.question import MOST_GROUPS, PrivateGroups, PublicFactor, Question, Term
+from deniable.queries.planning.planned_terms import NO_FACTOR, PlannedTerm, TermTable
+from deniable.queries.question.public_trees import PublicFactor
+from deniable.queries.question.question import MOST_GROUPS, PrivateGroups, Question, Term
 from deniable.queries.weights.table_plan import Column, Product
-from deniable.tables.specification.collection import Collection
+from deniable.tables.specification.specification import Specification
 from deniable.wording import counted
 
 MOST_COLUMNS = 50_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Layout:
-    """Columns, factors and terms of a question, before anything is weighed; see `Plan`."""
+class MomentColumns:
+    """Columns, public factors and terms of a question, before anything is weighed; see `Plan`."""
 
     columns: Mapping[str, list[Column]]
     """For every table of the question."""
     public: tuple[tuple[str, PublicFactor], ...]
     groups: tuple[tuple[int, ...], ...]
-    starts: Integers
-    coefficients: Floats
-    factors: Integers
+    terms: TermTable
 
 
-def lay_out(question: Question, collection: Collection) -> Layout:
+def moment_columns(question: Question, collection: Specification) -> MomentColumns:
     """Which columns each table has to answer for a question, and how they are multiplied and added."""
     private = [group for group in question.groups if isinstance(group, PrivateGroups)]
     count = math.prod(len(group.values) for group in private)
     if count > MOST_GROUPS:
         raise QueryRefused(f"there are {count:,} groups, over {MOST_GROUPS:,}", "Group by fewer attributes, or bins.")
     check_crosses(question, count)
-    combinations = tuple(product(*(range(len(group.values)) for group in private)))
+    combinations = tuple(combinations_of(*(range(len(group.values)) for group in private)))
     book = _Book(question, collection)
-    starts, coefficients, factors = [0], [], []
-    for combination in combinations:
+    owners: list[int] = []
+    terms: list[PlannedTerm] = []
+    for number, combination in enumerate(combinations):
         groups = _indicators(private, combination)
         for moment, described in enumerate(question.moments):
-            for coefficient, chosen in book.terms(moment, described.terms, groups):
-                coefficients.append(coefficient)
-                factors.append(chosen)
-            starts.append(len(coefficients))
-    return Layout(
+            mine = book.terms(moment, described.terms, groups)
+            terms += mine
+            owners += [number * len(question.moments) + moment] * len(mine)
+    width = max((len(term.public) for term in terms), default=0)
+    public = [(*term.public, *[NO_FACTOR] * (width - len(term.public))) for term in terms]
+    return MomentColumns(
         columns=book.columns,
         public=tuple(book.public),
         groups=combinations,
-        starts=np.array(starts, dtype=np.int64),
-        coefficients=np.array(coefficients, dtype=np.float64),
-        factors=np.array([book.place(chosen) for chosen in factors], dtype=np.int64).reshape(len(factors), book.width),
+        terms=TermTable(
+            groups=len(combinations),
+            moments=len(question.moments),
+            owners=np.array(owners, dtype=np.int64),
+            coefficients=np.array([term.coefficient for term in terms], dtype=np.float64),
+            columns=np.array([term.columns for term in terms], dtype=np.int64).reshape(-1, len(question.tables)),
+            public=np.array(public, dtype=np.int64).reshape(len(terms), width),
+        ),
     )
 
 
@@ -80,14 +87,10 @@ def _indicators(groups: list[PrivateGroups], combination: tuple[int, ...]) -> di
     return found
 
 
-Chosen = tuple[tuple[str, int], ...]
-"""Factors of a term: (table, its column), or ("", number of a public factor)."""
-
-
 class _Book:
     """The distinct columns and public factors that the terms of a plan need."""
 
-    def __init__(self, question: Question, collection: Collection) -> None:
+    def __init__(self, question: Question, collection: Specification) -> None:
         self._question, self._collection = question, collection
         self.columns: dict[str, list[Column]] = {name: [] for name in question.tables}
         self.public: list[tuple[str, PublicFactor]] = []
@@ -97,36 +100,28 @@ class _Book:
         # A table alone may add its terms before the reports are looked at; parts of a design have to be multiplied.
         self._adds = alone is not None and len(collection.design_of(alone).parts) == 1
 
-    @property
-    def width(self) -> int:
-        """How many factors a term has at most."""
-        return len(self._question.tables) * 2
-
     def terms(
         self, moment: int, terms: tuple[Term, ...], groups: Mapping[tuple[str, str], Floats]
-    ) -> list[tuple[float, Chosen]]:
-        """The terms of a moment within a private group: coefficients and factors."""
-        found: dict[Chosen, list[tuple[float, dict[str, Product]]]] = {}
+    ) -> list[PlannedTerm]:
+        """The terms of a moment within a private group."""
+        by_factors: dict[tuple[int, ...], list[tuple[float, dict[str, Product]]]] = {}
         for number, term in enumerate(terms):
             products = self._products(self._families.setdefault((moment, number), len(self._families)), term, groups)
             if products is None:
                 continue
-            public = tuple(("", self._public(table, factor)) for table, factor in sorted(term.public.items()))
-            found.setdefault(public, []).append((term.coefficient, products))
-        made: list[tuple[float, Chosen]] = []
-        for public, members in found.items():
+            public = tuple(self._public(table, factor) for table, factor in sorted(term.public.items()))
+            by_factors.setdefault(public, []).append((term.coefficient, products))
+        planned: list[PlannedTerm] = []
+        for public, members in by_factors.items():
             if self._adds:
                 (name,) = self._question.tables
-                column = tuple(
-                    Product(coefficient, one[name].conditions, one[name].measures, one[name].family)
-                    for coefficient, one in members
-                )
-                made.append((1.0, ((name, self._column(name, column)), *public)))
+                column = tuple(replace(products[name], coefficient=coefficient) for coefficient, products in members)
+                planned.append(PlannedTerm(1.0, (self._column(name, column),), public))
                 continue
-            for coefficient, one in members:
-                columns = tuple((name, self._column(name, (mine,))) for name, mine in one.items())
-                made.append((coefficient, (*columns, *public)))
-        return made
+            for coefficient, products in members:
+                columns = tuple(self._column(name, (product,)) for name, product in products.items())
+                planned.append(PlannedTerm(coefficient, columns, public))
+        return planned
 
     def _products(self, family: int, term: Term, groups: Mapping[tuple[str, str], Floats]) -> dict[str, Product] | None:
         """For each table its part of a term within a group; None if no value satisfies it, or all that do are zero."""
@@ -158,15 +153,6 @@ class _Book:
         if (table, factor) not in self.public:
             self.public.append((table, factor))
         return self.public.index((table, factor))
-
-    def place(self, chosen: Chosen) -> list[int]:
-        """The numbers of a term's factors, filled up with the factor one."""
-        offsets, reached = {}, 1
-        for name in self._question.tables:
-            offsets[name], reached = reached, reached + len(self.columns[name])
-        offsets[""] = reached
-        found = [offsets[name] + number for name, number in chosen]
-        return found + [0] * (self.width - len(found))
 
 
 def _identity(one: Product) -> tuple[object, ...]:

@@ -8,18 +8,20 @@ table's own unbiased contribution instead of a matrix over all combinations.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from deniable.arrays import Floats, Integers
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.notebook import html_table
-from deniable.queries.grids.grid_weights import plan_grids
-from deniable.queries.planning.moment_columns import lay_out
-from deniable.queries.question.question import MomentOf, PrivateGroups, PublicFactor, PublicGroups, Question, Term
+from deniable.queries.grids.grid_weights import Bias, plan_grids
+from deniable.queries.planning.moment_columns import moment_columns
+from deniable.queries.planning.planned_terms import PlannedTerm, TermTable
+from deniable.queries.question.public_trees import PublicFactor
+from deniable.queries.question.question import MomentOf, PrivateGroups, PublicGroups, Question, Term
 from deniable.queries.weights.axis_weights import Rule
 from deniable.queries.weights.product_weights import plan_table
 from deniable.queries.weights.table_plan import DIRECT, SUMS, TablePlan
-from deniable.tables.specification.collection import Collection
+from deniable.tables.specification.specification import Specification
 from deniable.wording import counted
 
 USERS = 1e6
@@ -42,25 +44,31 @@ class Plan:
     """
 
     question: Question
-    collection: Collection
+    collection: Specification
     tables: tuple[TablePlan, ...]
     public: tuple[tuple[str, PublicFactor], ...]
     private_groups: tuple[tuple[int, ...], ...]
     """The combinations of values of private groups, each by its place in the group's list."""
-    starts: Integers
-    """Where the terms of a moment of a private group begin: groups · moments + 1 of them."""
-    coefficients: Floats
-    """One per term."""
-    factors: Integers
-    """Per term its factors: 0 is one, then come the tables' columns, then the public factors."""
+    term_table: TermTable
+    """The terms of all moments of all private groups; `terms` shows some of them."""
     rule: Rule
     sums: str
     measured: tuple[int, ...] = ()
     """For each moment that is asked, the number of the one that adds up its public measure; −1 without one."""
 
-    def offset(self, table: int) -> int:
-        """The first factor of a table; that of the public ones for the number of tables."""
-        return 1 + sum(one.columns for one in self.tables[:table])
+    biases: tuple[Bias, ...] = ()
+    """For each table of a grid what its weights leave to an assumption; empty if they reproduce what is asked."""
+
+    def terms(self, group: int = 0, moment: int = 0) -> Iterator[PlannedTerm]:
+        """The terms that a moment of a private group is the sum of.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95), score=dn.Public()), epsilon=2.0)
+        >>> plan = shop.forecast("SELECT SUM(3 * score) FROM users WHERE age < 25", users=1000).plan
+        >>> [str(term) for term in plan.terms()]
+        ['1·c0·p0']
+        """
+        return self.term_table.of(group, moment)
 
     def __str__(self) -> str:
         lines = [f"{self.rule} weights, {self.sums} sums"]
@@ -71,9 +79,9 @@ class Plan:
             count = counted(len(group.values), "value") if isinstance(group, PrivateGroups) else "as they occur"
             lines.append(f"group {group.label}: {count}")
         for table, tests in self.question.filters.items():
-            lines += [f"where {table}: {text}" for text, _ in tests]
+            lines += [f"where {table}: {test}" for test, _ in tests]
         for table, factor in self.public:
-            tests_shown = [text if wanted else f"not ({text})" for text, wanted in factor.tests]
+            tests_shown = [str(test) if wanted else f"not ({test})" for test, wanted in factor.tests]
             lines.append(f"times {table}: {factor.measure or 1}" + "".join(f" where {one}" for one in tests_shown))
         return "\n".join([*lines, *(str(one) for one in self.tables)])
 
@@ -91,14 +99,14 @@ class Plan:
 
 def make_plan(
     question: Question,
-    collection: Collection,
+    collection: Specification,
     weights: str = "optimal",
     sums: str = DIRECT,
     *,
     users: float = USERS,
     unbiased: bool = False,
 ) -> Plan:
-    """The plan for a question; `weights` is greedy, rdc(k) or optimal, `sums` direct or designed.
+    """The plan for a question; `weights` is greedy, rdc(k), rdc_each(k) or optimal, `sums` direct or designed.
 
     On a grid the number of users decides how much bias is worth which variance; `unbiased` allows none.
     """
@@ -110,7 +118,8 @@ def make_plan(
         question, measured = _with_measures(question)
     if sums not in SUMS:
         raise InvalidParameter("sums", "are unknown", f"Use one of {', '.join(SUMS)}.")
-    laid = lay_out(question, collection)
+    laid = moment_columns(question, collection)
+    biases: tuple[Bias, ...] = ()
     if collection.grids is None:
         tables = tuple(
             plan_table(collection[name], collection.design_of(name), columns, rule, sums)
@@ -118,19 +127,20 @@ def make_plan(
         )
     else:
         asked = [(collection[name], collection.design_of(name), columns) for name, columns in laid.columns.items()]
-        tables = plan_grids(asked, users, unbiased=unbiased)
+        solved = plan_grids(asked, users, unbiased=unbiased)
+        tables = tuple(grid.plan for grid in solved)
+        biases = tuple(grid.bias for grid in solved if grid.bias is not None)
     return Plan(
         question=question,
         collection=collection,
         tables=tables,
         public=laid.public,
         private_groups=laid.groups,
-        starts=laid.starts,
-        coefficients=laid.coefficients,
-        factors=laid.factors,
+        term_table=laid.terms,
         rule=rule,
         sums=sums,
         measured=measured,
+        biases=biases,
     )
 
 

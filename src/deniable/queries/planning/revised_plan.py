@@ -11,8 +11,8 @@ from deniable.queries.planning.plan import Plan
 
 def revised(plan: Plan, beliefs: Mapping[str, Beliefs]) -> Plan:
     """The same weights, and what they leave to an assumption in the light of what is believed of each table."""
-    tables = [
-        one if one.bias is None else replace(one, bias=revised_bias(one.bias, beliefs.get(one.table, {})))
-        for one in plan.tables
-    ]
-    return replace(plan, tables=tuple(tables))
+    biases = (
+        revised_bias(bias, beliefs.get(table.table, {}))
+        for table, bias in zip(plan.tables, plan.biases, strict=bool(plan.biases))
+    )
+    return replace(plan, biases=tuple(biases))

@@ -21,44 +21,39 @@ class TermPairs:
     """(group, moment, moment') of each pair of terms, as one number."""
     coefficients: Floats
     left: Integers
-    """Factors of the first term of each pair."""
+    """pairs × tables: the columns of the first term of each pair."""
     right: Integers
 
     @classmethod
     def of(cls, plan: Plan, groups: Integers) -> TermPairs:
         """All pairs within each group."""
-        moments = len(plan.question.moments)
-        firsts, ends = plan.starts[groups * moments], plan.starts[(groups + 1) * moments]
-        if int(((ends - firsts) ** 2).sum()) > MOST_CROSSES:
+        terms = plan.term_table
+        spans = terms.spans(groups)
+        if sum((end - first) ** 2 for first, end in spans) > MOST_CROSSES:
             problem = "the question has too many groups, or terms in them, for errors to be worked out"
             raise QueryRefused(problem, "Ask for fewer answers at once, or simplify the condition.")
-        owners = np.repeat(np.arange(plan.starts.size - 1), np.diff(plan.starts)) % max(moments, 1)
+        moment = terms.owners % max(terms.moments, 1)
         rows, left, right = [np.zeros(0, dtype=np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        for place, (first, end) in enumerate(zip(firsts.tolist(), ends.tolist(), strict=True)):
-            terms = np.arange(first, end)
-            one, two = np.repeat(terms, terms.size), np.tile(terms, terms.size)
-            rows.append((place * moments + owners[one]) * moments + owners[two])
-            left.append(one)
-            right.append(two)
-        one, two = np.concatenate(left), np.concatenate(right)
+        for position, (first, end) in enumerate(spans):
+            mine = np.arange(first, end)
+            left.append(np.repeat(mine, mine.size))
+            right.append(np.tile(mine, mine.size))
+            rows.append((position * terms.moments + moment[left[-1]]) * terms.moments + moment[right[-1]])
+        firsts, seconds = np.concatenate(left), np.concatenate(right)
         return cls(
-            (groups.size, moments),
+            (groups.size, terms.moments),
             np.concatenate(rows),
-            plan.coefficients[one] * plan.coefficients[two],
-            plan.factors[one],
-            plan.factors[two],
+            terms.coefficients[firsts] * terms.coefficients[seconds],
+            terms.columns[firsts],
+            terms.columns[seconds],
         )
+
+    def columns(self, table: int) -> tuple[Integers, Integers]:
+        """The columns of a table in the first and in the second term of each pair."""
+        return self.left[:, table], self.right[:, table]
 
     def summed(self, products: Floats) -> Floats:
         """groups × moments × moments: values of pairs, added up."""
         groups, moments = self.shape
-        found = np.bincount(self.rows, weights=products, minlength=groups * moments * moments)
-        return np.asarray(found, dtype=np.float64).reshape(groups, moments, moments)
-
-
-def column_of(plan: Plan, table: int, factors: Integers) -> Integers:
-    """The column of a table among the factors of each term."""
-    first, end = plan.offset(table), plan.offset(table) + plan.tables[table].columns
-    mine = (factors >= first) & (factors < end)
-    found: Integers = np.where(mine, factors, 0).max(axis=1) - first
-    return found
+        totals = np.bincount(self.rows, weights=products, minlength=groups * moments * moments)
+        return np.asarray(totals, dtype=np.float64).reshape(groups, moments, moments)

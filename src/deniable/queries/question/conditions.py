@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from deniable.arrays import Booleans
+from deniable.queries.question.public_trees import PublicTree
 
 Place = tuple[str, str]
 """(table, attribute)."""
-PublicTest = tuple[str, str]
-"""(table, condition on its public attributes as checked SQL)."""
+TableTest = tuple[str, PublicTree]
+"""(table, condition on its public attributes)."""
 
 MOST_TERMS = 64
 
@@ -31,7 +32,7 @@ class Conjunction:
     """All of these at once; what is not mentioned is free."""
 
     private: Mapping[Place, Booleans] = field(default_factory=dict)
-    public: Mapping[PublicTest, bool] = field(default_factory=dict)
+    public: Mapping[TableTest, bool] = field(default_factory=dict)
 
 
 Disjoint = tuple[Conjunction, ...]
@@ -45,7 +46,7 @@ def private(place: Place, mask: Booleans) -> Disjoint:
     return (Conjunction({place: mask}),) if mask.any() else ()
 
 
-def public(test: PublicTest) -> Disjoint:
+def public(test: TableTest) -> Disjoint:
     """The condition that a test of public attributes holds (not: is unknown)."""
     return (Conjunction({}, {test: True}),)
 

@@ -9,19 +9,11 @@ from typing import Any
 from deniable.arrays import Floats, Integers
 from deniable.queries.question.conditions import Place
 from deniable.queries.question.formula import Formula
+from deniable.queries.question.public_trees import PublicFactor, PublicTest
 
 MOST_GROUPS = 10_000
 ERROR_COLUMNS = ("_stderr", "_low", "_high", "_model")
 """How the columns end that stand next to an answer when it is exported."""
-
-
-@dataclass(frozen=True, slots=True)
-class PublicFactor:
-    """What a row's public attributes multiply it by: a measure where all tests turn out as wanted, else nothing."""
-
-    tests: tuple[tuple[str, bool], ...] = ()
-    measure: str | None = None
-    """A number as checked SQL; without one, 1."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,7 +120,7 @@ class Question:
     moments: tuple[MomentOf, ...]
     outputs: tuple[Output, ...]
     groups: tuple[PrivateGroups | PublicGroups, ...] = ()
-    filters: Mapping[str, tuple[tuple[str, bool], ...]] = field(default_factory=dict)
+    filters: Mapping[str, tuple[PublicTest, ...]] = field(default_factory=dict)
     """For each table, tests of its public attributes that all rows must pass."""
     lookups: tuple[Lookup, ...] = ()
     shown_groups: tuple[str, ...] = ()

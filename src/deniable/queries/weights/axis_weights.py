@@ -17,6 +17,7 @@ import numpy as np
 from deniable.arrays import Booleans, Floats, Integers
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.mechanisms.frequency_oracle import second_moments
+from deniable.queries.weights.predicate_decompositions import Option, axis_options, predicate_terms
 from deniable.queries.weights.row_products import Rows
 from deniable.queries.weights.tree_weights import Weights, greedy, optimal, weighted_decompositions
 from deniable.tables.designs.views import Design, Group
@@ -34,13 +35,22 @@ ROUNDS = 3
 MOST_VIEWS = 2**16
 MOST_WEIGHTS = 50_000_000
 NEGLIGIBLE = 1e-12
+TOO_MANY_GROUPS, GROUP_BY_BINS = (
+    "the question has too many groups for domains so large",
+    "Group by bins: FLOOR(x / 10).",
+)
 DEFAULT_K = 8
-_RULE = re.compile(r"(greedy|optimal|rdc)(?:\((\d{1,4})\))?\Z")
+GREEDY, OPTIMAL, RDC, RDC_EACH = "greedy", "optimal", "rdc", "rdc_each"
+_RULE = re.compile(r"(greedy|optimal|rdc|rdc_each)(?:\((\d{1,4})\))?\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How nodes are weighed: "greedy", "rdc(k)" or "optimal"."""
+    """How nodes are weighed: "greedy", "rdc(k)", "rdc_each(k)" or "optimal".
+
+    The paper's rdc(k) averages the k smallest decompositions of a table's whole predicate; rdc_each(k) averages the k
+    smallest of each attribute, so that all their products count.
+    """
 
     name: str
     k: int = 0
@@ -49,17 +59,18 @@ class Rule:
     def of(cls, text: str) -> Rule:
         """The rule of a name; `rdc` alone takes the eight smallest decompositions."""
         found = _RULE.match(text) if isinstance(text, str) else None
-        if found is None or (found[2] is not None and (found[1] != "rdc" or int(found[2]) < 1)):
+        counted = found is not None and found[1] in (RDC, RDC_EACH)
+        if found is None or (found[2] is not None and (not counted or int(found[2]) < 1)):
             raise InvalidParameter("weights", "are unknown", "Use greedy, optimal or rdc(8), for example.")
-        return cls(found[1], int(found[2] or DEFAULT_K) if found[1] == "rdc" else 0)
+        return cls(found[1], int(found[2] or DEFAULT_K) if counted else 0)
 
     @property
     def spreads_constants(self) -> bool:
         """Whether what is known without any report is taken from none: the paper's rules read it off one view."""
-        return self.name == "optimal"
+        return self.name == OPTIMAL
 
     def __str__(self) -> str:
-        return f"rdc({self.k})" if self.name == "rdc" else self.name
+        return f"{self.name}({self.k})" if self.k else self.name
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,11 +96,49 @@ class Layer:
 
 def weigh(
     design: Design, group: Group, wanted: Sequence[Sequence[Floats]], families: Sequence[int], rule: Rule
-) -> list[list[Layer]]:
-    """For every axis and each of its levels in the group, the weights of all products.
+) -> tuple[list[list[Layer]], Integers]:
+    """For every axis and each of its levels in the group, the weights of all terms; and each term's product.
 
-    `wanted[axis][product]` is the function of the axis that the product needs.
+    `wanted[axis][product]` is the function of the axis that the product needs. A product is one term, except under
+    `rdc`: an average of decompositions of a whole predicate is a sum of terms.
     """
+    if rule.name == RDC:
+        return _weigh_predicates(group, wanted, rule.k)
+    return _weigh_axes(design, group, wanted, families, rule), np.arange(len(families))
+
+
+def _weigh_predicates(group: Group, wanted: Sequence[Sequence[Floats]], k: int) -> tuple[list[list[Layer]], Integers]:
+    trees = [axis.tree for axis in group.axes]
+    unpriced = _unpriced(group)
+    options: list[dict[bytes, list[Option]]] = [{} for _ in trees]
+    weights: list[dict[tuple[bytes, ...], tuple[int, Weights]]] = [{} for _ in trees]
+    positions: list[list[int]] = [[] for _ in trees]
+    products: list[int] = []
+    work = 0
+    for product, functions in enumerate(zip(*wanted, strict=True)):
+        keys = [function.tobytes() for function in functions]
+        for axis, key in enumerate(keys):
+            if key not in options[axis]:
+                options[axis][key] = axis_options(trees[axis], functions[axis], unpriced[axis], k)
+        for term in predicate_terms([known[key] for known, key in zip(options, keys, strict=True)], k):
+            products.append(product)
+            for axis, levels in enumerate(term):
+                known = weights[axis]
+                name = tuple(level.tobytes() for level in levels)
+                positions[axis].append(known.setdefault(name, (len(known), levels))[0])
+        work = sum(len(known) * 2 * tree.size for known, tree in zip(weights, trees, strict=True))
+        if work > MOST_WEIGHTS:
+            raise QueryRefused(TOO_MANY_GROUPS, GROUP_BY_BINS)
+    layers = []
+    for known, choices, used in zip(weights, group.levels, positions, strict=True):
+        stacked = [np.array([levels[level] for _, levels in known.values()]) for level in choices]
+        layers.append([_layer(level, np.array(used)) for level in stacked])
+    return layers, np.array(products)
+
+
+def _weigh_axes(
+    design: Design, group: Group, wanted: Sequence[Sequence[Floats]], families: Sequence[int], rule: Rule
+) -> list[list[Layer]]:
     members: dict[int, list[int]] = {}
     for number, family in enumerate(families):
         members.setdefault(family, []).append(number)
@@ -142,12 +191,9 @@ def _weigh_family(design: Design, group: Group, functions: list[Floats], rule: R
     trees = [axis.tree for axis in group.axes]
     work = sum(len(batch) * 2 * tree.size for batch, tree in zip(functions, trees, strict=True))
     if work > MOST_WEIGHTS:
-        raise QueryRefused("the question has too many groups for domains so large", "Group by bins: FLOOR(x / 10).")
-    unpriced = [
-        [1.0 if level in choices else np.inf for level in range(tree.levels)]
-        for tree, choices in zip(trees, group.levels, strict=True)
-    ]
-    if rule.name != "optimal":
+        raise QueryRefused(TOO_MANY_GROUPS, GROUP_BY_BINS)
+    unpriced = _unpriced(group)
+    if rule.name != OPTIMAL:
         return [_plain(*one, rule) for one in zip(trees, functions, unpriced, strict=True)]
     depths = _depths(group, trees, functions)
     prices = _prices(design, group)
@@ -168,12 +214,20 @@ def _weigh_family(design: Design, group: Group, functions: list[Floats], rule: R
     return found
 
 
+def _unpriced(group: Group) -> list[list[float]]:
+    """For every axis and level a cost of 1 where the group collects it, else an infinite one."""
+    return [
+        [1.0 if level in choices else np.inf for level in range(axis.tree.levels)]
+        for axis, choices in zip(group.axes, group.levels, strict=True)
+    ]
+
+
 def _plain(tree: Tree, functions: Floats, costs: list[float], rule: Rule) -> Weights:
     """The paper's rules; where not all levels are collected, there is nothing to choose."""
     if not np.isfinite(costs).all():
         return optimal(tree, functions, costs)
     each = [
-        greedy(tree, one) if rule.name == "greedy" else weighted_decompositions(tree, one, rule.k) for one in functions
+        greedy(tree, one) if rule.name == GREEDY else weighted_decompositions(tree, one, rule.k) for one in functions
     ]
     return tuple(np.array([one[level] for one in each]) for level in range(tree.levels))
 

@@ -114,7 +114,8 @@ def _group_weights(
             return constants, [], ""
         owners, coefficients = owners[kept], coefficients[kept]
         products, wanted = [products[number] for number in kept], [[one[n] for n in kept] for one in wanted]
-    axes = weigh(design, group, wanted, [one.family for _, one in products], rule)
+    axes, product_of = weigh(design, group, wanted, [one.family for _, one in products], rule)
+    owners, coefficients = owners[product_of], coefficients[product_of]
     made: list[ViewWeights] = []
     used = [[number for number, layer in enumerate(axis) if layer.active.any()] for axis in axes]
     for choice in product(*used):

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,9 +20,6 @@ from deniable.arrays import Floats, Integers
 from deniable.mechanisms.frequency_oracle import FrequencyOracle
 from deniable.queries.weights.row_products import Rows, row_products
 from deniable.wording import counted
-
-if TYPE_CHECKING:
-    from deniable.queries.grids.grid_weights import Bias
 
 ENOUGH = 100
 """So many reports of a view must be expected for their number to be counted on."""
@@ -127,8 +123,6 @@ class TablePlan:
     table: str
     parts: tuple[PartPlan, ...]
     asked: tuple[Column, ...]
-    bias: Bias | None = None
-    """What the weights of a grid leave to an assumption; nothing if they reproduce what is asked."""
 
     @property
     def columns(self) -> int:

@@ -130,21 +130,29 @@ class Decomposition:
 
 
 def decompositions(tree: Tree, low: int, high: int, k: int) -> list[Decomposition]:
-    """The k smallest signed decompositions of the range low..high, smallest first (ties in a fixed order).
+    """The k smallest signed decompositions of the range low..high, smallest first (ties in a fixed order)."""
+    values = np.arange(tree.size)
+    return set_decompositions(tree, (low <= values) & (values <= high), k)
+
+
+def set_decompositions(tree: Tree, members: Booleans, k: int) -> list[Decomposition]:
+    """The k smallest signed decompositions of a set of values, smallest first (ties in a fixed order).
 
     Dynamic programming down the tree: below a node the ancestors contribute 0 or 1, the node itself may add or take
     one, and the rest is the children's. Nodes wholly inside or outside are decided at once, or by their children.
     """
-    found = _decompose(tree, low, high, k, 0, 0, 0)
-    return [Decomposition(nodes) for _, nodes in found]
+    before = [0, *np.cumsum(members).tolist()]
+    return [Decomposition(nodes) for _, nodes in _decompose(tree, before, k, 0, 0, 0)]
 
 
 Nodes = tuple[tuple[int, int, int], ...]
 
 
-def _decompose(tree: Tree, low: int, high: int, k: int, level: int, node: int, above: int) -> list[tuple[int, Nodes]]:
-    first, last = node * tree.width(level), min((node + 1) * tree.width(level), tree.size) - 1
-    inside, outside = low <= first and last <= high, last < low or high < first
+def _decompose(tree: Tree, before: list[int], k: int, level: int, node: int, above: int) -> list[tuple[int, Nodes]]:
+    """The best ways below a node; `before` counts the members among the first values."""
+    first, end = node * tree.width(level), min((node + 1) * tree.width(level), tree.size)
+    members = before[end] - before[first]
+    inside, outside = members == end - first, members == 0
     if (outside and above == 0) or (inside and above == 1):
         return [(0, ())]
     options: list[tuple[int, Nodes]] = []
@@ -157,14 +165,14 @@ def _decompose(tree: Tree, low: int, high: int, k: int, level: int, node: int, a
             continue
         below: list[tuple[int, Nodes]] = [(len(own), own)]
         for child in range(node * tree.fanout, min((node + 1) * tree.fanout, tree.cells(level + 1))):
-            ways = _decompose(tree, low, high, k, level + 1, child, above + sign)
+            ways = _decompose(tree, before, k, level + 1, child, above + sign)
             below = heapq.nsmallest(k, ((a + b, x + y) for a, x in below for b, y in ways))
         options += below
     return heapq.nsmallest(k, options)
 
 
 def rdc(tree: Tree, low: int, high: int, k: int) -> Weights:
-    """The k smallest decompositions, each weighted by one over its number of nodes.  [XDW20, Eq. (11)]"""
+    """The k smallest decompositions of a range, each weighted by one over its number of nodes.  [XDW20, Eq. (11)]"""
     best = decompositions(tree, low, high, k)
     shares = np.array([1 / max(one.size, 1) for one in best])
     shares /= shares.sum()

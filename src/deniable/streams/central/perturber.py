@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from deniable.accounting import Neighbours, Spending, Unit
 from deniable.arrays import Floats, Integers
 from deniable.checks import check_integer
 from deniable.exact import check_epsilon
@@ -56,6 +57,11 @@ class Perturber:
         check_integer("horizon", self.horizon, 1, LARGEST_HORIZON)
         check_integer("block", self.block, 1, self.horizon)
         self.node_noise  # noqa: B018 - its own checks are ours
+
+    @property
+    def spends(self) -> Spending:
+        """ε for one replaced value."""
+        return Spending(Unit.VALUE, Neighbours.REPLACED, self.epsilon)
 
     @property
     def tree(self) -> Hierarchy:

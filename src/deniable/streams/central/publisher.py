@@ -21,6 +21,7 @@ from typing import Any, ClassVar, NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.accounting import Spending
 from deniable.arrays import Integers
 from deniable.errors import InvalidParameter, QueryRefused, RandomnessFault, SimulationOnly
 from deniable.locking import Turn, in_turn
@@ -117,6 +118,11 @@ class Publisher:
     def __repr__(self) -> str:
         where = "warming up" if self.warming_up else f"{self.published:,} published"
         return f"{type(self).__name__}(epsilon={self.settings.epsilon:g}; {where}{'; simulation' * self.simulation})"
+
+    @property
+    def spends(self) -> Spending:
+        """What the whole stream costs, however long it is: (ε, δ) for one replaced value."""
+        return self.settings.spends
 
     def _repr_html_(self) -> str:
         """Public settings, and what is published, for notebooks."""

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from deniable.accounting import Neighbours, Spending, Unit, in_parallel, in_sequence, share_below
 from deniable.checks import check_integer
 from deniable.errors import InvalidParameter
 from deniable.exact import check_epsilon
@@ -93,6 +94,27 @@ class Settings:
         measured = {"mean": mean_share(self.plan, self.warmup), "square": SQUARE_SHARE, "above": ABOVE_SHARE}
         return {"threshold": 1 - sum(measured.values(), Fraction(0)), **measured}
 
+    @property
+    def costs(self) -> dict[str, float]:
+        """The ε of each private answer of the warm-up: its share, rounded down."""
+        return {name: share_below(self.epsilon, share) for name, share in self.shares().items()}
+
+    @property
+    def spends(self) -> Spending:
+        """(ε, δ) for one replaced value.
+
+        The value is in the warm-up, whose answers add up, or it is published; which of the two, its position says.
+        """
+        costs = self.costs
+        if isinstance(self.threshold, PublicThreshold):
+            costs["threshold"] = 0.0
+        elif not self.threshold.private:
+            costs["threshold"] = math.inf
+        delta = {"threshold": self.delta}
+        warmup = [Spending(Unit.VALUE, Neighbours.REPLACED, cost, delta.get(name, 0.0)) for name, cost in costs.items()]
+        published = Spending(Unit.VALUE, Neighbours.REPLACED, self.epsilon)
+        return in_parallel([in_sequence(warmup), published])
+
     def describe(self) -> dict[str, Any]:
         """All settings as JSON."""
         facts = asdict(self)
@@ -125,15 +147,6 @@ def check_possible(settings: Settings, plan: StreamPlan) -> None:
         )
     for theta in (1, top):
         Perturber(settings.epsilon, theta, plan.horizon, plan.block, plan.fanout, plan.consistent)
-        for name, share in settings.shares().items():
+        for name, cost in settings.costs.items():
             sensitivity = {"mean": theta, "square": SQUARE_STEPS**2, "above": 1, "threshold": 1 << 17}[name]
-            DiscreteLaplace(share_of(settings.epsilon, share), sensitivity)
-
-
-def share_of(epsilon: float, share: Fraction) -> float:
-    """The largest float that is not above share·ε, so that shares never add up to more than ε."""
-    if share == 1 or math.isinf(epsilon):
-        return epsilon
-    exact = share * Fraction(epsilon)
-    rounded = float(exact)
-    return rounded if Fraction(rounded) <= exact else math.nextafter(rounded, 0.0)
+            DiscreteLaplace(cost, sensitivity)

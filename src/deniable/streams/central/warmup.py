@@ -10,7 +10,7 @@ import numpy as np
 from deniable.arrays import Integers
 from deniable.mechanisms import DiscreteLaplace
 from deniable.randomness import Source
-from deniable.streams.central.settings import SQUARE_STEPS, Settings, share_of
+from deniable.streams.central.settings import SQUARE_STEPS, Settings
 from deniable.streams.central.stream_forecast import StreamPlan
 from deniable.streams.central.threshold import PredictedError, PublicThreshold, Situation
 
@@ -37,7 +37,7 @@ class Learnt:
 def learn(values: Integers, settings: Settings, plan: StreamPlan, source: Source) -> Learnt:
     """Four private answers about the warm-up, of shares of ε that add up to it. `values` are steps 0 … bound."""
     epsilon, count = settings.epsilon, values.size
-    costs = {name: share_of(epsilon, share) for name, share in settings.shares().items()}
+    costs = settings.costs
     error = 0.0 if math.isinf(epsilon) else plan.noise(epsilon)
     error += plan.smoothing(settings.expectation, measured_start=settings.measure_start)
     tail = settings.expectation.tail

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
+from deniable.accounting import Spending, Unit, in_parallel
 from deniable.checks import check_number
 from deniable.errors import InvalidParameter
 from deniable.mechanisms import Hybrid, Piecewise, SquareWave, StochasticRounding
@@ -70,6 +71,11 @@ class ToPLProtocol:
         if kind is StochasticRounding:
             return kind(self.epsilon, 0.0, theta)
         return kind(self.epsilon, 0.0, theta, self.grid)  # type: ignore[call-arg]
+
+    @property
+    def spends(self) -> Spending:
+        """ε for any two values of a user, who sends one report of one of the two kinds."""
+        return replace(in_parallel([self.wave.spends, self.second(self.bound).spends]), unit=Unit.USER)
 
     def outputs(self, theta: float | None = None) -> int:
         """How many different first reports there are, or second ones under θ."""

@@ -25,8 +25,8 @@ from deniable.tables.designs.views import Axis, Design, chances
 from deniable.tables.device.sent_reports import FileMemory, ProcessMemory, ReportMemory, alone_with
 from deniable.tables.reports.report import SIZE, Report
 from deniable.tables.schema.attributes import WRONG_TYPE, Table, Unplaceable
-from deniable.tables.specification.collection import Collection
 from deniable.tables.specification.runs import largest_epsilon, run_tag
+from deniable.tables.specification.specification import Specification
 
 Row = Mapping[str, Any]
 
@@ -48,7 +48,7 @@ class Client:
 
     def __init__(
         self,
-        collection: Collection,
+        collection: Specification,
         memory: ReportMemory | str | Path | None = None,
         randbelow: RandBelow = secrets.randbelow,
         *,

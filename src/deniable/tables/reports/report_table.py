@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -15,16 +13,8 @@ from numpy.typing import NDArray
 from deniable.arrays import Integers
 from deniable.errors import InvalidData
 from deniable.limits import LONGEST_TEXT
-from deniable.notebook import html_table
-from deniable.simulation import NOTE, mark, one_kind
-from deniable.tables.specification.collection import Collection
-from deniable.tables.specification.runs import is_simulation
-from deniable.wording import counted
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from deniable.engines.collecting.perturbing import Collected
+from deniable.simulation import mark
+from deniable.tables.specification.specification import Specification
 
 SPECIFICATION = b"deniable.collection"
 """Where a table's metadata holds the SHA-256 of its specification."""
@@ -40,74 +30,8 @@ DOCUMENTED = "Send the columns as documented."
 _COLUMNS = {"slot": pa.uint16(), "view": pa.uint32(), "seed": pa.uint32(), "y": pa.uint32()}
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """What became of the rows of one table: for whoever runs the collection. Its exact counts are not private."""
-
-    rows: int
-    users: int
-    reports: int
-    epsilon_per_report: float
-    rejected: Mapping[str, int] = field(default_factory=dict)
-    """Rows that were not used, by reason."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reports:
-    """The reports of one or more tables, in memory: one Arrow table per service.
-
-    >>> import deniable as dn
-    >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
-    >>> reports = shop.perturb(users={"uid": [1, 2, 3], "age": [31, 40, 52]})
-    >>> reports["users"].column_names
-    ['uid', 'slot', 'view', 'seed', 'y']
-    """
-
-    collection: Collection
-    tables: Mapping[str, pa.Table]
-    summaries: Mapping[str, Summary]
-
-    def __getitem__(self, name: str) -> pa.Table:
-        return self.tables[name]
-
-    def __post_init__(self) -> None:
-        self.simulation  # noqa: B018 - its check is ours
-
-    @property
-    def simulation(self) -> bool:
-        """Whether they protect nobody; tables of a simulation and of a release together are refused."""
-        tables = self.tables.items()
-        return one_kind({name: is_simulation(self.collection, table.schema.metadata) for name, table in tables})
-
-    def __repr__(self) -> str:
-        counts = ", ".join(f"{name}: {counted(table.num_rows, 'report')}" for name, table in self.tables.items())
-        return f"Reports({counts}{'; simulation' * self.simulation})"
-
-    def save(self, folder: str | Path) -> Collected:
-        """Write the reports to a folder, as `perturb(out=…)` does; nothing is written over.
-
-        >>> import pathlib, tempfile
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
-        >>> line = shop.client().report("users", {"age": 31}).to_json(uid=7, table="users")
-        >>> folder = pathlib.Path(tempfile.mkdtemp(), "reports")
-        >>> dn.connect(shop.gather([line]).save(folder))
-        Database(users: 1 report)
-        """
-        from deniable.engines.collecting.perturbing import save
-
-        return save(self, folder)
-
-    def _repr_html_(self) -> str:
-        """How many reports there are, for notebooks: not what became of the rows."""
-        rows = ((name, f"{table.num_rows:,}") for name, table in self.tables.items())
-        return html_table(
-            ("table", "reports"), rows, title=f"Reports of {self.collection.sha256[:8]}", notes=[NOTE] * self.simulation
-        )
-
-
 def report_schema(
-    collection: Collection, name: str, uid: pa.DataType, public: Mapping[str, pa.DataType], *, simulation: bool
+    collection: Specification, name: str, uid: pa.DataType, public: Mapping[str, pa.DataType], *, simulation: bool
 ) -> pa.Schema:
     """The columns of a service's reports, with the marks of their specification, table and kind.
 
@@ -120,7 +44,7 @@ def report_schema(
     return pa.schema(list(columns.items()), metadata={**origin, **mark(simulation=simulation)})
 
 
-def check_names(collection: Collection, name: str, names: Sequence[str]) -> tuple[str, ...]:
+def check_names(collection: Specification, name: str, names: Sequence[str]) -> tuple[str, ...]:
     """The columns of reports that are read, in their order.
 
     Each stands once, under its exact name; the order in a file does not matter, and further columns are not read.
@@ -136,7 +60,7 @@ def check_names(collection: Collection, name: str, names: Sequence[str]) -> tupl
     return wanted
 
 
-def columns_of(collection: Collection, name: str, schema: pa.Schema) -> pa.Schema:
+def columns_of(collection: Specification, name: str, schema: pa.Schema) -> pa.Schema:
     """The columns of reports that are read, with their types: the one judgement, wherever reports are."""
     columns = check_names(collection, name, schema.names)
     return pa.schema([(one, _read_as(one, schema.field(one).type)) for one in columns], metadata=schema.metadata)
@@ -190,7 +114,7 @@ def check_texts(columns: Iterable[pa.Array | pa.ChunkedArray], where: str) -> No
             raise InvalidData(problem, "Shorten them.", cost="Nothing was released or computed")
 
 
-def validate(collection: Collection, name: str, reports: pa.Table) -> tuple[pa.Table, Counter[str]]:
+def validate(collection: Specification, name: str, reports: pa.Table) -> tuple[pa.Table, Counter[str]]:
     """The reports that can be believed, and how many were refused, by reason."""
     if not names_origin(collection, name, reports.schema):
         return nobody(collection, name), +Counter({OTHER_SPECIFICATION: reports.num_rows})
@@ -199,13 +123,13 @@ def validate(collection: Collection, name: str, reports: pa.Table) -> tuple[pa.T
     return reports, alone + together
 
 
-def nobody(collection: Collection, name: str) -> pa.Table:
+def nobody(collection: Specification, name: str) -> pa.Table:
     """A table of reports without any."""
     public = dict.fromkeys(collection[name].public, pa.string())
     return report_schema(collection, name, pa.int64(), public, simulation=False).empty_table()
 
 
-def possible_rows(collection: Collection, name: str, reports: pa.Table) -> tuple[pa.Table, Counter[str]]:
+def possible_rows(collection: Specification, name: str, reports: pa.Table) -> tuple[pa.Table, Counter[str]]:
     """The reports that are possible, each on its own, in the columns that are read; and how many are not."""
     wanted = columns_of(collection, name, reports.schema)
     try:
@@ -224,7 +148,7 @@ def possible_rows(collection: Collection, name: str, reports: pa.Table) -> tuple
     return narrowed(reports), +refused
 
 
-def complete_users(collection: Collection, name: str, reports: pa.Table) -> tuple[pa.Table, Counter[str]]:
+def complete_users(collection: Specification, name: str, reports: pa.Table) -> tuple[pa.Table, Counter[str]]:
     """The reports of users who sent every slot once. A user's reports count only together."""
     refused: Counter[str] = Counter()
     slots = collection.reports_per_user(name)
@@ -244,7 +168,7 @@ def _numbers(reports: pa.Table) -> dict[str, Integers]:
     return {column: reports[column].to_numpy().astype(np.int64) for column in _COLUMNS}
 
 
-def names_origin(collection: Collection, name: str, schema: pa.Schema) -> bool:
+def names_origin(collection: Specification, name: str, schema: pa.Schema) -> bool:
     """Whether reports name this specification and table."""
     metadata = schema.metadata or {}
     return bool(metadata.get(SPECIFICATION) == collection.sha256.encode() and metadata.get(TABLE) == name.encode())
@@ -258,7 +182,7 @@ def _numbered(ids: pa.Array) -> Integers:
     return np.asarray(pc.dictionary_encode(ids).indices.to_numpy(), dtype=np.int64)
 
 
-def row_faults(collection: Collection, name: str, columns: Mapping[str, Integers]) -> NDArray[np.uint8]:
+def row_faults(collection: Specification, name: str, columns: Mapping[str, Integers]) -> NDArray[np.uint8]:
     """What is wrong with each report on its own: the number of a reason in `ROW_FAULTS` plus one; 0 if nothing is."""
     design = collection.design_of(name)
     slot, view, seed, y = (columns[column] for column in _COLUMNS)

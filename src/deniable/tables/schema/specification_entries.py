@@ -5,6 +5,7 @@ A field that nobody would read is refused by name: it was meant to say something
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -17,6 +18,24 @@ from deniable.wording import shortened, shown
 
 FORMAT = 1
 """The version of the canonical form."""
+
+RUN_FIELD = "simulation"
+"""The field that the `collection.json` of a simulation has in addition."""
+
+
+def canonical_json(entries: Mapping[str, Any]) -> str:
+    """Entries as the one text that is hashed: sorted, without spaces."""
+    return json.dumps(entries, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def without_run(entries: Any) -> tuple[Any, bool]:
+    """The entries of a specification alone, and whether they stood in the `collection.json` of a simulation."""
+    if not isinstance(entries, Mapping) or RUN_FIELD not in entries:
+        return entries, False
+    rest = dict(entries)
+    if rest.pop(RUN_FIELD) is not True:
+        raise InvalidParameter(RUN_FIELD, "must be true, or left out", "Restore collection.json as it was written.")
+    return rest, True
 
 
 def as_mapping(where: str, entry: Any) -> dict[str, Any]:

@@ -1,53 +1,52 @@
-"""A run under a specification: whether it is a simulation. That is no part of the specification nor of its hash.
+"""A run under a specification: whether it is a simulation. That is not part of the specification or of its hash.
 
-A folder's `collection.json` is the specification; a simulation's has `"simulation": true` beside its fields. Standard
-library only, for devices.
+A folder's `collection.json` holds the specification; that of a simulation has the additional field
+`"simulation": true`. Standard library only, for devices.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from deniable.errors import InvalidParameter
 from deniable.simulation import has_noise, is_marked
-from deniable.tables.specification.collection import Collection
+from deniable.tables.schema.specification_entries import RUN_FIELD, canonical_json, without_run
+from deniable.tables.specification.specification import Specification
+from deniable.tables.specification.specification_files import read_file
 
-FIELD = "simulation"
+SPECIFICATION_FILE = "collection.json"
 _OTHER_TAG = 0xFF
 
 
-def largest_epsilon(collection: Collection) -> float:
+def largest_epsilon(specification: Specification) -> float:
     """What the most telling report spends: infinite or huge, it lets the truth out."""
-    return max(collection.epsilon_per_report(table.name) for table in collection.tables)
+    return max(specification.epsilon_per_report(table.name) for table in specification.tables)
 
 
-def is_simulation(collection: Collection, metadata: Mapping[Any, Any] | None) -> bool:
+def is_simulation(specification: Specification, metadata: Mapping[Any, Any] | None) -> bool:
     """Whether reports with these metadata are a simulation's: they are marked, or have no noise at all."""
-    return is_marked(metadata) or not has_noise(largest_epsilon(collection))
+    return is_marked(metadata) or not has_noise(largest_epsilon(specification))
 
 
-def run_text(collection: Collection, *, simulation: bool) -> str:
+def run_text(specification: Specification, *, simulation: bool) -> str:
     """What stands in `collection.json`."""
-    if not simulation:
-        return collection.to_json() + "\n"
-    entries = {**collection.to_dict(), FIELD: True}
-    return json.dumps(entries, ensure_ascii=False, sort_keys=True, separators=(",", ":")) + "\n"
+    entries = specification.to_dict() | ({RUN_FIELD: True} if simulation else {})
+    return canonical_json(entries) + "\n"
 
 
-def read_run(entries: Any) -> tuple[Collection, bool]:
+def load_run(path: str | Path) -> tuple[Specification, bool]:
+    """A specification from a file, and whether the file is the `collection.json` of a simulation."""
+    return read_file(path, read_run)
+
+
+def read_run(entries: Any) -> tuple[Specification, bool]:
     """A specification from parsed entries, and whether its run is a simulation. Reports without noise always are."""
-    simulation = False
-    if isinstance(entries, Mapping) and FIELD in entries:
-        entries = dict(entries)
-        simulation = entries.pop(FIELD)
-        if simulation is not True:
-            raise InvalidParameter(FIELD, "must be true, or left out", "Restore collection.json as it was written.")
-    collection = Collection.from_dict(entries)
-    return collection, simulation or not has_noise(largest_epsilon(collection))
+    rest, simulation = without_run(entries)
+    specification = Specification.from_dict(rest)
+    return specification, simulation or not has_noise(largest_epsilon(specification))
 
 
-def run_tag(collection: Collection, name: str, *, simulation: bool) -> int:
-    """The byte that reports carry: `Collection.tag` in a release, and never that one in a simulation."""
-    return collection.tag(name) ^ _OTHER_TAG if simulation else collection.tag(name)
+def run_tag(specification: Specification, name: str, *, simulation: bool) -> int:
+    """The byte that reports carry: `Specification.tag` in a release, and never that one in a simulation."""
+    return specification.tag(name) ^ _OTHER_TAG if simulation else specification.tag(name)

@@ -5,27 +5,23 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from deniable.disk_faults import writing
 from deniable.errors import InvalidParameter
 from deniable.limits import LARGEST_JSON, LARGEST_TOML, LONGEST_KEY
 from deniable.strict_json import BadJson, read_json
-from deniable.tables.specification.collection import Collection
-from deniable.tables.specification.runs import read_run
+from deniable.tables.schema.specification_entries import canonical_json
 
+Made = TypeVar("Made")
 _PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
 _LONG_KEY = re.compile(rf"(?:^|[\[{{,])[ \t]*+(?:{_PART}){{{LONGEST_KEY}}}", re.MULTILINE)
 
 
-def load(path: str | Path) -> Collection:
-    """A collection from a TOML or JSON file."""
-    return load_run(path)[0]
-
-
-def load_run(path: str | Path) -> tuple[Collection, bool]:
-    """A collection from a file, and whether the file is the `collection.json` of a simulation."""
+def read_file(path: str | Path, build: Callable[[Any], Made]) -> Made:
+    """What `build` makes of the entries of a TOML or JSON file."""
     path = _named(path)
     try:
         text = _read(path)
@@ -35,7 +31,7 @@ def load_run(path: str | Path) -> tuple[Collection, bool]:
         reason = getattr(error, "strerror", None) or type(error).__name__
         raise InvalidParameter(f"file {path.name!r}", f"cannot be read ({reason.lower()})", "Check the path.") from None
     try:
-        return read_run(tomllib.loads(text) if path.suffix == ".toml" else read_json(text))
+        return build(tomllib.loads(text) if path.suffix == ".toml" else read_json(text))
     except (tomllib.TOMLDecodeError, json.JSONDecodeError, BadJson) as error:
         raise InvalidParameter(f"file {path.name!r}", f"is not well-formed: {error}", "Mend that place.") from None
     except RecursionError:
@@ -58,10 +54,10 @@ def _read(path: Path) -> str:
     return text
 
 
-def save(collection: Collection, path: str | Path) -> None:
-    """Write a specification as TOML or JSON, by the ending."""
+def write_file(path: str | Path, entries: Mapping[str, Any]) -> None:
+    """Write the entries of a specification as TOML or JSON, by the file's ending."""
     path = _named(path)
-    text = to_toml(collection) if path.suffix == ".toml" else collection.to_json() + "\n"
+    text = to_toml(entries) if path.suffix == ".toml" else canonical_json(entries) + "\n"
     with writing(f"file {path.name!r}", "Nothing was drawn or spent"):
         path.write_text(text, encoding="utf-8")
 
@@ -73,9 +69,8 @@ def _named(path: str | Path) -> Path:
     return path
 
 
-def to_toml(collection: Collection) -> str:
-    """A specification as TOML, laid out to be read and edited."""
-    entries = collection.to_dict()
+def to_toml(entries: Mapping[str, Any]) -> str:
+    """The entries of a specification as TOML, laid out to be read and edited."""
     lines = [f"{name} = {_toml(entries[name])}" for name in ("deniable", "epsilon", "design", "fanout", "oracle")]
     if entries["shares"]:
         lines += ["", "[shares]", *(f"{name} = {_toml(share)}" for name, share in entries["shares"].items())]
@@ -89,8 +84,9 @@ def to_toml(collection: Collection) -> str:
     for name, views in entries.get("grids", {}).items():
         for view in views:
             lines += ["", f"[[grids.{name}]]", f"weight = {view['weight']}"]
-            for attribute, ((kind, places),) in ((one, cut.items()) for one, cut in view["axes"].items()):
-                lines.append(f"axes.{attribute} = {{ {kind} = {_toml(places)} }}")
+            for attribute, cut in view["axes"].items():
+                ((kind, positions),) = cut.items()
+                lines.append(f"axes.{attribute} = {{ {kind} = {_toml(positions)} }}")
     return "\n".join(lines) + "\n"
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from deniable.arrays import Floats
+from deniable.collection import Collection
 from deniable.database import Database, connect
 from deniable.engines.duckdb.session import open_duckdb
 from deniable.queries.answers.estimation import Moments, covariance
@@ -19,7 +20,6 @@ from deniable.queries.planning.plan import USERS, Plan, make_plan
 from deniable.queries.question.formula import evaluate, moments_of
 from deniable.randomness import SeededSource
 from deniable.tables.schema.attributes import Attribute, Ordinal, Public, Table
-from deniable.tables.specification.collection import Collection
 from deniable_lab.experiments.table_data import Frames
 from deniable_lab.experiments.tables._lines import Line
 
@@ -137,7 +137,7 @@ def users_of(database: Database) -> int:
 
 def stated_spread(plan: Plan, moments: Moments, used: set[int] | None = None) -> Floats:
     """Expected products of the errors of an answer's moments: their covariance and, of a grid, what it assumes."""
-    biased = any(one.bias is not None for one in plan.tables)
+    biased = bool(plan.biases)
     single = not biased and all(plan.collection[name].many is None for name in plan.question.tables)
     spread, model = covariance(plan.question, moments, single, used), model_spread(plan, moments)
     return spread if model is None else spread + model

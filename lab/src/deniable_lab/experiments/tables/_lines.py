@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from deniable.queries.forecasts.fit import fit
+from deniable.collection import Collection, fit
 from deniable.queries.weights.table_plan import DESIGNED, DIRECT
 from deniable.tables.schema.attributes import Table
-from deniable.tables.specification.collection import Collection
 
 Collect = Callable[[Sequence[Table], float, int, Sequence[str]], Collection]
 """From tables, ε, the number of users and the questions that will be asked."""

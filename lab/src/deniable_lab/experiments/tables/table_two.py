@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from deniable.collection import Collection
 from deniable.database import connect
 from deniable.queries.question.formula import evaluate, gradient_at
 from deniable.randomness import SeededSource
 from deniable.tables.schema.attributes import Categorical, Ordinal, Table
-from deniable.tables.specification.collection import Collection
 from deniable_lab.experiments.harness import Data, Experiment, Found, Rows, Setting
 from deniable_lab.experiments.parquet_files import read_columns
 from deniable_lab.experiments.tables._errors import moments_told, plan_of, stated_spread

@@ -29,7 +29,6 @@ from deniable.queries.answers.result import Estimate, Result
 from deniable.queries.grids.grid_weights import Bias, solve_grid
 from deniable.queries.planning.cell_frequencies import counting_plan, counting_table
 from deniable.queries.planning.plan import Plan
-from deniable.queries.planning.term_pairs import column_of
 from deniable.queries.question.formula import evaluate
 from deniable.queries.question.question import Output, PrivateGroups, PublicGroups, Question
 from deniable.queries.weights.table_plan import TablePlan
@@ -114,8 +113,7 @@ class Counting:
     @classmethod
     def of(cls, plan: Plan) -> Counting:
         """For a plan."""
-        biases = [table.bias for table in plan.tables]
-        known = [bias for bias in biases if bias is not None]
+        known = list(plan.biases)
         single = len(known) == 1
         if not single:
             known = [_alone(plan, number, bias) for number, bias in enumerate(known)]
@@ -174,7 +172,7 @@ def _alone(plan: Plan, number: int, bias: Bias) -> Bias:
     told = [float(np.einsum("uc,uc->", bias.weights[span], bias.system.crossed[span])) for span in bias.system.spans]
     best = bias.system.views[int(np.argmax(told))].view.number
     described, design = plan.collection[table.table], plan.collection.design_of(table.table)
-    found = solve_grid(described, design, table.asked, bias.users, only=best).plan.bias
+    found = solve_grid(described, design, table.asked, bias.users, only=best).bias
     if found is None:
         raise ValueError("weights with an assumption have a bias")
     return found
@@ -205,20 +203,20 @@ def _worth(table: TablePlan, bias: Bias) -> tuple[Floats, Floats]:
 
 def _combined(plan: Plan, worth: Sequence[tuple[Floats, Floats]], single: bool, places: Any) -> tuple[Floats, Floats]:
     """frequencies × outcomes of the asked plan, and the outcomes' constants."""
-    outcomes = plan.starts.size - 1
-    values, constants = np.zeros((places.shape[0], outcomes)), np.zeros(outcomes)
-    for outcome in range(outcomes):
-        for term in range(int(plan.starts[outcome]), int(plan.starts[outcome + 1])):
-            columns = [column_of(plan, number, plan.factors[term][None, :])[0] for number in range(len(plan.tables))]
+    groups, moments = plan.term_table.groups, plan.term_table.moments
+    values, constants = np.zeros((places.shape[0], groups * moments)), np.zeros(groups * moments)
+    for outcome in range(groups * moments):
+        for term in plan.terms(*divmod(outcome, moments)):
             if single:
-                values[:, outcome] += plan.coefficients[term] * worth[0][0][:, columns[0]]
-                constants[outcome] += plan.coefficients[term] * worth[0][1][columns[0]]
+                (weights, always), (column,) = worth[0], term.columns
+                values[:, outcome] += term.coefficient * weights[:, column]
+                constants[outcome] += term.coefficient * always[column]
                 continue
-            both: Floats = np.full(places.shape[0], plan.coefficients[term])
-            rest = float(plan.coefficients[term])
-            for number, (weights, always) in enumerate(worth):
-                both = both * (weights[places[:, number], columns[number]] + always[columns[number]])
-                rest *= float(always[columns[number]])
+            both: Floats = np.full(places.shape[0], term.coefficient)
+            rest = term.coefficient
+            for number, (column, (weights, always)) in enumerate(zip(term.columns, worth, strict=True)):
+                both = both * (weights[places[:, number], column] + always[column])
+                rest *= float(always[column])
             values[:, outcome] += both - rest  # what no cell tells of is worth the constants
             constants[outcome] += rest
     return values, constants

@@ -16,7 +16,6 @@ from deniable.queries.answers.consistent.possible_frequencies import Known, maxi
 from deniable.queries.grids.grid_cells import Asked, CellView
 from deniable.queries.grids.grid_weights import Bias
 from deniable.queries.planning.plan import Plan
-from deniable.queries.planning.term_pairs import column_of
 from deniable.tables.designs.views import CELLS, WEIGHT
 
 MOST_PIECES = 10_000
@@ -53,8 +52,8 @@ def by_maximum_entropy(plan: Plan, bias: Bias) -> Callable[[Floats], Floats] | N
     ]
 
     def whole(frequencies: Floats) -> Floats:
-        outcomes = plan.starts.size - 1
-        found = np.zeros((frequencies.shape[0], outcomes))
+        groups, moments = plan.term_table.groups, plan.term_table.moments
+        answers = np.zeros((frequencies.shape[0], groups * moments))
         start: Floats | None = None
         for draw, mine in enumerate(frequencies):
             known = []
@@ -80,11 +79,10 @@ def by_maximum_entropy(plan: Plan, bias: Bias) -> Callable[[Floats], Floats] | N
                 ]
                 products[product] *= float(value) * float(np.prod(rest))
             columns = np.bincount(asked.owners, products, minlength=asked.columns)
-            for outcome in range(outcomes):
-                for term in range(int(plan.starts[outcome]), int(plan.starts[outcome + 1])):
-                    column = column_of(plan, 0, plan.factors[term][None, :])[0]
-                    found[draw, outcome] += plan.coefficients[term] * columns[column]
-        return found.reshape(-1, len(plan.private_groups), len(plan.question.moments))
+            for outcome in range(groups * moments):
+                for term in plan.terms(*divmod(outcome, moments)):
+                    answers[draw, outcome] += term.coefficient * columns[term.columns[0]]
+        return answers.reshape(-1, groups, moments)
 
     return whole
 

@@ -1,4 +1,4 @@
-"""How answers are shown: as a table, as JSON, as CSV. What is unclear is a word in a table and nothing in data."""
+"""Answers as tables, JSON and CSV. An unclear number is a word in tables and missing in data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from deniable.queries.answers.result import Estimate, Result, number
 
 
 def show_table(result: Result) -> None:
-    """Every answer with its interval; where the terminal is too narrow for that, with its standard error."""
+    """Print every answer with its interval or, if the terminal is too narrow for that, with its standard error."""
     groups = [[name, *map(_text, values)] for name, values in result.groups.items()]
     answers = [column for name, estimates in result.answers.items() for column in _wide(name, estimates, result)]
     if columns_width([*groups, *answers]) > width():
@@ -27,10 +27,10 @@ def show_table(result: Result) -> None:
 
 def _wide(name: str, estimates: Sequence[Estimate], result: Result) -> list[list[str]]:
     """An answer, its interval and, if some answer has one, its model error."""
-    confidence = next((one.confidence for one in estimates), 0.95)
+    confidence = next((estimate.confidence for estimate in estimates), 0.95)
     values, intervals = zip(*map(_with_interval, estimates), strict=True) if estimates else ((), ())
     columns = [[name, *values], [f"{_percent(confidence)} interval", *intervals]]
-    if any(one.model for others in result.answers.values() for one in others):
+    if any(estimate.model for column in result.answers.values() for estimate in column):
         columns.append(["model error", *map(_model, estimates)])
     return columns
 
@@ -52,28 +52,28 @@ def as_csv(result: Result) -> str:
 
 
 def _plain_rows(result: Result) -> list[dict[str, Any]]:
-    """Rows in which an unclear number is missing: JSON has no word for it."""
+    """Rows in which an unclear number is missing, because JSON has no NaN."""
     return [
         {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
         for row in result.to_arrow().to_pylist()
     ]
 
 
-def _with_interval(one: Estimate) -> tuple[str, str]:
-    if math.isnan(one.value):
+def _with_interval(estimate: Estimate) -> tuple[str, str]:
+    if math.isnan(estimate.value):
         return "unclear", ""
-    low, high = one.interval
-    return number(one.value, one.stderr), f"{number(low, one.stderr)} to {number(high, one.stderr)}"
+    (low, high), error = estimate.interval, estimate.stderr
+    return number(estimate.value, error), f"{number(low, error)} to {number(high, error)}"
 
 
-def _model(one: Estimate) -> str:
-    return "" if math.isnan(one.value) else number(one.model, one.model)
+def _model(estimate: Estimate) -> str:
+    return "" if math.isnan(estimate.value) else number(estimate.model, estimate.model)
 
 
-def _with_error(one: Estimate) -> str:
-    if math.isnan(one.value):
+def _with_error(estimate: Estimate) -> str:
+    if math.isnan(estimate.value):
         return "unclear"
-    return f"{number(one.value, one.error)} ± {number(one.error, one.error)}"
+    return f"{number(estimate.value, estimate.error)} ± {number(estimate.error, estimate.error)}"
 
 
 def _percent(confidence: float) -> str:

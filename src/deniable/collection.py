@@ -1,0 +1,223 @@
+"""What users call: a collection, which is a specification that can also be used, and `fit`, which chooses a grid.
+
+Each verb opens its room when it is first called, so that a device can import this file with nothing installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+from deniable.errors import InvalidParameter
+from deniable.tables.designs import GRID
+from deniable.tables.schema.attributes import Table
+from deniable.tables.specification.specification import Specification
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from deniable.engines.collecting.collected_reports import Collected, Reports
+    from deniable.queries.forecasts.fit import Fit
+    from deniable.queries.forecasts.forecast import Forecast
+    from deniable.randomness import Source
+    from deniable.tables.device.client import Client
+
+FIT_SETTINGS = frozenset({"fanout", "oracle", "shares"})
+"""Settings of a collection that `fit` neither chooses nor takes as arguments of its own."""
+
+
+class Collection(Specification):
+    """Tables of several services whose users send randomised reports, with one ε for all that a user sends.
+
+    ε-uLDP [XDW20, Definition 3]: whatever a user's rows are in all tables, and however many, the joint distribution of
+    all her reports, their number and order included, changes by at most e^ε. Not protected: that she takes part, her
+    id, public attributes, and a second collection of the same data.
+
+    `design` is one of "hio", "ahio", "ehio", "sr-hio", "sc", "mg", "amg", "grid". `oracle="olh"` hashes in every view,
+    as the paper does; "auto" takes randomized response where that is better. `shares` divides ε unevenly among tables.
+    `grids` lists the views of each table in the design "grid" (`dn.fit` chooses them).
+
+    >>> import deniable as dn
+    >>> users = dn.Table("users", age=dn.Ordinal(1, 95), city=dn.Public())
+    >>> orders = dn.Table("orders", many=10, amount=dn.Ordinal(0, 500))
+    >>> dn.Collection(users, orders, epsilon=2.0)
+    Collection(users (1 per user), orders (1 per user); epsilon=2, design='hio', 90f25183)
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, specification: Specification) -> Collection:
+        """The collection with this specification.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> dn.Collection.of(shop) is shop
+        True
+        """
+        if isinstance(specification, cls):
+            return specification
+        return cls(*specification.tables, **specification.settings)
+
+    def client(
+        self, memory: MutableMapping[str, str] | str | Path | None = None, *, simulation: bool = False
+    ) -> Client:
+        """What runs on one device; `memory` (a file or a mapping) keeps it from answering twice in different words.
+
+        With `simulation` an infinite ε is allowed, and reports are marked: a release does not take them.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> len(shop.client().report("users", {"age": 31}).to_bytes())
+        16
+        """
+        from deniable.tables.device.client import Client
+
+        return Client(self, memory, simulation=simulation)
+
+    @overload
+    def perturb(
+        self,
+        *,
+        key: str = "uid",
+        out: None = None,
+        everyone: Any = None,
+        source: Source | None = None,
+        simulation: bool = False,
+        engine: Any = None,
+        spill: str | Path | None = None,
+        **tables: Any,
+    ) -> Reports: ...
+
+    @overload
+    def perturb(
+        self,
+        *,
+        key: str = "uid",
+        out: str | Path,
+        everyone: Any = None,
+        source: Source | None = None,
+        simulation: bool = False,
+        engine: Any = None,
+        spill: str | Path | None = None,
+        **tables: Any,
+    ) -> Collected: ...
+
+    def perturb(
+        self,
+        *,
+        key: str = "uid",
+        out: str | Path | None = None,
+        everyone: Any = None,
+        source: Source | None = None,
+        simulation: bool = False,
+        engine: Any = None,
+        spill: str | Path | None = None,
+        **tables: Any,
+    ) -> Reports | Collected:
+        """The reports of many users at once: a simulation, or a batch at somebody the users trust.
+
+        Tables are frames (Arrow, pandas, Polars) or paths of Parquet and CSV files, given by name; one is enough.
+        `key` names the column of user ids. With `out` the reports are written to a folder, one Parquet dataset per
+        table beside `collection.json`; otherwise they are returned. For a table with many rows per user, `everyone`
+        (a frame or path with the ids) or a one-row table says who sends reports: also those without rows do.
+
+        Rows that the specification has no place for are counted by reason. In a table with many rows they do not
+        count; in others a random row takes their place, because a missing report would tell.
+
+        A seeded `source` and an ε without noise (infinite, or above 64 per report) need `simulation`. Reports then
+        carry a mark, answers from them say *simulation*, and they do not mix with those of a release.
+
+        Rows that do not fit into memory are spilled to a private folder inside `spill`, by default where `out` will
+        be, or else in the system's folder for temporary files. It is removed; after a kill, by the next run there.
+
+        With `engine`, a SparkSession, tables are its DataFrames or names in its catalog, and the reports are written to
+        `out` on any path that Spark can write.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> shop.perturb(users={"uid": [1, 2, 3], "age": [31, 40, 52]})
+        Reports(users: 3 reports)
+        """
+        if engine is not None:
+            from deniable.engines.spark.spark_perturbing import perturb_spark
+
+            return perturb_spark(
+                self, tables, engine, key=key, out=out, everyone=everyone, source=source, simulation=simulation
+            )
+        from deniable.engines.collecting.perturbing import perturb
+
+        options: dict[str, Any] = {"source": source, "simulation": simulation, "spill": spill}
+        return perturb(self, tables, key=key, out=out, everyone=everyone, **options)
+
+    def forecast(self, sql: str, users: int, *, weights: str = "optimal", sums: str = "direct") -> Forecast:
+        """The standard errors of a question's answers if so many users report, before anything is collected.
+
+        Prints with the causes of each error; `.scalar().stderr` is the number.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> print(shop.forecast("SELECT COUNT(*) AS n FROM users WHERE age < 30", users=1_000_000))
+        1,000,000 users, ε = 2, design hio, optimal weights
+           stderr  of users  truncation  rounding  view sampling  randomiser
+        n   2,269    0.227%          0%        0%             8%         92%
+        """
+        from deniable.queries.forecasts.forecast import forecast
+
+        return forecast(self, sql, users, weights=weights, sums=sums)
+
+    def gather(self, lines: Iterable[str], *, simulation: bool = False) -> Reports:
+        """The reports that devices sent, from lines of JSON (`Report.to_json`); `dn.connect` takes the result.
+
+        A release does not take what simulated devices sent; with `simulation` nothing else is taken.
+
+        >>> import deniable as dn
+        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+        >>> line = shop.client().report("users", {"age": 31}).to_json(uid=7, table="users")
+        >>> shop.gather([line])
+        Reports(users: 1 report)
+        """
+        from deniable.engines.collecting.gathering import gather
+
+        return gather(self, lines, simulation=simulation)
+
+
+def fit(
+    tables: Collection | Table | Sequence[Table],
+    *,
+    epsilon: float | None = None,
+    users: int,
+    workload: Sequence[str] | None = None,
+    compared: bool = True,
+    **settings: Any,
+) -> Fit[Collection]:
+    """Choose the views of a grid for the questions of a workload, before anything is collected.
+
+    `tables` are dn.Table values with their ε, or a collection whose design is to be replaced. Without a workload, all
+    ranges of one and of two attributes count alike. Nothing but these public facts is looked at, and the same facts
+    give the same fit. Without `compared`, other designs are not forecast beside. Further settings are the
+    collection's `fanout`, `oracle` and `shares`.
+
+    >>> import deniable as dn
+    >>> people = dn.Table("people", age=dn.Ordinal(0, 99), sex=dn.Categorical("f", "m"))
+    >>> found = dn.fit(people, epsilon=1.0, users=100_000, workload=["SELECT COUNT(*) FROM people WHERE age < 18"])
+    >>> found.collection.grids["people"]
+    (GridView(axes={'age': Cells(starts=(0, 18))}, weight=400),)
+    """
+    from deniable.queries.forecasts.fit import fit_grids
+
+    return fit_grids(_with_grids(tables, epsilon, settings), users, workload, compared=compared)
+
+
+def _with_grids(tables: Any, epsilon: float | None, settings: Mapping[str, Any]) -> Collection:
+    """The collection whose grids are to be chosen."""
+    if unknown := sorted(set(settings) - FIT_SETTINGS):
+        known = ", ".join(sorted(FIT_SETTINGS))
+        raise InvalidParameter(unknown[0], "is no setting of fit", f"Use {known}; the design is always a grid.")
+    if isinstance(tables, Specification):
+        changes = dict(settings) if epsilon is None else {"epsilon": epsilon, **settings}
+        return Collection.of(tables).with_settings(design=GRID, **changes)
+    if epsilon is None:
+        raise InvalidParameter("epsilon", "is missing", "Say how much all of a user's reports may spend.")
+    listed = tuple(tables) if isinstance(tables, Iterable) else (tables,)
+    return Collection(*listed, epsilon=epsilon, design=GRID, **settings)

@@ -1,8 +1,8 @@
-"""Queries, their plans and the weights of these, as `tests/golden/plans.txt` holds them.
+"""Queries with their plans and weights (`plans.txt`), and queries after each pass of parsing (`passes.txt`).
 
     .venv/bin/python tests/golden/regenerate.py
 
-writes the file anew. Look at the difference before committing it: a plan that changed is a change of every answer.
+writes both files anew. Look at the difference before committing it: a plan that changed is a change of every answer.
 """
 # ruff: noqa: E501 - a query reads best on one line
 
@@ -14,7 +14,8 @@ import pyarrow as pa
 
 import deniable as dn
 from deniable.engines.duckdb.dimension_tables import DimensionTable
-from deniable.queries.parsing.sql import parse
+from deniable.queries.parsing.draft import Draft
+from deniable.queries.parsing.sql import PASSES, parse
 from deniable.queries.planning.plan import make_plan
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -22,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from golden.plan_weights import weights_text
 
 PATH = Path(__file__).with_name("plans.txt")
+PASSES_PATH = Path(__file__).with_name("passes.txt")
 
 USERS = dn.Table(
     "users",
@@ -142,9 +144,46 @@ CASES = [
 ]  # fmt: skip
 
 
+PASS_CASES = [
+    "SELECT COUNT(*) FROM users",
+    "SELECT COUNT(*) AS n FROM users AS u WHERE NOT (u.age < 20 OR age > 40) AND marital IN ('single', 'widowed')",
+    "SELECT COUNT(*) FROM users WHERE city = 'Rome' AND (age < 30 OR score > 3)",
+    "SELECT AVG(age), VAR_POP(age), STDDEV(2 * age - 1) FROM users WHERE marital <> 'married'",
+    "SELECT SUM(age) / COUNT(*) - AVG(score) AS difference FROM users",
+    "SELECT FLOOR(age / 10) * 10 AS bin, city, COUNT(*) FROM users GROUP BY bin, 2 ORDER BY bin DESC, city LIMIT 5 OFFSET 1",
+    "SELECT marital, AVG(age) AS a FROM users GROUP BY ALL HAVING COUNT(*) > 100 AND NOT a BETWEEN 20 AND 30 ORDER BY SUM(age)",
+    "SELECT COUNT(*) FROM users JOIN jobs USING (uid) WHERE 2 * hours // 3 >= 40 OR city = 'Rome'",
+    "SELECT SUM(amount * price) FROM orders JOIN categories c USING (category) WHERE c.shelf = 'left'",
+    "SELECT country, COUNT(*) FROM users JOIN cities ON city = cities.name WHERE age > 30 GROUP BY country",
+    "SELECT AVG(minutes) FROM visits WHERE day BETWEEN '2020-01-08' AND DATE '2020-01-20'",
+]
+
+
+def passes():
+    """Every query of `PASS_CASES`, with what each pass of parsing adds to what is known of it."""
+    collection, dimensions = COLLECTIONS["hio"], _dimensions()
+    for query in PASS_CASES:
+        draft, known, steps = Draft(query, collection, dimensions), [], []
+        for step in PASSES:
+            draft = step(draft)
+            lines = str(draft).splitlines()
+            steps.append("\n".join([f"{step.__name__}:", *(f"  {line}" for line in lines if line not in known)]))
+            known = lines
+        yield query, "\n".join(steps)
+
+
+def passes_text():
+    """The whole file of passes."""
+    return "".join(f"{query}\n\n{steps}\n\n\n" for query, steps in passes())
+
+
+def _dimensions():
+    return {name: DimensionTable(name, frame) for name, frame in DIMENSIONS.items()}
+
+
 def plans():
     """Every case: what was asked of which collection, and its plan."""
-    dimensions = {name: DimensionTable(name, frame) for name, frame in DIMENSIONS.items()}
+    dimensions = _dimensions()
     for name, weights, sums, query in CASES:
         collection = COLLECTIONS[name]
         plan = make_plan(parse(query, collection, dimensions, centred=sums == "direct"), collection, weights, sums)
@@ -157,9 +196,10 @@ def plan_text(plan):
 
 
 def text():
-    """The whole file."""
+    """The whole file of plans."""
     return "".join(f"{asked}\n\n{plan_text(plan)}\n\n\n" for asked, plan in plans())
 
 
 if __name__ == "__main__":
     PATH.write_text(text(), encoding="utf-8")
+    PASSES_PATH.write_text(passes_text(), encoding="utf-8")

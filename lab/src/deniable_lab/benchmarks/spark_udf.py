@@ -54,9 +54,9 @@ def paper_way(spark: Any, database: Database, path: Path, text: str) -> float:
 
 def joint_oracle(parts: list[PartPlan]) -> Callable[..., float]:
     """What a joined row contributes: view, seed and y of its reports in each table → a number."""
-    tables = [{one.view: (_buckets(one), list(_nodes(one))) for one in part.views} for part in parts]
+    tables = [{view.view: (_buckets(view), list(_nodes(view))) for view in part.views} for part in parts]
     inverses = {
-        tuple(one.view for one in views): _inverse([(one.p, one.q) for one in views])
+        tuple(view.view for view in views): _inverse([(view.p, view.q) for view in views])
         for views in product(*(part.views for part in parts))
     }
 
@@ -72,10 +72,10 @@ def joint_oracle(parts: list[PartPlan]) -> Callable[..., float]:
             )
         entries, total = inverses[views], 0.0
         for combination in product(*states):
-            place, weight = 0, 1.0
+            index, weight = 0, 1.0
             for state, mine in combination:
-                place, weight = 2 * place + state, weight * mine
-            total += weight * entries[place]
+                index, weight = 2 * index + state, weight * mine
+            total += weight * entries[index]
         return total
 
     return contribution
@@ -83,8 +83,8 @@ def joint_oracle(parts: list[PartPlan]) -> Callable[..., float]:
 
 def _nodes(view: Any) -> Iterator[Node]:
     cells, _, rows = view.by_cell()
-    for place, cell in enumerate(cells.tolist()):
-        yield cell, float(rows.values[rows.starts[place] : rows.starts[place + 1]].sum())
+    for index, cell in enumerate(cells.tolist()):
+        yield cell, float(rows.values[rows.starts[index] : rows.starts[index + 1]].sum())
 
 
 def _inverse(oracles: list[tuple[float, float]]) -> list[float]:
@@ -92,8 +92,8 @@ def _inverse(oracles: list[tuple[float, float]]) -> list[float]:
     matrix = np.ones((1, 1))
     for p, q in oracles:
         matrix = np.kron(matrix, np.array([[1 - q, 1 - p], [q, p]]))
-    found: list[float] = np.linalg.inv(matrix)[-1].tolist()
-    return found
+    entries: list[float] = np.linalg.inv(matrix)[-1].tolist()
+    return entries
 
 
 def _buckets(view: ViewWeights) -> int:

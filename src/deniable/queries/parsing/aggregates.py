@@ -1,7 +1,9 @@
-"""What is asked → formulas of moments: COUNT, SUM, AVG, variances, and arithmetic between them."""
+"""What is asked → formulas of sums: COUNT, the functions of `AGGREGATES`, and arithmetic between them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -13,35 +15,47 @@ from deniable.errors import QueryRefused
 from deniable.limits import MOST_MOMENTS, MOST_TERMS
 from deniable.queries.parsing.constants import number
 from deniable.queries.parsing.domain_functions import numbers
+from deniable.queries.parsing.draft import CollectedSum
 from deniable.queries.parsing.expressions import Monomial, Polynomial, Variable
-from deniable.queries.parsing.scope import Node, PrivateColumn, PublicColumn, Scope
-from deniable.queries.question.conditions import Conjunction, Disjoint, Place, TooManyTerms, both, private, public
-from deniable.queries.question.formula import Binary, Formula, Moment, Number, Root
+from deniable.queries.parsing.functions import AGGREGATES
+from deniable.queries.parsing.scope import ColumnMeaning, Node, PrivateColumn, PublicColumn, Scope
+from deniable.queries.question.conditions import (
+    MOST_CONJUNCTIONS,
+    AttributeKey,
+    Conjunction,
+    Disjoint,
+    TooManyConjunctions,
+    both,
+    private,
+    public,
+)
+from deniable.queries.question.formula import Binary, Formula, Moment, Number
 from deniable.queries.question.public_trees import PublicFactor, PublicTest, is_known, product_of
 from deniable.queries.question.question import MomentOf, Term
 from deniable.tables.schema.attributes import Ordinal
 
 _SIGNS: dict[Any, str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
-_SAMPLE = (exp.Variance, exp.Stddev, exp.StddevSamp)
-_POPULATION = (exp.VariancePop, exp.StddevPop)
-_DEVIATIONS = (exp.Stddev, exp.StddevSamp, exp.StddevPop)
-AGGREGATES = (exp.Sum, exp.Avg, *_SAMPLE, *_POPULATION)
 _ADVICE = "Ask for COUNT(*), SUM, AVG, VAR_POP, VAR_SAMP or STDDEV, and calculate with these."
 LARGEST = 10**30
 """Coefficients up to here leave room for squares."""
 ONE = Polynomial.constant(Fraction(1))
 
 
-class Aggregates:
-    """The aggregates of one query; collects the moments they need, each once."""
+class SumCollector:
+    """Formulas of a query's aggregates; collects the sums that they need, each once."""
 
-    def __init__(self, scope: Scope, where: Disjoint, *, centred: bool) -> None:
-        self._scope, self._where, self._centred = scope, where, centred
-        self._found: dict[Variable, PrivateColumn | PublicColumn] = {}
-        self._keys: dict[tuple[Any, ...], int] = {}
-        self._regions: dict[tuple[Any, ...], int] = {}
-        self.moments: list[MomentOf] = []
-        self._terms = 0
+    def __init__(self, scope: Scope, rows: Disjoint, sums: Sequence[CollectedSum], *, centred: bool) -> None:
+        self._scope, self._rows, self._centred = scope, rows, centred
+        self._columns: dict[Variable, ColumnMeaning] = {}
+        self._sums = list(sums)
+        self._numbers = {known.key: index for index, known in enumerate(sums)}
+        self._regions = {known.key[1]: known.moment.region for known in sums}
+        self._size = sum(known.size for known in sums)
+
+    @property
+    def sums(self) -> tuple[CollectedSum, ...]:
+        """All sums so far."""
+        return tuple(self._sums)
 
     def formula(self, node: Node) -> Formula:
         """A select item, or a part of one."""
@@ -57,9 +71,9 @@ class Aggregates:
             if not isinstance(node.this, exp.Star):
                 problem = "only COUNT(*) can be counted: reports say neither what is distinct nor what is missing"
                 raise self._scope.refusal(node, problem, "Write COUNT(*).")
-            return self._moment("count(*)", ONE, self._where)
-        if isinstance(node, AGGREGATES):
-            return self._of_expression(node)
+            return self.moment("count(*)", ONE, self._rows)
+        if type(node) in AGGREGATES:
+            return self._aggregate(node)
         if isinstance(node, exp.Window):
             raise self._scope.refusal(node, "windows are not supported", "Use GROUP BY.")
         if isinstance(node, exp.Filter):
@@ -69,48 +83,34 @@ class Aggregates:
             raise self._scope.refusal(node, problem, _ADVICE)
         raise self._scope.refusal(node, "this is neither an aggregate nor in GROUP BY", _ADVICE)
 
-    def _of_expression(self, node: Node) -> Formula:
+    def _aggregate(self, node: Node) -> Formula:
         inner = node.this
         if isinstance(inner, exp.Distinct):
-            problem = "DISTINCT is not possible: randomised reports do not tell whose value is whose"
+            problem = "DISTINCT is not possible: randomised reports do not say whose value is whose"
             raise self._scope.refusal(node, problem, "Leave it out.")
         polynomial = self._polynomial(inner)
-        if any(abs(one) > LARGEST for one in polynomial.terms.values()):
+        if any(abs(coefficient) > LARGEST for coefficient in polynomial.terms.values()):
             raise self._scope.refusal(inner, "the numbers in it are too large", "Use smaller ones.")
         if polynomial.degree > 2:
             raise self._scope.refusal(inner, "more than two attributes are multiplied", "Multiply at most two.")
         try:
-            where = both(self._where, self._defined(polynomial))
-        except TooManyTerms:
-            raise self._scope.refusal(node, "the condition needs more than 64 terms", "Simplify it.") from None
-        text = str(inner.sql(dialect="duckdb"))
-        if isinstance(node, exp.Sum):
-            return self._moment(f"sum({text})", polynomial, where)
-        count = self._moment(f"count({text})", ONE, where)
+            rows = both(self._rows, self._defined(polynomial))
+        except TooManyConjunctions:
+            problem = f"the condition needs more than {MOST_CONJUNCTIONS} terms"
+            raise self._scope.refusal(node, problem, "Simplify it.") from None
         middle = self._middle(polynomial) if self._centred else Fraction(0)
-        centred = polynomial.plus(Polynomial.constant(middle), Fraction(-1))
-        shift = f" - {float(middle):g}" if middle else ""
-        total = self._moment(f"sum({text}{shift})", centred, where)
-        if isinstance(node, exp.Avg):
-            mean = Binary("/", total, count)
-            return Binary("+", Number(float(middle)), mean) if middle else mean
-        squares = self._moment(f"sum(({text}{shift})^2)", centred.times(centred), where)
-        spread: Formula = Binary("-", squares, Binary("/", Binary("*", total, total), count))
-        population = isinstance(node, _POPULATION)
-        variance = Binary("/", spread, count if population else Binary("-", count, Number(1.0)))
-        return Root(variance) if isinstance(node, _DEVIATIONS) else variance
+        text = str(inner.sql(dialect="duckdb"))
+        return AGGREGATES[type(node)].formula(_SumsOf(self, text, polynomial, rows, middle))
 
     def possible(self, node: Node) -> tuple[tuple[float, float] | None, bool]:
         """The least and the largest that an aggregate can be, if known, and whether they are per row."""
         if isinstance(node, exp.Count):
             return (0.0, 1.0), True
-        if not isinstance(node, AGGREGATES):
+        aggregate = AGGREGATES.get(type(node))
+        if aggregate is None:
             return None, False
-        found = self._range(self._polynomial(node.this))
-        if found is None or isinstance(node, (exp.Sum, exp.Avg)):
-            return found, isinstance(node, exp.Sum)
-        widest = (found[1] - found[0]) / 2
-        return (0.0, widest if isinstance(node, _DEVIATIONS) else widest**2), False
+        bounds = self._range(self._polynomial(node.this))
+        return None if bounds is None else aggregate.bounds(*bounds), aggregate.adds_up
 
     def _range(self, polynomial: Polynomial) -> tuple[float, float] | None:
         """Bounds of an expression of private attributes, each monomial taken on its own."""
@@ -118,10 +118,10 @@ class Aggregates:
         for monomial, coefficient in polynomial.terms.items():
             ends = np.array([1.0])
             for variable in monomial:
-                column = self._found[variable]
+                column = self._columns[variable]
                 if isinstance(column, PublicColumn):
                     return None
-                values = self._values(column)
+                values = _values(column)
                 ends = np.multiply.outer(ends, [values.min(), values.max()]).ravel()
             low += float((float(coefficient) * ends).min())
             high += float((float(coefficient) * ends).max())
@@ -150,38 +150,28 @@ class Aggregates:
         raise self._scope.refusal(node, "this cannot be summed", repair)
 
     def _variable(self, node: Node) -> Variable:
-        found = self._scope.find(node)
-        if isinstance(found, PublicColumn):
-            key = (found.table, found.column, "")
+        column = self._scope.meaning(node)
+        if isinstance(column, PublicColumn):
+            key = (column.table, column.column, "")
         else:
-            summable = isinstance(found.domain, Ordinal) and found.domain.kind == "number"
-            if found.dimension is not None:
-                summable = found.dimension.numbers(found.column) is not None
+            summable = isinstance(column.domain, Ordinal) and column.domain.kind == "number"
+            if column.dimension is not None:
+                summable = column.dimension.numbers(column.column) is not None
             if not summable:
                 raise self._scope.refusal(node, f"{node.name!r} is not a number", "Sum attributes of numbers.")
-            key = (*found.place, f"{id(found.dimension)}.{found.column}" if found.dimension else "")
-        self._found[key] = found
+            key = (*column.attribute, f"{id(column.dimension)}.{column.column}" if column.dimension else "")
+        self._columns[key] = column
         return key
-
-    def _values(self, column: PrivateColumn) -> Floats:
-        if column.dimension is not None:
-            values = column.dimension.numbers(column.column)
-            assert values is not None  # noqa: S101 - _variable sees to it
-            return np.nan_to_num(values)
-        assert isinstance(column.domain, Ordinal)  # noqa: S101 - _variable sees to it
-        return numbers(column.domain)
 
     def _defined(self, polynomial: Polynomial) -> Disjoint:
         """Where all attributes of an expression have a value: SQL leaves the other rows out."""
         defined: Disjoint = (Conjunction(),)
         for variable in sorted(polynomial.variables):
-            column = self._found[variable]
+            column = self._columns[variable]
             if isinstance(column, PublicColumn):
                 defined = both(defined, public((column.table, is_known(column.column))))
             elif column.dimension is not None:
-                known = column.dimension.numbers(column.column)
-                assert known is not None  # noqa: S101 - _variable sees to it
-                defined = both(defined, private(column.place, ~np.isnan(known)))
+                defined = both(defined, private(column.attribute, ~np.isnan(_numbers_of_dimension(column))))
         return defined
 
     def _middle(self, polynomial: Polynomial) -> Fraction:
@@ -193,42 +183,47 @@ class Aggregates:
             if not monomial:
                 middle += coefficient
                 continue
-            column = self._found[monomial[0]]
+            column = self._columns[monomial[0]]
             if isinstance(column, PublicColumn):
                 return Fraction(0)
-            values = self._values(column)
+            values = _values(column)
             middle += coefficient * Fraction(float(values.min() + values.max())) / 2
         return middle
 
     # Moments --------------------------------------------------------------------------------------------------------
 
-    def _moment(self, name: str, polynomial: Polynomial, where: Disjoint) -> Moment:
-        key = (tuple(sorted(polynomial.terms.items())), _identity(where))
-        if key not in self._keys:
-            self._keys[key] = len(self.moments)
-            self._terms += len(where) * len(polynomial.terms)
-            if len(self.moments) >= MOST_MOMENTS or self._terms > MOST_TERMS:
-                problem = f"the answers need over {MOST_MOMENTS} sums, or {MOST_TERMS:,} products in them"
-                raise QueryRefused(problem, "Ask several questions, or simplify the condition.")
-            terms = [
-                self._term(conjunction, monomial, coefficient)
-                for conjunction in where
-                for monomial, coefficient in polynomial.terms.items()
-                if coefficient
-            ]
-            region = self._regions.setdefault(key[1], len(self._regions))
-            self.moments.append(MomentOf(name, tuple(terms), indicator=polynomial is ONE, region=region))
-        return Moment(self._keys[key])
+    def moment(self, name: str, polynomial: Polynomial, rows: Disjoint) -> Moment:
+        """The sum of a polynomial over some rows, by its number."""
+        region = _identity(rows)
+        key = (tuple(sorted(polynomial.terms.items())), region)
+        if key in self._numbers:
+            return Moment(self._numbers[key])
+        size = len(rows) * len(polynomial.terms)
+        self._size += size
+        if len(self._sums) >= MOST_MOMENTS or self._size > MOST_TERMS:
+            problem = f"the answers need over {MOST_MOMENTS} sums, or {MOST_TERMS:,} products in them"
+            raise QueryRefused(problem, "Ask several questions, or simplify the condition.")
+        terms = [
+            self._term(conjunction, monomial, coefficient)
+            for conjunction in rows
+            for monomial, coefficient in polynomial.terms.items()
+            if coefficient
+        ]
+        shared = self._regions.setdefault(region, len(self._regions))
+        moment = MomentOf(name, tuple(terms), indicator=polynomial is ONE, region=shared)
+        self._numbers[key] = len(self._sums)
+        self._sums.append(CollectedSum(key, size, moment))
+        return Moment(self._numbers[key])
 
     def _term(self, conjunction: Conjunction, monomial: Monomial, coefficient: Fraction) -> Term:
-        measures: dict[Place, Floats] = {}
+        measures: dict[AttributeKey, Floats] = {}
         factors: dict[str, list[str]] = {}
         for variable in monomial:
-            column = self._found[variable]
+            column = self._columns[variable]
             if isinstance(column, PublicColumn):
                 factors.setdefault(column.table, []).append(column.column)
             else:
-                measures[column.place] = measures.get(column.place, 1.0) * self._values(column)
+                measures[column.attribute] = measures.get(column.attribute, 1.0) * _values(column)
         tests: dict[str, list[PublicTest]] = {}
         for (table, test), wanted in conjunction.public.items():
             tests.setdefault(table, []).append((test, wanted))
@@ -238,15 +233,69 @@ class Aggregates:
             )
             for table in sorted({*tests, *factors})
         }
-        conditions = {place: mask.astype(np.float64) for place, mask in conjunction.private.items()}
+        conditions = {attribute: mask.astype(np.float64) for attribute, mask in conjunction.private.items()}
         return Term(float(coefficient), conditions, measures, shared)
 
 
-def _identity(where: Disjoint) -> tuple[Any, ...]:
+@dataclass(frozen=True, slots=True, eq=False)
+class _SumsOf:
+    """See `functions.SumsOf`."""
+
+    collector: SumCollector
+    text: str
+    polynomial: Polynomial
+    rows: Disjoint
+    exact_middle: Fraction
+
+    @property
+    def middle(self) -> float:
+        return float(self.exact_middle)
+
+    @property
+    def plain(self) -> Formula:
+        return self.collector.moment(f"sum({self.text})", self.polynomial, self.rows)
+
+    @property
+    def count(self) -> Formula:
+        return self.collector.moment(f"count({self.text})", ONE, self.rows)
+
+    @property
+    def centred(self) -> Formula:
+        return self.collector.moment(f"sum({self._shifted})", self._difference, self.rows)
+
+    @property
+    def squares(self) -> Formula:
+        return self.collector.moment(f"sum(({self._shifted})^2)", self._difference.times(self._difference), self.rows)
+
+    @property
+    def _difference(self) -> Polynomial:
+        return self.polynomial.plus(Polynomial.constant(self.exact_middle), Fraction(-1))
+
+    @property
+    def _shifted(self) -> str:
+        return f"{self.text} - {self.middle:g}" if self.exact_middle else self.text
+
+
+def _values(column: PrivateColumn) -> Floats:
+    """A private attribute's numbers, or a dimension's, at every value of the domain; zero where there is none."""
+    if column.dimension is not None:
+        return np.nan_to_num(_numbers_of_dimension(column))
+    assert isinstance(column.domain, Ordinal)  # noqa: S101 - _variable sees to it
+    return numbers(column.domain)
+
+
+def _numbers_of_dimension(column: PrivateColumn) -> Floats:
+    values = None if column.dimension is None else column.dimension.numbers(column.column)
+    assert values is not None  # noqa: S101 - _variable sees to it
+    return values
+
+
+def _identity(rows: Disjoint) -> tuple[Any, ...]:
+    """What makes two sets of rows equal."""
     return tuple(
         (
-            tuple(sorted((place, mask.tobytes()) for place, mask in one.private.items())),
-            tuple(sorted(one.public.items())),
+            tuple(sorted((attribute, mask.tobytes()) for attribute, mask in conjunction.private.items())),
+            tuple(sorted(conjunction.public.items())),
         )
-        for one in where
+        for conjunction in rows
     )

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from deniable.arrays import Booleans, Floats
 from deniable.queries.parsing.constants import number
+from deniable.queries.parsing.functions import DOMAIN_FUNCTIONS
 from deniable.queries.parsing.rationals import Rationals
 from deniable.queries.parsing.scope import Node, PrivateColumn, Scope
 from deniable.tables.schema.attributes import Ordinal, Private
@@ -34,13 +35,6 @@ FLIPPED: dict[Any, Any] = {
     exp.EQ: exp.EQ,
     exp.NEQ: exp.NEQ,
 }
-_OPERATIONS: dict[Any, Callable[[Rationals, Rationals], Rationals]] = {
-    exp.Add: operator.add,
-    exp.Sub: operator.sub,
-    exp.Mul: operator.mul,
-    exp.Div: operator.truediv,
-    exp.IntDiv: operator.floordiv,
-}
 
 
 def numbers(domain: Ordinal) -> Floats:
@@ -50,35 +44,34 @@ def numbers(domain: Ordinal) -> Floats:
     return np.asarray((low + step * np.arange(domain.size)) / scale, dtype=np.float64)
 
 
-def compare(domain: Private, kind: Node, place: Any) -> Booleans:
-    """Which places of a domain compare so with a position."""
-    places = np.arange(domain.size)
+def compare(domain: Private, kind: Node, bound: Any) -> Booleans:
+    """Which positions of a domain compare in this way with a bound, which may lie between two of them."""
+    positions = np.arange(domain.size)
     mask: Booleans
     if kind in (exp.EQ, exp.NEQ):
-        mask = places == int(place) if place == math.floor(place) else np.zeros(domain.size, dtype=bool)
+        mask = positions == int(bound) if bound == math.floor(bound) else np.zeros(domain.size, dtype=bool)
         return mask if kind is exp.EQ else ~mask
     if kind in (exp.LT, exp.GTE):
-        mask = places < math.ceil(place)
+        mask = positions < math.ceil(bound)
         return mask if kind is exp.LT else ~mask
-    mask = places <= math.floor(place)
+    mask = positions <= math.floor(bound)
     return mask if kind is exp.LTE else ~mask
 
 
 def single_attribute(scope: Scope, node: Node) -> PrivateColumn:
-    """The one private attribute of numbers that an expression is a function of."""
-    found = [scope.find(column) for column in node.find_all(exp.Column)]
-    places = {one.place for one in found if isinstance(one, PrivateColumn)}
-    if not found or len(places) != 1 or not all(isinstance(one, PrivateColumn) for one in found):
+    """The only private attribute, of numbers, that an expression is a function of."""
+    columns = [scope.meaning(column) for column in node.find_all(exp.Column)]
+    private = [column for column in columns if isinstance(column, PrivateColumn)]
+    if not private or len(private) < len(columns) or len({column.attribute for column in private}) != 1:
         problem = "an expression of one private attribute is expected here"
         raise scope.refusal(node, problem, "Compare one attribute with constants; join several conditions by AND.")
-    (first, *_) = found
-    assert isinstance(first, PrivateColumn)  # noqa: S101 - checked above
-    if any(isinstance(one, PrivateColumn) and one.dimension is not None for one in found):
+    if any(column.dimension is not None for column in private):
         raise scope.refusal(node, "a dimension's column cannot be calculated with here", "Use the column itself.")
+    first = private[0]
     if not isinstance(first.domain, Ordinal) or first.domain.kind != "number":
         timed = isinstance(first.domain, Ordinal)
         repair = "Compare it with dates or times." if timed else "Calculate with ordinal attributes of numbers."
-        raise scope.refusal(node, f"{first.place[1]!r} is not a number", repair)
+        raise scope.refusal(node, f"{first.attribute[1]!r} is not a number", repair)
     if first.domain.size > MOST_VALUES:
         raise scope.refusal(node, "the attribute's domain is too large to calculate with", "Compare the attribute.")
     return first
@@ -92,16 +85,11 @@ def evaluate(scope: Scope, node: Node, domain: Ordinal) -> Rationals:
         return Rationals.steps(Fraction(domain.low), Fraction(domain.step), domain.size)
     if isinstance(node, exp.Literal) and not node.is_string:
         return Rationals.constant(number(scope, node))
-    if isinstance(node, exp.Neg):
-        return -evaluate(scope, node.this, domain)
-    if isinstance(node, exp.Floor) and not node.args.get("decimals"):
-        return evaluate(scope, node.this, domain).floor()
-    if type(node) in _OPERATIONS:
-        left, right = evaluate(scope, node.left, domain), evaluate(scope, node.right, domain)
-        if isinstance(node, (exp.Div, exp.IntDiv)) and right.has_zero:
-            raise scope.refusal(node, "this divides by zero", "Divide by another constant.")
-        if isinstance(node, exp.IntDiv) and not (left.are_whole and right.are_whole):
-            raise scope.refusal(node, "// divides whole numbers only", "Write FLOOR(x / y).")
-        return _OPERATIONS[type(node)](left, right)
-    problem = f"{type(node).__name__.upper()} cannot be calculated here"
-    raise scope.refusal(node, problem, "Use +, -, *, /, // and FLOOR of one attribute and numbers.")
+    function = DOMAIN_FUNCTIONS.get(type(node))
+    if function is None:
+        problem = f"{type(node).__name__.upper()} cannot be calculated here"
+        raise scope.refusal(node, problem, "Use +, -, *, /, // and FLOOR of one attribute and numbers.")
+    arguments = [evaluate(scope, node.args[name], domain) for name in function.arguments]
+    if refusal := function.refuses(*arguments):
+        raise scope.refusal(node, *refusal)
+    return function.compute(*arguments)

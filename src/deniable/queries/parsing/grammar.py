@@ -1,9 +1,9 @@
-"""Which parts each kind of node may have: SQL text → a tree in which nothing stands that nobody will read.
+"""Which parts each kind of node may have: SQL text → a tree without any part that would be ignored.
 
-The readers of a query look at the parts they know. A part that none of them looks at (a sample of a table, a second
-argument of COUNT, NULLS FIRST) would be left out in silence, and the answer be that of another question. So every part
-of every known node is listed here, and a node with any other part is refused. Kinds of nodes that are not listed are
-refused by the readers, each of which takes the kinds it knows and no others.
+The passes of a query look at the parts they know. A part that none of them looks at (a sample of a table, a second
+argument of COUNT, NULLS FIRST) would be ignored silently, and the answer would be that of another question. So every
+part of every known node is listed here, or in `functions.py` for functions, and a node with any other part is refused.
+Kinds of nodes that are not listed are refused by the passes, each of which takes the kinds it knows and no others.
 
 sqlglot forgives: it reads over a missing AND or bracket. So DuckDB's parser, which does not, sees the text first.
 """
@@ -20,6 +20,7 @@ from sqlglot import exp
 
 from deniable.errors import QueryRefused
 from deniable.limits import DEEPEST_BRACKETS, LONGEST_NAME, LONGEST_SQL, MOST_TOKENS
+from deniable.queries.parsing.functions import parts_of
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MEND = "Mend the text there; a name that is a keyword stands in double quotes."
@@ -43,11 +44,8 @@ _PARTS: dict[Any, set[str] | frozenset[str]] = {
     exp.Literal: {"this", "is_string"},
     exp.Star: set(),
     exp.Count: {"this", "big_int", "distinct"},
-    **dict.fromkeys((exp.Sum, exp.Avg, exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevPop), _THIS),
-    **dict.fromkeys((exp.StddevSamp, exp.Floor, exp.Paren, exp.Not, exp.Neg, exp.Boolean, exp.Null), _THIS),
+    **dict.fromkeys((exp.Paren, exp.Not, exp.Boolean, exp.Null), _THIS),
     **dict.fromkeys((exp.And, exp.Or, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Is), _BINARY),
-    **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.IntDiv), _BINARY),
-    exp.Div: {*_BINARY, "typed", "safe"},
     exp.Between: {"this", "low", "high"},
     exp.In: {"this", "expressions", "query"},
     exp.Cast: {"this", "to"},
@@ -63,16 +61,16 @@ _WHY = {
 }
 
 
-def place_of(text: str, node: Any) -> int | None:
-    """Where in the text a node begins, as far as its parts tell; for keywords, where such a word stands first."""
+def position_of(text: str, node: Any) -> int | None:
+    """Where in the text a node begins, as far as its parts show; for keywords, where such a word stands first."""
     if node is None:
         return None
-    found = [one.meta["start"] for one in node.walk() if "start" in one.meta]
-    if found:
-        return int(min(found))
+    starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
+    if starts:
+        return int(min(starts))
     word = re.match(r"\w+", str(node.sql(dialect="duckdb")))
     start = None if word is None else _word(text, word[0])
-    return place_of(text, node.parent) if start is None else start
+    return position_of(text, node.parent) if start is None else start
 
 
 def _word(text: str, word: str) -> int | None:
@@ -80,7 +78,9 @@ def _word(text: str, word: str) -> int | None:
         tokens = sqlglot.tokenize(text, read="duckdb")
     except sqlglot.errors.SqlglotError:
         return None
-    return next((one.start for one in tokens if text[one.start : one.end + 1].casefold() == word.casefold()), None)
+    return next(
+        (token.start for token in tokens if text[token.start : token.end + 1].casefold() == word.casefold()), None
+    )
 
 
 def read_select(text: str) -> Any:
@@ -95,13 +95,13 @@ def read_select(text: str) -> Any:
         _parser().extract_statements(text)
         statements = sqlglot.parse(text, read="duckdb")
     except duckdb.Error as error:
-        raise QueryRefused("the text is no SQL", _MEND, text=text, start=_broken_at(text, str(error))) from None
+        raise QueryRefused("the text is not SQL", _MEND, text=text, start=_broken_at(text, str(error))) from None
     except sqlglot.errors.SqlglotError as error:
         raise QueryRefused("the text is not understood", _MEND, text=text, start=_lost_at(text, error)) from None
     if len(statements) != 1 or not isinstance(statements[0], exp.Select):
         second = statements[1] if len(statements) > 1 else None
         repair = "Write SELECT COUNT(*) FROM …, without UNION or others."
-        raise QueryRefused("one SELECT is expected", repair, text=text, start=place_of(text, second) or 0)
+        raise QueryRefused("one SELECT is expected", repair, text=text, start=position_of(text, second) or 0)
     select = statements[0]
     for clause, value in select.args.items():
         if value and clause not in _CLAUSES:
@@ -112,15 +112,17 @@ def read_select(text: str) -> Any:
     for node in select.walk():
         if isinstance(node, exp.Identifier) and len(node.name) > LONGEST_NAME:
             problem = f"a name has more than {LONGEST_NAME} characters"
-            raise QueryRefused(problem, "Shorten it.", text=text, start=place_of(text, node))
-        allowed = _PARTS.get(type(node))
+            raise QueryRefused(problem, "Shorten it.", text=text, start=position_of(text, node))
+        allowed = _PARTS[type(node)] if type(node) in _PARTS else parts_of(type(node))
         if allowed is None:
             continue
         for part, value in node.args.items():
             if value and part not in allowed:
                 kind = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).upper()
-                why = _WHY.get(part, (f"{part.strip('_').upper()} of {kind} is not supported", "Leave it out."))
-                raise QueryRefused(*why, text=text, start=place_of(text, node))
+                why = _WHY.get(
+                    part, (f"{part.strip('_').replace('_', ' ').upper()} of {kind} is not supported", "Leave it out.")
+                )
+                raise QueryRefused(*why, text=text, start=position_of(text, node))
     return select
 
 
@@ -141,14 +143,13 @@ def _check_size(text: str) -> None:
     for start in starts:
         depth += (raw[start] in b"([{") - (raw[start] in b")]}")
         if depth > DEEPEST_BRACKETS:
-            place = len(raw[:start].decode())
             problem = f"brackets are nested more than {DEEPEST_BRACKETS} deep"
-            raise QueryRefused(problem, "Ask a simpler question.", text=text, start=place)
+            raise QueryRefused(problem, "Ask a simpler question.", text=text, start=len(raw[:start].decode()))
 
 
 def _first(text: str, value: Any) -> int | None:
-    one = value[0] if isinstance(value, list) else value
-    return place_of(text, one) if isinstance(one, exp.Expression) else None
+    node = value[0] if isinstance(value, list) else value
+    return position_of(text, node) if isinstance(node, exp.Expression) else None
 
 
 @cache
@@ -158,18 +159,18 @@ def _parser() -> duckdb.DuckDBPyConnection:
 
 
 def _broken_at(text: str, message: str) -> int:
-    """Where DuckDB stopped: its message repeats a line, or a part of it, and has a mark below the place."""
-    found = re.search(r"LINE ([0-9]+): (.*)\n( *)\^", message)
-    if found is None:
+    """Where DuckDB stopped: its message repeats a line, or a part of it, and marks the position below it."""
+    marked = re.search(r"LINE (?P<line>[0-9]+): (?P<shown>.*)\n(?P<indent> *)\^", message)
+    if marked is None:
         return len(text.rstrip()) if "end of input" in message else 0
-    lines = text.split("\n")[: int(found[1]) - 1]
-    shown = found[2].removeprefix("...")
-    place = len(found[3]) - len(f"LINE {found[1]}: ") - (len(found[2]) - len(shown))
+    lines = text.split("\n")[: int(marked["line"]) - 1]
+    shown = marked["shown"].removeprefix("...")
+    offset = len(marked["indent"]) - len(f"LINE {marked['line']}: ") - (len(marked["shown"]) - len(shown))
     start = text.find(shown.removesuffix("..."), sum(len(line) + 1 for line in lines))
-    if start < 0:  # the line was shown otherwise than it stands in the text
+    if start < 0:  # the message shows the line differently from the text
         near = re.search(r'at or near "(.+)"', message)
-        start, place = max(text.find(near[1]), 0) if near else 0, 0
-    return min(max(start + place, 0), len(text))
+        start, offset = max(text.find(near[1]), 0) if near else 0, 0
+    return min(max(start + offset, 0), len(text))
 
 
 def _lost_at(text: str, error: Any) -> int | None:

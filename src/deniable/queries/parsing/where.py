@@ -10,8 +10,17 @@ from deniable.limits import MOST_CONDITIONS
 from deniable.queries.parsing.constants import CAST_TO, position
 from deniable.queries.parsing.domain_functions import COMPARISONS, FLIPPED, compare, evaluate, single_attribute
 from deniable.queries.parsing.scope import Node, PrivateColumn, PublicColumn, Scope
-from deniable.queries.question.conditions import Disjoint, TooManyTerms, both, either, private, public
-from deniable.queries.question.public_trees import PublicTree
+from deniable.queries.question.conditions import (
+    EVERYTHING,
+    MOST_CONJUNCTIONS,
+    Disjoint,
+    TooManyConjunctions,
+    both,
+    either,
+    private,
+    public,
+)
+from deniable.queries.question.public_trees import PublicTree, is_known
 from deniable.queries.question.public_trees import column as public_column
 from deniable.tables.schema.attributes import Categorical, Ordinal
 
@@ -22,15 +31,27 @@ _PUBLIC_NODES = {
 }  # fmt: skip
 
 
-def read_where(scope: Scope, node: Node) -> Disjoint:
-    """The condition of WHERE."""
+def rows_asked(scope: Scope, select: Node) -> Disjoint:
+    """The rows that a query is about: those of WHERE that have a row in every dimension."""
+    where = select.args.get("where")
+    rows = EVERYTHING if where is None else _condition_of_where(scope, where.this)
+    for dimension in scope.joined.values():
+        if dimension.aligned is not None and isinstance(dimension.attribute, PrivateColumn):
+            rows = both(rows, private(dimension.attribute.attribute, dimension.aligned.present))
+    for lookup in scope.lookups:
+        rows = both(rows, public((lookup.table, is_known(f"{lookup.alias}.{lookup.key}"))))
+    return rows
+
+
+def _condition_of_where(scope: Scope, node: Node) -> Disjoint:
     if sum(1 for _ in node.find_all(exp.And, exp.Or)) > MOST_CONDITIONS:
         raise scope.refusal(node, f"there are more than {MOST_CONDITIONS} conditions", "Use IN and BETWEEN.")
     try:
         return _read(scope, node, negated=False)
-    except TooManyTerms:
+    except TooManyConjunctions:
+        problem = f"the condition needs more than {MOST_CONJUNCTIONS} disjoint conjunctions"
         repair = "Use fewer ORs between different attributes, or ask several questions and add the answers."
-        raise scope.refusal(node, "the condition needs more than 64 disjoint conjunctions", repair) from None
+        raise scope.refusal(node, problem, repair) from None
 
 
 def _read(scope: Scope, node: Node, *, negated: bool) -> Disjoint:
@@ -40,50 +61,48 @@ def _read(scope: Scope, node: Node, *, negated: bool) -> Disjoint:
         return _read(scope, node.this, negated=not negated)
     if node.find(exp.Subquery, exp.Select, exp.Exists):
         raise scope.refusal(node, "subqueries are not supported", "Ask two questions.")
-    whole = _whole(scope, node, negated)
+    whole = _evaluated_by_engine(scope, node, negated)
     if whole is not None:
         return whole
     if isinstance(node, (exp.And, exp.Or)):
         left, right = _read(scope, node.left, negated=negated), _read(scope, node.right, negated=negated)
         return both(left, right) if isinstance(node, exp.And) != negated else either(left, right)
     column, mask = _condition(scope, node)
-    return private(column.place, ~mask if negated else mask)
+    return private(column.attribute, ~mask if negated else mask)
 
 
-def _whole(scope: Scope, node: Node, negated: bool) -> Disjoint | None:
-    """A condition on public columns of one table, or on columns of one dimension, which DuckDB evaluates."""
-    found = [scope.find(column) for column in node.find_all(exp.Column)]
-    if not found:
+def _evaluated_by_engine(scope: Scope, node: Node, negated: bool) -> Disjoint | None:
+    """A condition on public columns of one table, or on columns of one dimension; None for any other."""
+    columns = [scope.meaning(column) for column in node.find_all(exp.Column)]
+    if not columns:
         return None
-    if all(isinstance(one, PublicColumn) for one in found):
-        tables = {one.table for one in found if isinstance(one, PublicColumn)}
+    tables = {column.table for column in columns if isinstance(column, PublicColumn)}
+    if all(isinstance(column, PublicColumn) for column in columns):
         if len(tables) == 1:
             return public((tables.pop(), checked_tree(scope, node, negated)))
         if isinstance(node, (exp.And, exp.Or)):
             return None
         raise scope.refusal(node, "a condition compares public attributes of two tables", "Compare with constants.")
-    dimensions = {id(one.dimension): one for one in found if isinstance(one, PrivateColumn) and one.dimension}
-    if len(dimensions) == 1 and all(isinstance(one, PrivateColumn) and one.dimension for one in found):
-        (one,) = dimensions.values()
-        assert one.dimension is not None  # noqa: S101 - chosen so
-        return private(one.place, one.dimension.holds(checked_tree(scope, node, negated).tree))
-    return None
+    of_dimensions = [column for column in columns if isinstance(column, PrivateColumn) and column.dimension]
+    if len(of_dimensions) < len(columns) or len({id(column.dimension) for column in of_dimensions}) > 1:
+        return None
+    first = of_dimensions[0]
+    assert first.dimension is not None  # noqa: S101 - chosen so
+    return private(first.attribute, first.dimension.holds(checked_tree(scope, node, negated).tree))
 
 
 def checked_tree(scope: Scope, node: Node, negated: bool = False) -> PublicTree:
-    """A condition of public columns, after every node of it was recognised."""
-    for one in node.walk():
-        odd_cast = isinstance(one, exp.Cast) and one.to.this not in CAST_TO
-        if type(one) not in _PUBLIC_NODES or odd_cast or (isinstance(one, exp.In) and not one.expressions):
-            raise scope.refusal(one, "this condition is not supported", "Use comparisons with constants.")
+    """A condition on public columns, after every node of it was recognised."""
+    for part in node.walk():
+        odd_cast = isinstance(part, exp.Cast) and part.to.this not in CAST_TO
+        if type(part) not in _PUBLIC_NODES or odd_cast or (isinstance(part, exp.In) and not part.expressions):
+            raise scope.refusal(part, "this condition is not supported", "Use comparisons with constants.")
 
-    def bare(one: Node) -> Node:
-        if not isinstance(one, exp.Column):
-            return one
-        return public_column(scope.find(one).column)
+    def by_engine_name(part: Node) -> Node:
+        return public_column(scope.meaning(part).column) if isinstance(part, exp.Column) else part
 
-    copied = node.transform(bare)
-    return PublicTree.of(exp.Not(this=exp.Paren(this=copied)) if negated else copied)
+    tree = node.transform(by_engine_name)
+    return PublicTree.of(exp.Not(this=exp.Paren(this=tree)) if negated else tree)
 
 
 def _condition(scope: Scope, node: Node) -> tuple[PrivateColumn, Booleans]:
@@ -91,19 +110,19 @@ def _condition(scope: Scope, node: Node) -> tuple[PrivateColumn, Booleans]:
     if isinstance(node, exp.Between):
         low = _compared(scope, exp.GTE(this=node.this, expression=node.args["low"]))
         high = _compared(scope, exp.LTE(this=node.this, expression=node.args["high"]))
-        _same(scope, node, [low, high])
+        _check_same(scope, node, low[0], high[0])
         return low[0], low[1] & high[1]
     if isinstance(node, exp.In) and node.expressions and not node.args.get("query"):
         column, mask = _compared(scope, exp.EQ(this=node.this, expression=node.expressions[0]))
-        for one in node.expressions[1:]:  # each mask may be as long as the domain: one after the other
-            other = _compared(scope, exp.EQ(this=node.this, expression=one))
-            _same(scope, node, [(column, mask), other])
-            mask = mask | other[1]
+        for constant in node.expressions[1:]:  # each mask may be as long as the domain: one after the other
+            other, equal = _compared(scope, exp.EQ(this=node.this, expression=constant))
+            _check_same(scope, node, column, other)
+            mask = mask | equal
         return column, mask
     if isinstance(node, exp.Is) and isinstance(node.expression, exp.Boolean):
         return _compared(scope, exp.EQ(this=node.this, expression=node.expression))
     if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
-        column = _private(scope, node.this)
+        column = _private_column(scope, node.this)
         return column, np.zeros(column.domain.size, dtype=bool)  # a private attribute is never missing
     if isinstance(node, exp.Column):
         true = exp.true()
@@ -115,17 +134,17 @@ def _condition(scope: Scope, node: Node) -> tuple[PrivateColumn, Booleans]:
     raise scope.refusal(node, "this condition is not supported", repair)
 
 
-def _same(scope: Scope, node: Node, found: list[tuple[PrivateColumn, Booleans]]) -> None:
-    if len({column.place for column, _ in found}) > 1:
+def _check_same(scope: Scope, node: Node, left: PrivateColumn, right: PrivateColumn) -> None:
+    if left.attribute != right.attribute:
         raise scope.refusal(node, "two attributes stand in one condition", "Join two conditions by AND or OR.")
 
 
 def _compared(scope: Scope, node: Node) -> tuple[PrivateColumn, Booleans]:
-    kind, left, right = type(node), _bare(node.left), _bare(node.right)
+    kind, left, right = type(node), without_parentheses(node.left), without_parentheses(node.right)
     if not left.find(exp.Column):
         kind, left, right = FLIPPED[kind], right, left
     if isinstance(left, exp.Column) and not right.find(exp.Column):
-        column = _private(scope, left)
+        column = _private_column(scope, left)
         if isinstance(column.domain, Categorical) and kind not in (exp.EQ, exp.NEQ):
             raise scope.refusal(node, "categories have no order", "Use =, <> or IN.")
         return column, compare(column.domain, kind, position(scope, right, column.domain))
@@ -134,16 +153,17 @@ def _compared(scope: Scope, node: Node) -> tuple[PrivateColumn, Booleans]:
         raise scope.refusal(node, problem, "Compare an attribute with a constant.")
     column = single_attribute(scope, node)
     assert isinstance(column.domain, Ordinal)  # noqa: S101 - single_attribute sees to it
-    one, other = evaluate(scope, left, column.domain), evaluate(scope, right, column.domain)
-    return column, one.compared(COMPARISONS[kind], other)
+    values, bounds = (evaluate(scope, side, column.domain) for side in (left, right))
+    return column, values.compared(COMPARISONS[kind], bounds)
 
 
-def _bare(node: Node) -> Node:
-    return _bare(node.this) if isinstance(node, exp.Paren) else node
+def without_parentheses(node: Node) -> Node:
+    """What stands inside any number of parentheses."""
+    return without_parentheses(node.this) if isinstance(node, exp.Paren) else node
 
 
-def _private(scope: Scope, node: Node) -> PrivateColumn:
-    column = scope.find(_bare(node))
+def _private_column(scope: Scope, node: Node) -> PrivateColumn:
+    column = scope.meaning(without_parentheses(node))
     if isinstance(column, PublicColumn):
         raise scope.refusal(node, f"public attribute {column.name!r} cannot stand here", "Give it a condition alone.")
     if column.dimension is not None:

@@ -80,11 +80,11 @@ def check_crosses(question: Question, groups: int) -> None:
 
 
 def _indicators(groups: list[PrivateGroups], combination: tuple[int, ...]) -> dict[tuple[str, str], Floats]:
-    """For each attribute that is grouped by, which places of its domain are in the group."""
-    found: dict[tuple[str, str], Floats] = {}
+    """For each attribute that is grouped by, which positions of its domain are in the group."""
+    inside: dict[tuple[str, str], Floats] = {}
     for group, value in zip(groups, combination, strict=True):
-        found[group.place] = found.get(group.place, 1.0) * (group.codes == value)
-    return found
+        inside[group.attribute] = inside.get(group.attribute, 1.0) * (group.codes == value)
+    return inside
 
 
 class _Book:
@@ -126,9 +126,9 @@ class _Book:
     def _products(self, family: int, term: Term, groups: Mapping[tuple[str, str], Floats]) -> dict[str, Product] | None:
         """For each table its part of a term within a group; None if no value satisfies it, or all that do are zero."""
         conditions = dict(term.conditions)
-        for place, inside in groups.items():
-            conditions[place] = conditions.get(place, 1.0) * inside
-        if not all((mask * term.measures.get(place, 1.0)).any() for place, mask in conditions.items()):
+        for attribute, inside in groups.items():
+            conditions[attribute] = conditions.get(attribute, 1.0) * inside
+        if not all((mask * term.measures.get(attribute, 1.0)).any() for attribute, mask in conditions.items()):
             return None
         return {
             name: Product(

@@ -81,8 +81,7 @@ class Plan:
         for table, tests in self.question.filters.items():
             lines += [f"where {table}: {test}" for test, _ in tests]
         for table, factor in self.public:
-            tests_shown = [str(test) if wanted else f"not ({test})" for test, wanted in factor.tests]
-            lines.append(f"times {table}: {factor.measure or 1}" + "".join(f" where {one}" for one in tests_shown))
+            lines.append(f"times {table}: {factor}")
         return "\n".join([*lines, *(str(one) for one in self.tables)])
 
     def _repr_html_(self) -> str:

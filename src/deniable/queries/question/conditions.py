@@ -1,6 +1,6 @@
 """Conditions as sets of disjoint conjunctions: what any nesting of AND, OR and NOT amounts to.
 
-A conjunction says for each private attribute which places of its domain are allowed, and for conditions on public
+A conjunction says for each private attribute which positions of its domain are allowed, and for conditions on public
 attributes (which the engine decides row by row) whether they must hold or must not. Disjoint conjunctions may be
 counted one by one and added.
 """
@@ -15,45 +15,52 @@ import numpy as np
 from deniable.arrays import Booleans
 from deniable.queries.question.public_trees import PublicTree
 
-Place = tuple[str, str]
+AttributeKey = tuple[str, str]
 """(table, attribute)."""
 TableTest = tuple[str, PublicTree]
 """(table, condition on its public attributes)."""
 
-MOST_TERMS = 64
+MOST_CONJUNCTIONS = 64
 
 
-class TooManyTerms(Exception):
-    """A condition needs more than `MOST_TERMS` disjoint conjunctions."""
+class TooManyConjunctions(Exception):
+    """A condition needs more than `MOST_CONJUNCTIONS` disjoint conjunctions."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Conjunction:
     """All of these at once; what is not mentioned is free."""
 
-    private: Mapping[Place, Booleans] = field(default_factory=dict)
+    private: Mapping[AttributeKey, Booleans] = field(default_factory=dict)
     public: Mapping[TableTest, bool] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        private = (f"{'.'.join(attribute)} in {_ranges(mask)}" for attribute, mask in self.private.items())
+        public = (f"{table}: {test if wanted else f'not ({test})'}" for (table, test), wanted in self.public.items())
+        return " and ".join((*private, *public)) or "everything"
 
 
 Disjoint = tuple[Conjunction, ...]
 EVERYTHING: Disjoint = (Conjunction(),)
 
 
-def private(place: Place, mask: Booleans) -> Disjoint:
-    """The condition that an attribute lies in a set of places."""
+def private(attribute: AttributeKey, mask: Booleans) -> Disjoint:
+    """The condition that an attribute lies in a set of positions."""
     if mask.all():
         return EVERYTHING
-    return (Conjunction({place: mask}),) if mask.any() else ()
+    return (Conjunction({attribute: mask}),) if mask.any() else ()
 
 
 def public(test: TableTest) -> Disjoint:
-    """The condition that a test of public attributes holds (not: is unknown)."""
+    """The condition that a test of public attributes is true, neither false nor unknown."""
     return (Conjunction({}, {test: True}),)
 
 
 def both(left: Disjoint, right: Disjoint) -> Disjoint:
     """Left and right."""
-    return _tidy(met for one in left for other in right if (met := _meet(one, other)) is not None)
+    return _tidy(
+        met for conjunction in left for other in right if (met := _intersection(conjunction, other)) is not None
+    )
 
 
 def either(left: Disjoint, right: Disjoint) -> Disjoint:
@@ -61,70 +68,79 @@ def either(left: Disjoint, right: Disjoint) -> Disjoint:
     return _tidy((*left, *both(right, opposite(left))))
 
 
-def opposite(terms: Disjoint) -> Disjoint:
+def opposite(condition: Disjoint) -> Disjoint:
     """Everything else."""
     rest = EVERYTHING
-    for one in terms:
-        rest = both(rest, _complement(one))
+    for conjunction in condition:
+        rest = both(rest, _complement(conjunction))
     return rest
 
 
-def _complement(one: Conjunction) -> Disjoint:
+def _complement(conjunction: Conjunction) -> Disjoint:
     """What fails a conjunction: its first part, or that holds and its second part fails, and so on."""
-    found: list[Conjunction] = []
+    failing: list[Conjunction] = []
     held = Conjunction()
-    for place, mask in one.private.items():
-        found.append(Conjunction({**held.private, place: ~mask}, held.public))
-        held = Conjunction({**held.private, place: mask}, held.public)
-    for test, wanted in one.public.items():
-        found.append(Conjunction(held.private, {**held.public, test: not wanted}))
+    for attribute, mask in conjunction.private.items():
+        failing.append(Conjunction({**held.private, attribute: ~mask}, held.public))
+        held = Conjunction({**held.private, attribute: mask}, held.public)
+    for test, wanted in conjunction.public.items():
+        failing.append(Conjunction(held.private, {**held.public, test: not wanted}))
         held = Conjunction(held.private, {**held.public, test: wanted})
-    return tuple(found)
+    return tuple(failing)
 
 
-def _meet(one: Conjunction, other: Conjunction) -> Conjunction | None:
-    masks = dict(one.private)
-    for place, mask in other.private.items():
-        masks[place] = masks[place] & mask if place in masks else mask
-        if not masks[place].any():
+def _intersection(left: Conjunction, right: Conjunction) -> Conjunction | None:
+    """Both at once; None if they exclude each other."""
+    masks = dict(left.private)
+    for attribute, mask in right.private.items():
+        masks[attribute] = masks[attribute] & mask if attribute in masks else mask
+        if not masks[attribute].any():
             return None
-    tests = dict(one.public)
-    for test, wanted in other.public.items():
+    tests = dict(left.public)
+    for test, wanted in right.public.items():
         if tests.setdefault(test, wanted) != wanted:
             return None
     return Conjunction(masks, tests)
 
 
-def _tidy(terms: Iterable[Conjunction]) -> Disjoint:
-    """The same set with fewer terms: two that differ in one attribute only become one."""
-    found: list[Conjunction] = []
-    for term in terms:
-        merged: Conjunction | None = term
+def _tidy(conjunctions: Iterable[Conjunction]) -> Disjoint:
+    """The same set with fewer conjunctions: two that differ in one attribute only are merged."""
+    kept: list[Conjunction] = []
+    for conjunction in conjunctions:
+        merged: Conjunction | None = conjunction
         while merged is not None:
-            term, merged = merged, None
-            for place, other in enumerate(found):
-                merged = _merge(term, other)
+            conjunction, merged = merged, None
+            for index, other in enumerate(kept):
+                merged = _merge(conjunction, other)
                 if merged is not None:
-                    del found[place]
+                    del kept[index]
                     break
-        found.append(term)
-        if len(found) > MOST_TERMS:
-            raise TooManyTerms
-    return tuple(found)
+        kept.append(conjunction)
+        if len(kept) > MOST_CONJUNCTIONS:
+            raise TooManyConjunctions
+    return tuple(kept)
 
 
-def _merge(one: Conjunction, other: Conjunction) -> Conjunction | None:
-    if one.private.keys() != other.private.keys() or one.public.keys() != other.public.keys():
+def _merge(left: Conjunction, right: Conjunction) -> Conjunction | None:
+    """Their union as one conjunction; None if it is not one."""
+    if left.private.keys() != right.private.keys() or left.public.keys() != right.public.keys():
         return None
-    places = [place for place, mask in one.private.items() if not np.array_equal(mask, other.private[place])]
-    tests = [test for test, wanted in one.public.items() if other.public[test] != wanted]
-    if len(places) + len(tests) > 1:
+    differing = [key for key, mask in left.private.items() if not np.array_equal(mask, right.private[key])]
+    tests = [test for test, wanted in left.public.items() if right.public[test] != wanted]
+    if len(differing) + len(tests) > 1:
         return None
     if tests:
-        return Conjunction(one.private, {test: wanted for test, wanted in one.public.items() if test not in tests})
-    masks = dict(one.private)
-    for place in places:
-        masks[place] = one.private[place] | other.private[place]
-        if masks[place].all():
-            del masks[place]
-    return Conjunction(masks, one.public)
+        return Conjunction(left.private, {test: wanted for test, wanted in left.public.items() if test not in tests})
+    masks = dict(left.private)
+    for attribute in differing:
+        masks[attribute] = left.private[attribute] | right.private[attribute]
+        if masks[attribute].all():
+            del masks[attribute]
+    return Conjunction(masks, left.public)
+
+
+def _ranges(mask: Booleans) -> str:
+    """Positions as ranges: `0..24, 30`."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], mask, [False])).astype(np.int8))).reshape(-1, 2)
+    shown = [str(low) if low + 1 == end else f"{low}..{end - 1}" for low, end in edges.tolist()]
+    return ", ".join(shown[:6]) + (", …" if len(shown) > 6 else "")

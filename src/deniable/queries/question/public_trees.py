@@ -48,6 +48,10 @@ class PublicFactor:
     measure: PublicTree | None = None
     """A number; without one, 1."""
 
+    def __str__(self) -> str:
+        tests = (f" where {test}" if wanted else f" where not ({test})" for test, wanted in self.tests)
+        return f"{self.measure or 1}" + "".join(tests)
+
 
 def column(name: str) -> Tree:
     """A public column by the name that engines know it by."""

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from deniable.arrays import Floats, Integers
-from deniable.queries.question.conditions import Place
+from deniable.queries.question.conditions import AttributeKey
 from deniable.queries.question.formula import Formula
 from deniable.queries.question.public_trees import PublicFactor, PublicTest
 
@@ -21,9 +23,15 @@ class Term:
     """coefficient · Π condition(t) · measure(t) over private attributes, times the tables' public factors."""
 
     coefficient: float
-    conditions: Mapping[Place, Floats]
-    measures: Mapping[Place, Floats]
+    conditions: Mapping[AttributeKey, Floats]
+    measures: Mapping[AttributeKey, Floats]
     public: Mapping[str, PublicFactor]
+
+    def __str__(self) -> str:
+        conditions = (f"[{'.'.join(key)}: {int(np.count_nonzero(mask))}]" for key, mask in self.conditions.items())
+        measures = (f"{'.'.join(key)} from {values[0]:g} to {values[-1]:g}" for key, values in self.measures.items())
+        public = (f"{table}: {factor}" for table, factor in self.public.items())
+        return " · ".join((f"{self.coefficient:g}", *conditions, *measures, *public))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,10 +51,10 @@ class PrivateGroups:
     """A private attribute, or bins of one, that is grouped by: all its values appear."""
 
     label: str
-    place: Place
+    attribute: AttributeKey
     values: tuple[Any, ...]
     codes: Integers
-    """For every place of the domain the number of its group; −1 if it is in none."""
+    """For every position of the domain the number of its group; −1 if it is in none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +87,9 @@ class Comparison:
     left: Formula
     right: Formula
 
+    def __str__(self) -> str:
+        return f"{self.left} {self.sign} {self.right}"
+
 
 @dataclass(frozen=True, slots=True)
 class Logic:
@@ -86,6 +97,11 @@ class Logic:
 
     sign: str
     parts: tuple[Having, ...]
+
+    def __str__(self) -> str:
+        if self.sign == "not":
+            return f"not ({self.parts[0]})"
+        return "(" + f" {self.sign} ".join(map(str, self.parts)) + ")"
 
 
 Having = Comparison | Logic
@@ -132,4 +148,4 @@ class Question:
     @property
     def counts(self) -> frozenset[int]:
         """The moments that are numbers of rows."""
-        return frozenset(number for number, one in enumerate(self.moments) if one.indicator)
+        return frozenset(number for number, moment in enumerate(self.moments) if moment.indicator)

@@ -147,8 +147,8 @@ def test_groups_by_position_alias_and_bins():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("SELEC", "the text is no SQL"),
-        ("SELECT COUNT(* FROM users", "the text is no SQL"),
+        ("SELEC", "the text is not SQL"),
+        ("SELECT COUNT(* FROM users", "the text is not SQL"),
         ("SELECT COUNT(*) FROM users; SELECT 1", "one SELECT is expected"),
         ("SELECT COUNT(*)", "FROM is missing"),
         ("DELETE FROM users", "one SELECT is expected"),
@@ -172,7 +172,7 @@ def test_groups_by_position_alias_and_bins():
         ("SELECT ROUND(AVG(age)) FROM users", "neither an aggregate nor in GROUP BY"),
         ("SELECT * FROM users", "rows cannot be seen"),
         ("", "there is no text"),
-        ("SELECT COUNT(*) FROM users u JOIN orders u USING (uid)", "two tables have one name"),
+        ("SELECT COUNT(*) FROM users u JOIN orders u USING (uid)", "two tables have the same name"),
         ("SELECT COUNT(*) FROM visits", "there is no table 'visits'"),
         ("SELECT COUNT(*) FROM users, orders", "joined on the user id only"),
         ("SELECT COUNT(*) FROM users JOIN users USING (uid)", "joined with itself"),
@@ -200,7 +200,7 @@ def test_groups_by_position_alias_and_bins():
         ("SELECT COUNT(DISTINCT age) FROM users", "only COUNT(*) can be counted"),
         ("SELECT SUM(kind) FROM users", "'kind' is not a number"),
         ("SELECT MAX(age) FROM users", "extremes and quantiles"),
-        ("SELECT COUNT(*), COUNT(*) FROM users", "two answers have one name"),
+        ("SELECT COUNT(*), COUNT(*) FROM users", "two answers have the same name"),
         ("SELECT COUNT(*) OVER () FROM users", "windows are not supported"),
         ("SELECT kind, COUNT(*) FROM users GROUP BY ROLLUP (kind)", "only plain GROUP BY|a plain attribute"),
     ],

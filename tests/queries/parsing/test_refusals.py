@@ -47,9 +47,9 @@ def database():
         "share": random.integers(0, 5, size) * 0.25,
         "kind": np.array(["a", "b", "c"])[random.integers(0, 3, size)],
         "flag": random.integers(0, 2, size) == 1,
-        "day": [date(2020, 1, 1 + int(one)) for one in random.integers(0, 31, size)],
-        "week": [date(2020, 1, 1 + 7 * int(one)) for one in random.integers(0, 5, size)],
-        "seen": [datetime(2020, 1, 1, int(one)) for one in random.integers(0, 24, size)],
+        "day": [date(2020, 1, 1 + int(day)) for day in random.integers(0, 31, size)],
+        "week": [date(2020, 1, 1 + 7 * int(week)) for week in random.integers(0, 5, size)],
+        "seen": [datetime(2020, 1, 1, int(hour)) for hour in random.integers(0, 24, size)],
         "city": np.array(["Rome", "secret 4711"])[random.integers(0, 2, size)],
         "score": random.integers(0, 5, size),
     }
@@ -62,20 +62,20 @@ COUNT = "SELECT COUNT(*) FROM users "
 
 
 @pytest.mark.parametrize(
-    ("text", "message", "place"),
+    ("text", "message", "shown"),
     [
         # Parts that would be read over.
         ("SELECT COUNT(*) FROM users TABLESAMPLE 10%", "SAMPLE of TABLE is not supported", "users"),
-        ("SELECT COUNT(*) FROM users USING SAMPLE 10%", "SAMPLE is not supported|SAMPLE of TABLE", None),
+        ("SELECT COUNT(*) FROM users USING SAMPLE 10%", "SAMPLE is not supported", None),
         ("SELECT COUNT(*) FROM users AS u(a, b)", "COLUMNS of TABLE ALIAS is not supported", "u(a"),
         ("SELECT COUNT(*, age) FROM users", "EXPRESSIONS of COUNT is not supported", "COUNT"),
-        (COUNT + "WHERE age BETWEEN SYMMETRIC 5 AND 2", "SYMMETRIC of BETWEEN is not supported|no SQL", None),
+        (COUNT + "WHERE age BETWEEN SYMMETRIC 5 AND 2", "not SQL", None),
         ("SELECT kind, COUNT(*) AS n FROM users GROUP BY kind ORDER BY n NULLS FIRST", "NULLS FIRST is not supported", "n NULLS"),
-        (COUNT + "LIMIT 10 PERCENT", "is not supported|no SQL|whole number", None),
-        (COUNT + "LIMIT 10%", "LIMIT OPTIONS of LIMIT|no SQL|whole number|LIMIT_OPTIONS", None),
+        (COUNT + "LIMIT 10 PERCENT", "is not supported", None),
+        (COUNT + "LIMIT 10%", "LIMIT OPTIONS of LIMIT is not supported", None),
         ("SELECT SUM(age ORDER BY kind) FROM users", "THIS of ORDER is not supported", "age"),
-        ("SELECT COUNT(*) FROM x.users", "collection's own tables", "users|x.users"),
-        (COUNT + "WHERE x.users.age = 3", "schemas are not supported", "x.users|users.age|age"),
+        ("SELECT COUNT(*) FROM x.users", "collection's own tables", "x.users"),
+        (COUNT + "WHERE x.users.age = 3", "schemas are not supported", "x.users"),
         # Two attributes in one condition: each would be taken for the first.
         (COUNT + "WHERE 3 IN (age, other)", "two attributes stand in one condition", "3 IN"),
         (COUNT + "WHERE 3 BETWEEN age AND other", "two attributes stand in one condition", "3 BETWEEN"),
@@ -90,7 +90,7 @@ COUNT = "SELECT COUNT(*) FROM users "
         ("SELECT COUNT(*) FROM kinds", "a dimension cannot stand first", "kinds"),
         ("SELECT COUNT(*) FROM users JOIN kinds ON kinds.kind <> users.kind", "a dimension is joined on one attribute", "kinds"),
         # What one name means.
-        ("SELECT FLOOR(age / 5) AS age, COUNT(*) FROM users GROUP BY age", "the name of an answer and of another attribute", "age|age;"),
+        ("SELECT FLOOR(age / 5) AS age, COUNT(*) FROM users GROUP BY age", "the name of an answer and of another attribute", "age"),
         ("SELECT other AS kind, COUNT(*) FROM users GROUP BY kind", "the name of an answer and of another attribute", "kind"),
         ("SELECT 7 AS x FROM users", "nothing is aggregated", "7"),
         # Constants.
@@ -114,24 +114,24 @@ COUNT = "SELECT COUNT(*) FROM users "
         (COUNT + "WHERE age = ?", "a constant is expected here", None),
         (COUNT + "WHERE age = $1", "a constant is expected here", None),
         # Text that one parser forgives.
-        ("SELECT FLOOR(age / 5 AS bin, COUNT(*) FROM users GROUP BY bin", "the text is no SQL", "AS bin"),
-        (COUNT + "WHERE age BETWEEN 2 5", "the text is no SQL", "5"),
-        ("SELECT , COUNT(*) FROM users", "the text is no SQL", ", COUNT|COUNT"),
-        ("SELECT COUNT(*) FROM @ users", "the text is no SQL", "@"),
-        ("SELECT COUNT(*)\nFROM users\nWHERE age = (3", "the text is no SQL", None),
-        ("SELECT COUNT(*) FROM users WHERE kind = 'a", "the text is no SQL", "'a"),
-        (COUNT + "/* never closed", "the text is no SQL", None),
+        ("SELECT FLOOR(age / 5 AS bin, COUNT(*) FROM users GROUP BY bin", "the text is not SQL", "AS bin"),
+        (COUNT + "WHERE age BETWEEN 2 5", "the text is not SQL", "5"),
+        ("SELECT , COUNT(*) FROM users", "the text is not SQL", ", COUNT"),
+        ("SELECT COUNT(*) FROM @ users", "the text is not SQL", "@"),
+        ("SELECT COUNT(*)\nFROM users\nWHERE age = (3", "the text is not SQL", None),
+        ("SELECT COUNT(*) FROM users WHERE kind = 'a", "the text is not SQL", "'a"),
+        (COUNT + "/* never closed", "the text is not SQL", None),
         # Other statements, other places of SQL.
         ("COPY users TO 'x.csv'", "one SELECT is expected", "COPY"),
         ("SELECT COUNT(*) FROM 'x.parquet'", "there is no table", "'x.parquet'"),
-        ("SELECT COUNT(*) FROM read_csv('x.csv')", "collection's own tables|there is no table", None),
+        ("SELECT COUNT(*) FROM read_csv('x.csv')", "collection's own tables", None),
         ("SELECT COUNT(*) FROM users; DROP TABLE users", "one SELECT is expected", "users"),
         ("SELECT COUNT(*) FROM users UNION ALL SELECT COUNT(*) FROM users", "one SELECT is expected", "SELECT"),
         (COUNT + "WHERE city IN (SELECT city FROM cities)", "subqueries are not supported", "city"),
-        (COUNT + "WHERE EXISTS (SELECT 1)", "subqueries are not supported", "1|EXISTS"),
+        (COUNT + "WHERE EXISTS (SELECT 1)", "subqueries are not supported", "1"),
         (COUNT + "WHERE city = (SELECT 'Rome')", "subqueries are not supported", "city"),
-        (COUNT + "WHERE city = read_text('x')", "this condition is not supported", "'x'|read_text"),
-        (COUNT + "WHERE city = getenv('HOME')", "this condition is not supported", "'HOME'|getenv"),
+        (COUNT + "WHERE city = read_text('x')", "this condition is not supported", "read_text"),
+        (COUNT + "WHERE city = getenv('HOME')", "this condition is not supported", "getenv"),
         (COUNT + "WHERE CAST(city AS INTEGER) = 3", "this condition is not supported", "city"),
         (COUNT + "WHERE city LIKE 'R%'", "this condition is not supported", "city"),
         (COUNT + "WHERE city COLLATE nocase = 'rome'", "this condition is not supported", "city"),
@@ -142,7 +142,7 @@ COUNT = "SELECT COUNT(*) FROM users "
         ("SELECT uid, COUNT(*) FROM users GROUP BY uid", "users cannot be told apart by their id", "uid"),
         ("SELECT COUNT(*) FROM users GROUP BY GROUPING SETS ((kind), (flag))", "only plain GROUP BY", None),
         ("SELECT users.* FROM users", "rows cannot be seen", "users"),
-        ("SELECT COLUMNS(*) FROM users", "rows cannot be seen|nothing is aggregated|neither", None),
+        ("SELECT COLUMNS(*) FROM users", "rows cannot be seen", None),
         ("SELECT COUNT(users.*) FROM users", "only COUNT(*) can be counted", "COUNT"),
         ("SELECT COUNT(age) FROM users", "only COUNT(*) can be counted", "COUNT"),
         ("SELECT SUM(COUNT(*)) FROM users", "this cannot be summed", "COUNT"),
@@ -150,20 +150,20 @@ COUNT = "SELECT COUNT(*) FROM users "
         ("SELECT SUM(age) FILTER (age > 3) FROM users", "FILTER is not supported", "SUM"),
         ("SELECT SUM(age % 2) FROM users", "this cannot be summed", "age"),
         ("SELECT kind, COUNT(*) AS n FROM users GROUP BY kind ORDER BY other", "not asked", "other"),
-        ("SELECT kind, COUNT(*) AS n FROM users GROUP BY kind ORDER BY n USING >", "no SQL|not supported|not understood", None),
+        ("SELECT kind, COUNT(*) AS n FROM users GROUP BY kind ORDER BY n USING >", "not SQL", None),
         ("SELECT COUNT(*) FROM users WHERE " + "(" * 3000 + "age = 1" + ")" * 3000, "nested more than 32", "(("),
         ("SELECT COUNT(*) FROM users WHERE age = 1" + " OR age = 1" * 300, "more than 200 conditions", "age"),
         ("SELECT COUNT(*) FROM users " + " " * 100_000, "longer than", None),
         ("SELECT COUNT(*) FROM users WHERE city = '\0'", "a NUL character", "\0"),
     ],
 )  # fmt: skip
-def test_what_is_refused_and_where(database, text, message, place):
+def test_what_is_refused_and_where(database, text, message, shown):
     with pytest.raises(QueryRefused) as caught:
         database.sql(text)
-    assert any(part in str(caught.value) for part in message.split("|")), str(caught.value)
+    assert message in str(caught.value)
     assert "Nothing was computed" in str(caught.value)
-    if place is not None:
-        assert any(text[caught.value.start :].startswith(one) for one in place.split("|")), str(caught.value)
+    if shown is not None:
+        assert text[caught.value.start :].startswith(shown), str(caught.value)
 
 
 def test_names_and_texts_cannot_leave_their_quotes(database):
@@ -171,8 +171,8 @@ def test_names_and_texts_cannot_leave_their_quotes(database):
     joined = "users JOIN kinds k USING (kind)"
     whole = database.sql(f"SELECT COUNT(*) FROM {joined} WHERE k.{quoted} = '1'").scalar().value
     assert whole == pytest.approx(database.sql(COUNT + "WHERE kind = 'a'").scalar().value)
-    for one in ("' OR 1 = 1 --", "''; DROP TABLE rows", '\\', "\\' OR true --", "%", "é😀", '"'):  # fmt: skip
-        text = "'" + one.replace("'", "''") + "'"
+    for constant in ("' OR 1 = 1 --", "''; DROP TABLE rows", '\\', "\\' OR true --", "%", "é😀", '"'):  # fmt: skip
+        text = "'" + constant.replace("'", "''") + "'"
         assert database.sql(f"SELECT COUNT(*) FROM users WHERE city = {text}").scalar().value == 0.0
         assert database.sql(f"SELECT COUNT(*) FROM {joined} WHERE {quoted} = {text}").scalar().value == 0.0
         with pytest.raises(QueryRefused, match="public list"):

@@ -1,0 +1,150 @@
+"""Every SQL function that a query may call. A new function is one entry in one of the two tables of this file.
+
+* `DOMAIN_FUNCTIONS`: functions and operators of one private attribute, such as FLOOR. They are computed exactly at
+  every value of the attribute's domain, so that they can be compared and grouped by.
+* `AGGREGATES`: functions of all rows, such as AVG. Each is a formula of sums over users.
+
+The key of an entry is the kind of node that sqlglot makes of the function. `grammar.py` lets a function through with
+the arguments that its entry lists, and refuses any other part of it.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from sqlglot import exp
+
+from deniable.queries.parsing.rationals import Rationals
+from deniable.queries.question.formula import Binary, Formula, Number, Root
+
+Refusal = tuple[str, str]
+"""What is wrong, and what to write instead."""
+
+
+def _always(*_: Rationals) -> Refusal | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class DomainFunction:
+    """A function of numbers: its arguments, by their names in sqlglot's node, and how it is computed."""
+
+    compute: Callable[..., Rationals]
+    arguments: tuple[str, ...] = ("this",)
+    refuses: Callable[..., Refusal | None] = _always
+    """Why it cannot be computed for some values of its arguments."""
+    settings: tuple[str, ...] = ()
+    """Further parts of the node, which sqlglot sets itself and which change nothing."""
+
+
+def _division(_: Rationals, divisor: Rationals) -> Refusal | None:
+    return ("this divides by zero", "Divide by another constant.") if divisor.has_zero else None
+
+
+def _whole_division(dividend: Rationals, divisor: Rationals) -> Refusal | None:
+    whole = dividend.are_whole and divisor.are_whole
+    return _division(dividend, divisor) or (None if whole else ("// divides whole numbers only", "Write FLOOR(x / y)."))
+
+
+_TWO = ("this", "expression")
+DOMAIN_FUNCTIONS: dict[Any, DomainFunction] = {
+    exp.Add: DomainFunction(operator.add, _TWO),
+    exp.Sub: DomainFunction(operator.sub, _TWO),
+    exp.Mul: DomainFunction(operator.mul, _TWO),
+    exp.Div: DomainFunction(operator.truediv, _TWO, _division, settings=("typed", "safe")),
+    exp.IntDiv: DomainFunction(operator.floordiv, _TWO, _whole_division),
+    exp.Neg: DomainFunction(operator.neg),
+    exp.Floor: DomainFunction(Rationals.floor),
+}
+
+
+class SumsOf(Protocol):
+    """The sums over users that an aggregate of an expression x is made of; each is planned when it is first read."""
+
+    @property
+    def plain(self) -> Formula:
+        """Σ x."""
+
+    @property
+    def count(self) -> Formula:
+        """How many rows have a value of x."""
+
+    @property
+    def centred(self) -> Formula:
+        """Σ (x − middle): smaller numbers need smaller weights."""
+
+    @property
+    def squares(self) -> Formula:
+        """Σ (x − middle)²."""
+
+    @property
+    def middle(self) -> float:
+        """The middle of the range of x; zero if it is not known."""
+
+
+Bounds = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """A function of all rows: its formula, and the bounds of its value, given those of the expression."""
+
+    label: str
+    """What an answer is called if the query does not say: this and the attribute."""
+    formula: Callable[[SumsOf], Formula]
+    bounds: Callable[[float, float], Bounds]
+    adds_up: bool = False
+    """Whether the bounds are per row."""
+
+
+def _mean(sums: SumsOf) -> Formula:
+    count, total = sums.count, sums.centred
+    mean = Binary("/", total, count)
+    return Binary("+", Number(sums.middle), mean) if sums.middle else mean
+
+
+def _variance(divisor: Callable[[Formula], Formula]) -> Callable[[SumsOf], Formula]:
+    def formula(sums: SumsOf) -> Formula:
+        count, total, squares = sums.count, sums.centred, sums.squares
+        spread = Binary("-", squares, Binary("/", Binary("*", total, total), count))
+        return Binary("/", spread, divisor(count))
+
+    return formula
+
+
+_population = _variance(lambda count: count)
+_sample = _variance(lambda count: Binary("-", count, Number(1.0)))
+
+
+def _same(low: float, high: float) -> Bounds:
+    return low, high
+
+
+def _squared(low: float, high: float) -> Bounds:
+    return 0.0, ((high - low) / 2) ** 2
+
+
+def _half_width(low: float, high: float) -> Bounds:
+    return 0.0, (high - low) / 2
+
+
+AGGREGATES: dict[Any, Aggregate] = {
+    exp.Sum: Aggregate("sum", lambda sums: sums.plain, _same, adds_up=True),
+    exp.Avg: Aggregate("avg", _mean, _same),
+    exp.Variance: Aggregate("var_samp", _sample, _squared),
+    exp.VariancePop: Aggregate("var_pop", _population, _squared),
+    exp.Stddev: Aggregate("stddev", lambda sums: Root(_sample(sums)), _half_width),
+    exp.StddevSamp: Aggregate("stddevsamp", lambda sums: Root(_sample(sums)), _half_width),
+    exp.StddevPop: Aggregate("stddev_pop", lambda sums: Root(_population(sums)), _half_width),
+}
+"""COUNT(*) is not among them: it has no argument (`aggregates.py`)."""
+
+
+def parts_of(kind: Any) -> frozenset[str] | None:
+    """The parts that the node of a function may have; None if there is no such function."""
+    if kind in DOMAIN_FUNCTIONS:
+        return frozenset((*DOMAIN_FUNCTIONS[kind].arguments, *DOMAIN_FUNCTIONS[kind].settings))
+    return frozenset({"this"}) if kind in AGGREGATES else None

@@ -14,6 +14,7 @@ from deniable.arrays import Integers
 from deniable.errors import InvalidData
 from deniable.limits import LONGEST_TEXT
 from deniable.simulation import mark
+from deniable.tables.schema.report_format import FIELD_BYTES, REPORT_COLUMNS
 from deniable.tables.specification.specification import Specification
 
 SPECIFICATION = b"deniable.collection"
@@ -27,7 +28,7 @@ REPEATED, INCOMPLETE = "user and slot repeated", "of a user with missing slots"
 
 DOCUMENTED = "Send the columns as documented."
 
-_COLUMNS = {"slot": pa.uint16(), "view": pa.uint32(), "seed": pa.uint32(), "y": pa.uint32()}
+_COLUMNS = {column: pa.from_numpy_dtype(np.dtype(f"u{FIELD_BYTES[column]}")) for column in REPORT_COLUMNS}
 
 
 def report_schema(

@@ -70,7 +70,7 @@ def test_cells_of_a_view_are_numbered_without_gaps_or_collisions(name, table):
 
 
 def test_the_embedded_axis_mirrors_values_that_were_rounded_down():
-    # On [1, 7] a value t rounded down becomes 2·1 − t − 1, counted from 2·1 − 7 − 1 on; others keep their position above.
+    # On [1, 7] a value t rounded down becomes 2·1 − t − 1, counted from 2·1 − 7 − 1 on; others stay above.
     axis = Axis(EMBEDDED, Tree(14, 2), 0)
     for t in range(1, 8):
         assert axis.coordinate(t - 1, False, False) == (2 * 1 - t - 1) - (2 * 1 - 7 - 1)

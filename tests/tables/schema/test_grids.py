@@ -73,7 +73,7 @@ def test_other_designs_keep_their_identity():
         ([dn.GridView({"sex": dn.Points(2)})], "is categorical"),
         ([dn.GridView({"age": 4}, weight=0)], "weight must be an integer"),
         ([{"axes": {"age": {"cell": 4}}}], "neither cells nor points"),
-        ([{"axes": {"age": 4}, "probability": 1}], "no field of a view"),
+        ([{"axes": {"age": 4}, "probability": 1}], "is not a field of a view"),
     ],
 )
 def test_what_is_wrong_is_named(views, message):

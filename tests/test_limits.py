@@ -63,7 +63,7 @@ def test_the_page_states_every_limit(name):
         (specification(tables={f"t{number}": {} for number in range(100_000)}), "more than 1,000"),
         (specification(tables={"t": {"attributes": {f"a{one}": {} for one in range(100_000)}}}), "more than 1,000"),
         (specification(**{LONG: 3}), "not a field"),
-        (specification(design="grid", grids={LONG: []}), "no table"),
+        (specification(design="grid", grids={LONG: []}), "not of any table"),
         (specification(design="grid", grids={"t": [{"axes": {LONG: 2}}]}), "names 'xxx"),
         (specification(design="grid", grids={"t": [{"axes": {"a": 2}}] * 5_001}), "more than 5,000 views"),
         (specification(shares={"t": 10**400}), "positive number"),

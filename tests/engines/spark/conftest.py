@@ -2,7 +2,7 @@
 
 import pytest
 
-from deniable.engines.spark.session import require_java
+from deniable.engines.spark.spark_session import require_java
 from deniable.errors import Failure
 
 

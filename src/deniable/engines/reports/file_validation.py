@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from deniable.engines.duckdb.session import open_duckdb
+from deniable.engines.duckdb.duckdb_session import open_duckdb
 from deniable.engines.duckdb.spill_folders import SpillFolder
 from deniable.engines.reports.report_files import ReportFiles
 from deniable.engines.reports.report_stores import FileStore, with_text_ids

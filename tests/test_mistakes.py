@@ -16,7 +16,7 @@ import deniable as dn
 from command_line import run
 from deniable.audit import Output, Target, audit, worst_ratio
 from deniable.client import ToPLClient
-from deniable.engines.spark import session
+from deniable.engines.spark import spark_session
 from deniable.mechanisms import RandomizedResponse
 
 SECRET = 73_313
@@ -337,7 +337,7 @@ REPORTS = [
     (
         "mixed",
         "all reports of table 'users' were refused: made under another specification",
-        r"Open them beside the collection\.json",
+        r"Open them with the collection\.json",
     ),
 ]
 
@@ -503,7 +503,7 @@ def test_mistakes_with_streams(place, mistake, happened, repair):
 COMMANDS = [
     ("query nowhere SELECT", "there is no folder 'nowhere'", "Pass a folder of reports"),
     ("query reports", "the SQL is missing or given twice", "Give it as an argument"),
-    ("query reports SELECT --plot out.gif", r"a plot ends in \.png", r"Name it out\.png"),
+    ("query reports SELECT --plot out.gif", r"the name of a plot must end in \.png", r"Name it out\.png"),
     ("query reports SELECT --engine hadoop", "the engine is unknown", "Write --engine duckdb"),
     ("query reports SELECT --json --csv", "--json and --csv exclude each other", "Choose one"),
     ("perturb shop.toml users.csv -o out", r"'users\.csv' is not TABLE=FILE", r"Write users=users\.csv"),
@@ -639,15 +639,19 @@ def test_numbers_are_taken_as_people_write_them(place, monkeypatch):
 def test_java_is_missing(monkeypatch, tmp_path):
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(session, "_HOMES", ())
-    check(session.require_java, "Java was not found; Spark 4 needs Java 17 or newer", "Run: apt-get install openjdk-17")
+    monkeypatch.setattr(spark_session, "_JAVA_HOMES", ())
+    check(
+        spark_session.require_java,
+        "Java was not found; Spark 4 needs Java 17 or newer",
+        "Run: apt-get install openjdk-17",
+    )
     assert "JAVA_HOME" not in os.environ
 
 
 @pytest.mark.parametrize(
     ("package", "extra", "mistake"),
     [
-        ("pyspark", "spark", session.require_pyspark),
+        ("pyspark", "spark", spark_session.require_pyspark),
         ("matplotlib", "plot", lambda: run_plot("reports")),
     ],
 )

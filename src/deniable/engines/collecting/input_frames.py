@@ -13,8 +13,8 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from deniable.engines.duckdb.duckdb_session import literal_path, open_duckdb
 from deniable.engines.duckdb.regular_files import why_not_a_file
-from deniable.engines.duckdb.session import literal_path, open_duckdb
 from deniable.errors import InvalidData
 from deniable.tables.schema.attributes import Categorical, Private
 from deniable.wording import shown

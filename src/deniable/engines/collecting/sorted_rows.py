@@ -24,7 +24,7 @@ from deniable.engines.collecting.input_frames import (
 )
 from deniable.engines.collecting.row_counts import Tally
 from deniable.engines.collecting.user_batches import BATCH_ROWS, sorted_users
-from deniable.engines.duckdb.session import open_duckdb, quoted
+from deniable.engines.duckdb.duckdb_session import open_duckdb, quoted
 from deniable.engines.duckdb.spill_folders import SpillFolder
 from deniable.errors import InvalidData, InvalidParameter
 from deniable.tables.bulk.column_encoding import readable

@@ -93,7 +93,7 @@ def _remove_if_left(path: Path) -> None:
     try:
         lock = os.open(path / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
     except FileNotFoundError:
-        path.rmdir()  # it ended before it locked anything; one that is about to be locked is made anew
+        path.rmdir()  # it ended before it locked anything; one that is about to be locked is made again
         return
     try:
         if _locked(lock):

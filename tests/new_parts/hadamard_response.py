@@ -1,4 +1,4 @@
-"""A third frequency oracle: send one noisy bit of a random row of the Hadamard matrix (Acharya, Sun and Zhang, 2019)."""
+"""A third oracle: one noisy bit of a random row of the Hadamard matrix (Acharya, Sun and Zhang, 2019)."""
 
 from __future__ import annotations
 

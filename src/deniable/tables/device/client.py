@@ -71,8 +71,6 @@ class Client:
     def report(self, table: str, row: Row) -> Report:
         """The report of the one row of a table that takes one report per user.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> shop.client().report("users", {"age": 31}).slot
         0
         """
@@ -88,7 +86,6 @@ class Client:
         fail when they are looked at. `rejected` counts them, on the device only. What is refused is a mistake in the
         program: an unknown table, an unknown attribute, a row that is not a mapping.
 
-        >>> import deniable as dn
         >>> orders = dn.Table("orders", many=10, tau=2, amount=dn.Ordinal(0, 500))
         >>> client = dn.Collection(orders, epsilon=2.0).client()
         >>> len(client.reports("orders", []))

@@ -1,13 +1,14 @@
 """How all tests run: without a clock (Hypothesis would fail an example that takes 200 ms), and Spark's together.
 
-An example of a method goes on from the example of its class, which shows the set-up once.
+The example of a method continues the example of its class.
 
 What publishers note about streams they go on with goes to a folder of the run, not to the home of whoever runs it.
 """
 
+import ast
 import atexit
+import builtins
 import doctest
-import inspect
 import os
 import shutil
 import tempfile
@@ -23,16 +24,28 @@ settings.load_profile("without a clock")
 
 
 @pytest.fixture(autouse=True)
-def _set_up_of_the_class(request):
-    """Run what the class of a method imports and assigns in its own example, unless the method begins anew."""
-    example = getattr(request.node, "dtest", None)
-    if example is None or any("import deniable" in line.source for line in example.examples):
+def _example_of_the_class(request):
+    """Before the example of a method, run that of its class, if it sets up a name that the method's begins with."""
+    test = getattr(request.node, "dtest", None)
+    if test is None:
         return
-    owner = example.globs.get(example.name.split(".")[-2])
-    if inspect.isclass(owner) and owner.__module__ == example.globs["__name__"]:
-        for line in doctest.DocTestParser().get_examples(inspect.getdoc(owner) or ""):
-            if not line.want:
-                exec(line.source, example.globs)  # noqa: S102 - the project's own docstring
+    owner, dot, _ = test.name.removeprefix(test.globs["__name__"] + ".").partition(".")
+    if dot and _names_taken_over(test):
+        for example in doctest.DocTestParser().get_examples(test.globs[owner].__doc__ or ""):
+            exec(compile(example.source, test.name, "single"), test.globs)  # noqa: S102 - as doctest does
+
+
+def _names_taken_over(test):
+    """The names that an example uses, and that neither it nor its module defines."""
+    used, defined = set(), {*vars(builtins), *test.globs}
+    for node in ast.walk(ast.parse("".join(example.source for example in test.examples))):
+        if isinstance(node, ast.Name):
+            (used if isinstance(node.ctx, ast.Load) else defined).add(node.id)
+        elif isinstance(node, ast.alias):
+            defined.add((node.asname or node.name).partition(".")[0])
+        elif isinstance(node, (ast.arg, ast.FunctionDef, ast.ClassDef, ast.ExceptHandler)):
+            defined.add(node.arg if isinstance(node, ast.arg) else node.name)
+    return used - defined
 
 
 def pytest_xdist_make_scheduler(config, log):

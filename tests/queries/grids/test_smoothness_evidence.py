@@ -121,10 +121,10 @@ def test_counts_of_cells_are_those_of_plans_that_measure_them():
     evidence = Evidence.of(database.collection, "t")
     table, design = database.collection["t"], database.collection.design_of("t")
     whole = Asked.of(table, design, [(Product(1.0, {}, {}),)])
-    views = [CellView.of(table, design, view, whole) for view in evidence.views]
+    views = [CellView.of(table, view, whole) for view in evidence.views]
     starts = np.cumsum([0, *(one.means.size for one in views)])
     blocks = [np.eye(starts[-1])[first:last] for first, last in pairwise(starts)]
-    plan, _ = counting_plan(database.plan("SELECT COUNT(*) FROM t"), [counting_table("t", design, views, blocks)])
+    plan, _ = counting_plan(database.plan("SELECT COUNT(*) FROM t"), [counting_table("t", views, blocks)])
     measured = database._moments(plan).sums[:, 0]
     counts, reports = asked(database, evidence)
     scale = np.repeat(reports.sum() / reports, [one.cells for one in evidence.views])

@@ -1,7 +1,7 @@
 """The loops of queries: what every report contributes to each column.
 
-A plan becomes flat arrays: for each view its rows of cells and how it answers (randomized response or hashing), and
-for each row the columns it counts for. Reports are shared out over threads; nothing is done in Python per report.
+A plan becomes flat arrays: for each view its rows of cells and how its oracle supports them, and for each row the
+columns it counts for. Reports are shared out over threads; nothing is done in Python per report.
 """
 
 from __future__ import annotations
@@ -17,24 +17,26 @@ from numpy.typing import NDArray
 
 from deniable.arrays import Floats, Integers, Words32
 from deniable.mechanisms._compiled import compiled, compiled_sum
-from deniable.mechanisms._support import hash_mix
+from deniable.mechanisms._support import bucket_ranges, hash_mix
+from deniable.mechanisms.frequency_oracle import ComputedCells, FrequencyOracle, HashedCells
 from deniable.mechanisms.hashing import mixed_cells
-from deniable.queries.weights.table_plan import PartPlan
+from deniable.queries.weights.table_plan import PartPlan, ViewWeights
 
 T = TypeVar("T")
-MOST_LISTED = 2**16
 MOST_LISTED_VIEWS = 2**22
 SMALLEST_SHARE = 10_000
 """Fewer reports are not worth a thread."""
+MOST_SUPPORTS = 2**22
+"""Reports × cells of a block whose supports are computed by an oracle of its own."""
 
 
 @compiled_sum
 def _supported(seed: Any, low: Any, width: Any, keys: Any, weights: Any) -> Any:
     """The sum of the weights of cells whose hash lies in the reported bucket; branch-free, so that it vectorises."""
     total = 0.0
-    for place in range(keys.size):
-        distance = np.uint32(hash_mix(np.uint32(seed ^ keys[place])) - low)
-        total += weights[place] if distance < width else 0.0
+    for cell in range(keys.size):
+        distance = np.uint32(hash_mix(np.uint32(seed ^ keys[cell])) - low)
+        total += weights[cell] if distance < width else 0.0
     return total
 
 
@@ -44,8 +46,7 @@ def _contribute(
     seed: Any,
     y: Any,
     slot_of: Any,
-    hashed: Any,
-    g: Any,
+    bucket_starts: Any,
     lowest: Any,
     widths: Any,
     rows_of: Any,
@@ -63,7 +64,7 @@ def _contribute(
         for column in range(out.shape[1]):
             out[report, column] = bases[slot, column]
         first, last = rows_of[slot], rows_of[slot + 1]
-        if not hashed[slot]:
+        if bucket_starts[slot] < 0:
             low, high = first, last  # one cell per row here, sorted: find the reported one
             while low < high:
                 middle = (low + high) // 2
@@ -75,24 +76,38 @@ def _contribute(
                 for entry in range(column_starts[low], column_starts[low + 1]):
                     out[report, columns[entry]] += coefficients[entry]
             continue
-        if lowest.size:
-            start, width = lowest[y[report]], widths[y[report]]
-        else:
-            # ⌊hash · g / 2^32⌋ = y exactly when ⌈y·2^32/g⌉ ≤ hash < ⌈(y+1)·2^32/g⌉.
-            target = np.uint64(y[report])
-            first_hash = ((target << np.uint64(32)) + g - np.uint64(1)) // g
-            next_hash = (((target + np.uint64(1)) << np.uint64(32)) + g - np.uint64(1)) // g
-            start, width = np.uint32(first_hash), np.uint32(next_hash - first_hash)
+        bucket = bucket_starts[slot] + np.int64(y[report])
+        start, width = lowest[bucket], widths[bucket]
         for row in range(first, last):
             low, high = row_starts[row], row_starts[row + 1]
             if high == low + 1:
                 distance = np.uint32(hash_mix(np.uint32(np.uint32(seed[report]) ^ keys[low])) - start)
-                found = weights[low] if distance < width else 0.0
+                supported = weights[low] if distance < width else 0.0
             else:
-                found = _supported(np.uint32(seed[report]), start, width, keys[low:high], weights[low:high])
-            if found != 0.0:
+                supported = _supported(np.uint32(seed[report]), start, width, keys[low:high], weights[low:high])
+            if supported != 0.0:
                 for entry in range(column_starts[row], column_starts[row + 1]):
-                    out[report, columns[entry]] += coefficients[entry] * found
+                    out[report, columns[entry]] += coefficients[entry] * supported
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ComputedView:
+    """A view whose oracle the compiled loop does not know: its supports are asked of the oracle, in blocks."""
+
+    slot: int
+    oracle: FrequencyOracle
+    cells: Integers
+    weights: Floats
+    """Cells × columns."""
+
+    def add(self, out: Floats, slots: NDArray[Any], seed: NDArray[Any], y: NDArray[Any]) -> None:
+        """Add what the reports of the view contribute to every column."""
+        reports = np.flatnonzero(slots == self.slot)
+        block = max(1, MOST_SUPPORTS // self.cells.size)
+        for first in range(0, reports.size, block):
+            mine = reports[first : first + block]
+            supports = self.oracle.supports(self.cells[None, :], seed[mine, None], y[mine, None])
+            out[mine] += supports.astype(np.float64) @ self.weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,6 +116,7 @@ class Program:
 
     arrays: tuple[Any, ...]
     columns: int
+    computed: tuple[ComputedView, ...] = ()
     used: Integers | None = None
     """Where there are too many views to list a slot for each: the views of the plan, sorted, slot after slot."""
 
@@ -113,35 +129,38 @@ class Program:
         width = part.constants.size
         used = None
         if view_count > MOST_LISTED_VIEWS:
-            part = replace(part, views=tuple(sorted(part.views, key=lambda one: one.view)))
-            used = np.array([one.view for one in part.views], dtype=np.int64)
+            part = replace(part, views=tuple(sorted(part.views, key=lambda view: view.view)))
+            used = np.array([view.view for view in part.views], dtype=np.int64)
             slot_of = np.arange(len(part.views) + 1, dtype=np.int32)
         else:
             slot_of = np.zeros(view_count, dtype=np.int32)
-            slot_of[[one.view for one in part.views]] = np.arange(1, len(part.views) + 1)
+            slot_of[[view.view for view in part.views]] = np.arange(1, len(part.views) + 1)
         bases = np.tile(part.constants, (len(part.views) + 1, 1))
         starts, keys, weights, column_starts, columns, coefficients = [], [], [], [], [], []
+        computed, row_counts = [], [0, 0]
         cells = entries = 0
-        for slot, one in enumerate(part.views, 1):
-            signal = (one.p - one.q) / (1.0 if scales is None else scales[slot - 1])
-            keys.append(mixed_cells(one.cells) if one.buckets else one.cells.astype(np.uint32))
-            weights.append(one.weights)
-            starts.append(one.row_starts[:-1] + cells)
-            columns.append(one.columns)
-            coefficients.append(one.coefficients / signal)
-            column_starts.append(one.column_starts[:-1] + entries)
-            totals = np.add.reduceat(one.weights, one.row_starts[:-1])[
-                np.repeat(np.arange(one.row_starts.size - 1), np.diff(one.column_starts))
+        for slot, view in enumerate(part.views, 1):
+            signal = (view.p - view.q) / (1.0 if scales is None else scales[slot - 1])
+            totals = np.add.reduceat(view.weights, view.row_starts[:-1])[
+                np.repeat(np.arange(view.row_starts.size - 1), np.diff(view.column_starts))
             ]
-            np.add.at(bases[slot], one.columns, -one.q / signal * one.coefficients * totals)
-            cells, entries = cells + one.cells.size, entries + one.columns.size
-        buckets = max((one.buckets for one in part.views), default=0)
-        row_counts = [0, 0, *(one.row_starts.size - 1 for one in part.views)]
+            np.add.at(bases[slot], view.columns, -view.q / signal * view.coefficients * totals)
+            if isinstance(view.oracle.support, ComputedCells):
+                numbers, _, weights_of = view.by_cell()
+                computed.append(ComputedView(slot, view.oracle, numbers, weights_of.dense(width) / signal))
+                row_counts.append(0)
+                continue
+            keys.append(_keys(view))
+            weights.append(view.weights)
+            starts.append(view.row_starts[:-1] + cells)
+            columns.append(view.columns)
+            coefficients.append(view.coefficients / signal)
+            column_starts.append(view.column_starts[:-1] + entries)
+            row_counts.append(view.row_starts.size - 1)
+            cells, entries = cells + view.cells.size, entries + view.columns.size
         arrays = (
             slot_of,
-            np.array([False, *(one.buckets > 0 for one in part.views)]),
-            np.uint64(buckets),
-            *_buckets(buckets),
+            *_bucket_edges([view.oracle for view in part.views]),
             np.cumsum(row_counts),
             _joined([*starts, np.array([cells])], np.int64),
             _joined(keys, np.uint32),
@@ -151,37 +170,54 @@ class Program:
             _joined(coefficients, np.float64),
             bases,
         )
-        return cls(arrays, width, used)
+        return cls(arrays, width, tuple(computed), used)
 
     @property
     def slot_of(self) -> NDArray[np.int32]:
         """The slot of every view: 1 for the first view of the plan, 0 for those without weight."""
-        found: NDArray[np.int32] = self.arrays[0]
-        return found
+        slots: NDArray[np.int32] = self.arrays[0]
+        return slots
 
     def contributions(self, view: NDArray[Any], seed: NDArray[Any], y: NDArray[Any]) -> Floats:
         """(1/π_v) · Σ_c α_v(c) · (S(y, c) − q)/(p − q) of every report, for every column; on one core."""
         out = np.empty((view.size, self.columns))
         if self.used is not None and self.used.size:
-            place = np.minimum(np.searchsorted(self.used, view), self.used.size - 1)
-            view = np.where(self.used[place] == view, place + 1, 0)
+            index = np.minimum(np.searchsorted(self.used, view), self.used.size - 1)
+            view = np.where(self.used[index] == view, index + 1, 0)
         _contribute(view, seed, y, *self.arrays, out)
+        for computed in self.computed:
+            computed.add(out, self.slot_of[view], seed, y)
         return out
 
 
-def _buckets(g: int) -> tuple[Words32, Words32]:
-    """Where each bucket begins and how wide it is; nothing if there are too many to list.
+def _keys(view: ViewWeights) -> Words32:
+    """What the compiled loop compares with a report: cells as they are, or ready to be hashed."""
+    return mixed_cells(view.cells) if isinstance(view.oracle.support, HashedCells) else view.cells.astype(np.uint32)
 
-    All views of a table that hash do so into the same number of buckets.
+
+def _bucket_edges(oracles: Sequence[FrequencyOracle]) -> tuple[Integers, Words32, Words32]:
+    """Where each slot's buckets are listed (−1 if it does not hash), where buckets begin, and how wide they are.
+
+    ⌊hash · g / 2^32⌋ = y exactly when ⌈y·2^32/g⌉ ≤ hash < ⌈(y+1)·2^32/g⌉.
     """
-    if g > MOST_LISTED:
-        return np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.uint32)
-    edges = (np.arange(g + 1, dtype=np.uint64) * np.uint64(2**32) + np.uint64(max(g - 1, 0))) // np.uint64(max(g, 1))
-    return edges[:-1].astype(np.uint32), np.diff(edges).astype(np.uint32)
+    starts, lowest, widths = [-1], [np.zeros(0, dtype=np.uint32)], [np.zeros(0, dtype=np.uint32)]
+    listed: dict[int, int] = {}
+    for oracle in oracles:
+        if not isinstance(oracle.support, HashedCells):
+            starts.append(-1)
+            continue
+        buckets = oracle.support.buckets
+        if buckets not in listed:
+            listed[buckets] = sum(edges.size for edges in lowest)
+            low, width = bucket_ranges(np.arange(buckets), buckets)
+            lowest.append(low)
+            widths.append(width)
+        starts.append(listed[buckets])
+    return np.array(starts, dtype=np.int64), np.concatenate(lowest), np.concatenate(widths)
 
 
 def _joined(arrays: Sequence[NDArray[Any]], kind: Any) -> NDArray[Any]:
-    return np.concatenate([one.astype(kind, copy=False) for one in arrays]) if arrays else np.zeros(0, dtype=kind)
+    return np.concatenate([array.astype(kind, copy=False) for array in arrays]) if arrays else np.zeros(0, dtype=kind)
 
 
 def shared_out(size: int, work: Callable[[int, int], T]) -> list[T]:

@@ -29,9 +29,9 @@ import math
 import numpy as np
 
 from deniable.arrays import Floats
+from deniable.mechanisms.frequency_oracle import second_moments
 from deniable.queries.answers.estimation import FEW, Moments
 from deniable.queries.planning.plan import Plan
-from deniable.queries.weights.oracle_moments import oracle_second_moments
 from deniable.queries.weights.table_plan import PartPlan, ViewWeights
 
 _NOISE = 1e-9
@@ -124,4 +124,4 @@ def _view_moments(view: ViewWeights, columns: int) -> tuple[Floats, Floats]:
 
     means, squares = summed(share * entries.values), entries.values**2
     own, every = summed(share * squares), summed(squares)
-    return means, oracle_second_moments(view, own, every, summed(entries.values), means, np.multiply)
+    return means, second_moments(view.oracle).of(every, own, summed(entries.values), means, np.multiply)

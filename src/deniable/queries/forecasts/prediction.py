@@ -18,13 +18,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from deniable.arrays import Floats, Integers
+from deniable.mechanisms.frequency_oracle import second_moments
 from deniable.queries.answers.model_error import model_covariance
 from deniable.queries.forecasts.even_means import EvenMeans
 from deniable.queries.planning.known_sums import known_moments, without_known
 from deniable.queries.planning.plan import Plan
 from deniable.queries.planning.term_pairs import TermPairs
 from deniable.queries.question.formula import Formula, Valued, evaluate, moments_of
-from deniable.queries.weights.oracle_moments import oracle_second_moments
 from deniable.queries.weights.product_weights import rounded_attribute
 from deniable.queries.weights.row_products import Rows
 from deniable.queries.weights.table_plan import PartPlan, TablePlan, ViewWeights
@@ -228,21 +228,17 @@ def _mean_weights(entries: Rows, shares: Floats, columns: int) -> Floats:
     return np.asarray(np.bincount(entries.columns, entries.values * shares[cells], minlength=columns), dtype=np.float64)
 
 
-def _dense(entries: Rows, cells: int, columns: int) -> Floats:
-    dense = np.zeros((cells, columns))
-    dense[np.repeat(np.arange(cells), entries.counts), entries.columns] = entries.values
-    return dense
-
-
 def _view_second_moments(
     view: ViewWeights, shares: Floats, entries: Rows, one: Integers, two: Integers, columns: int, *, noise: bool
 ) -> Floats:
     """E[X_i·X_j], X = Σ_c α(c)·(S(y, c) − q)/(p − q), for pairs of columns."""
-    dense = _dense(entries, shares.size, columns)
+    dense = entries.dense(columns)
     own = np.einsum("c,cp,cp->p", shares, dense[:, one], dense[:, two])  # the cell that the row lies in
     if not noise:
         return np.asarray(own)
     every = np.einsum("cp,cp->p", dense[:, one], dense[:, two])
-    return oracle_second_moments(
-        view, own, every, dense.sum(axis=0), shares @ dense, lambda left, right: left[one] * right[two]
+    return np.asarray(
+        second_moments(view.oracle).of(
+            every, own, dense.sum(axis=0), shares @ dense, lambda left, right: left[one] * right[two]
+        )
     )

@@ -89,7 +89,7 @@ class Evidence:
         table, design = collection[name], collection.design_of(name)
         everything = (Product(1.0, {}, {}),)
         asked = Asked.of(table, design, [everything])
-        seen = [CellView.of(table, design, view, asked) for view in design if view.oracle is not None]
+        seen = [CellView.of(table, view, asked) for view in design if view.cells > 1]
         views = [one for one in seen if one.means.size <= MOST_PATTERNS and one.view.cells <= MOST_CELLS]
         along: dict[int, Along] = {}
         for attribute, domain in enumerate(table.domains):

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deniable.arrays import Floats, Integers
+from deniable.mechanisms.frequency_oracle import FrequencyOracle
 from deniable.queries.weights.row_products import Rows, row_products
 from deniable.wording import counted
 
@@ -68,9 +69,8 @@ class ViewWeights:
     p: float
     q: float
     cell_count: int
-    buckets: int
-    """How many buckets the view hashes to; 0 for randomized response and for a view of one cell: there every row is
-    one cell, and cells are sorted."""
+    oracle: FrequencyOracle
+    """Where its reports name their cell, every row is one cell, and cells are sorted."""
 
     def by_cell(self) -> tuple[Integers, Floats, Rows]:
         """The distinct cells, the share of evenly spread rows in each, and its weights by column."""

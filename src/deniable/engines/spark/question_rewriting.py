@@ -23,7 +23,7 @@ from deniable.queries.parsing.scope import Node
 
 SPARK = "spark"
 PREFIX = "deniable_"
-QUESTION = "deniable_sql"
+QUESTION_FUNCTION = "deniable_sql"
 """The table function that answers."""
 _OTHER = (TokenType.COMMAND, TokenType.SHOW, TokenType.DESCRIBE)
 """How statements begin that sqlglot does not read, and that ask nothing."""
@@ -181,7 +181,7 @@ def _bound(tree: Node, parameters: Mapping[str, Any] | Sequence[Any]) -> Node:
 
 
 def _calling(question: str) -> exp.Select:
-    call = exp.Anonymous(this=QUESTION, expressions=[exp.Literal.string(question)])
+    call = exp.Anonymous(this=QUESTION_FUNCTION, expressions=[exp.Literal.string(question)])
     return exp.select("*").from_(exp.Table(this=call))
 
 

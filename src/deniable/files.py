@@ -60,8 +60,12 @@ class Lock:
         wait_s: float = 0.0,
     ) -> None:
         self._what, self._cost = what, cost
-        self.path = _resolved(path)
-        if self.path.is_symlink():
+        try:
+            self.path = Path(path).resolve()
+            endless = self.path.is_symlink()  # from Python 3.13 on, a link to itself is resolved to itself
+        except (OSError, RuntimeError):
+            endless = True
+        if endless:
             raise Failure(f"{what} {Path(path).name!r} is a link to itself. {cost}. Give its real path.")
         self._name = self.path.with_name(self.path.name + ".lock")
         end = time.monotonic() + wait_s
@@ -190,14 +194,6 @@ def _settle(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-
-
-def _resolved(path: str | os.PathLike[str]) -> Path:
-    """The path without links. A link to itself stays one: Python 3.13 leaves it, and earlier versions raise."""
-    try:
-        return Path(path).resolve()
-    except (OSError, RuntimeError):
-        return Path(path)
 
 
 def _is_at(descriptor: int, path: Path) -> bool:

@@ -110,14 +110,19 @@ class SmoothPercentile:
         from deniable.randomness import release_source
 
         source = release_source(source, simulation=simulation, epsilon=self.epsilon)
-        return self._draw(values, source.randbelow)
+        return self.draw(values, source)
 
     def perturb_one(self, values: Any, *, randbelow: RandBelow = secrets.randbelow, simulation: bool = False) -> int:
         """The private percentile of all values, with the standard library only."""
         check_randbelow(randbelow, self.epsilon, simulation=simulation)
-        return self._draw(values, randbelow)
+        return self.draw_one(values, randbelow)
 
-    def _draw(self, values: Any, randbelow: RandBelow) -> int:
+    def draw(self, values: Any, source: Source) -> int:
+        """`perturb` for a source that has been checked."""
+        return self.draw_one(values, source.randbelow)
+
+    def draw_one(self, values: Any, randbelow: RandBelow) -> int:
+        """`perturb_one` for draws that have been checked."""
         centre, scale = self._centre_and_scale(_ordered(values, self.bound))
         result = centre + self.noise.draw(scale, randbelow) if scale else centre
         return min(max(result, 0), self.bound) if self.cap else result

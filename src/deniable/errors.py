@@ -6,7 +6,7 @@
     │   ├── InvalidData          values are not of the declared type or domain
     │   ├── QueryRefused         a question cannot be answered, or not yet
     │   └── SimulationOnly       a seeded source or an infinite ε was offered where privacy is promised
-    └── Failure                  something else stands in the way: exit code 1
+    └── Failure                  the request was fine, something else failed: exit code 1
         ├── RandomnessFault      drawing would repeat or expose randomness
         ├── MissingExtra         an optional dependency is not installed
         └── ClaimBroken          an audit found more leakage than a mechanism claims
@@ -33,11 +33,7 @@ class DeniableError(Exception):
 
 
 class BadInput(DeniableError):
-    """The request cannot be served as it stands; changing it will help.
-
-    >>> InvalidParameter.mro()[1].__name__, BadInput.exit_code
-    ('BadInput', 2)
-    """
+    """The request cannot be served as it stands; changing it will help."""
 
     exit_code = 2
 
@@ -78,8 +74,8 @@ class QueryRefused(BadInput):
     """
 
     def __init__(self, problem: str, repair: str, *, text: str = "", start: int | None = None) -> None:
-        place = "" if start is None else f" (at character {start + 1}: …{text[start : start + 30]}…)"
-        super().__init__(f"{problem}{place}. Nothing was computed. {repair}")
+        position = "" if start is None else f" (at character {start + 1}: …{text[start : start + 30]}…)"
+        super().__init__(f"{problem}{position}. Nothing was computed. {repair}")
         self.start = start
 
 
@@ -102,19 +98,11 @@ class SimulationOnly(BadInput):
 
 
 class Failure(DeniableError):
-    """The request was fine, but it could not be carried out.
-
-    >>> Failure.exit_code
-    1
-    """
+    """The request was fine, but it could not be carried out."""
 
 
 class RandomnessFault(Failure):
-    """Going on would repeat or expose randomness.
-
-    >>> issubclass(RandomnessFault, Failure)
-    True
-    """
+    """Going on would repeat or expose randomness."""
 
 
 class MissingExtra(Failure):
@@ -132,8 +120,4 @@ class MissingExtra(Failure):
 
 
 class ClaimBroken(Failure):
-    """Samples show more leakage than a mechanism claims.
-
-    >>> issubclass(ClaimBroken, Failure)
-    True
-    """
+    """Samples show more leakage than a mechanism claims."""

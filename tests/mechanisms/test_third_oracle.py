@@ -160,14 +160,14 @@ def test_second_moments_follow_from_the_law(oracle):
         joint[true, true] = p
         mean = np.where(np.arange(oracle.k) == true, p, q)
         product = (joint - q * mean[:, None] - q * mean[None, :] + q * q) / (p - q) ** 2
-        found = second_moments(oracle).of(
+        moment = second_moments(oracle).of(
             alpha @ beta,
             alpha[true] * beta[true],
             (alpha.sum(), beta.sum()),
             (alpha[true], beta[true]),
             lambda left, right: left[0] * right[1],
         )
-        assert found == pytest.approx(alpha @ product @ beta)
+        assert moment == pytest.approx(alpha @ product @ beta)
 
 
 @pytest.mark.parametrize("oracle", [RandomizedResponse(1.0, 5), PairSelection(1.0, 5)])

@@ -8,7 +8,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from deniable.accounting import Neighbours, Spending, Unit
-from deniable.exact import RandBelow, check_randbelow
+from deniable.checks import check_range
+from deniable.exact import RandBelow, check_epsilon, check_randbelow
 
 if TYPE_CHECKING:
     from deniable.arrays import Floats, Integers
@@ -25,6 +26,10 @@ class RangeMechanism(ABC):
     epsilon: float
     low: float
     high: float
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        check_range(self.low, self.high)
 
     @property
     def spends(self) -> Spending:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SWITCH = 0.61
 """Up to this ε the piecewise mechanism never helps [WXY19]."""
 
-_BATCH = 1 << 15
+_BATCH_VALUES = 1 << 15
 _BITS = 2  # reports 0 and 1 are those of stochastic rounding, all others those of the piecewise mechanism
 
 
@@ -47,7 +47,7 @@ class Hybrid(RangeMechanism):
     steps: int | None = None
 
     def __post_init__(self) -> None:
-        self.piecewise  # noqa: B018 - its own checks are ours
+        self.piecewise  # noqa: B018 - checks all settings
 
     @property
     def piecewise(self) -> Piecewise:
@@ -89,8 +89,8 @@ class Hybrid(RangeMechanism):
         import numpy as np
 
         reports = np.empty(values.size, dtype=np.int64)
-        for start in range(0, values.size, _BATCH):
-            part = slice(start, start + _BATCH)
+        for start in range(0, values.size, _BATCH_VALUES):
+            part = slice(start, start + _BATCH_VALUES)
             reports[part] = self._draw_batch(values[part], source)
         return reports
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from deniable.checks import check_integer, check_range, position_in
-from deniable.exact import RandBelow, check_epsilon, exp_below, secret_coin
+from deniable.checks import check_integer, position_in
+from deniable.exact import RandBelow, exp_below, secret_coin
 from deniable.mechanisms._range_mechanism import RangeMechanism
 from deniable.mechanisms._window import COARSEST_GRID, FINEST_GRID, SlidingWindow, grid_for, mix_laws
 
@@ -41,8 +41,7 @@ class Piecewise(RangeMechanism):
     steps: int | None = None
 
     def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
-        check_range(self.low, self.high)
+        RangeMechanism.__post_init__(self)
         if self.steps is not None:
             check_integer("steps", self.steps, 1, FINEST_GRID)
 

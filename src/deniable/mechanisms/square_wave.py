@@ -8,9 +8,9 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from deniable.checks import check_integer, check_range, position_in
+from deniable.checks import check_integer, position_in
 from deniable.errors import InvalidParameter
-from deniable.exact import RandBelow, check_epsilon, exp_between
+from deniable.exact import RandBelow, exp_between
 from deniable.mechanisms._range_mechanism import RangeMechanism
 from deniable.mechanisms._window import COARSEST_GRID, FINEST_GRID, SlidingWindow, grid_for
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @lru_cache(maxsize=256)
 def half_width(epsilon: float) -> Fraction:
-    """Half the width of the wave on [0, 1]: the one that tells most about the value.
+    """Half the width of the wave on [0, 1]: the one that carries most information about the value.
 
         b = (ε·e^ε − e^ε + 1)/(2e^ε(e^ε − 1 − ε))        [LWL20, Section 5.3; WCZ21, App. E.1]
 
@@ -52,8 +52,7 @@ class SquareWave(RangeMechanism):
     cells: int | None = None
 
     def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
-        check_range(self.low, self.high)
+        RangeMechanism.__post_init__(self)
         if self.cells is not None:
             check_integer("cells", self.cells, 2, FINEST_GRID)
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from deniable.checks import check_range, position_in
-from deniable.exact import RandBelow, check_epsilon, secret_coin
+from deniable.checks import position_in
+from deniable.exact import RandBelow, secret_coin
 from deniable.mechanisms._range_mechanism import RangeMechanism
 from deniable.mechanisms.randomized_response import RandomizedResponse
 
@@ -35,10 +35,6 @@ class StochasticRounding(RangeMechanism):
     epsilon: float
     low: float = -1.0
     high: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
-        check_range(self.low, self.high)
 
     @property
     def response(self) -> RandomizedResponse:

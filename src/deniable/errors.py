@@ -33,7 +33,15 @@ class DeniableError(Exception):
 
 
 class BadInput(DeniableError):
-    """The request cannot be served as it stands; changing it will help."""
+    """The request cannot be served as it stands; changing it will help.
+
+    >>> import deniable as dn
+    >>> try:
+    ...     dn.Ordinal(95, 1)
+    ... except BadInput as error:
+    ...     print(error, error.exit_code)
+    low is above high: the domain is empty. Nothing was drawn or spent. Swap them, or widen the range. 2
+    """
 
     exit_code = 2
 
@@ -98,11 +106,30 @@ class SimulationOnly(BadInput):
 
 
 class Failure(DeniableError):
-    """The request was fine, but it could not be carried out."""
+    """The request was fine, but it could not be carried out.
+
+    >>> import deniable as dn
+    >>> forked = dn.SecureSource()
+    >>> forked._process = -1  # as it looks in a child process
+    >>> try:
+    ...     forked.randbelow(6)
+    ... except Failure as error:
+    ...     print(str(error).split(",")[0], error.exit_code)
+    this SecureSource was made in another process 1
+    """
 
 
 class RandomnessFault(Failure):
-    """Going on would repeat or expose randomness."""
+    """Going on would repeat or expose randomness.
+
+    >>> import copy
+    >>> import deniable as dn
+    >>> try:
+    ...     copy.copy(dn.SecureSource())
+    ... except RandomnessFault as error:
+    ...     print(str(error).split(":")[0])
+    a SecureSource cannot be copied or pickled
+    """
 
 
 class MissingExtra(Failure):
@@ -120,4 +147,8 @@ class MissingExtra(Failure):
 
 
 class ClaimBroken(Failure):
-    """Samples show more leakage than a mechanism claims."""
+    """Samples show more leakage than a mechanism claims.
+
+    >>> str(ClaimBroken("piecewise: REFUTED")), ClaimBroken.exit_code
+    ('piecewise: REFUTED', 1)
+    """

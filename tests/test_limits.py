@@ -61,7 +61,10 @@ def test_the_page_states_every_limit(name):
         (specification(tables={LONG: {"attributes": {"a": {"kind": "public"}}}}), "longer than 200"),
         (specification(tables={LONG: 3}), "named fields"),
         (specification(tables={f"t{number}": {} for number in range(100_000)}), "more than 1,000"),
-        (specification(tables={"t": {"attributes": {f"a{i}": {} for i in range(100_000)}}}), "more than 1,000"),
+        (
+            specification(tables={"t": {"attributes": {f"a{number}": {} for number in range(100_000)}}}),
+            "more than 1,000",
+        ),
         (specification(**{LONG: 3}), "not a field"),
         (specification(design="grid", grids={LONG: []}), "not of any table"),
         (specification(design="grid", grids={"t": [{"axes": {LONG: 2}}]}), "names 'xxx"),
@@ -144,14 +147,14 @@ def test_checks_of_a_collection_take_linear_time(monkeypatch):
 @pytest.mark.parametrize(
     ("design", "problem"),
     [
-        *((name, f"has over 2\\^32 views in design '{name}'") for name in ("hio", "sr-hio", "ahio", "ehio")),
+        *((design, r"has over 2\^32 views in design") for design in ("hio", "sr-hio", "ahio", "ehio")),
         ("grid", "has too many attributes for a view of every pair: over 5,000"),
     ],
 )
 def test_designs_that_would_have_too_many_views_are_not_built(monkeypatch, design, problem):
     monkeypatch.setitem(DESIGNS, design, None)
     wide = dn.Table("t", **{f"a{number}": DIGIT for number in range(500)})
-    with pytest.raises(InvalidParameter, match=problem):
+    with pytest.raises(InvalidParameter, match=f"^table 't' {problem}"):
         dn.Collection(wide, epsilon=1.0, design=design)
 
 
@@ -228,7 +231,7 @@ def test_sums_of_the_same_share_their_weights(monkeypatch):
 
     monkeypatch.setattr(axis_weights, "_weigh_family", counted("weights", axis_weights._weigh_family))
     monkeypatch.setattr(even_means.Functions, "of", counted("means", even_means.Functions.of))
-    sums = ", ".join(f"SUM({factor} * age) AS a{factor}" for factor in range(1, 31))
+    sums = ", ".join(f"SUM({number} * age) AS a{number}" for number in range(1, 31))
     plan = planned(SURVEY, f"SELECT {sums} FROM people WHERE income < 50", "optimal", "direct", 1_000)
     assert error_of(plan, 1_000) > 0
     assert calls["weights"] == 1

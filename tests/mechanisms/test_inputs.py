@@ -220,12 +220,12 @@ def test_impossible_domains(kind):
         (math.nan, 1, "low must be a finite number"),
         ("0", 1, "low must be a finite number"),
         (False, 1, "low must be a finite number"),
-        (0, 10**400, "high must lie within"),
-        (-1e308, 1e308, "high must lie within"),
+        (0, 10**400, "low and high must lie within ±1e150"),
+        (-1e308, 1e308, "low and high must lie within ±1e150"),
     ],
 )
 def test_impossible_ranges(kind, low, high, problem):
-    with pytest.raises(InvalidParameter, match=problem):
+    with pytest.raises(InvalidParameter, match=f"^{problem}"):
         kind(1.0, low, high)
 
 

@@ -70,8 +70,6 @@ class Client:
     def report(self, table: str, row: Row) -> Report:
         """The report for a table that takes one report per user.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> shop.client().report("users", {"age": 31}).slot
         0
         """
@@ -87,7 +85,6 @@ class Client:
         them, on the device only. Mistakes in the program are refused: an unknown table, an unknown attribute, a row
         that is not a mapping.
 
-        >>> import deniable as dn
         >>> orders = dn.Table("orders", many=10, tau=2, amount=dn.Ordinal(0, 500))
         >>> client = dn.Collection(orders, epsilon=2.0).client()
         >>> len(client.reports("orders", []))

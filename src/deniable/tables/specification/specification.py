@@ -41,6 +41,11 @@ class Specification:
 
     A frozen value that says what each user sends and spends. Nothing here draws, reads data or answers;
     `deniable.collection.Collection`, which users call, adds that.
+
+    >>> import deniable as dn
+    >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+    >>> shop.epsilon
+    2.0
     """
 
     tables: tuple[Table, ...]
@@ -143,8 +148,6 @@ class Specification:
     def settings(self) -> dict[str, Any]:
         """Everything but the tables, as the constructor takes it.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> shop.settings["design"]
         'hio'
         """
@@ -160,8 +163,6 @@ class Specification:
     def with_settings(self, **changes: Any) -> Self:
         """The same tables under other settings. A change of design drops the grids.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> shop.with_settings(epsilon=1.0, design="mg")
         Collection(users (1 per user); epsilon=1, design='mg', 7af1b781)
         """
@@ -173,8 +174,6 @@ class Specification:
     def views(self, name: str) -> int:
         """How many views a table's design has.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> shop.views("users")
         4
         """
@@ -188,7 +187,6 @@ class Specification:
     def reports_per_user(self, name: str) -> int:
         """How many reports each user sends for a table.
 
-        >>> import deniable as dn
         >>> orders = dn.Table("orders", many=10, tau=2, amount=dn.Ordinal(0, 500))
         >>> dn.Collection(orders, epsilon=2.0).reports_per_user("orders")
         2
@@ -198,7 +196,6 @@ class Specification:
     def epsilon_per_report(self, name: str) -> float:
         """What one report of a table spends: its share of ε, rounded down so that the sum stays within ε.
 
-        >>> import deniable as dn
         >>> orders = dn.Table("orders", many=10, tau=2, amount=dn.Ordinal(0, 500))
         >>> dn.Collection(orders, epsilon=2.0).epsilon_per_report("orders")
         1.0
@@ -212,8 +209,6 @@ class Specification:
     def spends(self) -> Spending:
         """What all reports of a user in all tables cost together: at most ε, for any two users.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> shop.spends.epsilon
         Fraction(2, 1)
         """
@@ -225,8 +220,6 @@ class Specification:
     def design_of(self, name: str) -> Design:
         """The views of a table.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> shop.design_of("users").view(1).cells
         4
         """
@@ -237,8 +230,6 @@ class Specification:
     def to_dict(self) -> dict[str, Any]:
         """The canonical form: everything a client or a server needs to know, and nothing else.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> shop.to_dict()["tables"][0]["attributes"]
         [{'name': 'age', 'kind': 'ordinal', 'low': 1, 'high': 95, 'step': 1}]
         """
@@ -257,8 +248,6 @@ class Specification:
     def to_json(self) -> str:
         """The canonical form as text.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> shop.to_json()[:40]
         '{"deniable":1,"design":"hio","epsilon":2'
         """
@@ -267,8 +256,6 @@ class Specification:
     def tag(self, name: str) -> int:
         """The byte that reports of this specification and table carry.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> shop.tag("users")
         169
         """
@@ -278,8 +265,6 @@ class Specification:
     def from_dict(cls, entries: Any) -> Self:
         """A collection from its canonical form or from a parsed file.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> dn.Collection.from_dict(shop.to_dict()) == shop
         True
         """
@@ -291,8 +276,6 @@ class Specification:
         """A collection from a TOML or JSON file.
 
         >>> import pathlib, tempfile
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> path = pathlib.Path(tempfile.mkdtemp(), "shop.toml")
         >>> shop.save(path)
         >>> dn.Collection.load(path) == shop
@@ -304,8 +287,6 @@ class Specification:
         """Write the specification as TOML or JSON, by the file's ending.
 
         >>> import pathlib, tempfile
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> path = pathlib.Path(tempfile.mkdtemp(), "shop.toml")
         >>> shop.save(path)
         >>> print(path.read_text().splitlines()[0])

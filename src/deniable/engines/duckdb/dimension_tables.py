@@ -41,19 +41,19 @@ class DimensionTable:
         column = self.frame[key]
         if not readable(domain, column.type):
             raise InvalidData(f"column {key!r} of dimension {self.name!r} is of another type", "Convert it first.")
-        places, problems = encode(domain, column)
+        positions, problems = encode(domain, column)
         rows = np.full(domain.size, -1, dtype=np.int64)
         good = np.flatnonzero(problems == 0)
-        rows[places[good]] = good
+        rows[positions[good]] = good
         return AlignedDimension(self.frame.take(pa.array(rows, mask=rows < 0)), rows >= 0)
 
     def rows_of(self, values: pa.ChunkedArray, key: str) -> pa.Table:
         """For every value the row that names it; nothing where there is none."""
         try:
-            found = pc.index_in(values.combine_chunks(), self.frame[key].combine_chunks().cast(values.type))
+            rows = pc.index_in(values.combine_chunks(), self.frame[key].combine_chunks().cast(values.type))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise InvalidData(f"column {key!r} of dimension {self.name!r} is of another type", "Convert it.") from None
-        return self.frame.take(found)
+        return self.frame.take(rows)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,20 +65,20 @@ class AlignedDimension:
 
     def holds(self, condition: Tree) -> Booleans:
         """Where a condition on the dimension's columns is true."""
-        (found,) = evaluate(self.frame, [holds(condition)])
-        return found.astype(bool) & self.present
+        (true,) = evaluate(self.frame, [holds(condition)])
+        return true.astype(bool) & self.present
 
     def numbers(self, column: str) -> Floats | None:
         """A column's numbers, NaN where there is none; None if it is not numeric."""
-        found = self.frame[column]
-        kind = found.type
+        values = self.frame[column]
+        kind = values.type
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
             return None
-        return np.asarray(found.cast(pa.float64(), safe=False).fill_null(np.nan).combine_chunks(), dtype=np.float64)
+        return np.asarray(values.cast(pa.float64(), safe=False).fill_null(np.nan).combine_chunks(), dtype=np.float64)
 
     def groups(self, column: str) -> tuple[tuple[Any, ...], Integers]:
         """A column's distinct values, sorted, and the number of the one that each place of the domain has."""
-        found = self.frame[column].combine_chunks()
-        values = found.filter(pa.array(self.present)).unique().sort()
-        places = np.asarray(pc.index_in(found, values).fill_null(-1)).astype(np.int64)
-        return tuple(values.to_pylist()), np.where(self.present, places, -1)
+        cells = self.frame[column].combine_chunks()
+        values = cells.filter(pa.array(self.present)).unique().sort()
+        codes = np.asarray(pc.index_in(cells, values).fill_null(-1)).astype(np.int64)
+        return tuple(values.to_pylist()), np.where(self.present, codes, -1)

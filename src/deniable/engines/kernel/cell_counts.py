@@ -21,7 +21,7 @@ from deniable.tables.designs.views import View
 
 def cell_counts(store: Store, views: Sequence[View]) -> Floats:
     """The counts of all reports in a store: all cells of the first view, then of the second."""
-    total = np.zeros(sum(one.cells for one in views))
+    total = np.zeros(sum(described.cells for described in views))
     for block in store.read(("view", "seed", "y")):
         total += counted(views, *(np.asarray(block.reports[name]) for name in ("view", "seed", "y")))
     return total
@@ -29,10 +29,10 @@ def cell_counts(store: Store, views: Sequence[View]) -> Floats:
 
 def counted(views: Sequence[View], view: NDArray[Any], seed: NDArray[Any], y: NDArray[Any]) -> Floats:
     """The counts of some reports. They add up over reports."""
-    found = [np.zeros(0)]
-    for one, mine in of_each_view(views, view):
-        if isinstance(one.oracle, LocalHashing):
-            found.append(one.oracle.estimate(HashedReports(seed[mine], y[mine])))
-        elif one.oracle is not None:
-            found.append(one.oracle.estimate(y[mine]))
-    return np.concatenate(found)
+    counts = [np.zeros(0)]
+    for described, mine in of_each_view(views, view):
+        if isinstance(described.oracle, LocalHashing):
+            counts.append(described.oracle.estimate(HashedReports(seed[mine], y[mine])))
+        elif described.oracle is not None:
+            counts.append(described.oracle.estimate(y[mine]))
+    return np.concatenate(counts)

@@ -32,17 +32,17 @@ MOST_VIEWS = 2**10
 @compiled
 def _count(seeds: Any, lows: Any, widths: Any, keys: Any, pairs: Any) -> None:
     """Add every report's pairs of supported cells below the diagonal."""
-    distances, found = np.empty(keys.size, dtype=np.uint32), np.empty(keys.size, dtype=np.int64)
+    distances, supported = np.empty(keys.size, dtype=np.uint32), np.empty(keys.size, dtype=np.int64)
     for report in range(seeds.size):
         for cell in range(keys.size):  # alone, so that it vectorises
             distances[cell] = np.uint32(hash_mix(np.uint32(seeds[report] ^ keys[cell])) - lows[report])
         hits = 0
         for cell in range(keys.size):  # free of branches, as those could not be foreseen
-            found[hits] = cell
+            supported[hits] = cell
             hits += distances[cell] < widths[report]
-        for one in range(hits):
-            for other in range(one + 1):
-                pairs[found[one], found[other]] += 1
+        for first in range(hits):
+            for second in range(first + 1):
+                pairs[supported[first], supported[second]] += 1
 
 
 def has_few_pairs(design: Design, slots: int) -> bool:
@@ -60,39 +60,39 @@ def cell_pairs(store: Store, design: Design) -> Pairs:
 
 def pair_count(design: Design) -> int:
     """How many pairs the cells of all views make."""
-    return sum(one.cells**2 for one in design)
+    return sum(view.cells**2 for view in design)
 
 
 def counted_pairs(design: Design, view: NDArray[Any], seed: NDArray[Any], y: NDArray[Any]) -> Integers:
     """The pairs of some reports: those of the first view, row after row, then of the second. They add up."""
-    found = [np.zeros(0, dtype=np.int64)]
-    for one, mine in of_each_view(list(design), view):
-        if isinstance(one.oracle, LocalHashing) and design.epsilon < np.inf:
-            found.append(_hashed(one.oracle, seed[mine].astype(np.uint32, copy=False), y[mine]).ravel())
+    counts = [np.zeros(0, dtype=np.int64)]
+    for described, mine in of_each_view(list(design), view):
+        if isinstance(described.oracle, LocalHashing) and design.epsilon < np.inf:
+            counts.append(_hashed(described.oracle, seed[mine].astype(np.uint32, copy=False), y[mine]).ravel())
         else:  # a report supports the cell it names
-            found.append(np.diag(np.bincount(y[mine], minlength=one.cells)).ravel())
-    return np.concatenate(found)
+            counts.append(np.diag(np.bincount(y[mine], minlength=described.cells)).ravel())
+    return np.concatenate(counts)
 
 
 def by_view(design: Design, pairs: Integers) -> Pairs:
     """Counted pairs as matrices."""
-    found, start = {}, 0
-    for one in design:
-        lower = pairs[start : start + one.cells**2].reshape(one.cells, one.cells)
-        found[one.number] = lower + np.tril(lower, -1).T
-        start += one.cells**2
-    return found
+    matrices, start = {}, 0
+    for view in design:
+        lower = pairs[start : start + view.cells**2].reshape(view.cells, view.cells)
+        matrices[view.number] = lower + np.tril(lower, -1).T
+        start += view.cells**2
+    return matrices
 
 
 def of_each_view(views: Sequence[View], view: NDArray[Any]) -> Iterator[tuple[View, Integers]]:
     """Where the reports of each of some views stand among all."""
-    places = np.full(max((one.number for one in views), default=0) + 1, len(views), dtype=np.uint16)
-    places[[one.number for one in views]] = np.arange(len(views))  # short numbers sort fast
-    known = np.where(view < places.size, places[np.minimum(view, places.size - 1)], np.uint16(len(views)))
+    ranks = np.full(max((described.number for described in views), default=0) + 1, len(views), dtype=np.uint16)
+    ranks[[described.number for described in views]] = np.arange(len(views))  # short numbers sort fast
+    known = np.where(view < ranks.size, ranks[np.minimum(view, ranks.size - 1)], np.uint16(len(views)))
     order = np.argsort(known, kind="stable")
     cuts = np.searchsorted(known[order], np.arange(len(views) + 1)).tolist()
-    for rank, one in enumerate(views):
-        yield one, order[cuts[rank] : cuts[rank + 1]]
+    for rank, described in enumerate(views):
+        yield described, order[cuts[rank] : cuts[rank + 1]]
 
 
 def _hashed(oracle: LocalHashing, seeds: Words32, chosen: NDArray[Any]) -> Integers:

@@ -32,9 +32,9 @@ SMALLEST_SHARE = 10_000
 def _supported(seed: Any, low: Any, width: Any, keys: Any, weights: Any) -> Any:
     """The sum of the weights of cells whose hash lies in the reported bucket; branch-free, so that it vectorises."""
     total = 0.0
-    for place in range(keys.size):
-        distance = np.uint32(hash_mix(np.uint32(seed ^ keys[place])) - low)
-        total += weights[place] if distance < width else 0.0
+    for cell in range(keys.size):
+        distance = np.uint32(hash_mix(np.uint32(seed ^ keys[cell])) - low)
+        total += weights[cell] if distance < width else 0.0
     return total
 
 
@@ -87,12 +87,12 @@ def _contribute(
             low, high = row_starts[row], row_starts[row + 1]
             if high == low + 1:
                 distance = np.uint32(hash_mix(np.uint32(np.uint32(seed[report]) ^ keys[low])) - start)
-                found = weights[low] if distance < width else 0.0
+                supported = weights[low] if distance < width else 0.0
             else:
-                found = _supported(np.uint32(seed[report]), start, width, keys[low:high], weights[low:high])
-            if found != 0.0:
+                supported = _supported(np.uint32(seed[report]), start, width, keys[low:high], weights[low:high])
+            if supported != 0.0:
                 for entry in range(column_starts[row], column_starts[row + 1]):
-                    out[report, columns[entry]] += coefficients[entry] * found
+                    out[report, columns[entry]] += coefficients[entry] * supported
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,33 +113,33 @@ class Program:
         width = part.constants.size
         used = None
         if view_count > MOST_LISTED_VIEWS:
-            part = replace(part, views=tuple(sorted(part.views, key=lambda one: one.view)))
-            used = np.array([one.view for one in part.views], dtype=np.int64)
+            part = replace(part, views=tuple(sorted(part.views, key=lambda view: view.view)))
+            used = np.array([view.view for view in part.views], dtype=np.int64)
             slot_of = np.arange(len(part.views) + 1, dtype=np.int32)
         else:
             slot_of = np.zeros(view_count, dtype=np.int32)
-            slot_of[[one.view for one in part.views]] = np.arange(1, len(part.views) + 1)
+            slot_of[[view.view for view in part.views]] = np.arange(1, len(part.views) + 1)
         bases = np.tile(part.constants, (len(part.views) + 1, 1))
         starts, keys, weights, column_starts, columns, coefficients = [], [], [], [], [], []
         cells = entries = 0
-        for slot, one in enumerate(part.views, 1):
-            signal = (one.p - one.q) / (1.0 if scales is None else scales[slot - 1])
-            keys.append(mixed_cells(one.cells) if one.buckets else one.cells.astype(np.uint32))
-            weights.append(one.weights)
-            starts.append(one.row_starts[:-1] + cells)
-            columns.append(one.columns)
-            coefficients.append(one.coefficients / signal)
-            column_starts.append(one.column_starts[:-1] + entries)
-            totals = np.add.reduceat(one.weights, one.row_starts[:-1])[
-                np.repeat(np.arange(one.row_starts.size - 1), np.diff(one.column_starts))
+        for slot, view in enumerate(part.views, 1):
+            signal = (view.p - view.q) / (1.0 if scales is None else scales[slot - 1])
+            keys.append(mixed_cells(view.cells) if view.buckets else view.cells.astype(np.uint32))
+            weights.append(view.weights)
+            starts.append(view.row_starts[:-1] + cells)
+            columns.append(view.columns)
+            coefficients.append(view.coefficients / signal)
+            column_starts.append(view.column_starts[:-1] + entries)
+            totals = np.add.reduceat(view.weights, view.row_starts[:-1])[
+                np.repeat(np.arange(view.row_starts.size - 1), np.diff(view.column_starts))
             ]
-            np.add.at(bases[slot], one.columns, -one.q / signal * one.coefficients * totals)
-            cells, entries = cells + one.cells.size, entries + one.columns.size
-        buckets = max((one.buckets for one in part.views), default=0)
-        row_counts = [0, 0, *(one.row_starts.size - 1 for one in part.views)]
+            np.add.at(bases[slot], view.columns, -view.q / signal * view.coefficients * totals)
+            cells, entries = cells + view.cells.size, entries + view.columns.size
+        buckets = max((view.buckets for view in part.views), default=0)
+        row_counts = [0, 0, *(view.row_starts.size - 1 for view in part.views)]
         arrays = (
             slot_of,
-            np.array([False, *(one.buckets > 0 for one in part.views)]),
+            np.array([False, *(view.buckets > 0 for view in part.views)]),
             np.uint64(buckets),
             *_buckets(buckets),
             np.cumsum(row_counts),
@@ -156,15 +156,15 @@ class Program:
     @property
     def slot_of(self) -> NDArray[np.int32]:
         """The slot of every view: 1 for the first view of the plan, 0 for those without weight."""
-        found: NDArray[np.int32] = self.arrays[0]
-        return found
+        slots: NDArray[np.int32] = self.arrays[0]
+        return slots
 
     def contributions(self, view: NDArray[Any], seed: NDArray[Any], y: NDArray[Any]) -> Floats:
         """(1/π_v) · Σ_c α_v(c) · (S(y, c) − q)/(p − q) of every report, for every column; on one core."""
         out = np.empty((view.size, self.columns))
         if self.used is not None and self.used.size:
-            place = np.minimum(np.searchsorted(self.used, view), self.used.size - 1)
-            view = np.where(self.used[place] == view, place + 1, 0)
+            index = np.minimum(np.searchsorted(self.used, view), self.used.size - 1)
+            view = np.where(self.used[index] == view, index + 1, 0)
         _contribute(view, seed, y, *self.arrays, out)
         return out
 
@@ -181,7 +181,7 @@ def _buckets(g: int) -> tuple[Words32, Words32]:
 
 
 def _joined(arrays: Sequence[NDArray[Any]], kind: Any) -> NDArray[Any]:
-    return np.concatenate([one.astype(kind, copy=False) for one in arrays]) if arrays else np.zeros(0, dtype=kind)
+    return np.concatenate([array.astype(kind, copy=False) for array in arrays]) if arrays else np.zeros(0, dtype=kind)
 
 
 def shared_out(size: int, work: Callable[[int, int], T]) -> list[T]:

@@ -19,14 +19,14 @@ from deniable.tables.designs.views import Design, View
 
 def cell_counts(store: SparkStore, packing: Packing, views: Sequence[View]) -> Floats:
     """How many rows there are in each cell. See `engines.cell_counts.cell_counts`."""
-    length = sum(one.cells for one in views)
+    length = sum(view.cells for view in views)
     return _added(store, packing, lambda view, seed, y: counted(views, view, seed, y), length)
 
 
 def cell_pairs(store: SparkStore, packing: Packing, design: Design) -> Pairs:
     """How many reports support two cells at once. See `engines.cell_pairs.cell_pairs`."""
-    found = _added(store, packing, lambda view, seed, y: counted_pairs(design, view, seed, y), pair_count(design))
-    return by_view(design, np.rint(found).astype(np.int64))
+    pairs = _added(store, packing, lambda view, seed, y: counted_pairs(design, view, seed, y), pair_count(design))
+    return by_view(design, np.rint(pairs).astype(np.int64))
 
 
 def _added(store: SparkStore, packing: Packing, count: Callable[..., Any], length: int) -> Floats:

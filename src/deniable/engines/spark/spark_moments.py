@@ -47,12 +47,12 @@ def spark_moments(
     listed, public_count = listed_groups(plan, chosen, dimensions)
     summing = Summing.of(plan, chosen, public_count, counted=counted)
     with spark_errors("the question"):
-        users = _joined([_users(plan, one, chosen[one.name], dimensions) for one in summing.tables])
+        users = _joined([_users(plan, table, chosen[table.name], dimensions) for table in summing.tables])
         if joins is not None and len(summing.tables) > 1 and _private_only(plan):
-            users = joins.frame(tuple((one.name, one.reads) for one in summing.tables), users)
-        packings = [Packing.of(plan.collection, one.name) for one in summing.tables]
-        found = added(users, _adding(summing, listed, packings), _length(summing))
-    totals = _unpacked(summing, found)
+            users = joins.frame(tuple((table.name, table.reads) for table in summing.tables), users)
+        packings = [Packing.of(plan.collection, table.name) for table in summing.tables]
+        sums = added(users, _adding(summing, listed, packings), _length(summing))
+    totals = _unpacked(summing, sums)
     return moments_of(plan, totals, listed, summing)
 
 
@@ -79,8 +79,8 @@ def _users(plan: Plan, table: TableSumming, store: SparkStore, dimensions: Mappi
         if lookup.table == table.name:
             frame = _looked_up(frame, lookup, dimensions)
     tests = plan.question.filters.get(table.name, ())
-    told_of = {f"f{place}": F.expr(spark_sql(factor_tree(one))) for place, one in _factors(plan, table.name)}
-    told_of |= {f"g{place}": F.col(f"`{one.column}`") for place, one in _groups(plan, table.name)}
+    told_of = {f"f{number}": F.expr(spark_sql(factor_tree(factor))) for number, factor in _factors(plan, table.name)}
+    told_of |= {f"g{number}": F.col(f"`{group.column}`") for number, group in _groups(plan, table.name)}
     reports = Packing.of(plan.collection, table.name).columns(frame, number) if table.reads else {}
     if table.slots == 1 or not table.reads:
         if tests:
@@ -99,11 +99,11 @@ def _users(plan: Plan, table: TableSumming, store: SparkStore, dimensions: Mappi
 
 
 def _factors(plan: Plan, table: str) -> list[tuple[int, Any]]:
-    return [(place, one) for place, (name, one) in enumerate(plan.public) if name == table]
+    return [(number, factor) for number, (name, factor) in enumerate(plan.public) if name == table]
 
 
 def _groups(plan: Plan, table: str) -> list[tuple[int, Any]]:
-    return [(place, one) for place, one in enumerate(public_groups(plan.question)) if one.table == table]
+    return [(number, group) for number, group in enumerate(public_groups(plan.question)) if group.table == table]
 
 
 def _looked_up(frame: Any, lookup: Any, dimensions: Mapping[str, DimensionTable]) -> Any:
@@ -143,16 +143,16 @@ def _adding(
             users = batch.num_rows
             seen += users
             reports = [
-                how.reports(batch, number) if one.reads else nothing
-                for number, (one, how) in enumerate(zip(summing.tables, packed, strict=True))
+                how.reports(batch, number) if table.reads else nothing
+                for number, (table, how) in enumerate(zip(summing.tables, packed, strict=True))
             ]
             factors = {
-                place: np.asarray(batch.column(f"f{place}")).astype(np.float64) for place in range(summing.public)
+                number: np.asarray(batch.column(f"f{number}")).astype(np.float64) for number in range(summing.public)
             }
             group = np.zeros(users, dtype=np.int64)
-            for place, known in enumerate(values):
-                found = codes(pa.chunked_array([batch.column(f"g{place}").cast(known.type)]), known)
-                group = np.where((group < 0) | (found < 0), -1, group * len(known) + found)
+            for number, known in enumerate(values):
+                code = codes(pa.chunked_array([batch.column(f"g{number}").cast(known.type)]), known)
+                group = np.where((group < 0) | (code < 0), -1, group * len(known) + code)
             summing.add(totals, reports, factors, group, 0, users)
         return _packed_totals(totals) if seen else None
 

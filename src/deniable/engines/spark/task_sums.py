@@ -38,9 +38,9 @@ def added(frame: Any, work: Callable[[Batches], Floats | None], length: int) -> 
 
     with large_batches(frame.sparkSession):
         parts = frame.mapInArrow(run, _PIECES_SQL)
-        found = parts.repartition(1).mapInArrow(merge, _PIECES_SQL).toArrow()
+        sums = parts.repartition(1).mapInArrow(merge, _PIECES_SQL).toArrow()
     total = np.zeros(length)
-    _put(found, total)
+    _put(sums, total)
     return total
 
 

@@ -59,11 +59,11 @@ def covariance(question: Question, moments: Moments, single_rows: bool, used: se
     return _whole(_covariance(question, moments, single_rows, used or set(range(len(question.moments)))), moments)
 
 
-def _whole(found: Floats, moments: Moments) -> Floats:
+def _whole(covariances: Floats, moments: Moments) -> Floats:
     """Zero where a moment is known, and where nothing but rounding is left."""
     scale = np.sqrt(np.maximum(np.einsum("gii->gi", moments.crosses), 0.0))
-    clear = np.abs(found) > 1e-11 * scale[:, :, None] * scale[:, None, :]
-    return without_known(np.where(clear, found, 0.0), moments.known)
+    clear = np.abs(covariances) > 1e-11 * scale[:, :, None] * scale[:, None, :]
+    return without_known(np.where(clear, covariances, 0.0), moments.known)
 
 
 def _covariance(question: Question, moments: Moments, single_rows: bool, used: set[int]) -> Floats:
@@ -72,7 +72,9 @@ def _covariance(question: Question, moments: Moments, single_rows: bool, used: s
     crosses = moments.crosses - moments.between
     crude: Floats = crosses - spread / np.maximum(moments.users, 1.0)[:, None, None]
     regions = {question.moments[number].region for number in used}
-    counts = [n for n, one in enumerate(question.moments) if one.indicator and {one.region} == regions]
+    counts = [
+        number for number, moment in enumerate(question.moments) if moment.indicator and {moment.region} == regions
+    ]
     if not (single_rows and counts):
         return crude
     # Every user counts once or not at all, and the number of those who do is a moment itself: its variance is known.
@@ -109,23 +111,23 @@ def answer(
     order = order[question.offset : end]
     answers: dict[str, tuple[Estimate, ...]] = {}
     unclear, fewest = False, math.inf
-    for one in question.outputs:
-        if not one.shown:
+    for output in question.outputs:
+        if not output.shown:
             continue
-        values, errors, biases = told.of(one.formula)
-        if one.possible is not None:
-            low, high = one.possible
-            if one.adds_up:  # of nobody it is zero
+        values, errors, biases = told.of(output.formula)
+        if output.possible is not None:
+            low, high = output.possible
+            if output.adds_up:  # of nobody it is zero
                 low, high = min(low, 0.0), max(high, 0.0)
-            scale = moments.users * rows_per_user if one.adds_up else np.ones_like(moments.users)
+            scale = moments.users * rows_per_user if output.adds_up else np.ones_like(moments.users)
             biases = np.minimum(biases, (high - low) * scale / 2)  # nothing assumed can be further off
             if options.clip:
                 values = np.clip(values, low * scale, high * scale)
             if options.nonnegative and low >= 0:
                 values = np.maximum(values, 0.0)
         unclear |= bool(np.isnan(values[order]).any())
-        fewest = min(fewest, _fewest(told, one.formula, effective, order, errors))
-        answers[one.name] = tuple(
+        fewest = min(fewest, _fewest(told, output.formula, effective, order, errors))
+        answers[output.name] = tuple(
             Estimate(float(values[row]), float(errors[row]), options.confidence, together, float(biases[row]))
             for row in order
         )
@@ -133,15 +135,15 @@ def answer(
     if fewest < FEW:
         carriers = max(math.ceil(fewest), 1)
         notes.append(FEW_CARRY.format(counted(carriers, "user"), "carries" if carriers == 1 else "carry"))
-    notes += [ASSUMED] if any(one.model for each in answers.values() for one in each) else []
+    notes += [ASSUMED] if any(estimate.model for each in answers.values() for estimate in each) else []
     notes += [BIASED] if options.clip or options.nonnegative else []
     by_estimates = question.having is not None or any(not key.group for key in question.order)
     notes += [CHOSEN] if by_estimates and len(order) < len(moments.keys) and not options.simultaneous else []
     notes += all_hold
     groups = {
-        label: [moments.keys[row][place] for row in order]
+        label: [moments.keys[row][position] for row in order]
         for label in question.shown_groups
-        for place, group in enumerate(question.groups)
+        for position, group in enumerate(question.groups)
         if group.label == label
     }
     return Result(groups, answers, tuple(notes), question.text)
@@ -149,7 +151,7 @@ def answer(
 
 def at_once(question: Question, rows: int, confidence: float) -> tuple[int, list[str]]:
     """How many intervals an answer of so many rows has, and what to say if all of them are to hold."""
-    together = max(rows, 1) * sum(one.shown for one in question.outputs)
+    together = max(rows, 1) * sum(output.shown for output in question.outputs)
     notes = [f"all {together:,} intervals hold at once with {percent(confidence)}"] if together > 1 else []
     return together, notes
 
@@ -191,11 +193,11 @@ class _Told:
         """
         spread = self.spread(formula)
         with np.errstate(all="ignore"):
-            found = evaluate(formula, self.moments.sums, spread + self._model, self.question.counts)
-            errors, biases = np.sqrt(found.variance(spread)), np.sqrt(found.variance(self._model))
-            clear = found.clear & np.isfinite(found.value) & np.isfinite(errors) & np.isfinite(biases)
+            valued = evaluate(formula, self.moments.sums, spread + self._model, self.question.counts)
+            errors, biases = np.sqrt(valued.variance(spread)), np.sqrt(valued.variance(self._model))
+            clear = valued.clear & np.isfinite(valued.value) & np.isfinite(errors) & np.isfinite(biases)
         return (
-            np.where(clear, found.value, math.nan),
+            np.where(clear, valued.value, math.nan),
             np.where(clear, errors, math.nan),
             np.where(clear, biases, 0.0),
         )
@@ -217,29 +219,29 @@ def _truth(having: Having, told: _Told) -> tuple[Booleans, Booleans]:
     if having.sign == "not":
         return parts[0][1], parts[0][0]
     every, some = (0, 1) if having.sign == "and" else (1, 0)
-    found = (
+    outcomes = (
         np.logical_and.reduce([part[every] for part in parts]),
         np.logical_or.reduce([part[some] for part in parts]),
     )
-    return found if having.sign == "and" else (found[1], found[0])
+    return outcomes if having.sign == "and" else (outcomes[1], outcomes[0])
 
 
 def _sorted(told: _Told, rows: Integers) -> list[int]:
     """Rows in the order that was asked for; what is unclear or missing comes last."""
     order: list[int] = rows.tolist()
-    for one in reversed(told.question.order):
-        keys = _sort_keys(one, told)
+    for ordering in reversed(told.question.order):
+        keys = _sort_keys(ordering, told)
         known = sorted(
-            (row for row in order if keys[row] is not None), key=lambda row: keys[row], reverse=one.descending
+            (row for row in order if keys[row] is not None), key=lambda row: keys[row], reverse=ordering.descending
         )
         order = known + [row for row in order if keys[row] is None]
     return order
 
 
-def _sort_keys(one: Ordering, told: _Told) -> Sequence[Any]:
+def _sort_keys(ordering: Ordering, told: _Told) -> Sequence[Any]:
     question = told.question
-    if not one.group:
-        (formula,) = (output.formula for output in question.outputs if output.name == one.key)
+    if not ordering.group:
+        (formula,) = (output.formula for output in question.outputs if output.name == ordering.key)
         return [None if math.isnan(value) else value for value in told.of(formula)[0].tolist()]
-    (place,) = (place for place, group in enumerate(question.groups) if group.label == one.key)
-    return [key[place] for key in told.moments.keys]
+    (position,) = (position for position, group in enumerate(question.groups) if group.label == ordering.key)
+    return [key[position] for key in told.moments.keys]

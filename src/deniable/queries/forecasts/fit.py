@@ -50,8 +50,8 @@ class Fit(Generic[AnySpecification]):
         names = list(self.errors)
         lines = [f"{counted(self.users, 'user')}, ε = {self.collection.epsilon:g}; errors of COUNT and SUM per user"]
         lines.append("  ".join(name.rjust(8) for name in names) + "  question")
-        for place, text in enumerate(self.questions):
-            row = "  ".join(shown_error(self.errors[name][place]).rjust(8) for name in names)
+        for index, text in enumerate(self.questions):
+            row = "  ".join(shown_error(self.errors[name][index]).rjust(8) for name in names)
             shown = " ".join(text.split())
             lines.append(f"{row}  {shown if len(shown) <= 120 else shown[:119] + '…'}")
         if any(math.isnan(error) for each in self.errors.values() for error in each):
@@ -64,7 +64,7 @@ class Fit(Generic[AnySpecification]):
         for name, views in (self.collection.grids or {}).items():
             total = sum(view.weight for view in views)
             lines.append(f"table {name}: {counted(len(views), 'view')}")
-            for view in sorted(views, key=lambda one: -one.weight)[:12]:
+            for view in sorted(views, key=lambda view: -view.weight)[:12]:
                 cuts = ", ".join(f"{attribute} {cut}" for attribute, cut in view.axes.items())
                 lines.append(f"  {view.weight / total:6.1%}  {cuts}")
             if len(views) > 12:
@@ -101,8 +101,8 @@ def fit_grids(
                 if not mine:  # no value can meet the conditions
                     continue
                 chosen = np.unique(np.linspace(0, len(mine) - 1, MOST_COLUMNS).astype(np.int64)).tolist()
-                for place in chosen:
-                    items[name].append(Item(mine[place], importance_of(mine[place]) / len(chosen), reached[name]))
+                for index in chosen:
+                    items[name].append(Item(mine[index], importance_of(mine[index]) / len(chosen), reached[name]))
         grids = {
             name: fitted_views(
                 start[name], start.epsilon_per_report(name), start.oracle == "auto", mine, examples=workload is None
@@ -124,20 +124,20 @@ def fit_grids(
 def _some(texts: tuple[str, ...]) -> tuple[str, ...]:
     """A few of many questions, evenly spaced."""
     texts = tuple(dict.fromkeys(texts))
-    return tuple(texts[place] for place in np.unique(np.linspace(0, len(texts) - 1, SHOWN).astype(int)).tolist())
+    return tuple(texts[index] for index in np.unique(np.linspace(0, len(texts) - 1, SHOWN).astype(int)).tolist())
 
 
 def _least_error(collection: Specification, text: str, users: int) -> float:
     """The error of a question by the better of the ways to take its sums."""
     if collection.grids is None and max(collection.views(table.name) for table in collection.tables) > MOST_VIEWS:
         return math.nan
-    found = [math.inf]
+    errors = [math.inf]
     for sums in (DIRECT,) if collection.grids is not None or collection.design == "hio" else (DIRECT, DESIGNED):
         try:
-            found.append(error_of(planned(collection, text, "optimal", sums, users), users))
+            errors.append(error_of(planned(collection, text, "optimal", sums, users), users))
         except QueryRefused:
             continue
-    return min(found)
+    return min(errors)
 
 
 def all_ranges(collection: Specification) -> tuple[str, ...]:

@@ -57,25 +57,25 @@ class Forecast:
 
     @property
     def _assumed(self) -> bool:
-        return any(one.model for one in self.predictions)
+        return any(prediction.model for prediction in self.predictions)
 
     def _rows(self) -> list[list[str]]:
         """A header, and a row per answer."""
         assumed = self._assumed
         rows = [["", "stderr", *(["model"] if assumed else []), "of users", *CAUSES]]
-        for one in self.predictions:
-            if math.isnan(one.stderr):
-                rows.append([one.name, "unclear", *("" for _ in rows[0][2:])])
+        for prediction in self.predictions:
+            if math.isnan(prediction.stderr):
+                rows.append([prediction.name, "unclear", *("" for _ in rows[0][2:])])
                 continue
-            share = f"{one.error / self.users:.3%}" if one.per_user else ""
-            causes = [f"{one.causes[cause]:.0%}" for cause in CAUSES]
-            model = [f"{one.model:,.4g}"] if assumed else []
-            rows.append([one.name, f"{one.stderr:,.4g}", *model, share, *causes])
+            share = f"{prediction.error / self.users:.3%}" if prediction.per_user else ""
+            causes = [f"{prediction.causes[cause]:.0%}" for cause in CAUSES]
+            model = [f"{prediction.model:,.4g}"] if assumed else []
+            rows.append([prediction.name, f"{prediction.stderr:,.4g}", *model, share, *causes])
         return rows
 
     @property
     def _notes(self) -> list[str]:
-        unclear = [UNCLEAR] if any(math.isnan(one.stderr) for one in self.predictions) else []
+        unclear = [UNCLEAR] if any(math.isnan(prediction.stderr) for prediction in self.predictions) else []
         return [*unclear, MODEL] if self._assumed else unclear
 
     def __str__(self) -> str:
@@ -130,8 +130,10 @@ def checked_users(users: Any) -> int:
 
 def error_of(plan: Plan, users: float) -> float:
     """The largest error among a question's answers: per user for what adds up (COUNT, SUM), else as it is."""
-    found = [one.error / users if one.per_user else one.error for one in predict(plan, users)]
-    return max((math.inf if math.isnan(one) else one for one in found), default=0.0)
+    errors = [
+        prediction.error / users if prediction.per_user else prediction.error for prediction in predict(plan, users)
+    ]
+    return max((math.inf if math.isnan(error) else error for error in errors), default=0.0)
 
 
 def left_open(collection: Specification, text: str) -> float:
@@ -139,8 +141,11 @@ def left_open(collection: Specification, text: str) -> float:
     if collection.grids is None:
         return 0.0
     most = collection.with_settings(epsilon=MOST_EPSILON)
-    found = predict(planned(most, text, "optimal", DIRECT, MOST), MOST)
-    return max((one.model / MOST if one.per_user else one.model for one in found), default=0.0)
+    predictions = predict(planned(most, text, "optimal", DIRECT, MOST), MOST)
+    return max(
+        (prediction.model / MOST if prediction.per_user else prediction.model for prediction in predictions),
+        default=0.0,
+    )
 
 
 def users_needed(
@@ -154,11 +159,11 @@ def users_needed(
         mine = plan if collection.grids is None else planned(collection, text, weights, sums, users)
         return error_of(mine, users)
 
-    found = _smallest(reached, _error(error), FEWEST, MOST)
-    if found is None:
+    users = _smallest(reached, _error(error), FEWEST, MOST)
+    if users is None:
         _check_not_left_open(collection, text, error)
         raise InvalidParameter("error", "cannot be reached with 10^12 users", "Allow a larger one, or raise epsilon.")
-    return math.ceil(found)
+    return math.ceil(users)
 
 
 def epsilon_needed(
@@ -171,11 +176,11 @@ def epsilon_needed(
         changed = collection.with_settings(epsilon=epsilon)
         return error_of(planned(changed, text, weights, sums, count), count)
 
-    found = _smallest(reached, _error(error), LEAST_EPSILON, MOST_EPSILON)
-    if found is None:
+    epsilon = _smallest(reached, _error(error), LEAST_EPSILON, MOST_EPSILON)
+    if epsilon is None:
         _check_not_left_open(collection, text, error)
         raise InvalidParameter("error", f"cannot be reached with ε = {MOST_EPSILON:g}", "Allow a larger one.")
-    return found
+    return epsilon
 
 
 def _check_not_left_open(collection: Specification, text: str, error: float) -> None:

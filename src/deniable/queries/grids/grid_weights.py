@@ -57,13 +57,13 @@ class System:
     @classmethod
     def of(cls, asked: Asked, views: Sequence[CellView]) -> System:
         """Covariances of everything with everything."""
-        reach = np.concatenate(([0], np.cumsum([one.means.size for one in views], dtype=np.int64))).tolist()
+        reach = np.concatenate(([0], np.cumsum([view.means.size for view in views], dtype=np.int64))).tolist()
         spans = tuple(slice(low, high) for low, high in pairwise(reach))
         prior, crossed = np.zeros((reach[-1], reach[-1])), np.zeros((reach[-1], asked.columns))
-        for number, (one, mine) in enumerate(zip(views, spans, strict=True)):
-            crossed[mine] = asked.covariances(one)
+        for number, (view, mine) in enumerate(zip(views, spans, strict=True)):
+            crossed[mine] = asked.covariances(view)
             for other, theirs in zip(views[number:], spans[number:], strict=True):
-                prior[mine, theirs] = one.covariances(other, asked.grounds)
+                prior[mine, theirs] = view.covariances(other, asked.grounds)
                 prior[theirs, mine] = prior[mine, theirs].T
         return cls(asked, tuple(views), spans, prior, crossed)
 
@@ -76,16 +76,16 @@ class System:
         if not self.views or not self.prior.any():
             return np.zeros_like(crossed)
         matrix = self.prior.copy()
-        for one, span, chance in zip(self.views, self.spans, chances, strict=True):
-            matrix[span, span] += one.noise / (users * chance)
+        for view, span, chance in zip(self.views, self.spans, chances, strict=True):
+            matrix[span, span] += view.noise / (users * chance)
         matrix[np.diag_indices_from(matrix)] += RIDGE * np.trace(matrix) / matrix.shape[0]
         return np.asarray(cho_solve(cho_factor(matrix, overwrite_a=True, check_finite=False), crossed))
 
     def spending(self, weights: Floats) -> list[Floats]:
         """For each view what its weights add to the variance of every column, times the view's probability."""
         return [
-            np.einsum("uc,uc->c", weights[span], one.noise @ weights[span])
-            for one, span in zip(self.views, self.spans, strict=True)
+            np.einsum("uc,uc->c", weights[span], view.noise @ weights[span])
+            for view, span in zip(self.views, self.spans, strict=True)
         ]
 
 
@@ -114,14 +114,14 @@ class Bias:
         base = means[left] * means[right]
         known = self.asked.known
         sure = known[left] | known[right]  # p(f) is f, and so is what is answered
-        one, two = self.weights[:, left], self.weights[:, right]
-        found = (
+        first, second = self.weights[:, left], self.weights[:, right]
+        expectations = (
             self.asked.second_moments(left, right),
-            base + np.einsum("up,up->p", one, self.system.crossed[:, right]),
-            base + np.einsum("up,up->p", two, self.system.crossed[:, left]),
-            base + np.einsum("up,up->p", one, self.spread[:, right]),
+            base + np.einsum("up,up->p", first, self.system.crossed[:, right]),
+            base + np.einsum("up,up->p", second, self.system.crossed[:, left]),
+            base + np.einsum("up,up->p", first, self.spread[:, right]),
         )
-        return tuple(np.where(sure, base, each) * self.reports**2 for each in found)  # type: ignore[return-value]
+        return tuple(np.where(sure, base, each) * self.reports**2 for each in expectations)  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,13 +149,13 @@ def plan_grids(
     by E[W²] of the others and the square of its bias by what the others are worth, E[p(f)²]: to this table it is as if
     there were E[p(f)²]/E[W²] times as many users. A few rounds over the tables settle.
     """
-    solved = [solve_grid(*one, users, unbiased=unbiased) for one in asked]
+    solved = [solve_grid(*table, users, unbiased=unbiased) for table in asked]
     if len(asked) > 1 and not unbiased:
         for _ in range(ROUNDS):
-            for place, one in enumerate(asked):
-                others = [other for number, other in enumerate(solved) if number != place]
+            for position, table in enumerate(asked):
+                others = [other for number, other in enumerate(solved) if number != position]
                 worth = float(np.prod([other.truth / other.second for other in others]))
-                solved[place] = solve_grid(*one, users * min(worth, 1.0), unbiased=unbiased)
+                solved[position] = solve_grid(*table, users * min(worth, 1.0), unbiased=unbiased)
     return tuple(solved)
 
 
@@ -180,20 +180,20 @@ def solve_grid(
         else [CellView.of(table, design, design.view(only), asked)]
     )
     system = System.of(asked, views_used)
-    views, spans, chances = system.views, system.spans, [float(one.view.probability) for one in system.views]
+    views, spans, chances = system.views, system.spans, [float(view.view.probability) for view in system.views]
     if system.crossed.size > MOST_WEIGHTS:
         raise QueryRefused("the question has too many groups for a grid", "Group by bins: FLOOR(x / 10).")
     weights = exact_weights(table, asked, views, spans) if unbiased else system.weights(users, chances)
     known = asked.column_means()
-    told = sum((one.means @ weights[span] for one, span in zip(views, spans, strict=True)), np.zeros(len(columns)))
+    told = sum((view.means @ weights[span] for view, span in zip(views, spans, strict=True)), np.zeros(len(columns)))
     constants = known - told
     second = np.square(constants) + 2 * constants * told
     for spent, chance in zip(system.spending(weights), chances, strict=True):
         second = second + spent / chance
     part = PartPlan(
         constants,
-        tuple(weights_of_view(design, one, weights[span]) for one, span in zip(views, spans, strict=True)),
-        tuple(_described(table, one) for one in views),
+        tuple(weights_of_view(design, view, weights[span]) for view, span in zip(views, spans, strict=True)),
+        tuple(_described(table, view) for view in views),
     )
     every = np.arange(len(columns))
     bias = None if unbiased else Bias(system, weights, system.prior @ weights, users, table.tau)
@@ -225,34 +225,34 @@ def _relevant(table: Table, design: Design, asked: Asked, users: float) -> list[
             continue
         if not about:
             continue
-        one = CellView.of(table, design, view, asked)
-        if one.means.size > MOST_PATTERNS:
+        seen = CellView.of(table, design, view, asked)
+        if seen.means.size > MOST_PATTERNS:
             continue
-        alone = System.of(asked, [one])
+        alone = System.of(asked, [seen])
         told = np.einsum("uc,uc->c", alone.crossed, alone.weights(users, [float(view.probability)]))
-        ranked.append((told, one))
+        ranked.append((told, seen))
     if not ranked:
         return []
     best = np.max([told for told, _ in ranked], axis=0)
     worth = [float((told / np.maximum(best, 1e-300)).max()) for told, _ in ranked]
-    order = sorted(range(len(ranked)), key=lambda place: (-worth[place], place))
+    order = sorted(range(len(ranked)), key=lambda rank: (-worth[rank], rank))
     chosen, room = [], MOST_PATTERNS
-    for place in order:
-        size, cells = ranked[place][1].means.size, ranked[place][1].counts.sum()
-        if worth[place] >= WORTH * max(1.0, cells / FEW_CELLS) and size <= room:
-            chosen.append(place)
+    for rank in order:
+        size, cells = ranked[rank][1].means.size, ranked[rank][1].counts.sum()
+        if worth[rank] >= WORTH * max(1.0, cells / FEW_CELLS) and size <= room:
+            chosen.append(rank)
             room -= size
-    return [ranked[place][1] for place in sorted(chosen)]
+    return [ranked[rank][1] for rank in sorted(chosen)]
 
 
-def weights_of_view(design: Design, one: CellView, weights: Floats) -> ViewWeights:
+def weights_of_view(design: Design, seen: CellView, weights: Floats) -> ViewWeights:
     """A view's weights as an engine takes them."""
-    view = one.view
-    cells, pattern = one.spread()
+    view = seen.view
+    cells, pattern = seen.spread()
     probability = float(view.probability)
     hashing = isinstance(view.oracle, LocalHashing) and design.epsilon < np.inf
     patterns, columns = weights.shape
-    shares = (one.means / one.counts)[pattern]
+    shares = (seen.means / seen.counts)[pattern]
     dense = 2 * np.count_nonzero(weights) > weights.size
     if hashing and columns < patterns and dense:  # one row per column, of all cells
         rows, each = columns, cells.size
@@ -284,9 +284,9 @@ def weights_of_view(design: Design, one: CellView, weights: Floats) -> ViewWeigh
     )
 
 
-def _described(table: Table, one: CellView) -> str:
+def _described(table: Table, seen: CellView) -> str:
     """How each axis is cut: `age 8 × sex 2 cells`, or `age 8 cells × income 5 points`; and how often it is drawn."""
-    axes = one.view.group.axes
+    axes = seen.view.group.axes
     names = [table.private[axis.attribute] if axis.attribute >= 0 else axis.kind for axis in axes]
     kinds = {axis.kind for axis in axes if axis.kind != WEIGHT}
     mixed = len(kinds) > 1
@@ -295,4 +295,4 @@ def _described(table: Table, one: CellView) -> str:
         for name, axis in zip(names, axes, strict=True)
     ]
     shown = " × ".join(cuts) + ("" if mixed else f" {axes[0].kind}")
-    return f"{shown}, {float(one.view.probability):.1%} of the reports"
+    return f"{shown}, {float(seen.view.probability):.1%} of the reports"

@@ -93,10 +93,10 @@ def ground(domain: Private, cuts: Iterable[Sequence[int]], functions: Floats) ->
     if size <= MOST_ATOMS:
         return _single_values(size)
     changes = np.flatnonzero(np.any(functions[:, 1:] != functions[:, :-1], axis=0)) + 1
-    found = [np.arange(MOST_ATOMS) * size // MOST_ATOMS, *(np.array(cut) for cut in cuts)]
+    starts = [np.arange(MOST_ATOMS) * size // MOST_ATOMS, *(np.array(cut) for cut in cuts)]
     if changes.size <= MOST_ATOMS:
-        found.append(changes)
-    return _from(np.unique(np.concatenate(found)), size)
+        starts.append(changes)
+    return _from(np.unique(np.concatenate(starts)), size)
 
 
 @lru_cache(maxsize=32)

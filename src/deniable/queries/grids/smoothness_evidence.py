@@ -90,52 +90,52 @@ class Evidence:
         everything = (Product(1.0, {}, {}),)
         asked = Asked.of(table, design, [everything])
         seen = [CellView.of(table, design, view, asked) for view in design if view.oracle is not None]
-        views = [one for one in seen if one.means.size <= MOST_PATTERNS and one.view.cells <= MOST_CELLS]
+        views = [view for view in seen if view.means.size <= MOST_PATTERNS and view.view.cells <= MOST_CELLS]
         along: dict[int, Along] = {}
         for attribute, domain in enumerate(table.domains):
-            mine = [one for one in views if attribute in one.functions]
+            mine = [view for view in views if attribute in view.functions]
             if isinstance(domain, Categorical) or not mine:
                 continue
-            added = [_added(one, attribute) for one in mine]
+            added = [_added(view, attribute) for view in mine]
             noise = [
-                matrix.T @ one.noise @ matrix / float(one.view.probability)
-                for one, matrix in zip(mine, added, strict=True)
+                matrix.T @ view.noise @ matrix / float(view.view.probability)
+                for view, matrix in zip(mine, added, strict=True)
             ]
-            cells = np.concatenate([one.functions[attribute] for one in mine])
+            cells = np.concatenate([view.functions[attribute] for view in mine])
             along[attribute] = Along(asked.grounds[attribute], cells, block_diag(*noise))
-        return cls(tuple(one.view for one in views) if along else (), along)
+        return cls(tuple(view.view for view in views) if along else (), along)
 
     def beliefs(self, counts: Floats, reports: Integers) -> Beliefs:
         """What to believe of each attribute, by the counts of the views' cells; and how many reports each view has.
 
         The counts are those of all cells of the first view, then of the second. All views of the table are numbered.
         """
-        if not reports[[one.number for one in self.views]].all():
+        if not reports[[view.number for view in self.views]].all():
             return {}
         total = float(reports.sum())
         return {
-            attribute: _believed(one, self.frequencies(attribute, counts, reports), total)
-            for attribute, one in self.along.items()
+            attribute: _believed(evidence, self.frequencies(attribute, counts, reports), total)
+            for attribute, evidence in self.along.items()
         }
 
     def frequencies(self, attribute: int, counts: Floats, reports: Integers) -> Floats:
         """The part of rows in each cell along an attribute, view after view."""
-        found, start = [], 0
+        frequencies, start = [], 0
         for view in self.views:
             mine = counts[start : start + view.cells] / reports[view.number]
             start += view.cells
             attributes = [axis.attribute for axis in view.group.axes]
             if attribute in attributes:
-                place = attributes.index(attribute)
-                others = tuple(other for other in range(len(attributes)) if other != place)
-                found.append(mine.reshape([axis.tree.size for axis in view.group.axes]).sum(axis=others))
-        return np.concatenate(found)
+                position = attributes.index(attribute)
+                others = tuple(other for other in range(len(attributes)) if other != position)
+                frequencies.append(mine.reshape([axis.tree.size for axis in view.group.axes]).sum(axis=others))
+        return np.concatenate(frequencies)
 
 
-def _added(one: CellView, attribute: int) -> Floats:
+def _added(view: CellView, attribute: int) -> Floats:
     """patterns × cells along an attribute: which patterns of a view add up to each."""
     total: Floats = np.ones((1, 1))
-    for other, functions in one.functions.items():
+    for other, functions in view.functions.items():
         size = functions.shape[0]
         total = kron(total, np.eye(size) if other == attribute else np.ones((size, 1)))
     return total

@@ -64,7 +64,7 @@ def fitted_views(
     Where columns are only `examples` of others, borders do not follow theirs.
     """
     asked = _spoken_of(table, items)
-    sets = sorted({*asked, *_smaller(asked)}, key=lambda one: (len(one), one))
+    sets = sorted({*asked, *_smaller(asked)}, key=lambda names: (len(names), names))
     chances = dict.fromkeys(sets, 1 / len(sets))
     views: dict[tuple[str, ...], GridView] = {}
     for _ in range(2):
@@ -79,18 +79,18 @@ def fitted_views(
 
 def _spoken_of(table: Table, items: Sequence[Item]) -> dict[tuple[str, ...], list[Item]]:
     """The sets of attributes that columns speak of, with the columns; a column about nothing speaks of the first."""
-    found: dict[tuple[str, ...], list[Item]] = {}
+    by_names: dict[tuple[str, ...], list[Item]] = {}
     for item in items:
         names = {
             name
-            for one in item.column
-            for functions in (one.conditions, one.measures)
+            for product in item.column
+            for functions in (product.conditions, product.measures)
             for name, values in functions.items()
             if np.ptp(values) > 0
         }
         ordered = tuple(name for name in table.private if name in names) or table.private[:1]
-        found.setdefault(ordered, []).append(item)
-    return found
+        by_names.setdefault(ordered, []).append(item)
+    return by_names
 
 
 def _smaller(sets: Mapping[tuple[str, ...], list[Item]]) -> set[tuple[str, ...]]:
@@ -134,11 +134,11 @@ def _restricted(item: Item, names: tuple[str, ...]) -> Item:
     """A column with nothing but the functions of some attributes."""
     column = tuple(
         replace(
-            one,
-            conditions={name: values for name, values in one.conditions.items() if name in names},
-            measures={name: values for name, values in one.measures.items() if name in names},
+            product,
+            conditions={name: values for name, values in product.conditions.items() if name in names},
+            measures={name: values for name, values in product.measures.items() if name in names},
         )
-        for one in item.column
+        for product in item.column
     )
     return replace(item, column=column)
 
@@ -147,15 +147,15 @@ def _signature(table: Table, name: str, items: Sequence[Item]) -> object:
     """What the choice of an attribute's cut depends on."""
     domain = table.domains[table.private.index(name)]
     functions = tuple(
-        (item.importance, item.users, *(_function(one, name, domain).tobytes() for one in item.column))
+        (item.importance, item.users, *(_function(product, name, domain).tobytes() for product in item.column))
         for item in items
     )
     return (isinstance(domain, Categorical), domain.size, functions)
 
 
-def _function(one: Product, name: str, domain: Private) -> Floats:
-    found: Floats = np.ones(domain.size) * one.conditions.get(name, 1.0) * one.measures.get(name, 1.0)
-    return found
+def _function(product: Product, name: str, domain: Private) -> Floats:
+    function: Floats = np.ones(domain.size) * product.conditions.get(name, 1.0) * product.measures.get(name, 1.0)
+    return function
 
 
 def _candidates(table: Table, names: tuple[str, ...], items: Sequence[Item], examples: bool) -> list[tuple[Cut, ...]]:
@@ -163,31 +163,35 @@ def _candidates(table: Table, names: tuple[str, ...], items: Sequence[Item], exa
     options: list[tuple[list[Cut], list[Cut], list[Cut]]] = []
     for name in names:
         domain = table.domains[table.private.index(name)]
-        functions = np.array([_function(one, name, domain) for item in items for one in item.column])
+        functions = np.array([_function(product, name, domain) for item in items for product in item.column])
         changes = [0, *(np.flatnonzero(np.any(np.diff(functions, axis=1) != 0, axis=0)) + 1).tolist()]
         borders: list[Cut] = [Cells(tuple(changes))] if 1 < len(changes) <= MOST_BORDERS and not examples else []
         if isinstance(domain, Categorical):
             options.append(([Cells(domain.size) for _ in LADDER], borders, []))
             continue
         steps: list[Cut] = [Cells(min(step, domain.size)) for step in LADDER]
-        summed = any(name in one.measures and np.ptp(one.measures[name]) > 0 for item in items for one in item.column)
+        summed = any(
+            name in product.measures and np.ptp(product.measures[name]) > 0 for item in items for product in item.column
+        )
         points: list[Cut] = [Points(min(step, domain.size)) for step in LADDER] if summed else []
         options.append((steps, borders, points))
-    found = [tuple(steps[number] for steps, _, _ in options) for number in range(len(LADDER))]
+    candidates = [tuple(steps[number] for steps, _, _ in options) for number in range(len(LADDER))]
     if any(points for _, _, points in options):
-        found += [
+        candidates += [
             tuple(points[number] if points else steps[number] for steps, _, points in options)
             for number in range(len(LADDER))
         ]
     if any(borders for _, borders, _ in options):
         for number in range(len(LADDER)):
-            found.append(tuple(borders[0] if borders else steps[number] for steps, borders, _ in options))
+            candidates.append(tuple(borders[0] if borders else steps[number] for steps, borders, _ in options))
     if len(names) > 1:  # one attribute finer than the others
         for number in range(1, len(LADDER)):
             for fine in range(len(names)):
                 coarse = max(number - 2, 0)
-                found.append(tuple(one[0][number if place == fine else coarse] for place, one in enumerate(options)))
-    return list(dict.fromkeys(found))
+                candidates.append(
+                    tuple(cuts[0][number if position == fine else coarse] for position, cuts in enumerate(options))
+                )
+    return list(dict.fromkeys(candidates))
 
 
 def _system(
@@ -219,15 +223,15 @@ def _error(system: System, items: Sequence[Item], chances: Sequence[float]) -> f
     for users, columns in _by_users(items).items():
         part = replace(system, crossed=system.crossed[:, columns])
         told = np.einsum("uc,uc->c", part.crossed, part.weights(users, chances))
-        total -= float(sum(items[column].importance * told[place] for place, column in enumerate(columns)))
+        total -= float(sum(items[column].importance * told[position] for position, column in enumerate(columns)))
     return total  # beside what is there without any report, which does not depend on views
 
 
 def _by_users(items: Sequence[Item]) -> dict[float, list[int]]:
-    found: dict[float, list[int]] = {}
-    for place, item in enumerate(items):
-        found.setdefault(item.users, []).append(place)
-    return found
+    columns: dict[float, list[int]] = {}
+    for column, item in enumerate(items):
+        columns.setdefault(item.users, []).append(column)
+    return columns
 
 
 def _divided(
@@ -235,7 +239,7 @@ def _divided(
 ) -> dict[tuple[str, ...], float]:
     """How often to draw each view, when all of them answer together."""
     names = list(views)
-    system = _system(table, epsilon, adaptive, [views[one] for one in names], items)
+    system = _system(table, epsilon, adaptive, [views[attributes] for attributes in names], items)
     chances = np.full(len(names), 1 / len(names))
     if system is None or system.prior.shape[0] > MOST_PATTERNS:
         return dict(zip(names, chances.tolist(), strict=True))
@@ -245,7 +249,7 @@ def _divided(
             part = replace(system, crossed=system.crossed[:, columns])
             importance = np.array([items[column].importance for column in columns]) / users
             spending = part.spending(part.weights(users, chances.tolist()))
-            spent += np.array([float(one @ importance) for one in spending])
+            spent += np.array([float(of_view @ importance) for of_view in spending])
         chances = np.sqrt(np.maximum(spent, 0.0))
         if not chances.sum():
             return {names[0]: 1.0}
@@ -253,19 +257,25 @@ def _divided(
         chances /= chances.sum()
     kept = chances >= min(HARDLY, float(chances.max()))
     total = float(chances[kept].sum())
-    return {one: float(chance) / total for one, chance, keep in zip(names, chances, kept, strict=True) if keep}
+    return {
+        attributes: float(chance) / total for attributes, chance, keep in zip(names, chances, kept, strict=True) if keep
+    }
 
 
 def importance_of(column: Column) -> float:
     """One over the square of the most that one row adds to a column."""
     most = sum(
-        abs(one.coefficient)
+        abs(product.coefficient)
         * float(
             np.prod(
-                [np.abs(values).max() for functions in (one.conditions, one.measures) for values in functions.values()]
+                [
+                    np.abs(values).max()
+                    for functions in (product.conditions, product.measures)
+                    for values in functions.values()
+                ]
             )
         )
-        for one in column
+        for product in column
     )
     return 1 / max(most, 1e-300) ** 2
 
@@ -274,13 +284,13 @@ def in_joins(collection: Specification, question: Mapping[str, Sequence[Column]]
     """For each table of a question, as how many users' reports the variance of its columns counts."""
     if len(question) == 1:
         return dict.fromkeys(question, users)
-    found = dict.fromkeys(question, users)
+    effective = dict.fromkeys(question, users)
     for _ in range(2):
         solved = {
-            name: solve_grid(collection[name], collection.design_of(name), columns, found[name])
+            name: solve_grid(collection[name], collection.design_of(name), columns, effective[name])
             for name, columns in question.items()
         }
         for name in question:
-            others = [one for other, one in solved.items() if other != name]
-            found[name] = users * min(float(np.prod([one.truth / one.second for one in others])), 1.0)
-    return found
+            others = [other for table, other in solved.items() if table != name]
+            effective[name] = users * min(float(np.prod([other.truth / other.second for other in others])), 1.0)
+    return effective

@@ -39,8 +39,8 @@ def literal(scope: Scope, node: Node) -> Any:
     if isinstance(node, exp.Literal):
         if node.is_string:
             return str(node.this)
-        found = number(scope, node)
-        return int(found) if found.denominator == 1 else Decimal(node.this)
+        value = number(scope, node)
+        return int(value) if value.denominator == 1 else Decimal(node.this)
     if (
         type(node) is exp.Cast
         and isinstance(node.this, exp.Literal)

@@ -32,7 +32,7 @@ def counting_plan(plan: Plan, tables: Sequence[TablePlan]) -> tuple[Plan, Intege
 
     Its one moment has them as private groups. With it comes which column of each table every combination has.
     """
-    sizes = [one.columns for one in tables]
+    sizes = [table.columns for table in tables]
     outcomes = int(np.prod(sizes))
     columns = np.stack(np.unravel_index(np.arange(outcomes), sizes), axis=1)
     terms = TermTable(

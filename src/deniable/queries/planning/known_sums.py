@@ -28,12 +28,12 @@ def known_columns(plan: TablePlan, table: Table) -> Booleans:
     """The columns of a table that are known; none where users have different numbers of rows."""
     if table.many is not None:
         return np.zeros(plan.columns, dtype=bool)
-    found = np.array([same_for_all_rows(column) for column in plan.asked], dtype=bool)
-    if found.any():
+    known = np.array([same_for_all_rows(column) for column in plan.asked], dtype=bool)
+    if known.any():
         for part in plan.parts:
             for view in part.views:
-                found[view.weighted_columns()] = False
-    return found
+                known[view.weighted_columns()] = False
+    return known
 
 
 def same_for_all_rows(column: Column) -> bool:

@@ -72,8 +72,8 @@ class Valued:
 
     def variance(self, covariance: Floats) -> Floats:
         """∇f · Cov · ∇f of every group."""
-        found: Floats = np.einsum("gi,gij,gj->g", self.gradient, covariance, self.gradient)
-        return np.maximum(found, 0.0)
+        variances: Floats = np.einsum("gi,gij,gj->g", self.gradient, covariance, self.gradient)
+        return np.maximum(variances, 0.0)
 
 
 def evaluate(formula: Formula, sums: Floats, covariance: Floats, counts: Container[int] = ()) -> Valued:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,6 +41,30 @@ class Product:
 
 Column = tuple[Product, ...]
 """What one column of contributions estimates: a sum of products."""
+
+
+class CellWeights(NamedTuple):
+    """A view's weights on its distinct cells."""
+
+    cells: Integers
+    shares: Floats
+    """The share of rows that would lie in each cell if rows were spread evenly over the domains."""
+    weights: Rows
+    """Of each cell, by column."""
+
+    def means(self, columns: int) -> Floats:
+        """The mean weight of evenly spread rows, for every column."""
+        return self.summed(self.weights.values * np.repeat(self.shares, self.weights.counts), columns)
+
+    def summed(self, values: Floats, columns: int) -> Floats:
+        """Values of all weights added up over cells, for every column."""
+        return np.bincount(self.weights.columns, values, minlength=columns).astype(np.float64)
+
+    def dense(self, columns: int) -> Floats:
+        """cells × columns."""
+        matrix = np.zeros((self.cells.size, columns))
+        matrix[np.repeat(np.arange(self.cells.size), self.weights.counts), self.weights.columns] = self.weights.values
+        return matrix
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,12 +97,12 @@ class ViewWeights:
     """How many buckets the view hashes to; 0 for randomized response and for a view of one cell: there every row is
     one cell, and cells are sorted."""
 
-    def by_cell(self) -> tuple[Integers, Floats, Rows]:
-        """The distinct cells, the share of evenly spread rows in each, and its weights by column."""
-        distinct, first, place = np.unique(self.cells, return_index=True, return_inverse=True)
-        cells = Rows(self.row_starts, place, self.weights)
+    def by_cell(self) -> CellWeights:
+        """The same weights, cell by cell."""
+        distinct, first, which = np.unique(self.cells, return_index=True, return_inverse=True)
+        cells = Rows(self.row_starts, which, self.weights)
         _, (which, columns), values = row_products([cells, Rows(self.column_starts, self.columns, self.coefficients)])
-        return distinct, self.shares[first], Rows.summed(which, columns, values, distinct.size)
+        return CellWeights(distinct, self.shares[first], Rows.summed(which, columns, values, distinct.size))
 
     def weighted_columns(self) -> Integers:
         """The columns for which some cell has a weight other than zero."""
@@ -103,17 +128,17 @@ class PartPlan:
         Views are drawn apart from all data, so that is unbiased too, and it spares the noise of the drawing; but every
         view must have some. With one report per user only: then views divide the users into strata.
         """
-        return slots == 1 and bool(self.views) and reports * min(one.probability for one in self.views) >= ENOUGH
+        return slots == 1 and bool(self.views) and reports * min(view.probability for view in self.views) >= ENOUGH
 
     @property
     def cells_per_report(self) -> float:
         """How many cells the average report is compared with."""
-        return sum(one.probability * one.cells.size for one in self.views)
+        return sum(view.probability * view.cells.size for view in self.views)
 
     @property
     def share(self) -> float:
         """The share of reports that say something."""
-        return sum(one.probability for one in self.views)
+        return sum(view.probability for view in self.views)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,5 +162,5 @@ class TablePlan:
                 f"{name}: {counted(len(part.views), 'view')}, {part.share:.1%} of the reports, "
                 f"{part.cells_per_report:,.1f} cells per report"
             )
-            lines += [f"  {one}" for one in part.supports]
+            lines += [f"  {support}" for support in part.supports]
         return "\n".join(lines)

@@ -69,7 +69,11 @@ def consistent_answer(
         value = total * counting.answers(possible)[0]
         drawn = total * counting.answers(counting.possible(noisy))
         covariance = np.einsum("dgi,dgj->gij", drawn - value, drawn - value) / DRAWS
-        told = {one.name: _told(one, value, covariance, question.counts) for one in question.outputs if one.shown}
+        told = {
+            output.name: _told(output, value, covariance, question.counts)
+            for output in question.outputs
+            if output.shown
+        }
         for combination in range(value.shape[0]):
             rank, labels = _labels(plan, keys, public, combination)
             rows.append((rank, labels, {name: each[combination] for name, each in told.items()}))
@@ -78,8 +82,8 @@ def consistent_answer(
     together, all_hold = at_once(question, len(rows), options.confidence) if options.simultaneous else (1, [])
     answers = {
         name: tuple(
-            Estimate(*row[2][name], options.confidence, together, one.model)
-            for row, one in zip(rows, each, strict=True)
+            Estimate(*row[2][name], options.confidence, together, estimate.model)
+            for row, estimate in zip(rows, each, strict=True)
         )
         for name, each in plain.items()
     }
@@ -118,14 +122,16 @@ class Counting:
         if not single:
             known = [_alone(plan, number, bias) for number, bias in enumerate(known)]
         tables = [_counted(plan, number, bias) for number, bias in enumerate(known)]
-        outcomes = math.prod(one.columns for one in tables)
+        outcomes = math.prod(table.columns for table in tables)
         if outcomes > MOST_OUTCOMES:
             raise QueryRefused(f"{outcomes:,} cells are too many to make consistent", "Leave out postprocess.")
-        measured, places = counting_plan(plan, tables)
+        measured, columns = counting_plan(plan, tables)
         squares = [_squares(bias) for bias in known]
-        variances = squares[0] if single else np.prod([one[places[:, k]] for k, one in enumerate(squares)], axis=0)
+        variances = (
+            squares[0] if single else np.prod([square[columns[:, k]] for k, square in enumerate(squares)], axis=0)
+        )
         worth = [_worth(plan.tables[number], bias) for number, bias in enumerate(known)]
-        values, constants = _combined(plan, worth, single, places)
+        values, constants = _combined(plan, worth, single, columns)
         return cls(
             plan,
             measured,
@@ -140,13 +146,13 @@ class Counting:
 
     def possible(self, raw: Floats) -> Floats:
         """The nearest possible frequencies; what cells leave to one is a further cell."""
-        found = np.empty_like(raw)
+        possible = np.empty_like(raw)
         agreed = self.agreed(raw)
         for span in self.spans:
             mine = agreed[:, span]
             rest = 1 - mine.sum(axis=1, keepdims=True)
-            found[:, span] = norm_sub(np.concatenate((mine, rest), axis=1), 1.0)[:, :-1]
-        return found
+            possible[:, span] = norm_sub(np.concatenate((mine, rest), axis=1), 1.0)[:, :-1]
+        return possible
 
     def answers(self, frequencies: Floats) -> Floats:
         """draws × private groups × moments, per report."""
@@ -159,8 +165,8 @@ class Counting:
 def _agreed(bias: Bias) -> Callable[[Floats], Floats]:
     """The frequencies that all views together tell of each view's cells: least squares under the prior."""
     views, prior = bias.system.views, bias.system.prior
-    means = np.concatenate([one.means for one in views])
-    gain = bias.system.fitted(bias.users, [float(one.view.probability) for one in views], prior)
+    means = np.concatenate([view.means for view in views])
+    gain = bias.system.fitted(bias.users, [float(view.view.probability) for view in views], prior)
     return lambda raw: np.asarray(means + (raw - means) @ gain)
 
 
@@ -172,10 +178,10 @@ def _alone(plan: Plan, number: int, bias: Bias) -> Bias:
     told = [float(np.einsum("uc,uc->", bias.weights[span], bias.system.crossed[span])) for span in bias.system.spans]
     best = bias.system.views[int(np.argmax(told))].view.number
     described, design = plan.collection[table.table], plan.collection.design_of(table.table)
-    found = solve_grid(described, design, table.asked, bias.users, only=best).bias
-    if found is None:
+    single = solve_grid(described, design, table.asked, bias.users, only=best).bias
+    if single is None:
         raise ValueError("weights with an assumption have a bias")
-    return found
+    return single
 
 
 def _counted(plan: Plan, number: int, bias: Bias) -> TablePlan:
@@ -189,22 +195,22 @@ def _squares(bias: Bias) -> Floats:
     """E[x²] of one report's word on the frequency of each cell."""
     if not bias.system.views:
         return np.ones(1)
-    return np.concatenate([np.diag(one.noise) / float(one.view.probability) for one in bias.system.views])
+    return np.concatenate([np.diag(view.noise) / float(view.view.probability) for view in bias.system.views])
 
 
 def _worth(table: TablePlan, bias: Bias) -> tuple[Floats, Floats]:
     """What each cell is worth for each column, and what every report is."""
     constants = bias.asked.column_means()
-    for one, span in zip(bias.system.views, bias.system.spans, strict=True):
-        constants = constants - one.means @ bias.weights[span]
+    for view, span in zip(bias.system.views, bias.system.spans, strict=True):
+        constants = constants - view.means @ bias.weights[span]
     weights = bias.weights if bias.weights.shape[0] else np.zeros((1, table.columns))
     return weights, constants
 
 
-def _combined(plan: Plan, worth: Sequence[tuple[Floats, Floats]], single: bool, places: Any) -> tuple[Floats, Floats]:
+def _combined(plan: Plan, worth: Sequence[tuple[Floats, Floats]], single: bool, columns: Any) -> tuple[Floats, Floats]:
     """frequencies × outcomes of the asked plan, and the outcomes' constants."""
     groups, moments = plan.term_table.groups, plan.term_table.moments
-    values, constants = np.zeros((places.shape[0], groups * moments)), np.zeros(groups * moments)
+    values, constants = np.zeros((columns.shape[0], groups * moments)), np.zeros(groups * moments)
     for outcome in range(groups * moments):
         for term in plan.terms(*divmod(outcome, moments)):
             if single:
@@ -212,10 +218,10 @@ def _combined(plan: Plan, worth: Sequence[tuple[Floats, Floats]], single: bool, 
                 values[:, outcome] += term.coefficient * weights[:, column]
                 constants[outcome] += term.coefficient * always[column]
                 continue
-            both: Floats = np.full(places.shape[0], term.coefficient)
+            both: Floats = np.full(columns.shape[0], term.coefficient)
             rest = term.coefficient
             for number, (column, (weights, always)) in enumerate(zip(term.columns, worth, strict=True)):
-                both = both * (weights[places[:, number], column] + always[column])
+                both = both * (weights[columns[:, number], column] + always[column])
                 rest *= float(always[column])
             values[:, outcome] += both - rest  # what no cell tells of is worth the constants
             constants[outcome] += rest
@@ -227,8 +233,8 @@ def _told(output: Output, value: Floats, covariance: Floats, counts: Container[i
     valued = evaluate(output.formula, value, covariance, counts)
     errors = np.sqrt(valued.variance(covariance))
     return [
-        (float(one), float(error)) if clear else (math.nan, math.nan)
-        for one, error, clear in zip(valued.value, errors, valued.clear, strict=True)
+        (float(value), float(error)) if clear else (math.nan, math.nan)
+        for value, error, clear in zip(valued.value, errors, valued.clear, strict=True)
     ]
 
 

@@ -12,7 +12,7 @@ from deniable.queries.answers.consistent.possible_frequencies import Known, maxi
 from deniable.queries.forecasts.forecast import forecast
 from deniable.queries.grids.grid_cells import Asked, CellView
 from deniable.queries.grids.grid_weights import System, solve_grid
-from deniable.queries.grids.smoothness import ASSUMED, ground
+from deniable.queries.grids.smoothness import ASSUMED_SMOOTHNESS, ground
 from deniable.queries.weights.table_plan import Product
 
 SIZE = 32
@@ -72,7 +72,7 @@ def test_the_prior_is_centred_and_as_wide_as_it_says():
     known = ground(PEOPLE.domains[0], [], np.ones((1, SIZE)))
     assert np.allclose(known.kernel.sum(axis=0), 0.0)
     single = known.kernel[SIZE // 2, SIZE // 2] * SIZE**2
-    variance = ASSUMED.variances[0][1]
+    variance = ASSUMED_SMOOTHNESS.variances[0][1]
     assert 0.3 * variance < single < 1.2 * variance
     ones = np.ones((1, SIZE))
     assert known.second(ones, ones) == pytest.approx(1.0)

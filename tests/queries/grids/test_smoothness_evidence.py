@@ -8,8 +8,8 @@ import pytest
 
 import deniable as dn
 from deniable.queries.grids.grid_cells import Asked, CellView
-from deniable.queries.grids.smoothness import ASSUMED
-from deniable.queries.grids.smoothness_evidence import AMPLITUDES, LENGTHS, ROUGHNESSES, Evidence
+from deniable.queries.grids.smoothness import ASSUMED_SMOOTHNESS
+from deniable.queries.grids.smoothness_evidence import AMPLITUDES, KERNEL_LENGTHS, ROUGHNESSES, Evidence
 from deniable.queries.planning.cell_frequencies import counting_plan, counting_table
 from deniable.queries.weights.table_plan import Product
 from recording_engine import RecordingEngine
@@ -83,8 +83,8 @@ def test_noise_of_frequencies_is_as_stated():
 
 def test_smooth_data_is_believed_to_be_as_assumed():
     found = beliefs(opened(smooth()))[0].smoothness
-    assert dict(found.variances)[LENGTHS[0]] == pytest.approx(AMPLITUDES[0] ** 2, rel=0.3)
-    assert sum(variance for _, variance in found.variances) < 1.5 * ASSUMED.variances[0][1]
+    assert dict(found.variances)[KERNEL_LENGTHS[0]] == pytest.approx(AMPLITUDES[0] ** 2, rel=0.3)
+    assert sum(variance for _, variance in found.variances) < 1.5 * ASSUMED_SMOOTHNESS.variances[0][1]
     assert found.rough < ROUGHNESSES[1] ** 2
 
 
@@ -92,8 +92,8 @@ def test_spikes_and_skews_are_believed_to_be_rougher():
     spikes = np.random.default_rng(7).choice([0, 1, 23, 24, 40], 40_000, p=[0.3, 0.1, 0.05, 0.05, 0.5])
     for data in (spikes, skewed()):
         found = beliefs(opened(data))[0].smoothness
-        wider = sum(variance * (LENGTHS[0] / length) for length, variance in found.variances)
-        assert wider > 2.5 * ASSUMED.variances[0][1] or found.rough > 1.0
+        wider = sum(variance * (KERNEL_LENGTHS[0] / length) for length, variance in found.variances)
+        assert wider > 2.5 * ASSUMED_SMOOTHNESS.variances[0][1] or found.rough > 1.0
 
 
 def test_where_most_rows_share_a_few_cells_the_density_may_be_steep():

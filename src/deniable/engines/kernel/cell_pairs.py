@@ -26,7 +26,7 @@ Pairs = Mapping[int, Integers]
 
 MOST_PAIRS = 2**22
 """Of all views of a table together."""
-MOST_VIEWS = 2**10
+MOST_PAIRED_VIEWS = 2**10
 
 
 @compiled
@@ -47,7 +47,7 @@ def _count(seeds: Any, lows: Any, widths: Any, keys: Any, pairs: Any) -> None:
 
 def has_few_pairs(design: Design, slots: int) -> bool:
     """Whether the pairs of a table's cells can be counted: users send one report, of few views with few cells."""
-    return slots == 1 and design.views <= MOST_VIEWS and pair_count(design) <= MOST_PAIRS
+    return slots == 1 and design.views <= MOST_PAIRED_VIEWS and pair_count(design) <= MOST_PAIRS
 
 
 def cell_pairs(store: Store, design: Design) -> Pairs:

@@ -67,7 +67,7 @@ def _accumulate(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Terms:
+class TermArrays:
     """How factors become outcomes: the moments of every private group."""
 
     starts: Integers
@@ -77,7 +77,7 @@ class Terms:
     """terms × factors: 0 is the number one, then come the columns of all tables, then the public factors."""
 
     @classmethod
-    def of(cls, plan: Plan) -> Terms:
+    def of(cls, plan: Plan) -> TermArrays:
         """The terms of a plan, outcome after outcome."""
         terms = plan.term_table
         offsets = np.cumsum([1, *(table.columns for table in plan.tables)])
@@ -135,7 +135,7 @@ class Totals:
         factors: Floats,
         group: Integers,
         strata: Integers,
-        terms: Terms,
+        terms: TermArrays,
     ) -> None:
         """Add users: factors, the public group of each (−1 for those who do not count), strata; and the terms."""
         if self.users.size == 1:

@@ -20,7 +20,7 @@ from deniable.queries.planning.plan import Plan, public_groups
 from deniable.queries.weights.table_plan import PartPlan, ViewWeights
 from deniable.tables.designs.views import Design, View
 
-MOST_WEIGHTS = 2**24
+MOST_PAIR_WEIGHTS = 2**24
 """Of one view: cells times outcomes."""
 
 
@@ -33,7 +33,7 @@ def needs_pairs_only(plan: Plan) -> bool:
     if not plan.term_table.size:
         return False
     outcomes = max(plan.term_table.groups * plan.term_table.moments + 1, plan.tables[0].columns)
-    return all(view.cell_count * outcomes <= MOST_WEIGHTS for view in plan.tables[0].parts[0].views)
+    return all(view.cell_count * outcomes <= MOST_PAIR_WEIGHTS for view in plan.tables[0].parts[0].views)
 
 
 def pays(part: PartPlan, design: Design) -> bool:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from deniable.arrays import Floats, Integers
 from deniable.engines.kernel.contributions import Program
-from deniable.engines.kernel.moment_totals import Terms, Totals
+from deniable.engines.kernel.moment_totals import TermArrays, Totals
 from deniable.engines.reports.user_blocks import ReportFacts
 from deniable.queries.planning.plan import Plan
 
@@ -97,7 +97,7 @@ class Summing:
     """From the reports of users who are in all tables to their share of the totals."""
 
     tables: tuple[TableSumming, ...]
-    terms: Terms
+    terms: TermArrays
     public: int
     """How many public factors there are."""
     shape: tuple[int, int, int, int]
@@ -114,7 +114,7 @@ class Summing:
         shape = (public_groups, len(plan.private_groups), len(plan.question.moments), strata)
         if strata and float(np.prod(shape, dtype=np.float64)) > MOST_STRATA:
             return cls.of(plan, stores, public_groups, counted=False)
-        return cls(tables, Terms.of(plan), len(plan.public), shape)
+        return cls(tables, TermArrays.of(plan), len(plan.public), shape)
 
     def empty(self) -> Totals:
         """Nobody yet."""

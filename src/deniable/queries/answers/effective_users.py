@@ -29,7 +29,7 @@ import math
 import numpy as np
 
 from deniable.arrays import Floats
-from deniable.queries.answers.estimation import FEW, Moments
+from deniable.queries.answers.estimation import FEW_USERS, Moments
 from deniable.queries.planning.plan import Plan
 from deniable.queries.weights.oracle_moments import oracle_second_moments
 from deniable.queries.weights.table_plan import PartPlan, ViewWeights
@@ -61,7 +61,7 @@ def effective_shares(plan: Plan, users: float) -> Floats | None:
     rarest = [
         min((view.probability for view in part.views), default=1.0) for table in plan.tables for part in table.parts
     ]
-    if users * math.prod(rarest) >= FEW:  # even the rarest combination of views is drawn often enough
+    if users * math.prod(rarest) >= FEW_USERS:  # even the rarest combination of views is drawn often enough
         return None
     with np.errstate(all="ignore"):  # numbers beyond any float are called unclear elsewhere
         spent, share = _terms(plan)

@@ -20,11 +20,11 @@ from deniable.queries.answers.answer_options import DEFAULTS, AnswerOptions
 from deniable.queries.answers.result import UNCLEAR, Estimate, Result
 from deniable.queries.planning.known_sums import without_known
 from deniable.queries.question.formula import CLEAR, Formula, evaluate, moments_of
-from deniable.queries.question.question import Comparison, Having, Ordering, Question
+from deniable.queries.question.question import HavingComparison, Having, Ordering, Question
 from deniable.wording import counted, percent
 
-ASSUMED = "model: what cells leave open, if the data is smooth between their borders"
-FEW = 30
+MODEL_NOTE = "model: what cells leave open, if the data is smooth between their borders"
+FEW_USERS = 30
 """Fewer users are not enough to tell a variance by."""
 FEW_CARRY = "few: about {} {} the variance here: errors may be far larger than shown"
 CHOSEN = "chosen by noisy estimates: too extreme on average; use simultaneous intervals"
@@ -132,10 +132,10 @@ def answer(
             for row in order
         )
     notes = [UNCLEAR] if unclear else []
-    if fewest < FEW:
+    if fewest < FEW_USERS:
         carriers = max(math.ceil(fewest), 1)
         notes.append(FEW_CARRY.format(counted(carriers, "user"), "carries" if carriers == 1 else "carry"))
-    notes += [ASSUMED] if any(estimate.model for each in answers.values() for estimate in each) else []
+    notes += [MODEL_NOTE] if any(estimate.model for each in answers.values() for estimate in each) else []
     notes += [BIASED] if options.clip or options.nonnegative else []
     by_estimates = question.having is not None or any(not key.group for key in question.order)
     notes += [CHOSEN] if by_estimates and len(order) < len(moments.keys) and not options.simultaneous else []
@@ -210,7 +210,7 @@ _COMPARED: dict[str, Any] = {
 
 def _truth(having: Having, told: _Told) -> tuple[Booleans, Booleans]:
     """Where a condition is true, and where it is false; a comparison with something unclear is neither."""
-    if isinstance(having, Comparison):
+    if isinstance(having, HavingComparison):
         left, right = (told.of(side)[0] for side in (having.left, having.right))
         known = ~np.isnan(left) & ~np.isnan(right)
         true = _COMPARED[having.sign](left, right)

@@ -22,7 +22,7 @@ BLOCK = 2**22
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Functions:
+class AttributeFunctions:
     """The distinct functions of one attribute, and which of them each product takes."""
 
     which: Integers
@@ -31,7 +31,7 @@ class Functions:
     """Means of products of two functions."""
 
     @classmethod
-    def of(cls, size: int, given: Sequence[Sequence[Floats]], weight: Floats | None = None) -> Functions:
+    def of(cls, size: int, given: Sequence[Sequence[Floats]], weight: Floats | None = None) -> AttributeFunctions:
         """From the arrays that are multiplied for each product; with a weight on every value, if there is one."""
         known: dict[tuple[bytes, ...], int] = {}
         digests: dict[int, bytes] = {}
@@ -72,7 +72,7 @@ class EvenMeans:
     products: tuple[Product, ...]
     owners: tuple[range, ...]
     """The products of each column."""
-    functions: Mapping[str, Functions]
+    functions: Mapping[str, AttributeFunctions]
 
     @classmethod
     def of(cls, table: Table, columns: Sequence[Column]) -> EvenMeans:
@@ -84,7 +84,7 @@ class EvenMeans:
         for name, domain in zip(table.private, table.domains, strict=True):
             given = [_arrays(product.conditions, name) + _arrays(product.measures, name) for product in products]
             if any(given):  # else it is one everywhere
-                functions[name] = Functions.of(domain.size, given)
+                functions[name] = AttributeFunctions.of(domain.size, given)
         return cls(table, products, owners, functions)
 
     def columns(self) -> Floats:
@@ -118,8 +118,8 @@ class EvenMeans:
         """Means of products where two values are rounded to the ends of the domain by one coin."""
         given = [_arrays(product.conditions, name) for product in self.products]
         size = self.table.domains[self.table.private.index(name)].size
-        everywhere = Functions.of(size, given).of_pairs(a, b)
-        upper = Functions.of(size, given, np.linspace(0.0, 1.0, size)).of_pairs(a, b)
+        everywhere = AttributeFunctions.of(size, given).of_pairs(a, b)
+        upper = AttributeFunctions.of(size, given, np.linspace(0.0, 1.0, size)).of_pairs(a, b)
         ends = np.array(
             [product.measures[name][[0, -1]] if name in product.measures else [1.0, 1.0] for product in self.products]
         )

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.queries.forecasts.forecast import checked_users, error_of, planned
-from deniable.queries.grids.view_choice import MOST_COLUMNS, Item, fitted_views, importance_of, in_joins
+from deniable.queries.grids.view_choice import SAMPLED_COLUMNS, WorkloadColumn, fitted_views, importance_of, in_joins
 from deniable.queries.parsing.sql import parse
 from deniable.queries.planning.moment_columns import moment_columns
 from deniable.queries.question.public_trees import Tree, column
@@ -25,10 +25,10 @@ from deniable.wording import counted
 
 RANGES = 6
 GOLDEN = (math.sqrt(5) - 1) / 2
-LENGTHS = (0.5, 0.25, 0.6, 0.12, 0.4, 0.75)
+RANGE_LENGTHS = (0.5, 0.25, 0.6, 0.12, 0.4, 0.75)
 """Of the ranges that stand for all, as parts of the domain."""
 SHOWN = 8
-MOST_VIEWS = 2_000
+MOST_FORECAST_VIEWS = 2_000
 """Of a design that is forecast beside."""
 COMPARED_DESIGNS = ("hio", "ahio", "ehio")
 
@@ -55,7 +55,7 @@ class Fit(Generic[AnySpecification]):
             shown = " ".join(text.split())
             lines.append(f"{row}  {shown if len(shown) <= 120 else shown[:119] + '…'}")
         if any(math.isnan(error) for each in self.errors.values() for error in each):
-            lines.append(f"-: over {MOST_VIEWS:,} views; deniable forecast tells, in minutes")
+            lines.append(f"-: over {MOST_FORECAST_VIEWS:,} views; deniable forecast tells, in minutes")
         return "\n".join([*lines, self.views()])
 
     def views(self) -> str:
@@ -92,7 +92,7 @@ def fit_grids(
     collection = start
     joins = False
     for _ in range(2):
-        items: dict[str, list[Item]] = {table.name: [] for table in start.tables}
+        items: dict[str, list[WorkloadColumn]] = {table.name: [] for table in start.tables}
         for text in texts:
             columns = moment_columns(parse(text, start), start).columns
             reached = in_joins(collection, columns, count)
@@ -100,9 +100,11 @@ def fit_grids(
             for name, mine in columns.items():
                 if not mine:  # no value can meet the conditions
                     continue
-                chosen = np.unique(np.linspace(0, len(mine) - 1, MOST_COLUMNS).astype(np.int64)).tolist()
+                chosen = np.unique(np.linspace(0, len(mine) - 1, SAMPLED_COLUMNS).astype(np.int64)).tolist()
                 for index in chosen:
-                    items[name].append(Item(mine[index], importance_of(mine[index]) / len(chosen), reached[name]))
+                    items[name].append(
+                        WorkloadColumn(mine[index], importance_of(mine[index]) / len(chosen), reached[name])
+                    )
         grids = {
             name: fitted_views(
                 start[name], start.epsilon_per_report(name), start.oracle == "auto", mine, examples=workload is None
@@ -129,7 +131,10 @@ def _some(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 def _least_error(collection: Specification, text: str, users: int) -> float:
     """The error of a question by the better of the ways to take its sums."""
-    if collection.grids is None and max(collection.views(table.name) for table in collection.tables) > MOST_VIEWS:
+    if (
+        collection.grids is None
+        and max(collection.views(table.name) for table in collection.tables) > MOST_FORECAST_VIEWS
+    ):
         return math.nan
     errors = [math.inf]
     for sums in (DIRECT,) if collection.grids is not None or collection.design == "hio" else (DIRECT, DESIGNED):
@@ -162,7 +167,7 @@ def _range(name: str, domain: Private, number: int) -> Tree:
     """The `number`-th of some ranges spread over a domain; of categories a single one."""
     if isinstance(domain, Categorical):
         return exp.EQ(this=column(name), expression=_literal(domain.values[number % domain.size]))
-    length = min(max(round(LENGTHS[number % RANGES] * domain.size), 1), domain.size - 1)
+    length = min(max(round(RANGE_LENGTHS[number % RANGES] * domain.size), 1), domain.size - 1)
     low = math.floor((number + 1) * GOLDEN % 1 * (domain.size - length + 1))
     first, last = (_literal(domain.decode(position)) for position in (low, low + length - 1))
     return exp.Between(this=column(name), low=first, high=last)

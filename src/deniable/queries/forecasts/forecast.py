@@ -18,11 +18,11 @@ from deniable.queries.weights.table_plan import DIRECT
 from deniable.tables.specification.specification import Specification
 from deniable.wording import counted
 
-ASSUMED = (
+ASSUMPTIONS = (
     "Assumed: rows spread evenly over the domains, half as many rows per user as the\n"
     "table allows, all users pass public conditions, public measures of size one."
 )
-UNCLEAR = "unclear: too few users, or too much noise, to divide by their number"
+UNCLEAR_FORECAST = "unclear: too few users, or too much noise, to divide by their number"
 MODEL = "model: the error beside, on data that is smooth between the borders of cells"
 FEWEST, MOST = 10.0, 1e12
 LEAST_EPSILON, MOST_EPSILON = 1e-3, 50.0
@@ -75,7 +75,7 @@ class Forecast:
 
     @property
     def _notes(self) -> list[str]:
-        unclear = [UNCLEAR] if any(math.isnan(prediction.stderr) for prediction in self.predictions) else []
+        unclear = [UNCLEAR_FORECAST] if any(math.isnan(prediction.stderr) for prediction in self.predictions) else []
         return [*unclear, MODEL] if self._assumed else unclear
 
     def __str__(self) -> str:
@@ -238,9 +238,9 @@ class Explanation:
                 f"{table.table}: {saying:,.0f} of {self.reports[table.table]:,} reports count, "
                 f"{per_user} per user with ε = {spent:.4g} each"
             )
-        return "\n".join([*lines, "predicted:", *str(self.forecast).splitlines(), ASSUMED])
+        return "\n".join([*lines, "predicted:", *str(self.forecast).splitlines(), ASSUMPTIONS])
 
     def _repr_html_(self) -> str:
         """The text, and the forecast as a table, for notebooks."""
         said = str(self).split("\npredicted:\n")[0]
-        return html_text(said) + self.forecast._repr_html_() + html_text(ASSUMED)
+        return html_text(said) + self.forecast._repr_html_() + html_text(ASSUMPTIONS)

@@ -32,8 +32,8 @@ from deniable.tables.schema.attributes import Table
 CAUSES = ("truncation", "rounding", "view sampling", "randomiser")
 VIEWS = 3
 """From this stage on, a user reports one view only."""
-NEGLIGIBLE = 1e-11
-MOST_GROUPS = 50
+NEGLIGIBLE_VARIANCE = 1e-11
+SAMPLED_GROUPS = 50
 """Of more groups so many are looked at, evenly spaced."""
 
 
@@ -61,12 +61,12 @@ class Prediction:
 
 def predict(plan: Plan, users: float) -> tuple[Prediction, ...]:
     """The standard error of every output, if so many users report."""
-    groups = np.unique(np.linspace(0, len(plan.private_groups) - 1, MOST_GROUPS).astype(np.int64))
+    groups = np.unique(np.linspace(0, len(plan.private_groups) - 1, SAMPLED_GROUPS).astype(np.int64))
     pairs = TermPairs.of(plan, groups)
     stages = np.array([_second_moments(pairs, plan, stage, users) for stage in range(len(CAUSES) + 1)])
     # Differences between stages of which only rounding is left are none.
     steps = np.diff(stages, axis=0)
-    steps[np.abs(steps) < NEGLIGIBLE * np.abs(stages).max(axis=0)] = 0.0
+    steps[np.abs(steps) < NEGLIGIBLE_VARIANCE * np.abs(stages).max(axis=0)] = 0.0
     known = known_moments(plan)[groups]
     steps = np.array([without_known(step, known) for step in steps])
     sums, covariance = users * _means(plan, groups), users * steps.sum(axis=0)
@@ -91,7 +91,7 @@ def _measures_apart(plan: Plan, formula: Formula, valued: Valued, covariance: Fl
     if not any(factor.measure for factor in factors):
         return valued
     apart = np.einsum("gi,gii->g", valued.gradient**2, covariance)
-    cancelled = (apart > 0) & (valued.variance(covariance) <= NEGLIGIBLE * apart)
+    cancelled = (apart > 0) & (valued.variance(covariance) <= NEGLIGIBLE_VARIANCE * apart)
     return replace(valued, clear=valued.clear & ~cancelled)
 
 

@@ -52,7 +52,7 @@ class Smoothness:
     """How far single values stray from their neighbours: a variance, too."""
 
 
-ASSUMED = Smoothness(((0.25, 2.5**2),), 0.3**2)
+ASSUMED_SMOOTHNESS = Smoothness(((0.25, 2.5**2),), 0.3**2)
 """Before there are any reports."""
 
 
@@ -109,7 +109,7 @@ def _from(starts: Integers, size: int) -> Ground:
     """The ground whose atoms start at these values."""
     ends = np.append(starts[1:], size)
     atom_of = np.repeat(np.arange(starts.size), ends - starts)
-    return believed(Ground(atom_of, (ends - starts) / size, np.zeros((0, 0))), ASSUMED)
+    return believed(Ground(atom_of, (ends - starts) / size, np.zeros((0, 0))), ASSUMED_SMOOTHNESS)
 
 
 def believed(known: Ground, smoothness: Smoothness, steep: Floats | None = None) -> Ground:

@@ -1,20 +1,20 @@
-"""What reports tell of how smooth the data is.
+"""What reports say about how smooth the data is.
 
-Before there are reports, a prior has to be taken for granted (`smoothness.ASSUMED`). Afterwards the frequencies of
-cells tell whether it was right: cells that differ from their neighbours more than it expects speak for a rougher one.
-For each ordinal attribute a few kinds of smoothness are compared, the one that was taken for granted and rougher ones,
-by how likely they make the frequencies of all cells along this attribute,
+Before there are reports, a prior has to be assumed (`smoothness.ASSUMED_SMOOTHNESS`). Afterwards the frequencies of
+cells show whether it was right: cells that differ from their neighbours more than it expects speak for a rougher prior.
+For each ordinal attribute a few kinds of smoothness are compared, the assumed one and rougher ones, by how likely they
+make the frequencies of all cells along this attribute,
 
     log L(h) = −½ log|C_h + N| − ½ yᵀ(C_h + N)⁻¹y ,
 
-y being frequencies less those of evenly spread rows, C_h their covariance under the kind h, N the noise of reports.
-Expected squares of biases are linear in each attribute's kernel, so that its average over the kinds is all that the
+where y are frequencies less those of evenly spread rows, C_h their covariance under the kind h, and N the noise of the
+reports. Expected squares of biases are linear in each attribute's kernel, so its average over the kinds is all that the
 errors of answers need.
 
-Cells cannot tell how steep the density is inside them, and where most rows share a few cells much depends on it. So
-where the density is far above the average it is taken to rise and fall by as much as it exceeds that.
+Cells cannot show how steep the density is inside them, and where most rows share a few cells much depends on it. So
+where the density is far above the average, it may rise and fall by as much as it exceeds the average.
 
-Weights on cells stay as they were planned: only the errors that are stated change.
+Weights on cells stay as planned. Only the stated errors change.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from deniable.tables.designs.views import View
 from deniable.tables.schema.attributes import Categorical
 from deniable.tables.specification.specification import Specification
 
-LENGTHS = (0.25, 0.08, 0.025)
+KERNEL_LENGTHS = (0.25, 0.08, 0.025)
 AMPLITUDES = (2.5, 5.0, 10.0)
 ROUGHNESSES = (0.3, 1.0, 3.0)
 """Of the kinds that are compared; the first of each is what was taken for granted."""
@@ -47,7 +47,7 @@ FAR_ABOVE = 2.5
 """So many times the average is ordinary;"""
 STEEPNESS = 1.25
 """and of what is more so many times may be gained or lost nearby."""
-MOST_CELLS = 2**12
+MOST_COUNTED_CELLS = 2**12
 """A view of more cells takes long to ask, and the sum of so many noisy numbers tells little."""
 
 
@@ -90,7 +90,7 @@ class Evidence:
         everything = (Product(1.0, {}, {}),)
         asked = Asked.of(table, design, [everything])
         seen = [CellView.of(table, design, view, asked) for view in design if view.oracle is not None]
-        views = [view for view in seen if view.means.size <= MOST_PATTERNS and view.view.cells <= MOST_CELLS]
+        views = [view for view in seen if view.means.size <= MOST_PATTERNS and view.view.cells <= MOST_COUNTED_CELLS]
         along: dict[int, Along] = {}
         for attribute, domain in enumerate(table.domains):
             mine = [view for view in views if attribute in view.functions]
@@ -156,9 +156,9 @@ def _compared(known: Ground, cells: Floats, rest: Floats, noise: Floats) -> Smoo
     """The average over kinds of smoothness, by how likely they make what was seen."""
     shared = cells * known.shares
     centred = shared - np.outer(shared.sum(axis=1), known.shares)  # no shape changes the number of rows
-    smooth = {length: centred @ smooth_kernel(known, length) @ centred.T for length in LENGTHS}
+    smooth = {length: centred @ smooth_kernel(known, length) @ centred.T for length in KERNEL_LENGTHS}
     rough = centred @ rough_kernel(known) @ centred.T
-    kinds = list(product(LENGTHS, AMPLITUDES, ROUGHNESSES))
+    kinds = list(product(KERNEL_LENGTHS, AMPLITUDES, ROUGHNESSES))
     likelihoods = np.array(
         [
             _log_density(rest, amplitude**2 * smooth[length] + roughness**2 * rough + noise)
@@ -169,7 +169,7 @@ def _compared(known: Ground, cells: Floats, rest: Floats, noise: Floats) -> Smoo
     before[0] = before[1:].sum() * GRANTED / (1 - GRANTED)
     chances = before * np.exp(likelihoods - likelihoods.max())
     chances /= chances.sum()
-    variances = dict.fromkeys(LENGTHS, 0.0)
+    variances = dict.fromkeys(KERNEL_LENGTHS, 0.0)
     for chance, (length, amplitude, _) in zip(chances.tolist(), kinds, strict=True):
         variances[length] += chance * amplitude**2
     squares = np.array([roughness**2 for _, _, roughness in kinds])

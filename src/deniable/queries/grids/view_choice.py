@@ -33,21 +33,21 @@ from deniable.tables.specification.specification import Specification
 LADDER = (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64)
 """Numbers of even cells that are tried."""
 MOST_BORDERS = 24
-MOST_CELLS = 400
+MOST_TRIED_CELLS = 400
 """Of a view that is tried."""
-MOST_PATTERNS = 2_500
+MOST_TRIED_PATTERNS = 2_500
 """Of all views together."""
 HARDLY = 0.004
 """A view with a smaller part of the reports is dropped."""
-ROUNDS = 6
+DRAWING_ROUNDS = 6
 PARTS = 400
 """Probabilities are rounded to so many parts."""
-MOST_COLUMNS = 60
+SAMPLED_COLUMNS = 60
 """Of a question with more, so many are looked at, evenly spaced."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Item:
+class WorkloadColumn:
     """One column that a table has to answer well."""
 
     column: Column
@@ -57,7 +57,7 @@ class Item:
 
 
 def fitted_views(
-    table: Table, epsilon: float, adaptive: bool, items: Sequence[Item], *, examples: bool = False
+    table: Table, epsilon: float, adaptive: bool, items: Sequence[WorkloadColumn], *, examples: bool = False
 ) -> tuple[GridView, ...]:
     """The views of least error for some columns of a table; `epsilon` is that of a report.
 
@@ -77,9 +77,9 @@ def fitted_views(
     return tuple(GridView(views[names].axes, weight) for names, weight in parts.items())
 
 
-def _spoken_of(table: Table, items: Sequence[Item]) -> dict[tuple[str, ...], list[Item]]:
+def _spoken_of(table: Table, items: Sequence[WorkloadColumn]) -> dict[tuple[str, ...], list[WorkloadColumn]]:
     """The sets of attributes that columns speak of, with the columns; a column about nothing speaks of the first."""
-    by_names: dict[tuple[str, ...], list[Item]] = {}
+    by_names: dict[tuple[str, ...], list[WorkloadColumn]] = {}
     for item in items:
         names = {
             name
@@ -93,7 +93,7 @@ def _spoken_of(table: Table, items: Sequence[Item]) -> dict[tuple[str, ...], lis
     return by_names
 
 
-def _smaller(sets: Mapping[tuple[str, ...], list[Item]]) -> set[tuple[str, ...]]:
+def _smaller(sets: Mapping[tuple[str, ...], list[WorkloadColumn]]) -> set[tuple[str, ...]]:
     """Pairs and single attributes of the given sets."""
     return {part for names in sets for size in (1, 2) for part in combinations(names, size)}
 
@@ -103,7 +103,7 @@ def _finest(
     epsilon: float,
     adaptive: bool,
     names: tuple[str, ...],
-    asked: Mapping[tuple[str, ...], list[Item]],
+    asked: Mapping[tuple[str, ...], list[WorkloadColumn]],
     chance: float,
     known: dict[object, GridView],
     examples: bool,
@@ -130,7 +130,7 @@ def _finest(
     return best[1]
 
 
-def _restricted(item: Item, names: tuple[str, ...]) -> Item:
+def _restricted(item: WorkloadColumn, names: tuple[str, ...]) -> WorkloadColumn:
     """A column with nothing but the functions of some attributes."""
     column = tuple(
         replace(
@@ -143,7 +143,7 @@ def _restricted(item: Item, names: tuple[str, ...]) -> Item:
     return replace(item, column=column)
 
 
-def _signature(table: Table, name: str, items: Sequence[Item]) -> object:
+def _signature(table: Table, name: str, items: Sequence[WorkloadColumn]) -> object:
     """What the choice of an attribute's cut depends on."""
     domain = table.domains[table.private.index(name)]
     functions = tuple(
@@ -158,7 +158,9 @@ def _function(product: Product, name: str, domain: Private) -> Floats:
     return function
 
 
-def _candidates(table: Table, names: tuple[str, ...], items: Sequence[Item], examples: bool) -> list[tuple[Cut, ...]]:
+def _candidates(
+    table: Table, names: tuple[str, ...], items: Sequence[WorkloadColumn], examples: bool
+) -> list[tuple[Cut, ...]]:
     """Cuts to try: all attributes on the same step of the ladder, or along the borders of what is asked."""
     options: list[tuple[list[Cut], list[Cut], list[Cut]]] = []
     for name in names:
@@ -195,7 +197,7 @@ def _candidates(table: Table, names: tuple[str, ...], items: Sequence[Item], exa
 
 
 def _system(
-    table: Table, epsilon: float, adaptive: bool, views: Sequence[GridView], items: Sequence[Item]
+    table: Table, epsilon: float, adaptive: bool, views: Sequence[GridView], items: Sequence[WorkloadColumn]
 ) -> System | None:
     """Views and columns under the prior; None if there are too many cells."""
     design = Design(grid(table, views), epsilon, adaptive=adaptive)
@@ -203,10 +205,10 @@ def _system(
     cells = []
     for view in design:
         apart = [axis.tree.size for axis in view.group.axes if not _merged(table, axis)]
-        if math.prod(apart) > MOST_CELLS:
+        if math.prod(apart) > MOST_TRIED_CELLS:
             return None
         cells.append(CellView.of(table, design, view, asked))
-        if cells[-1].means.size > MOST_CELLS:
+        if cells[-1].means.size > MOST_TRIED_CELLS:
             return None
     return System.of(asked, cells)
 
@@ -217,7 +219,7 @@ def _merged(table: Table, axis: Axis) -> bool:
     return known and axis.tree.size > SEPARATE
 
 
-def _error(system: System, items: Sequence[Item], chances: Sequence[float]) -> float:
+def _error(system: System, items: Sequence[WorkloadColumn], chances: Sequence[float]) -> float:
     """The sum over columns of variance and squared bias, by their importance."""
     total = 0.0
     for users, columns in _by_users(items).items():
@@ -227,7 +229,7 @@ def _error(system: System, items: Sequence[Item], chances: Sequence[float]) -> f
     return total  # beside what is there without any report, which does not depend on views
 
 
-def _by_users(items: Sequence[Item]) -> dict[float, list[int]]:
+def _by_users(items: Sequence[WorkloadColumn]) -> dict[float, list[int]]:
     columns: dict[float, list[int]] = {}
     for column, item in enumerate(items):
         columns.setdefault(item.users, []).append(column)
@@ -235,15 +237,19 @@ def _by_users(items: Sequence[Item]) -> dict[float, list[int]]:
 
 
 def _divided(
-    table: Table, epsilon: float, adaptive: bool, views: Mapping[tuple[str, ...], GridView], items: Sequence[Item]
+    table: Table,
+    epsilon: float,
+    adaptive: bool,
+    views: Mapping[tuple[str, ...], GridView],
+    items: Sequence[WorkloadColumn],
 ) -> dict[tuple[str, ...], float]:
     """How often to draw each view, when all of them answer together."""
     names = list(views)
     system = _system(table, epsilon, adaptive, [views[attributes] for attributes in names], items)
     chances = np.full(len(names), 1 / len(names))
-    if system is None or system.prior.shape[0] > MOST_PATTERNS:
+    if system is None or system.prior.shape[0] > MOST_TRIED_PATTERNS:
         return dict(zip(names, chances.tolist(), strict=True))
-    for _ in range(ROUNDS):
+    for _ in range(DRAWING_ROUNDS):
         spent = np.zeros(len(names))
         for users, columns in _by_users(items).items():
             part = replace(system, crossed=system.crossed[:, columns])

@@ -26,9 +26,9 @@ from deniable.queries.parsing.where import rows_asked, without_parentheses
 from deniable.queries.question.public_trees import PublicFactor, PublicTest
 from deniable.queries.question.question import (
     ERROR_COLUMNS,
-    Comparison,
+    HavingComparison,
     Having,
-    Logic,
+    HavingLogic,
     Ordering,
     Output,
     Question,
@@ -38,7 +38,7 @@ from deniable.tables.specification.specification import Specification
 
 _LISTS = ("GROUP", "ORDER")
 _WHOLE = re.compile(r"[0-9]{1,18}")
-_SIGNS = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
+_COMPARISON_SIGNS = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 
 
 def parse(
@@ -153,15 +153,15 @@ def _having(draft: Draft, collector: SumCollector, node: Node) -> Having:
     if isinstance(node, exp.Paren):
         return _having(draft, collector, node.this)
     if isinstance(node, exp.Not):
-        return Logic("not", (_having(draft, collector, node.this),))
+        return HavingLogic("not", (_having(draft, collector, node.this),))
     if isinstance(node, (exp.And, exp.Or)):
         sign = "and" if isinstance(node, exp.And) else "or"
-        return Logic(sign, (_having(draft, collector, node.left), _having(draft, collector, node.right)))
+        return HavingLogic(sign, (_having(draft, collector, node.left), _having(draft, collector, node.right)))
     if isinstance(node, exp.Between):
         middle, low, high = (formula(node.args[part]) for part in ("this", "low", "high"))
-        return Logic("and", (Comparison(">=", middle, low), Comparison("<=", middle, high)))
+        return HavingLogic("and", (HavingComparison(">=", middle, low), HavingComparison("<=", middle, high)))
     if type(node) in COMPARISONS:
-        return Comparison(_SIGNS[type(node)], formula(node.left), formula(node.right))
+        return HavingComparison(_COMPARISON_SIGNS[type(node)], formula(node.left), formula(node.right))
     raise draft.scope.refusal(node, "HAVING compares aggregates", "Put other conditions in WHERE.")
 
 

@@ -80,7 +80,7 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class HavingComparison:
     """Two outputs' formulas compared: part of HAVING."""
 
     sign: str
@@ -92,7 +92,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Logic:
+class HavingLogic:
     """Parts of HAVING, joined by and, or or not."""
 
     sign: str
@@ -104,7 +104,7 @@ class Logic:
         return "(" + f" {self.sign} ".join(map(str, self.parts)) + ")"
 
 
-Having = Comparison | Logic
+Having = HavingComparison | HavingLogic
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,12 +29,12 @@ MOST_GROWTH = 16
 """An axis that multiplies the cells by more would lower the variance by little: by one over its nodes."""
 MOST_ADDED = 500_000
 """And while the plan has so many cells in all."""
-FEW = 4
+FEW_FUNCTIONS = 4
 """So many functions of an axis are weighed one by one; more share what most of them have in common."""
 ROUNDS = 3
-MOST_VIEWS = 2**16
+MOST_PRICED_VIEWS = 2**16
 MOST_WEIGHTS = 50_000_000
-NEGLIGIBLE = 1e-12
+NEGLIGIBLE_WEIGHT = 1e-12
 TOO_MANY_GROUPS, GROUP_BY_BINS = (
     "the question has too many groups for domains so large",
     "Group by bins: FLOOR(x / 10).",
@@ -171,13 +171,13 @@ def _weigh_axes(
 def _layer(weights: Floats, indices: Integers) -> Layer:
     """The patterns of one level: the weightings themselves if they are few, else single nodes and what is common."""
     scale = float(np.abs(weights).max(initial=0.0))
-    weights = np.where(np.abs(weights) > NEGLIGIBLE * scale, weights, 0.0)
-    if weights.shape[0] <= FEW:
+    weights = np.where(np.abs(weights) > NEGLIGIBLE_WEIGHT * scale, weights, 0.0)
+    if weights.shape[0] <= FEW_FUNCTIONS:
         used = np.any(weights != 0.0, axis=1)
         return Layer(Rows.of(weights), Rows.of(np.eye(used.size) * used[:, None]).take(indices))
     common = np.median(weights, axis=0)
     rest = weights - common
-    rest[np.abs(rest) <= NEGLIGIBLE * scale] = 0.0
+    rest[np.abs(rest) <= NEGLIGIBLE_WEIGHT * scale] = 0.0
     nodes = np.flatnonzero(rest.any(axis=0))
     patterns = np.zeros((nodes.size, rest.shape[1]))
     patterns[np.arange(nodes.size), nodes] = 1.0
@@ -261,7 +261,7 @@ def _nodes(tree: Tree, functions: Floats, choices: tuple[int, ...], depth: int) 
 
 def _prices(design: Design, group: Group) -> Floats | None:
     """What a unit of squared weight costs in each view, an array with one axis per axis of the group."""
-    if group.views > MOST_VIEWS:
+    if group.views > MOST_PRICED_VIEWS:
         return None
     cells = np.ones((1,) * len(group.axes))
     for axis, (described, choices) in enumerate(zip(group.axes, group.levels, strict=True)):

@@ -24,7 +24,7 @@ from deniable.tables.bulk.bulk_client import cell_numbers
 from deniable.tables.designs.views import EMBEDDED, ROUNDED, VALUE, WEIGHT, Axis, Design, Group
 from deniable.tables.schema.attributes import Table
 
-MOST_CELLS = 20_000_000
+MOST_VIEW_CELLS = 20_000_000
 
 
 def plan_table(table: Table, design: Design, columns: Sequence[Column], rule: Rule, sums: str = DIRECT) -> TablePlan:
@@ -157,7 +157,7 @@ def _view(
     counts: Rows,
 ) -> ViewWeights:
     """The cells of one view, from the patterns of nodes that each row combines."""
-    if np.prod([rows.counts.astype(np.float64) for rows in patterns], axis=0).sum() > MOST_CELLS:
+    if np.prod([rows.counts.astype(np.float64) for rows in patterns], axis=0).sum() > MOST_VIEW_CELLS:
         raise QueryRefused("the question needs too many cells of one view", "Ask with fewer attributes at a time.")
     rows, nodes, weights = row_products(patterns)
     oracle = design.oracle(group.cells(levels))

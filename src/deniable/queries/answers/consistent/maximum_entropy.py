@@ -19,7 +19,7 @@ from deniable.queries.planning.plan import Plan
 from deniable.tables.designs.views import CELLS, WEIGHT
 
 MOST_PIECES = 10_000
-MOST_CELLS = 200_000
+MOST_COMBINED_PIECES = 200_000
 
 
 def by_maximum_entropy(plan: Plan, bias: Bias) -> Callable[[Floats], Floats] | None:
@@ -40,7 +40,7 @@ def by_maximum_entropy(plan: Plan, bias: Bias) -> Callable[[Floats], Floats] | N
         if {ground for view, _ in used for ground in view.functions} != set(spoken):
             return None
         starts = [_pieces(asked, ground, [view for view, _ in used], len(spoken)) for ground in spoken]
-        if math.prod(pieces.size for pieces in starts) <= MOST_CELLS:
+        if math.prod(pieces.size for pieces in starts) <= MOST_COMBINED_PIECES:
             break
     else:
         return None

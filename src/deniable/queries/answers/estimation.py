@@ -20,7 +20,7 @@ from deniable.queries.answers.answer_options import DEFAULTS, AnswerOptions
 from deniable.queries.answers.result import UNCLEAR, Estimate, Result
 from deniable.queries.planning.known_sums import without_known
 from deniable.queries.question.formula import CLEAR, Formula, evaluate, moments_of
-from deniable.queries.question.question import HavingComparison, Having, Ordering, Question
+from deniable.queries.question.question import Having, HavingComparison, Ordering, Question
 from deniable.wording import counted, percent
 
 MODEL_NOTE = "model: what cells leave open, if the data is smooth between their borders"

@@ -26,8 +26,8 @@ from deniable.queries.parsing.where import rows_asked, without_parentheses
 from deniable.queries.question.public_trees import PublicFactor, PublicTest
 from deniable.queries.question.question import (
     ERROR_COLUMNS,
-    HavingComparison,
     Having,
+    HavingComparison,
     HavingLogic,
     Ordering,
     Output,

@@ -1,6 +1,6 @@
-"""Everything in the docs that is made and not written: pictures, and the reference of names and commands.
+"""Generates pictures, and the reference of names and commands.
 
-`make pages` runs it. A test compares the texts with the code; the pictures come from made-up data and a seed.
+`make pages` runs it. A test compares the texts with the code. The pictures come from made-up data and a seed.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ def commands(group: click.Group = cli, path: tuple[str, ...] = ("deniable",)) ->
 EXIT_CODES = """\
 | exit code | meaning |
 |---|---|
-| 0 | success; also a stream command whose reader left (`\\| head` after it), its files in order |
+| 0 | success; also a stream command whose reader stopped reading (`\\| head` after it), with its files intact |
 | 1 | failure: a full disk, a path that cannot be written, a broken claim of an audit |
 | 2 | bad input: the message says what to change, and nothing was done |
-| 130, 143 | interrupted with Ctrl-C, or ended by SIGTERM; files are in order |
-| 141 | the reader of the output left (`\\| head -1` after the command); files are in order |
+| 130, 143 | interrupted with Ctrl-C, or ended by SIGTERM; files are intact |
+| 141 | the reader of the output stopped reading (`\\| head -1` after the command); files are intact |
 
-A terminal that knows only ASCII gets *epsilon* for ε and escapes for other characters; JSON is escaped as JSON does
-it. Where stderr cannot be written, its words are dropped and the work goes on.
+An ASCII terminal gets *epsilon* for ε and escapes for other characters; JSON uses its own escapes. If stderr cannot be
+written, messages are dropped and the work continues.
 """
 
 
@@ -57,7 +57,8 @@ def command_line() -> str:
     """`--help` of every command."""
     parts = [
         MADE
-        + "# Command line\n\nWhat `--help` says. Rows go to stdout, words to stderr; `-` reads stdin. "
+        + "# Command line\n\nThis page shows `--help` of every command. "
+        + "Rows go to stdout, messages to stderr; `-` reads stdin. "
         + "`bench` and `reproduce` come with the package deniable-lab: run `pip install ./lab` in a checkout.\n\n"
         + EXIT_CODES
     ]
@@ -90,24 +91,24 @@ def shown(docstring: str) -> str:
 def signature(name: str, value: Callable[..., Any]) -> str:
     """How it is called, one argument per line where there are many."""
     try:
-        found = inspect.signature(value)
+        call = inspect.signature(value)
     except ValueError:
         return name
-    if len(name + _plain(found)) <= 100:
-        return name + _plain(found)
-    arguments = ",\n    ".join(_arguments(found))
-    end = "" if found.return_annotation in (inspect.Signature.empty, "None") else f" -> {found.return_annotation}"
+    if len(name + _plain(call)) <= 100:
+        return name + _plain(call)
+    arguments = ",\n    ".join(_arguments(call))
+    end = "" if call.return_annotation in (inspect.Signature.empty, "None") else f" -> {call.return_annotation}"
     return f"{name}(\n    {arguments},\n){end}"
 
 
-def _arguments(found: inspect.Signature) -> Iterator[str]:
+def _arguments(call: inspect.Signature) -> Iterator[str]:
     """Every argument, and the star before those that must be named."""
     starred = False
-    for one in found.parameters.values():
-        if one.kind is one.KEYWORD_ONLY and not starred:
+    for parameter in call.parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and not starred:
             yield "*"
-        starred |= one.kind in (one.KEYWORD_ONLY, one.VAR_POSITIONAL)
-        yield _plain(one)
+        starred |= parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
+        yield _plain(parameter)
 
 
 def _plain(part: inspect.Signature | inspect.Parameter) -> str:
@@ -117,20 +118,20 @@ def _plain(part: inspect.Signature | inspect.Parameter) -> str:
 
 
 def described(name: str, value: Any, level: int = 3) -> Iterator[str]:
-    """A class or function: how it is called, what it says of itself, its methods."""
+    """A class or function: how it is called, its docstring, its methods."""
     yield f"{'#' * level} {name}\n\n```python\n{signature(name, value)}\n```\n\n{shown(inspect.getdoc(value) or '')}\n"
     if not inspect.isclass(value) or issubclass(value, Exception):
         return
     own = name.rsplit(".", 1)[-1]
-    for one, member in members(value).items():
+    for attribute, member in members(value).items():
         function = getattr(member, "__func__", member)
-        if one.startswith("_") or not (inspect.isfunction(function) or isinstance(member, property)):
+        if attribute.startswith("_") or not (inspect.isfunction(function) or isinstance(member, property)):
             continue
         text = shown(inspect.getdoc(function) or "")
         if isinstance(member, property):
-            yield f"`{own}.{one}`: {text}\n"
+            yield f"`{own}.{attribute}`: {text}\n"
             continue
-        call = re.sub(r"\((self|cls)(, )?", "(", signature(f"{own}.{one}", function))
+        call = re.sub(r"\((self|cls)(, )?", "(", signature(f"{own}.{attribute}", function))
         call = re.sub(r"\(\n    (self|cls),\n", "(\n", call)
         yield f"```python\n{call}\n```\n\n{text}\n"
 
@@ -144,19 +145,49 @@ def members(value: type) -> dict[str, Any]:
 
 
 PAGES: dict[str, tuple[str, str, ModuleType, str]] = {
-    "tables": ("Tables and questions", "`import deniable as dn`", deniable, "dn."),
-    "client": ("On a device", "`from deniable.client import …`: the standard library is enough.", client, ""),
-    "streams": ("Streams", "`dn.streams.…`", streams, "dn.streams."),
-    "mechanisms": ("Mechanisms", "`dn.mechanisms.…`", mechanisms, "dn.mechanisms."),
-    "spark": ("Spark", "`dn.spark.…`, with the extra `spark`", spark, "dn.spark."),
-    "errors": ("Errors", "`dn.errors.…`", errors, "dn.errors."),
+    "tables": (
+        "Tables and questions",
+        "Names that say what is collected, and that ask questions: `import deniable as dn`. "
+        "The guides are [Tables](../../tables.md) and [Asking](../../queries.md).",
+        deniable,
+        "dn.",
+    ),
+    "client": (
+        "On a device",
+        "Names for devices, which need only the standard library: `from deniable.client import …`. "
+        "The guide is [Tables](../../tables.md#report-from-a-device).",
+        client,
+        "",
+    ),
+    "streams": (
+        "Streams",
+        "Names for private streams: `dn.streams.…`. The guide is [Streams](../../streams.md).",
+        streams,
+        "dn.streams.",
+    ),
+    "mechanisms": (
+        "Mechanisms",
+        "Single randomisers, each with its exact law: `dn.mechanisms.…`. "
+        "[Compare a mechanism of your own](../../how-to/compare-a-mechanism.md) uses them.",
+        mechanisms,
+        "dn.mechanisms.",
+    ),
+    "spark": (
+        "Spark",
+        "Names for Spark, with the extra `spark`: `dn.spark.…`. The guide is [Run on Spark](../../spark.md).",
+        spark,
+        "dn.spark.",
+    ),
+    "errors": ("Errors", "Everything that is raised on purpose: `dn.errors.…`.", errors, "dn.errors."),
 }
 
 
 def names(page: str) -> str:
     """The public names of a module."""
     title, how, module, prefix = PAGES[page]
-    public = getattr(module, "__all__", None) or [name for name, one in vars(module).items() if inspect.isclass(one)]
+    public = getattr(module, "__all__", None) or [
+        name for name, value in vars(module).items() if inspect.isclass(value)
+    ]
     parts = [f"{MADE}# {title}\n\n{how}\n"]
     if page == "errors":
         parts.append(f"```text\n{inspect.getdoc(module)}\n```\n")
@@ -168,7 +199,7 @@ def names(page: str) -> str:
 
 
 def texts() -> dict[str, str]:
-    """Every generated text by its place below docs/."""
+    """Every generated text, by its path below docs/."""
     made = {"reference/command-line.md": command_line()}
     return made | {f"reference/api/{page}.md": names(page) for page in PAGES}
 
@@ -199,8 +230,8 @@ def answer_and_stream() -> None:
 
 def main() -> None:
     """Write everything."""
-    for place, text in texts().items():
-        path = DOCS / place
+    for name, text in texts().items():
+        path = DOCS / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     answer_and_stream()

@@ -53,6 +53,14 @@ def named_in_passing(page):
     return [one for one in re.findall(r"`([^`]+)`", prose(page)) if one.startswith("deniable ")]
 
 
+@pytest.fixture(autouse=True)
+def a_folder_of_data(tmp_path, monkeypatch):
+    """`--data DIR` checks that its folder exists."""
+    for room in ("streams", "tables"):
+        (tmp_path / "DIR" / room).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.mark.parametrize("page", [one for one in EVERYWHERE if commands_in_blocks(one)], ids=name)
 def test_commands_in_blocks_parse(page):
     for words in commands_in_blocks(page):

@@ -117,10 +117,10 @@ def same(one, other):
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch):
     # Many blocks, cut in the middle of users, also from few reports.
-    monkeypatch.setattr(stores, "BLOCK", 1_024)
-    monkeypatch.setattr(report_files, "BLOCK", 1_024)
-    monkeypatch.setattr(validating, "BLOCK", 1_024)
-    monkeypatch.setattr(blocks, "BLOCK", 1_024)
+    monkeypatch.setattr(stores, "BLOCK_REPORTS", 1_024)
+    monkeypatch.setattr(report_files, "BLOCK_REPORTS", 1_024)
+    monkeypatch.setattr(validating, "BLOCK_REPORTS", 1_024)
+    monkeypatch.setattr(blocks, "BLOCK_REPORTS", 1_024)
 
 
 @pytest.mark.parametrize("fault", [*FAULTS, "everything, texts", "none, texts", "missing slots, texts"])

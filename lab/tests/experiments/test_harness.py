@@ -37,12 +37,12 @@ MADE = Experiment("Squares", "[Fig. 0]", settings, measure, plot, lambda rows: f
 def test_rows_are_means_with_standard_errors_over_repetitions(tmp_path):
     rows = run("streams/overall", MADE, Data(), quick=True, kept=tmp_path / "kept.jsonl")
     assert [(row["side"], row["power"]) for row in rows] == [(1, 1), (1, 2), (2, 1), (2, 2)]
-    one = rows.of("area").one(side=2, power=2)
-    assert (one.mean, one.median, one.repetitions) == (5.0, 5.0, 3)
-    assert one.stderr == pytest.approx(1 / math.sqrt(3))
+    row = rows.of("area").only(side=2, power=2)
+    assert (row.mean, row.median, row.repetitions) == (5.0, 5.0, 3)
+    assert row.stderr == pytest.approx(1 / math.sqrt(3))
     assert rows.where(power=1).means.tolist() == [2.0, 3.0]
     with pytest.raises(KeyError, match="2 rows"):
-        rows.one(side=1)
+        rows.only(side=1)
     assert math.isnan(summarise([({"data": "x"}, [{"a": 1.0}])]).rows[0].stderr)
 
 

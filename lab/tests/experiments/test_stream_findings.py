@@ -39,7 +39,7 @@ def test_fan_out_16_and_consistency_are_worth_what_the_papers_say():
         for c in (False, True)
     }
     cells = [(2, False), (16, False), (16, True)]
-    found = {
+    errors = {
         (b, c): np.mean(
             [
                 fanout.measure({"data": "POS stand-in", "fanout": b, "consistent": c}, s, DATA)["measured"]
@@ -48,7 +48,7 @@ def test_fan_out_16_and_consistency_are_worth_what_the_papers_say():
         )
         for b, c in cells
     }
-    assert found[2, False] > 3 * found[16, False] > 6 * found[16, True]
+    assert errors[2, False] > 3 * errors[16, False] > 6 * errors[16, True]
     for consistent in (False, True):
         best = fanout.measure({"data": "POS stand-in", "fanout": 16, "consistent": consistent}, 0, DATA)["exact"]
         assert all(best < cost for (_, c), cost in exact.items() if c == consistent)
@@ -67,7 +67,7 @@ def test_the_mean_smooths_better_without_drift_and_worse_with_it():
     # The paper's "recent is best" does not hold where nothing drifts.
     def ratios(name, block):
         runs = [smoothers.measure({"data": name, "epsilon": 0.05, "block": block}, seed, DATA) for seed in range(3)]
-        return np.mean([{more["smoother"]: found["to recent"] for more, found in run}["mean"] for run in runs])
+        return np.mean([{more["smoother"]: numbers["to recent"] for more, numbers in run}["mean"] for run in runs])
 
     assert ratios("POS stand-in", 4096) < 0.97
     assert ratios("Fare stand-in", 4096) > 1.05
@@ -79,9 +79,9 @@ def test_no_percentile_is_right_everywhere_and_noisy_max_is_near_the_best():
     for name in ("POS stand-in", "DNS stand-in"):
         for epsilon in (0.01, 0.1):
             cell = {"data": name, "epsilon": epsilon}
-            found = {rule: mean(thresholds.measure, {**cell, "rule": rule}) for rule in rules}
-            best.add(min((rule for rule in rules if rule.startswith("percentile")), key=found.get))
-            worst = {rule: max(worst[rule], found[rule] / min(found.values())) for rule in rules}
+            errors = {rule: mean(thresholds.measure, {**cell, "rule": rule}) for rule in rules}
+            best.add(min((rule for rule in rules if rule.startswith("percentile")), key=errors.get))
+            worst = {rule: max(worst[rule], errors[rule] / min(errors.values())) for rule in rules}
     assert len(best) > 1
     assert worst["noisy max, our score"] < 5
     assert all(worst[f"percentile {p} (not private)"] > 20 for p in (85, 90, 95, 99))
@@ -108,7 +108,7 @@ def test_piecewise_alone_beats_the_hybrid_mechanism_at_large_epsilon():
     # The hybrid one is best for the worst value, not for every stream.
     cell = {"data": "POS stand-in", "epsilon": 4.0}
     hybrid, piecewise, rounding = (
-        local_mechanisms.measure({**cell, "mechanism": one}, 0, DATA)["expected"]
-        for one in ("hybrid", "piecewise", "rounding")
+        local_mechanisms.measure({**cell, "mechanism": mechanism}, 0, DATA)["expected"]
+        for mechanism in ("hybrid", "piecewise", "rounding")
     )
     assert piecewise < hybrid < rounding

@@ -10,18 +10,18 @@ def columns(table):
 
 
 def test_syn1_is_as_the_paper_describes():
-    found = columns(syn1(200_000, 4, 4))
-    assert list(found) == ["uid", "o1", "o2", "o3", "o4", "open", "c1", "c2", "c3", "c4"]
+    drawn = columns(syn1(200_000, 4, 4))
+    assert list(drawn) == ["uid", "o1", "o2", "o3", "o4", "open", "c1", "c2", "c3", "c4"]
     for name in ("o1", "o2", "o3", "o4", "open"):
-        assert found[name].min() == 1
-        assert found[name].max() == 125
-        assert abs(found[name].mean() - 62.5) < 1
+        assert drawn[name].min() == 1
+        assert drawn[name].max() == 125
+        assert abs(drawn[name].mean() - 62.5) < 1
     # Cutting two standard deviations away leaves about 29 of 31.25.
-    assert 28 < found["o1"].std() < 31.25
-    apart = (found["o2"] - found["o1"])[(found["o1"] > 40) & (found["o1"] < 85)]
+    assert 28 < drawn["o1"].std() < 31.25
+    apart = (drawn["o2"] - drawn["o1"])[(drawn["o1"] > 40) & (drawn["o1"] < 85)]
     assert abs(apart.std() - 10) < 0.2
     for name in ("c1", "c4"):
-        counts = np.bincount(found[name], minlength=501)
+        counts = np.bincount(drawn[name], minlength=501)
         assert counts[0] == 0
         assert counts[1:].min() > 300
         assert counts.size == 501
@@ -37,12 +37,12 @@ def test_the_first_attribute_of_syn1_may_have_another_domain():
 def test_syn2_joins_one_to_one_and_one_to_many():
     for many in (False, True):
         frames = syn2(110_000, many)
-        one, two = columns(frames["one"]), columns(frames["two"])
-        rows = np.bincount(two["uid"], minlength=one["uid"].size)
+        first, second = columns(frames["one"]), columns(frames["two"])
+        rows = np.bincount(second["uid"], minlength=first["uid"].size)
         assert (rows.min(), rows.max()) == ((1, 10) if many else (1, 1))
-        assert abs(two["uid"].size - 110_000) < 2_000
-        assert np.corrcoef(one["a"][two["uid"]], two["x"])[0, 1] > 0.9
-        assert two["z"].max() == one["b"].max() == 500
+        assert abs(second["uid"].size - 110_000) < 2_000
+        assert np.corrcoef(first["a"][second["uid"]], second["x"])[0, 1] > 0.9
+        assert second["z"].max() == first["b"].max() == 500
 
 
 def test_households_stand_in_has_the_shape_of_the_real_ones():
@@ -64,7 +64,7 @@ def test_data_are_the_same_every_time():
     for made in (syn1, syn2, households):
         made.cache_clear()
     after = [syn1(1_000), syn2(1_000, True)["two"], households(1_000, True, None)["people"]]
-    assert all(one.equals(other) for one, other in zip(before, after, strict=True))
+    assert all(column.equals(other) for column, other in zip(before, after, strict=True))
 
 
 def test_every_name_of_data_is_explained():

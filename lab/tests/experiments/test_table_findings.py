@@ -28,11 +28,11 @@ from deniable_lab.experiments.tables._lines import LINES
 from deniable_lab.experiments.tables.table_two import QUESTIONS, answers
 
 
-def stated(found, aggregate):
+def stated(measured, aggregate):
     """The NMSE that each line states."""
     return {
         more["method"]: numbers["stated"]
-        for more, numbers in found
+        for more, numbers in measured
         if more["aggregate"] == aggregate and more["method"] != NOTHING
     }
 
@@ -43,16 +43,16 @@ def single_table():
     made = attribute_aggregation.study(30_000, 125, 2)
     release = Release(made, 2.0, seed=1)
     lines = [LINES[name] for name in attribute_aggregation.METHODS]
-    found = {}
+    by_volume = {}
     for volume in (0.04, 0.3):
         asks = [Ask("o1", {"o2": f"o2 BETWEEN {low} AND {high}"}) for low, high in ranges(volume, 125, 2, seed=3)]
-        found[volume] = errors(release, lines, asks)
-    return found
+        by_volume[volume] = errors(release, lines, asks)
+    return by_volume
 
 
 def test_rounding_helps_sums_and_costs_counts(single_table):
-    for found in single_table.values():
-        counts, sums = stated(found, COUNT), stated(found, SUM)
+    for measured in single_table.values():
+        counts, sums = stated(measured, COUNT), stated(measured, SUM)
         assert counts["HIO"] < min(counts["AHIO"], counts["EHIO"])
         assert sums["HIO"] > 2 * max(sums["AHIO"], sums["EHIO"])
         assert sums["HIO-PUB"] < min(sums["AHIO"], sums["EHIO"]) / 5
@@ -67,8 +67,8 @@ def test_marginal_release_grows_with_the_volume(single_table):
 
 
 def test_ours_needs_no_rounding(single_table):
-    for found in single_table.values():
-        counts, sums = stated(found, COUNT), stated(found, SUM)
+    for measured in single_table.values():
+        counts, sums = stated(measured, COUNT), stated(measured, SUM)
         assert counts["ours"] < counts["HIO"] / 1.5
         assert sums["ours"] < min(sums["AHIO"], sums["EHIO"]) / 5
         assert sums["ours"] <= 1.02 * sums["optimal"]
@@ -78,11 +78,11 @@ def test_weighted_decompositions_help_more_the_more_ranges_there_are():
     data, gains = Data(), {}
     for dq in (1, 2):
         setting = {"data": "SYN-1", "rows": 30_000, "queries": 1, "aggregated": "not sensitive", "dq": dq}
-        found = stated(range_consistency.measure(setting, 0, data), COUNT)
+        errors_by_line = stated(range_consistency.measure(setting, 0, data), COUNT)
         names = ["HIO", *(f"HIO-RDC, k = {k}" for k in range_consistency.DECOMPOSITIONS)]
-        errors_by_k = [found[name] for name in names]
+        errors_by_k = [errors_by_line[name] for name in names]
         assert errors_by_k == sorted(errors_by_k, reverse=True)
-        assert found["ours"] < found["HIO"] / 2
+        assert errors_by_line["ours"] < errors_by_line["HIO"] / 2
         gains[dq] = errors_by_k[0] / errors_by_k[-1]
     assert gains[2] > gains[1] > 1.3
 
@@ -91,18 +91,20 @@ def test_weighted_decompositions_help_more_the_more_ranges_there_are():
 def joined():
     """Predicates C, O, CO one to one, and τ = 1, 4 one to many [XDW20, Fig. 8]."""
     common = {"data": "SYN-2", "rows": 40_000, "queries": 2, "epsilon": 5.0}
-    one = joint_aggregation.measure({**common, "join": "one to one"}, 0, Data())
+    one_to_one = joint_aggregation.measure({**common, "join": "one to one"}, 0, Data())
     many = {
         tau: joint_aggregation.measure({**common, "join": "one to many", "value": tau}, 0, Data()) for tau in (1, 4)
     }
-    by_predicate = {name: [row for row in one if row[0]["value"] == name] for name in joint_aggregation.PREDICATES}
+    by_predicate = {
+        name: [row for row in one_to_one if row[0]["value"] == name] for name in joint_aggregation.PREDICATES
+    }
     return by_predicate | many
 
 
 def test_decompositions_never_hurt_joins(joined):
-    for value, found in joined.items():
+    for value, measured in joined.items():
         for aggregate in (COUNT, SUM):
-            by_line = stated(found, aggregate)
+            by_line = stated(measured, aggregate)
             slack = 1.1 if value == "C" else 0.8  # a point leaves nothing to decompose
             assert by_line["HIO-JOIN-RDC"] < slack * by_line["HIO-JOIN"], value
             assert by_line["ours"] < by_line["HIO-JOIN-RDC"] / 1.5, value
@@ -125,9 +127,9 @@ def test_more_reports_per_user_cost_more_than_they_tell(joined):
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_ours_is_twice_as_accurate_as_the_papers_best_on_its_own_questions(epsilon):
-    found = {method: answers(method, epsilon, 0, 60_000, None) for method in ("HIO", "AHIO", "AHIO-RDC", "ours")}
+    by_method = {method: answers(method, epsilon, 0, 60_000, None) for method in ("HIO", "AHIO", "AHIO-RDC", "ours")}
     for name in QUESTIONS:
-        stderr = {method: math.sqrt(found[method][name][1]) for method in found}
+        stderr = {method: math.sqrt(by_method[method][name][1]) for method in by_method}
         assert stderr["AHIO-RDC"] > 2 * stderr["ours"], name
         assert stderr["HIO"] > stderr["AHIO"], name
 
@@ -144,11 +146,11 @@ def test_what_is_stated_is_true():
         for seed in range(8):
             release = Release(made, 2.0, seed)
             for name in names:
-                found = release.answer(LINES[name], ask)
-                assert np.isfinite(found[AVG][0])
-                for place, aggregate in enumerate((COUNT, SUM)):
-                    value, stderr = found[aggregate]
-                    off[name, aggregate].append((value - truth[place]) / stderr)
+                answer = release.answer(LINES[name], ask)
+                assert np.isfinite(answer[AVG][0])
+                for index, aggregate in enumerate((COUNT, SUM)):
+                    value, stderr = answer[aggregate]
+                    off[name, aggregate].append((value - truth[index]) / stderr)
         for key, scores in off.items():
             # But for one in 10^7, means of eight standard scores lie within ±1.9 and sums of squares below 55.
             assert abs(np.mean(scores)) < 1.9, key
@@ -159,7 +161,7 @@ def test_a_grid_states_what_the_database_states():
     made = joint_aggregation.tables(5_000, 1)
     ask = Ask("x", {"a": "a <= 60"})
     release = Release(made, 2.0, seed=0)
-    found = release.answer(LINES["grid"], ask)
+    answer = release.answer(LINES["grid"], ask)
     database = release.reports(LINES["grid"], "x", (made.question(ask),))[1]
     assert database.collection.grids is not None
     wanted = f"COUNT(*) AS {COUNT}, SUM(x) AS {SUM}, AVG(x) AS {AVG}"
@@ -167,7 +169,7 @@ def test_a_grid_states_what_the_database_states():
     for name in (COUNT, SUM):
         (estimate,) = result.answers[name]
         assert estimate.model > 0
-        assert found[name] == pytest.approx((estimate.value, estimate.error), rel=1e-9)
+        assert answer[name] == pytest.approx((estimate.value, estimate.error), rel=1e-9)
 
 
 def test_a_fitted_grid_is_ahead_in_joins_by_measured_errors():
@@ -177,8 +179,8 @@ def test_a_fitted_grid_is_ahead_in_joins_by_measured_errors():
     squares = {"ours": [], "grid": []}
     scores = []
     for seed in range(4):
-        found = errors(Release(made, 2.0, seed), [LINES[name] for name in squares], asks)
-        for more, numbers in found:
+        measured = errors(Release(made, 2.0, seed), [LINES[name] for name in squares], asks)
+        for more, numbers in measured:
             if more["aggregate"] == SUM:
                 squares[more["method"]].append(numbers["NMSE"])
                 if more["method"] == "grid":
@@ -192,10 +194,10 @@ def test_a_fitted_grid_is_ahead_in_joins_by_measured_errors():
 def test_what_is_said_about_a_grid_follows_from_the_rows():
     numbers = {"grid": {"NMSE": 2.0, "stated": 4.0}, "ours": {"NMSE": 8.0, "stated": 8.0}}
     runs = [
-        ({"method": method, "aggregate": aggregate, "value": value}, [found])
+        ({"method": method, "aggregate": aggregate, "value": value}, [measured])
         for aggregate in (COUNT, SUM)
         for value, zero in ((1, 1.0), (2, 40.0), (3, 9.0))
-        for method, found in {**numbers, NOTHING: {"NMSE": zero}}.items()
+        for method, measured in {**numbers, NOTHING: {"NMSE": zero}}.items()
     ]
     said = " ".join(about_grid(summarise(runs)).split())
     assert "tells something in 4 of 6 cells" in said

@@ -121,11 +121,11 @@ def test_aggregates_names_groups_and_joins():
     )
     assert question.tables == ("orders", "users")
     assert question.shown_groups == ("kind",)
-    assert [one.name for one in question.outputs] == [
+    assert [output.name for output in question.outputs] == [
         "count", "s", "avg_age", "var_pop_amount", "stddev_amount", "mean",
     ]  # fmt: skip
     # Every sum is taken once.
-    assert [one.name for one in question.moments] == [
+    assert [moment.name for moment in question.moments] == [
         "count(*)", "sum(amount)", "sum(u.age - 5.5)", "sum(amount - 4.5)", "sum((amount - 4.5)^2)",
     ]  # fmt: skip
     assert str(question.outputs[2].formula) == "(5.5 + (m2 / m0))"
@@ -138,7 +138,7 @@ def test_groups_by_position_alias_and_bins():
         (group,) = question.groups
         assert (group.label, group.values) == ("bin", (0, 1, 2, 3))
         assert group.codes.tolist() == [0, 0, 1, 1, 1, 2, 2, 2, 3, 3]
-        assert [(one.key, one.descending, one.group) for one in question.order] == [
+        assert [(ordering.key, ordering.descending, ordering.group) for ordering in question.order] == [
             ("n", True, False), ("bin", False, True),
         ]  # fmt: skip
         assert (question.limit, question.offset) == (2, 1)

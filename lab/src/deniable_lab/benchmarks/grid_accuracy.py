@@ -57,9 +57,9 @@ class _Tally:
 
     def add(self, method: str, database: Database, text: str, truth: float, scale: float) -> None:
         """Ask, and compare with the truth; an answer that is unclear counts as the largest error there is."""
-        found = database.sql(text, postprocess="consistent" if method == CONSISTENT else None).scalar()
-        low, high = found.interval
-        error = 1.0 if math.isnan(found.value) else abs(found.value - truth) / scale
+        answer = database.sql(text, postprocess="consistent" if method == CONSISTENT else None).scalar()
+        low, high = answer.interval
+        error = 1.0 if math.isnan(answer.value) else abs(answer.value - truth) / scale
         self.errors.setdefault(method, []).append(error)
         self.covered.setdefault(method, []).append(bool(low <= truth <= high))
 
@@ -69,8 +69,8 @@ class _Tally:
             question,
             shape,
             epsilon,
-            {name: float(np.mean(found)) for name, found in self.errors.items()},
-            {name: float(np.mean(found)) for name, found in self.covered.items()},
+            {name: float(np.mean(values)) for name, values in self.errors.items()},
+            {name: float(np.mean(values)) for name, values in self.covered.items()},
             WANTED.get((question, epsilon)) if shape == "normal" else None,
         )
 
@@ -151,7 +151,7 @@ def _ranges(
     for seed in range(first_seed, first_seed + seeds):
         random = np.random.default_rng(seed)
         rows = copula(shape, attributes, users, random)
-        frame = pa.table({"uid": np.arange(users), **{f"a{one}": rows[:, one] for one in range(attributes)}})
+        frame = pa.table({"uid": np.arange(users), **{f"a{number}": rows[:, number] for number in range(attributes)}})
         collections = {GRID: grid, CONSISTENT: grid, HIO: Collection(table, epsilon=epsilon)}
         databases: dict[str, Database] = {}
         for method in methods:
@@ -160,10 +160,10 @@ def _ranges(
         for _ in range(questions):
             picked = random.choice(attributes, dimensions, replace=False).tolist()
             inside, tests = np.ones(users, dtype=bool), []
-            for one in picked:
+            for number in picked:
                 low = int(random.integers(0, VALUES // 2 + 1))
-                inside &= (rows[:, one] >= low) & (rows[:, one] < low + VALUES // 2)
-                tests.append(f"a{one} BETWEEN {low} AND {low + VALUES // 2 - 1}")
+                inside &= (rows[:, number] >= low) & (rows[:, number] < low + VALUES // 2)
+                tests.append(f"a{number} BETWEEN {low} AND {low + VALUES // 2 - 1}")
             if not inside.any():
                 continue
             measure = f"a{picked[0]}"
@@ -253,7 +253,7 @@ def _households(data: Data, epsilon: float, seeds: int, first_seed: int) -> Row:
     owners: Integers = units["hh_id"].to_numpy().astype(np.int64)
     ids: Integers = homes["hh_id"].to_numpy().astype(np.int64)
     size = dict(zip(ids.tolist(), people.tolist(), strict=True))
-    of_unit: Floats = np.array([size.get(one, -1) for one in owners.tolist()], dtype=np.float64)
+    of_unit: Floats = np.array([size.get(owner, -1) for owner in owners.tolist()], dtype=np.float64)
     tables = (Table("homes", people=Ordinal(0, 15)), Table("units", many=10, tau=1, age=Ordinal(0, 99)))
 
     def text(few: int, low: int) -> str:

@@ -36,7 +36,7 @@ STRICT = {0.2: 0.4, 1.0: 0.4}
 """The largest multiple of the reference's error, where it is not 1 within two standard errors."""
 CEILINGS = {("pos_length", 2.0): 8e8}
 REFERENCE = {  # MSE and its relative standard error, MMSE
-    name: {e: (one.mean, one.stderr / one.mean, LOCAL_MMSE[name][e]) for e, one in cells.items()}
+    name: {e: (cell.mean, cell.stderr / cell.mean, LOCAL_MMSE[name][e]) for e, cell in cells.items()}
     for name, cells in LOCAL.items()
 }
 LENGTHS = (60, 1440, 65_536, 1 << 19)
@@ -85,10 +85,10 @@ def errors(data: Data, repetitions: int) -> Iterator[Row]:
     for name, cells in REFERENCE.items():
         stream = load(data, name)
         for epsilon, (square, relative, mean_square) in cells.items():
-            found = measure(stream, epsilon, repetitions)
+            measured = measure(stream, epsilon, repetitions)
             for what, ours, theirs in (
-                ("MSE", figure(found.squares), Figure(square, square * relative)),
-                ("MMSE", figure(found.mean_squares), Figure(mean_square, mean_square * relative)),
+                ("MSE", figure(measured.squares), Figure(square, square * relative)),
+                ("MMSE", figure(measured.mean_squares), Figure(mean_square, mean_square * relative)),
             ):
                 if epsilon in STRICT:
                     met = ours.mean <= STRICT[epsilon] * theirs.mean
@@ -96,7 +96,9 @@ def errors(data: Data, repetitions: int) -> Iterator[Row]:
                     met = ours.mean <= theirs.mean + SIGMAS * math.hypot(ours.stderr, theirs.stderr)
                 ceiling = CEILINGS.get((name, epsilon)) if what == "MSE" else None
                 met = met and (ceiling is None or ours.mean <= ceiling)
-                note = f"θ {np.median(found.thetas):.3g} ({found.thetas.min():.3g} to {found.thetas.max():.3g})"
+                note = (
+                    f"θ {np.median(measured.thetas):.3g} ({measured.thetas.min():.3g} to {measured.thetas.max():.3g})"
+                )
                 yield Row(f"{SHORT[name]} ε={epsilon:g} {what}", ours, theirs, met, note)
 
 
@@ -111,14 +113,14 @@ def alternatives(data: Data, repetitions: int) -> Iterator[Row]:
             plain = ToPLProtocol(epsilon, BOUNDS[name])
             best = Figure(min(expected(stream, plain, theta) for theta in candidates(plain)[::4]), 0.0)
             for what, settings in ALTERNATIVES.items():
-                found, thetas = np.empty(repetitions), np.empty(repetitions)
+                squares, thetas = np.empty(repetitions), np.empty(repetitions)
                 for repetition in range(repetitions):
                     topl = _simulated(name, epsilon, repetition, **settings)
                     topl.publish(stream.values[:WARMUP])
                     thetas[repetition] = topl.theta
-                    found[repetition] = expected(stream, topl.protocol, thetas[repetition])
+                    squares[repetition] = expected(stream, topl.protocol, thetas[repetition])
                 note = f"θ {np.median(thetas):.3g} ({thetas.min():.3g} to {thetas.max():.3g})"
-                yield Row(f"{SHORT[name]} ε={epsilon:g} {what}", figure(found), best, None, note)
+                yield Row(f"{SHORT[name]} ε={epsilon:g} {what}", figure(squares), best, None, note)
 
 
 def coverage(data: Data, repetitions: int) -> Iterator[Row]:
@@ -133,11 +135,11 @@ def coverage(data: Data, repetitions: int) -> Iterator[Row]:
                 released = topl.server.release_of(topl.publish(stream.values))
                 cut = np.minimum(stream.values[WARMUP:], topl.theta or math.inf)
                 prefix = np.concatenate(([0.0], np.cumsum(cut)))
-                for place, length in enumerate(LENGTHS):
+                for column, length in enumerate(LENGTHS):
                     starts = rng.integers(0, HORIZON - length, 2000)
                     windows = released.sums(starts, starts + length)
                     apart = np.abs(windows.values - prefix[starts + length] + prefix[starts])
-                    inside[repetition, place] = np.mean(apart <= 1.959964 * windows.stderrs)
+                    inside[repetition, column] = np.mean(apart <= 1.959964 * windows.stderrs)
                 total = released.sum(0, HORIZON)
                 off[repetition] = (total.value - prefix[-1]) / total.stderr
             what = f"{SHORT[name]} ε={epsilon:g}"
@@ -183,13 +185,13 @@ server = ToPLServer(1.0, 1638, theta=40.0, keep=False)
 batch = 1 << 18
 codes = second_codes(server.protocol, np.full(batch, 7.0), 40.0, SeededSource(1))
 ids = sys.argv[1] != "without ids"
-def table(place):
-    uid = np.arange(place * batch, (place + 1) * batch) * 2654435761 % 2**40 if ids else None
+def table(number):
+    uid = np.arange(number * batch, (number + 1) * batch) * 2654435761 % 2**40 if ids else None
     return report_table(server.protocol, codes, 40.0, uid)
 server.push_many(table(0))
 before, seconds = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, 0.0
-for place in range(1, 39):
-    reports = table(place)
+for number in range(1, 39):
+    reports = table(number)
     start = time.perf_counter()
     server.push_many(reports)
     seconds += time.perf_counter() - start

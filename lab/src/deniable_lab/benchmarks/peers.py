@@ -177,7 +177,7 @@ def _marginals(users: int = 20_000, sizes: tuple[int, ...] = (5, 8, 12), epsilon
     rng = np.random.default_rng(3)
     columns = [rng.choice(k, users, p=(weights := 0.7 ** np.arange(k)) / weights.sum()) for k in sizes]
     tuples = np.column_stack(columns).tolist()
-    names = [f"a{place}" for place in range(len(sizes))]
+    names = [f"a{number}" for number in range(len(sizes))]
     labels = {name: [f"v{value}" for value in range(k)] for name, k in zip(names, sizes, strict=True)}
     attributes: dict[str, Any] = {name: Categorical(*labels[name]) for name in names}
     table = Table("people", **attributes)
@@ -189,12 +189,12 @@ def _marginals(users: int = 20_000, sizes: tuple[int, ...] = (5, 8, 12), epsilon
 
     def ours() -> Any:
         database = connect(collection.perturb(people=frame))
-        found = []
+        estimates = []
         for name in names:
             answer = database.sql(f"SELECT {name}, COUNT(*) AS people FROM people GROUP BY {name}").to_arrow()  # noqa: S608
             counts = dict(zip(answer[name].to_pylist(), answer["people"].to_pylist(), strict=True))
-            found += [counts.get(label, 0.0) for label in labels[name]]
-        return found
+            estimates += [counts.get(label, 0.0) for label in labels[name]]
+        return estimates
 
     def multi_freq() -> Work:
         from multi_freq_ldpy.mdim_freq_est.SMP_solution import SMP_ADP_Aggregator_MI, SMP_ADP_Client
@@ -202,9 +202,9 @@ def _marginals(users: int = 20_000, sizes: tuple[int, ...] = (5, 8, 12), epsilon
         d = len(sizes)
 
         def work() -> Any:
-            reports = [SMP_ADP_Client(one, list(sizes), d, epsilon) for one in tuples]
+            reports = [SMP_ADP_Client(values, list(sizes), d, epsilon) for values in tuples]
             shares = SMP_ADP_Aggregator_MI(reports, list(sizes), d, epsilon)
-            return users * np.concatenate([np.asarray(one) for one in shares])
+            return users * np.concatenate([np.asarray(share) for share in shares])
 
         return work
 
@@ -305,9 +305,9 @@ def _repeat(work: Work, repetitions: int) -> tuple[list[Any], float]:
     answers, best = [], math.inf
     for _ in range(repetitions):
         start = time.perf_counter()
-        found = work()
+        answer = work()
         best = min(best, time.perf_counter() - start)
-        answers.append(np.asarray(found, dtype=np.float64))
+        answers.append(np.asarray(answer, dtype=np.float64))
     return answers, best
 
 
@@ -318,7 +318,7 @@ def _clipped(users: int, sizes: tuple[int, ...], answers: Any) -> Any:
 
 
 def _squares(answers: list[Any], truth: Any) -> Any:
-    return np.array([np.mean((one - truth) ** 2) for one in answers])
+    return np.array([np.mean((answer - truth) ** 2) for answer in answers])
 
 
 def _relative(squares: Any) -> float:

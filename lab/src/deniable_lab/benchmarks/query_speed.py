@@ -136,13 +136,13 @@ def _timing(database: Database, what: str, text: str, count: int) -> Timing:
     for table in plan.tables:
         store = database.stores[table.table]
         assert isinstance(store, MemoryStore)  # noqa: S101 - these reports fit
-        views = sorted(table.parts[0].views, key=lambda one: one.view)
+        views = sorted(table.parts[0].views, key=lambda view: view.view)
         sizes = np.zeros(database.collection.design_of(table.table).views + 1, dtype=np.int64)
-        sizes[[one.view + 1 for one in views]] = [one.cells.size for one in views]
-        keys = np.concatenate([one.cells for one in views]).astype(np.uint32)
-        weights = np.concatenate([one.weights for one in views])
+        sizes[[view.view + 1 for view in views]] = [view.cells.size for view in views]
+        keys = np.concatenate([view.cells for view in views]).astype(np.uint32)
+        weights = np.concatenate([view.weights for view in views])
         columns = [np.asarray(store.reports[name]) for name in ("view", "seed", "y")]
-        groups = np.concatenate([np.arange(one.cells.size) % table.columns for one in views])
+        groups = np.concatenate([np.arange(view.cells.size) % table.columns for view in views])
         loops.append(_loop(columns, np.cumsum(sizes), keys, weights, groups if table.columns > FEW else None))
     seconds = _best(lambda: database.sql(text))
     bare = sum(_best(loop) for loop in loops)
@@ -162,12 +162,12 @@ def _loop(columns: list[Any], starts: Any, keys: Any, weights: Any, groups: Any)
 
 def _best(work: Callable[[], object], times: int = 5) -> float:
     work()
-    found = []
+    seconds = []
     for _ in range(times):
         start = time.perf_counter()
         work()
-        found.append(time.perf_counter() - start)
-    return min(found)
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
 
 
 @dataclass(frozen=True, slots=True)

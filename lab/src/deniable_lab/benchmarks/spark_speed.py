@@ -69,12 +69,12 @@ class SparkTiming:
     @property
     def missed(self) -> list[str]:
         """Targets that were not met."""
-        found = []
+        missed = []
         if self.what != OPENING and self.reports == CHECKED and self.spark > TIMES * self.duckdb + EXTRA:
-            found.append(f"{self.what} in {self.partitions} partitions")
+            missed.append(f"{self.what} in {self.partitions} partitions")
         if self.udf is not None and self.udf < UDF_TIMES * self.spark:
-            found.append(f"{self.what}: only {self.udf / self.spark:.1f} times faster than the paper's way")
-        return found
+            missed.append(f"{self.what}: only {self.udf / self.spark:.1f} times faster than the paper's way")
+        return missed
 
 
 def measure(sizes: tuple[int, ...], partitions: tuple[int, ...], udf_size: int) -> Iterator[SparkTiming]:
@@ -127,11 +127,11 @@ def _spark(
     spark = _session(path, partitions)
     start = time.perf_counter()
     database = connect(path, engine=spark)
-    found: list[tuple[str, float, float | None, tuple[float, float, float]]]
-    found = [(OPENING, time.perf_counter() - start, None, _peaks(spark))]
+    timings: list[tuple[str, float, float | None, tuple[float, float, float]]]
+    timings = [(OPENING, time.perf_counter() - start, None, _peaks(spark))]
     papers = {}
     for what, text in QUESTIONS.items():
-        found.append((what, _best(partial(database.sql, text)), None, _peaks(spark)))
+        timings.append((what, _best(partial(database.sql, text)), None, _peaks(spark)))
         if udf and text in (RANGE, JOIN):
             start = time.perf_counter()
             answer = paper_way(spark, database, path, text)
@@ -140,7 +140,7 @@ def _spark(
             if not math.isclose(answer, expected, rel_tol=1e-9):
                 raise Failure(f"the paper's way gives {answer:.12g}, ours {expected:.12g}. Please report this.")
     spark.stop()
-    return [(what, seconds, papers.get(what), peaks) for what, seconds, _, peaks in found]
+    return [(what, seconds, papers.get(what), peaks) for what, seconds, _, peaks in timings]
 
 
 def _session(path: Path, partitions: int) -> Any:
@@ -200,7 +200,7 @@ def _below(parent: int) -> set[int]:
             parents[int(entry.name)] = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
         except OSError:
             continue
-    found = {parent}
-    while more := {pid for pid, above in parents.items() if above in found} - found:
-        found |= more
-    return found - {parent}
+    below = {parent}
+    while more := {pid for pid, above in parents.items() if above in below} - below:
+        below |= more
+    return below - {parent}

@@ -53,9 +53,9 @@ def paper_way(spark: Any, database: Database, path: Path, text: str) -> float:
 
 def joint_oracle(parts: list[PartPlan]) -> Callable[..., float]:
     """What a joined row contributes: view, seed and y of its reports in each table → a number."""
-    tables = [{one.view: (one.buckets, list(_nodes(one))) for one in part.views} for part in parts]
+    tables = [{view.view: (view.buckets, list(_nodes(view))) for view in part.views} for part in parts]
     inverses = {
-        tuple(one.view for one in views): _inverse([(one.p, one.q) for one in views])
+        tuple(view.view for view in views): _inverse([(view.p, view.q) for view in views])
         for views in product(*(part.views for part in parts))
     }
 
@@ -71,10 +71,10 @@ def joint_oracle(parts: list[PartPlan]) -> Callable[..., float]:
             )
         entries, total = inverses[views], 0.0
         for combination in product(*states):
-            place, weight = 0, 1.0
+            index, weight = 0, 1.0
             for state, mine in combination:
-                place, weight = 2 * place + state, weight * mine
-            total += weight * entries[place]
+                index, weight = 2 * index + state, weight * mine
+            total += weight * entries[index]
         return total
 
     return contribution
@@ -82,8 +82,8 @@ def joint_oracle(parts: list[PartPlan]) -> Callable[..., float]:
 
 def _nodes(view: Any) -> Iterator[Node]:
     cells, _, rows = view.by_cell()
-    for place, cell in enumerate(cells.tolist()):
-        yield cell, float(rows.values[rows.starts[place] : rows.starts[place + 1]].sum())
+    for index, cell in enumerate(cells.tolist()):
+        yield cell, float(rows.values[rows.starts[index] : rows.starts[index + 1]].sum())
 
 
 def _inverse(oracles: list[tuple[float, float]]) -> list[float]:
@@ -91,5 +91,5 @@ def _inverse(oracles: list[tuple[float, float]]) -> list[float]:
     matrix = np.ones((1, 1))
     for p, q in oracles:
         matrix = np.kron(matrix, np.array([[1 - q, 1 - p], [q, p]]))
-    found: list[float] = np.linalg.inv(matrix)[-1].tolist()
-    return found
+    entries: list[float] = np.linalg.inv(matrix)[-1].tolist()
+    return entries

@@ -80,9 +80,9 @@ def shares_inside(
 def drawn(repetitions: int) -> Iterator[Row]:
     """Streams of several shapes at ε = 0.2, by length of the window."""
     for shape in SHAPES:
-        found = shares_inside(shape, list(LENGTHS.values()), repetitions=repetitions)
+        by_length = shares_inside(shape, list(LENGTHS.values()), repetitions=repetitions)
         for name, length in LENGTHS.items():
-            shares = found[length]
+            shares = by_length[length]
             note = f"worst twentieth of the windows: {np.quantile(shares, 0.05):.1%}"
             met = LEAST <= shares.mean() <= MOST if shape == "meter readings" else bool(shares.mean() >= LEAST)
             yield Row(f"{shape}, {name}", figure(shares), Figure(0.95, 0.0), met, note)

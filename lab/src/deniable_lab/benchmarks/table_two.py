@@ -31,12 +31,12 @@ def measure(data: Data, rows: int, runs: int, advance: Callable[[int], None]) ->
     """All cells. A standard error is the root mean square of those that the releases state."""
     folder = survey(data)
     for epsilon in EPSILONS:
-        for place, method in enumerate(METHODS):
-            found = [answers(method, epsilon, run, rows, folder) for run in range(runs)]
+        for number, method in enumerate(METHODS):
+            releases = [answers(method, epsilon, run, rows, folder) for run in range(runs)]
             for name in QUESTIONS:
                 printed, ours = PRINTED[name, epsilon], method in OURS
-                figure = min(printed) if ours else printed[place]
+                figure = min(printed) if ours else printed[number]
                 wanted = (2.0 if epsilon <= 2.0 else 1.0) if ours else 0.0
-                stderr = math.sqrt(sum(one[name][1] for one in found) / runs)
+                stderr = math.sqrt(sum(release[name][1] for release in releases) / runs)
                 yield Cell(epsilon, name, method, stderr, figure, wanted)
             advance(1)

@@ -154,7 +154,7 @@ def spark(sizes: str, partitions: str, udf_size: int) -> None:
     """
     from deniable_lab.benchmarks.spark_speed import measure
 
-    chosen, counts = (tuple(int(one) for one in text.split(",")) for text in (sizes, partitions))
+    chosen, counts = (tuple(int(number) for number in text.split(",")) for text in (sizes, partitions))
     made = table("Questions on Spark", "question", "reports", "parts", "Spark s", "DuckDB s", "paper s", "×", "MiB")
     missed: list[str] = []
     with progress("measuring", len(chosen) * len(counts) * 4) as advance:

@@ -4,12 +4,12 @@ A file in one of these folders is an experiment: it defines EXPERIMENT, a `harne
 `deniable reproduce` by its place, `streams/overall` for `streams/overall.py`. Files that begin with an underscore are
 shared by others. How to write one:
 
-    from deniable_lab.experiments.harness import Data, Experiment, Found, Rows, Setting
+    from deniable_lab.experiments.harness import Data, Experiment, Measured, Rows, Setting
 
     def settings(data: Data, quick: bool) -> list[Setting]:
         return [{"data": name, "epsilon": e} for name in ("SYN-1",) for e in (0.5, 1.0, 2.0)]
 
-    def measure(setting: Setting, seed: int, data: Data) -> Found:
+    def measure(setting: Setting, seed: int, data: Data) -> Measured:
         ...                                     # pure: the same seed gives the same numbers, in any process
         return {"MSE": error}                   # or [({"volume": 0.1}, {"MSE": error}), …] where one run tells more
 

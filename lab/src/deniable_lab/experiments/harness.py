@@ -15,10 +15,10 @@ from deniable.arrays import Floats
 from deniable.errors import InvalidParameter
 from deniable_lab.experiments.data import GROUPS, Data
 
-__all__ = ["Data", "Experiment", "Found", "Row", "Rows", "Setting", "experiments", "named", "summarise"]
+__all__ = ["Data", "Experiment", "Measured", "Row", "Rows", "Setting", "experiments", "named", "summarise"]
 
 Setting = dict[str, str | int | float | bool]
-Found = Mapping[str, float] | Sequence[tuple[Setting, Mapping[str, float]]]
+Measured = Mapping[str, float] | Sequence[tuple[Setting, Mapping[str, float]]]
 """Numbers by name; or several times further columns of the setting with their numbers."""
 
 
@@ -61,12 +61,12 @@ class Rows:
         same = (row for row in self.rows if all(row.setting.get(name) == value for name, value in columns.items()))
         return Rows(tuple(same))
 
-    def one(self, **columns: Any) -> Row:
+    def only(self, **columns: Any) -> Row:
         """The only row with these values."""
-        found = self.where(**columns)
-        if len(found) != 1:
-            raise KeyError(f"{len(found)} rows have {columns}")
-        return found.rows[0]
+        matching = self.where(**columns)
+        if len(matching) != 1:
+            raise KeyError(f"{len(matching)} rows have {columns}")
+        return matching.rows[0]
 
     def split(self, column: str) -> list[tuple[Any, Rows]]:
         """Rows by the values of a column, in the order these come."""
@@ -104,7 +104,7 @@ class Experiment:
     title: str
     figure: str
     settings: Callable[[Data, bool], Sequence[Setting]]
-    measure: Callable[[Setting, int, Data], Found]
+    measure: Callable[[Setting, int, Data], Measured]
     plot: Callable[[Rows, Any], None]
     describe: Callable[[Rows], str]
     repetitions: tuple[int, int] = (5, 40)
@@ -131,7 +131,7 @@ def experiments() -> dict[str, Experiment]:
 def named(name: str) -> dict[str, Experiment]:
     """The experiments that a person means: one, a folder of them, or all."""
     known = experiments()
-    chosen = {one: made for one, made in known.items() if name == "all" or one == name or one.partition("/")[0] == name}
+    chosen = {path: known[path] for path in known if name in ("all", path, path.partition("/")[0])}
     if not chosen:
         raise InvalidParameter("NAME", "is not an experiment", "Run `deniable reproduce` to see them.")
     return chosen

@@ -17,7 +17,7 @@ from typing import Any
 
 import deniable
 from deniable.errors import DeniableError, Failure
-from deniable_lab.experiments.harness import Data, Experiment, Found, Rows, Setting, experiments, summarise
+from deniable_lab.experiments.harness import Data, Experiment, Measured, Rows, Setting, experiments, summarise
 
 LIBRARY, EXPERIMENTS = Path(deniable.__file__).parent, Path(__file__).parent
 _AHEAD = 4 * (os.cpu_count() or 1)
@@ -131,10 +131,12 @@ def measure_one(name: str, setting: Setting, seed: int, data: Data) -> _Numbers:
         raise Failure(str(error)) from None
 
 
-def _flat(setting: Setting, found: Found) -> _Numbers:
-    if isinstance(found, Mapping):
-        found = [({}, found)]
-    return [({**setting, **more}, {name: float(value) for name, value in numbers.items()}) for more, numbers in found]
+def _flat(setting: Setting, measured: Measured) -> _Numbers:
+    if isinstance(measured, Mapping):
+        measured = [({}, measured)]
+    return [
+        ({**setting, **more}, {name: float(value) for name, value in numbers.items()}) for more, numbers in measured
+    ]
 
 
 def _key(setting: Setting, seed: int) -> str:

@@ -88,7 +88,7 @@ class Stream:
         """How far a published stream is off, from the truth or from the truth cut at θ."""
         off = self.answers(published) - self.truth(theta)
         apart = off / (self.stops - self.starts)
-        return Errors(*(float(np.mean(one)) for one in (off**2, np.abs(off), apart**2, np.abs(apart))))
+        return Errors(*(float(np.mean(errors)) for errors in (off**2, np.abs(off), apart**2, np.abs(apart))))
 
 
 @lru_cache(maxsize=8)

@@ -92,9 +92,9 @@ def syn2(rows: int, many: bool = False) -> Frames:
     users = max(round(rows / ((1 + MANY) / 2)), 1) if many else rows
     owner = np.repeat(np.arange(users), random.integers(1, MANY + 1, users)) if many else np.arange(users)
     base = random.normal(SIZE / 2, SIZE / 4, users)
-    one = {"uid": np.arange(users), "a": _cut(base, SIZE), "b": random.integers(1, CATEGORIES + 1, users)}
+    first = {"uid": np.arange(users), "a": _cut(base, SIZE), "b": random.integers(1, CATEGORIES + 1, users)}
     x = _cut(base[owner] + random.normal(0, NOISE, owner.size), SIZE)
-    return {"one": pa.table(one), "two": pa.table({"uid": owner, "x": x, "z": random.integers(1, 501, owner.size)})}
+    return {"one": pa.table(first), "two": pa.table({"uid": owner, "x": x, "z": random.integers(1, 501, owner.size)})}
 
 
 def _cut(values: Floats, size: int) -> Integers:
@@ -143,7 +143,7 @@ def _census(folder: Path) -> _Columns:
 
 def _drawn(random: np.random.Generator, homes: int = 200_000) -> _Columns:
     """Households of about the same shape."""
-    shares = np.array([1 / (2.0 + place) for place in range(len(STATES))])
+    shares = np.array([1 / (2.0 + rank) for rank in range(len(STATES))])
     west, there = np.isin(STATES, WEST), np.equal(STATES, CALIFORNIA)
     shares *= np.where(west, 0.155 / shares[west & ~there].sum(), 0.74 / shares[~west].sum())
     shares[there] = 0.105

@@ -31,9 +31,9 @@ _STYLE: dict[Any, Any] = {
 
 def write(name: str, experiment: Experiment, rows: Rows, data: Data, folder: Path, *, quick: bool) -> list[Path]:
     """The three files, by ending."""
-    place = folder / name
-    place.parent.mkdir(parents=True, exist_ok=True)
-    table, picture, page = (place.with_suffix(ending) for ending in (".csv", ".png", ".md"))
+    stem = folder / name
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    table, picture, page = (stem.with_suffix(ending) for ending in (".csv", ".png", ".md"))
     write_table(rows, table)
     draw(experiment, rows, picture)
     page.write_text(describe(name, experiment, rows, data, quick=quick), encoding="utf-8")
@@ -73,7 +73,7 @@ def draw(experiment: Experiment, rows: Rows, path: Path) -> None:
 
 def describe(name: str, experiment: Experiment, rows: Rows, data: Data, *, quick: bool) -> str:
     """The page: the setting, the data that were used, and what was found."""
-    used = [about for one in dict.fromkeys(rows.column("data")) if (about := data.about(str(one)))]
+    used = [about for source in dict.fromkeys(rows.column("data")) if (about := data.about(str(source)))]
     repetitions = sorted({row.repetitions for row in rows})
     counts = f"{repetitions[0]}" if len(repetitions) == 1 else f"{repetitions[0]} to {repetitions[-1]}"
     options = " --quick" * quick + " --data DIR" * (data.folder is not None)

@@ -20,7 +20,7 @@ from deniable.engines.collecting.folder_writing import TableReports, even_batche
 from deniable.engines.collecting.row_counts import Tally
 from deniable.engines.collecting.sorted_rows import PRESENT, UNREADABLE, RowReader
 from deniable.engines.collecting.user_batches import few_users, starts_of
-from deniable.engines.duckdb.spill_folders import spill_place
+from deniable.engines.duckdb.spill_folders import spill_parent
 from deniable.errors import InvalidData, InvalidParameter
 from deniable.randomness import Source, release_source
 from deniable.tables.bulk import bulk_client as bulk
@@ -58,7 +58,7 @@ def perturb(
         with writing_folder(Path(out)):
             Path(out).parent.mkdir(parents=True, exist_ok=True)  # rows may have to be spilled there
     try:
-        place = spill_place(spill, out)
+        place = spill_parent(spill, out)
         with RowReader(collection, frames, key, everyone, repeatable=source.simulation, spill=place) as reader:
 
             def randomised(name: str) -> TableReports:

@@ -1,4 +1,4 @@
-"""Public dimension tables on Arrow and DuckDB."""
+"""Public dimension tables, as Arrow tables whose conditions DuckDB evaluates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from deniable.tables.schema.attributes import Private
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DimensionTable:
-    """A table that everybody may know: one row per value of its key."""
+    """A public table with one row per value of its key."""
 
     name: str
     frame: pa.Table
@@ -36,7 +36,7 @@ class DimensionTable:
             raise InvalidData(f"dimension {self.name!r} names values of {key!r} twice", "Keep one row for each value.")
 
     def on(self, key: str, domain: Private) -> AlignedDimension:
-        """Its rows by the values of a domain; keys that are no values of it are left out."""
+        """Its rows in the order of a domain; keys outside the domain are left out."""
         self.check_key(key)
         column = self.frame[key]
         if not readable(domain, column.type):
@@ -48,7 +48,7 @@ class DimensionTable:
         return AlignedDimension(self.frame.take(pa.array(rows, mask=rows < 0)), rows >= 0)
 
     def rows_of(self, values: pa.ChunkedArray, key: str) -> pa.Table:
-        """For every value the row that names it; nothing where there is none."""
+        """For every value the row with that key; NULLs if there is none."""
         try:
             rows = pc.index_in(values.combine_chunks(), self.frame[key].combine_chunks().cast(values.type))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -69,7 +69,7 @@ class AlignedDimension:
         return true.astype(bool) & self.present
 
     def numbers(self, column: str) -> Floats | None:
-        """A column's numbers, NaN where there is none; None if it is not numeric."""
+        """A column's numbers, with NaN for NULL; None if it is not numeric."""
         values = self.frame[column]
         kind = values.type
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
@@ -77,8 +77,8 @@ class AlignedDimension:
         return np.asarray(values.cast(pa.float64(), safe=False).fill_null(np.nan).combine_chunks(), dtype=np.float64)
 
     def groups(self, column: str) -> tuple[tuple[Any, ...], Integers]:
-        """A column's distinct values, sorted, and the number of the one that each place of the domain has."""
-        cells = self.frame[column].combine_chunks()
-        values = cells.filter(pa.array(self.present)).unique().sort()
-        codes = np.asarray(pc.index_in(cells, values).fill_null(-1)).astype(np.int64)
-        return tuple(values.to_pylist()), np.where(self.present, codes, -1)
+        """A column's distinct values, sorted, and for each position of the domain the index of its value."""
+        array = self.frame[column].combine_chunks()
+        values = array.filter(pa.array(self.present)).unique().sort()
+        indices = np.asarray(pc.index_in(array, values).fill_null(-1)).astype(np.int64)
+        return tuple(values.to_pylist()), np.where(self.present, indices, -1)

@@ -1,4 +1,4 @@
-"""A path is a path: of one regular file, whatever signs its name has. A pipe or a device would be read for ever."""
+"""Paths of regular files, whatever characters they contain. Reading a pipe or a device might never end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from deniable.wording import shown
 
 
 def is_folder(path: Path) -> bool:
-    """Whether there is a folder of that name."""
+    """Whether a path is that of a folder."""
     try:
         return stat.S_ISDIR(path.stat().st_mode)
     except (OSError, ValueError):
@@ -17,13 +17,13 @@ def is_folder(path: Path) -> bool:
 
 
 def why_not_a_file(path: str | Path) -> str | None:
-    """What is wrong with a path that should be a file's; None if nothing is."""
+    """Why a path is not that of a regular file; None if it is."""
     name = shown(Path(path).name)
     try:
         mode = Path(path).stat().st_mode
     except PermissionError:
         return f"{name} may not be read"
-    except (OSError, ValueError):  # an impossible name is not that of a file either
+    except (OSError, ValueError):  # an impossible name
         return f"there is no file {name}"
     if stat.S_ISDIR(mode):
         return f"{name} is a folder"

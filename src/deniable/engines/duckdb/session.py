@@ -1,7 +1,7 @@
-"""DuckDB as it is used here: in memory, silent, within bounds, and without any way out.
+"""DuckDB as it is used here: in memory, silent, bounded and isolated.
 
 A session reads the files that it was opened for and spills into the folder that it was given. It opens no other file
-and no address, loads no extension, sees no variable of the program, and no statement can change that.
+and no address, loads no extension and sees no variable of the program, and no statement can change that.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from typing import Any
 
 import duckdb
 
-MEMORY_LIMIT = 512_000_000
+MEMORY_BYTES = 512_000_000
 _SMALLEST_LIMIT = 64 * 2**20
-_GLOB_SIGNS = "*?["
+_GLOB_CHARACTERS = "*?["
 
 
 def open_duckdb(
     *,
-    memory_limit: int = MEMORY_LIMIT,
+    memory_limit: int = MEMORY_BYTES,
     folder: Path | None = None,
     files: Sequence[str | Path] = (),
     threads: int | None = None,
 ) -> duckdb.DuckDBPyConnection:
-    """A connection that keeps to a number of bytes, spills into a folder or not at all, and reads only some files."""
+    """A connection with a memory limit in bytes that spills only into `folder` and reads only `files`."""
     settings: dict[str, Any] = {
         "memory_limit": f"{max(memory_limit, _SMALLEST_LIMIT)}B",
-        "temp_directory": "" if folder is None else str(folder),  # by default it is below the working folder
+        "temp_directory": "" if folder is None else str(folder),  # by default below the working folder
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
         "allow_community_extensions": False,
     }
     made = duckdb.connect(config=settings if threads is None else settings | {"threads": threads})
-    # A path with glob signs is asked for in an escaped form, and opened as it is.
+    # A path with glob characters is requested in escaped form, and opened as it is.
     allowed = [spelling for path in files for spelling in (str(Path(path).absolute()), literal_path(path))]
     made.execute("SET allowed_paths = $allowed", {"allowed": allowed})
     made.execute("SET enable_progress_bar = false")  # it would print to stdout
@@ -44,12 +44,12 @@ def open_duckdb(
 
 
 def literal_path(path: str | Path) -> str:
-    """A path as DuckDB has to be asked for it: it would take * ? [ for patterns.
+    """A path with * ? [ escaped, which DuckDB would take for patterns.
 
     >>> literal_path("/data/r[1].csv")
     '/data/r[[]1].csv'
     """
-    return "".join(f"[{sign}]" if sign in _GLOB_SIGNS else sign for sign in str(Path(path).absolute()))
+    return "".join(f"[{letter}]" if letter in _GLOB_CHARACTERS else letter for letter in str(Path(path).absolute()))
 
 
 def quoted(name: str) -> str:

@@ -1,7 +1,7 @@
-"""Folders for what does not fit into memory: private, and gone with their process.
+"""Temporary folders for what does not fit into memory: private, and removed with their process.
 
-A folder has mode 0700 and holds a file that its process keeps locked; the lock ends with the process, however that
-ends. Whoever makes the next folder in the same place removes those that nobody holds.
+A folder has mode 0700 and holds a file that its process keeps locked. The lock ends with the process, however that
+ends. Whoever makes the next folder next to it removes those that nobody holds.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _LOCK = "lock"
 class SpillFolder:
     """A folder that is removed by `close`, with the last reference to it, or by the next run after a kill."""
 
-    def __init__(self, place: Path | None = None) -> None:
-        place = Path(tempfile.gettempdir()) if place is None else place
-        remove_leftovers(place)
+    def __init__(self, parent: Path | None = None) -> None:
+        parent = Path(tempfile.gettempdir()) if parent is None else parent
+        remove_leftovers(parent)
         try:
-            self.path, lock = _made(place)
+            self.path, lock = _made(parent)
         except OSError as error:
             reason = (error.strerror or type(error).__name__).lower()
             raise Failure(
-                f"folder {shown(place)} cannot be used for spill files ({reason}). Nothing was read or written. "
+                f"folder {shown(parent)} cannot be used for spill files ({reason}). Nothing was read or written. "
                 "Check the path, or choose another folder with spill= or --spill."
             ) from None
         self._end = weakref.finalize(self, _remove, self.path, lock, os.getpid())
@@ -48,8 +48,8 @@ class SpillFolder:
         self.close()
 
 
-def spill_place(chosen: str | Path | None, out: str | Path | None) -> Path | None:
-    """Where a run spills: the chosen folder, or the one that its output will be in; None for the system's."""
+def spill_parent(chosen: str | Path | None, out: str | Path | None) -> Path | None:
+    """The folder that a run spills into: the chosen one, or that of its output; None for the system's."""
     if chosen is not None:
         if not Path(chosen).is_dir():
             raise InvalidParameter("spill", "must be a folder that exists", "Make it first.")
@@ -57,17 +57,17 @@ def spill_place(chosen: str | Path | None, out: str | Path | None) -> Path | Non
     return None if out is None else Path(out).absolute().parent
 
 
-def remove_leftovers(place: Path) -> None:
+def remove_leftovers(parent: Path) -> None:
     """Remove this user's spill folders that no process holds."""
     with suppress(OSError):
-        for path in place.glob(f"{PREFIX}*"):
+        for path in parent.glob(f"{PREFIX}*"):
             with suppress(OSError):
                 _remove_if_left(path)
 
 
-def _made(place: Path) -> tuple[Path, int]:
+def _made(parent: Path) -> tuple[Path, int]:
     while True:
-        path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place.absolute()))
+        path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent.absolute()))
         # Between these steps another process may take the folder for a leftover. It then has the lock, or the folder
         # is gone: a new one is made.
         try:
@@ -103,14 +103,14 @@ def _remove_if_left(path: Path) -> None:
 
 
 def _remove(path: Path, lock: int, owner: int) -> None:
-    if os.getpid() == owner:  # a fork of the process has its objects too
+    if os.getpid() == owner:  # a fork has the objects of its process, too
         with suppress(OSError):
             _emptied(path)
     os.close(lock)
 
 
 def _emptied(path: Path) -> None:
-    """Remove a folder, the lock last: where a kill interrupts this, the rest is found again."""
+    """Remove a folder, the lock last: if a kill interrupts this, the next run finds the rest."""
     for entry in path.iterdir():
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry, ignore_errors=True)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from deniable.checks import check_integer
 from deniable.engines.collecting.collected_reports import Reports
-from deniable.engines.duckdb.spill_folders import spill_place
+from deniable.engines.duckdb.spill_folders import spill_parent
 from deniable.engines.local.local_engine import LocalEngine
 from deniable.engines.reports.file_validation import validated_files
 from deniable.engines.reports.report_files import ReportFiles
@@ -30,7 +30,7 @@ MEMORY_LIMIT = 2**30
 def open_local(reports: Any, *, memory_limit: int = MEMORY_LIMIT, spill: str | Path | None = None) -> LocalEngine:
     """Open a folder of reports, or `Reports` in memory. See `deniable.connect`."""
     check_integer("memory_limit", memory_limit, 0, 2**63, problem="must be a number of bytes", repair="Use 2**30.")
-    folder = spill_place(spill, None)
+    folder = spill_parent(spill, None)
     if isinstance(reports, Reports):
         return _from_memory(reports)
     if isinstance(reports, (str, Path)):

@@ -1,4 +1,4 @@
-"""Reports on disk → reports that can be believed, without holding them all in memory."""
+"""Reports on disk → valid reports, without holding them all in memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from deniable.engines.duckdb.session import open_duckdb
 from deniable.engines.duckdb.spill_folders import SpillFolder
 from deniable.engines.reports.report_files import ReportFiles
 from deniable.engines.reports.report_stores import FileStore, with_text_ids
-from deniable.engines.reports.user_blocks import BLOCK
+from deniable.engines.reports.user_blocks import BLOCK_REPORTS
 from deniable.errors import DeniableError, Failure
 from deniable.tables.reports.report_table import REPEATED, complete_users, possible_rows
 from deniable.tables.specification.specification import Specification
@@ -28,8 +28,8 @@ def validated_files(
 ) -> tuple[FileStore, Counter[str]]:
     """The reports of a table, and how many were refused, by reason.
 
-    Files that are in order and without fault are used as they are; others are sorted and cleaned into a temporary copy,
-    which lives as long as the store. With `text_ids`, numbers become texts first, as in the other tables.
+    Files that are sorted and without faults are used as they are. Others are sorted and cleaned into a temporary copy,
+    which lives as long as the store. With `text_ids`, ids become texts first, as in the other tables.
     """
     if not text_ids or pa.types.is_string(files.schema.field("uid").type):
         with suppress(_Fault):
@@ -38,7 +38,7 @@ def validated_files(
 
 
 class _Fault(Exception):
-    """The files are not sorted, or hold reports that have to be refused."""
+    """The files are not sorted, or contain reports that have to be refused."""
 
 
 def _as_they_are(collection: Specification, files: ReportFiles) -> FileStore:
@@ -81,7 +81,7 @@ def _cleaned(
                 total.update(refused)
                 yield from (with_text_ids(good) if text_ids else good).to_batches()
         except DeniableError as error:
-            problems.append(error)  # DuckDB would say it in its own words
+            problems.append(error)  # DuckDB would replace it by an error of its own
             raise
 
     empty, _ = possible_rows(collection, name, files.schema.empty_table())
@@ -93,7 +93,7 @@ def _cleaned(
             pq.ParquetWriter(path, schema) as writer,
         ):
             connection.register("reports", pa.RecordBatchReader.from_batches(schema, possible()))
-            ordered = connection.table("reports").order("uid, slot").to_arrow_reader(BLOCK)
+            ordered = connection.table("reports").order("uid, slot").to_arrow_reader(BLOCK_REPORTS)
             for users in _whole_users((pa.Table.from_batches([batch]) for batch in ordered), slots, total):
                 good, refused = complete_users(collection, name, users)
                 total.update(refused)

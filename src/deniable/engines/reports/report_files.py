@@ -1,8 +1,8 @@
 """The Parquet files of one table's reports: judged by their footers before anything is read, then read in batches.
 
-Reports are read by Arrow, whether they stay in memory or in their files, so both ways meet the same files alike. What
-a footer declares is bounded first. Texts are read as dictionaries, whose entries are measured before they are written
-out for every row: few bytes of a file could otherwise become many of memory.
+Arrow reads reports, whether they stay in memory or in their files, so both treat a file alike. What a footer declares
+is bounded first. Texts are read as dictionaries, whose entries are measured before they are expanded for every row:
+otherwise a few bytes of a file could become many of memory.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from deniable.engines.duckdb.regular_files import is_folder, why_not_a_file
 from deniable.engines.duckdb.session import literal_path, open_duckdb
 from deniable.engines.reports.report_origin import with_origin
-from deniable.engines.reports.user_blocks import BLOCK
+from deniable.engines.reports.user_blocks import BLOCK_REPORTS
 from deniable.errors import InvalidData
 from deniable.limits import LONGEST_TEXT
 from deniable.simulation import is_marked, mark, one_kind
@@ -34,10 +34,10 @@ from deniable.tables.specification.specification import Specification
 
 RESTORE = "Restore it from a copy: collecting again would spend ε again."
 ROWS_PER_BYTE = 16
-"""Reports are random, so even packed ones need more than half a bit each."""
+"""Reports are random, so even compressed ones need more than half a bit each."""
 _NUMBER_BYTES, _SPARE_BYTES, _BUFFER = 64, 2**22, 2**20
-_SIZES = "SELECT path_in_schema, row_group_num_rows, total_uncompressed_size FROM parquet_metadata($path)"
-_UNREADABLE = (pa.ArrowException, OSError, ValueError, MemoryError)
+_COLUMN_SIZES_SQL = "SELECT path_in_schema, row_group_num_rows, total_uncompressed_size FROM parquet_metadata($path)"
+_READ_ERRORS = (pa.ArrowException, OSError, ValueError, MemoryError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,25 +47,25 @@ class ReportFiles:
     table: str
     paths: tuple[Path, ...]
     schema: pa.Schema
-    """The columns that are read; where files are of another specification, only what they name."""
+    """The columns that are read; for files of another specification, only their metadata."""
     rows: int
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """Some columns, or all that are read, in the order they are stored."""
         wanted, rows = pa.schema([self.schema.field(name) for name in columns or self.schema.names]), 0
         for path in self.paths:
-            found = _batches(path, wanted)
+            batches = _batches(path, wanted)
             while True:
                 try:
-                    batch = next(found, None)
-                except _UNREADABLE:
+                    batch = next(batches, None)
+                except _READ_ERRORS:
                     raise _damaged(path, self.table) from None
                 if batch is None:
                     break
                 rows += batch.num_rows
                 yield batch.replace_schema_metadata(self.schema.metadata)
         if rows != self.rows:
-            raise InvalidData(f"files of table {self.table!r} hold another number of reports than they say", RESTORE)
+            raise InvalidData(f"files of table {self.table!r} do not hold as many reports as they declare", RESTORE)
 
     def table_within(self, memory_limit: int) -> pa.Table | None:
         """All reports as one table; None if they need more bytes."""
@@ -79,10 +79,10 @@ class ReportFiles:
 
 
 def listed_files(folder: Path, table: str) -> list[Path]:
-    """The Parquet files in a table's folder. Folders in it, pipes and broken links are refused."""
+    """The Parquet files in a table's folder. Folders, pipes and broken links in it are refused."""
     paths = []
     for path in sorted(folder.iterdir()):
-        # Spark takes names that begin like this for files that are not finished, or not data.
+        # For Spark, names that begin like this are files that are unfinished or not data.
         if path.name.startswith((".", "_")) or not (path.suffix == ".parquet" or is_folder(path)):
             continue
         problem = why_not_a_file(path)
@@ -106,7 +106,7 @@ def report_files(collection: Specification, name: str, folder: Path) -> ReportFi
             marks = {key: metadata.get(key, b"") for key in (SPECIFICATION, TABLE)}
             kinds[path.name] = is_marked(metadata)
             schema = schema.with_metadata(marks)
-        except (*_UNREADABLE, AttributeError, TypeError, RecursionError):
+        except (*_READ_ERRORS, AttributeError, TypeError, RecursionError):
             raise _damaged(path, name) from None
         if names_origin(collection, name, schema):
             schema = columns_of(collection, name, schema)
@@ -128,7 +128,7 @@ def _damaged(path: Path, table: str) -> InvalidData:
 
 
 def _check_names(footer: Any, schema: pa.Schema, path: Path) -> None:
-    """Arrow takes a column `uid.x` for a part of `uid`, and would read both."""
+    """Refuse columns such as `uid.x`, which Arrow takes for a part of `uid` and would read as well."""
     leaves = [footer.schema.column(number).path.partition(".")[0] for number in range(footer.num_columns)]
     for column in schema.names:
         if leaves.count(column) != 1:
@@ -138,7 +138,7 @@ def _check_names(footer: Any, schema: pa.Schema, path: Path) -> None:
 def check_sizes(tables: Sequence[ReportFiles]) -> None:
     """Refuse files that would take far more memory or time than reports of their size do.
 
-    DuckDB reads the sizes: where a footer contradicts itself, Arrow would end the program.
+    DuckDB reads the sizes, because a footer that contradicts itself would make Arrow end the program.
     """
     if not tables:
         return
@@ -150,10 +150,10 @@ def check_sizes(tables: Sequence[ReportFiles]) -> None:
             for path in files.paths:
                 try:
                     size += path.stat().st_size
-                    found = connection.execute(_SIZES, {"path": literal_path(path)}).fetchall()
+                    columns = connection.execute(_COLUMN_SIZES_SQL, {"path": literal_path(path)}).fetchall()
                 except (duckdb.Error, OSError):
                     raise _damaged(path, files.table) from None
-                for column, rows, unpacked in found:
+                for column, rows, unpacked in columns:
                     width = LONGEST_TEXT + 8 if column in texts else _NUMBER_BYTES
                     if column in files.schema.names and unpacked > min(rows, files.rows) * width + _SPARE_BYTES:
                         raise _too_large(files.table)
@@ -169,7 +169,7 @@ def _too_large(table: str) -> InvalidData:
 def _batches(path: Path, wanted: pa.Schema) -> Iterator[pa.Table]:
     texts = [field.name for field in wanted if pa.types.is_string(field.type)]
     with pq.ParquetFile(path, read_dictionary=texts, buffer_size=_BUFFER) as file:
-        for batch in file.iter_batches(BLOCK, columns=wanted.names):
+        for batch in file.iter_batches(BLOCK_REPORTS, columns=wanted.names):
             for column in map(batch.column, texts):
                 column.validate(full=True)
                 entries = column.dictionary if pa.types.is_dictionary(column.type) else column

@@ -14,7 +14,7 @@ from deniable.wording import shown
 
 
 def read_folder(folder: Path) -> tuple[Specification, dict[str, ReportFiles], bool]:
-    """A folder's specification, the files of each table, and whether it is a simulation; no report was read yet."""
+    """A folder's specification, the files of each table, and whether it is a simulation. No report is read yet."""
     name = shown(folder.name)
     if not is_folder(folder):
         raise BadInput(f"there is no folder {name}. Nothing was read. Pass a folder of reports.")
@@ -23,7 +23,7 @@ def read_folder(folder: Path) -> tuple[Specification, dict[str, ReportFiles], bo
     collection, simulation = load_run(folder / SPECIFICATION_FILE)
     tables = [table.name for table in collection.tables if is_folder(folder / table.name)]
     files = {table: report_files(collection, table, folder / table) for table in tables}
-    kinds = {name: is_simulation(collection, one.schema.metadata) for name, one in files.items()}
+    kinds = {table: is_simulation(collection, listed.schema.metadata) for table, listed in files.items()}
     simulation = one_kind({SPECIFICATION_FILE: simulation, **kinds})
-    check_sizes([one for one in files.values() if one.schema.names])
+    check_sizes([listed for listed in files.values() if listed.schema.names])
     return collection, files, simulation

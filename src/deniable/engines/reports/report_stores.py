@@ -1,4 +1,4 @@
-"""Where validated reports are kept: in memory where they fit, else in files that are read block by block."""
+"""Where validated reports are kept: in memory if they fit, else in files that are read block by block."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from deniable.arrays import Integers
 from deniable.engines.reports.report_files import ReportFiles
-from deniable.engines.reports.user_blocks import BLOCK, TableBlock
+from deniable.engines.reports.user_blocks import BLOCK_REPORTS, TableBlock
 from deniable.tables.reports.report_table import narrowed
 
 
@@ -24,7 +24,7 @@ class MemoryStore:
     reports: pa.Table
     slots: int
     ids: NDArray[np.generic]
-    """The users' ids; texts are replaced by their ranks among the ids of all tables, which compare faster."""
+    """The users' ids. Texts are replaced by their ranks among the ids of all tables, which compare faster."""
     _counted: list[Integers] = field(default_factory=list, repr=False)
 
     @property
@@ -35,7 +35,7 @@ class MemoryStore:
     def read(self, columns: Sequence[str]) -> Iterator[TableBlock]:
         """All reports, block by block."""
         chosen = self.reports.select(list(columns))
-        users = max(BLOCK // self.slots, 1)
+        users = max(BLOCK_REPORTS // self.slots, 1)
         for first in range(0, self.ids.size, users):
             ids = self.ids[first : first + users]
             yield TableBlock(ids, chosen.slice(first * self.slots, ids.size * self.slots))
@@ -70,11 +70,11 @@ class FileStore:
         """All reports, block by block, cut between users."""
         rest: pa.Table | None = None
         for batch in self.files.batches(["uid", *columns]):
-            found = batch if rest is None or not rest.num_rows else pa.concat_tables([rest, batch])
-            whole = found.num_rows // self.slots * self.slots  # users are complete, so every slots-th row begins one
-            rest = found.slice(whole)
+            reports = batch if rest is None or not rest.num_rows else pa.concat_tables([rest, batch])
+            whole = reports.num_rows // self.slots * self.slots  # users are complete, so every slots-th row begins one
+            rest = reports.slice(whole)
             if whole:
-                head = found.slice(0, whole)
+                head = reports.slice(0, whole)
                 ids = head["uid"].combine_chunks().take(pa.array(np.arange(0, whole, self.slots)))
                 yield TableBlock(_numpy_ids(ids), narrowed(head.drop_columns(["uid"])).combine_chunks())
 
@@ -100,11 +100,11 @@ def _numpy_ids(ids: pa.Array) -> NDArray[Any]:
 
 
 def memory_stores(
-    reports: Mapping[str, pa.Table], slots: Mapping[str, int], beside: Sequence[FileStore]
+    reports: Mapping[str, pa.Table], slots: Mapping[str, int], filed: Sequence[FileStore]
 ) -> dict[str, MemoryStore]:
-    """Believable reports of some tables, in memory; other tables may stay in files. Ids of all are of one type."""
+    """Valid reports of some tables, in memory; the tables `filed` stay in files. Ids of all are of one type."""
     ordered = {
-        # Slots of a user stand together, in their order.
+        # A user's reports follow each other, in the order of slots.
         name: table.sort_by([("uid", "ascending"), ("slot", "ascending")]).combine_chunks()
         for name, table in reports.items()
     }
@@ -112,20 +112,22 @@ def memory_stores(
         name: table["uid"].combine_chunks().take(pa.array(np.arange(0, table.num_rows, slots[name])))
         for name, table in ordered.items()
     }
-    # Ids of tables that stay in files compare as they are.
-    compared = {name: _numpy_ids(one) for name, one in ids.items()} if beside else _ranked(ids)
-    return {name: MemoryStore(one.drop_columns(["uid"]), slots[name], compared[name]) for name, one in ordered.items()}
+    # Ids in files are compared as they are.
+    compared = {name: _numpy_ids(column) for name, column in ids.items()} if filed else _ranked(ids)
+    return {
+        name: MemoryStore(table.drop_columns(["uid"]), slots[name], compared[name]) for name, table in ordered.items()
+    }
 
 
 def with_text_ids(reports: pa.Table) -> pa.Table:
-    """Reports with ids as texts: a number and a text that looks like it are the same user."""
+    """Reports with ids as texts: the number 7 and the text "7" are the same user."""
     return reports.set_column(reports.schema.get_field_index("uid"), "uid", reports["uid"].cast(pa.string()))
 
 
 def _ranked(ids: dict[str, pa.Array]) -> dict[str, NDArray[Any]]:
-    """User ids of several tables as numbers that compare alike: integers themselves, texts by their rank among all."""
-    if all(pa.types.is_integer(one.type) for one in ids.values()):
-        return {name: _numpy_ids(one) for name, one in ids.items()}
-    texts = {name: one.cast(pa.large_string()) for name, one in ids.items()}
+    """User ids of several tables as numbers in the same order: integers as they are, texts by their rank among all."""
+    if all(pa.types.is_integer(column.type) for column in ids.values()):
+        return {name: _numpy_ids(column) for name, column in ids.items()}
+    texts = {name: column.cast(pa.large_string()) for name, column in ids.items()}
     everyone = pa.concat_arrays(list(texts.values())).unique().sort()
-    return {name: np.asarray(pc.index_in(one, everyone)).astype(np.int64) for name, one in texts.items()}
+    return {name: np.asarray(pc.index_in(column, everyone)).astype(np.int64) for name, column in texts.items()}

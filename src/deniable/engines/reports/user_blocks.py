@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from deniable.arrays import Integers
 
-BLOCK = 2**18
-"""Reports that are looked at together."""
+BLOCK_REPORTS = 2**18
+"""Reports that are processed together."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,7 +31,7 @@ class TableBlock:
 
 
 class ReportFacts(Protocol):
-    """What has to be known of a table's reports, wherever they are, before a question is answered."""
+    """What has to be known about a table's reports, wherever they are, before a question is answered."""
 
     @property
     def slots(self) -> int:
@@ -69,7 +69,7 @@ def joined(stores: Mapping[str, Store], columns: Mapping[str, Sequence[str]]) ->
             while name not in held or not held[name].users.size:
                 following = next(reader, None)
                 if following is None:
-                    return  # one table has no more users, so no more are in all
+                    return  # this table has no more users, so nobody else is in all tables
                 held[name] = following
         reached = min(block.users[-1] for block in held.values())
         heads = {}
@@ -95,6 +95,6 @@ def _only(block: TableBlock, users: NDArray[np.generic], slots: int) -> pa.Table
     """The reports of some of a block's users."""
     if block.users.size == users.size:
         return block.reports
-    places = np.searchsorted(block.users, users)
-    rows = (places[:, None] * slots + np.arange(slots)).ravel()
+    positions = np.searchsorted(block.users, users)
+    rows = (positions[:, None] * slots + np.arange(slots)).ravel()
     return block.reports.take(pa.array(rows))

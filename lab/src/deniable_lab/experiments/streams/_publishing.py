@@ -41,7 +41,7 @@ def window_means(values: Any, window: int) -> Floats:
 def by_window(private: Any, stream: Stream, window: int) -> list[tuple[Setting, dict[str, float]]]:
     """What a picture of a stream shows. For drawn streams only: values of real ones are not written down."""
     pairs = zip(window_means(stream.published, window), window_means(private, window), strict=True)
-    return [({"window": place}, {"truth": true, "published": shown}) for place, (true, shown) in enumerate(pairs)]
+    return [({"window": number}, {"truth": true, "published": shown}) for number, (true, shown) in enumerate(pairs)]
 
 
 def panels(figure: Any, rows: Rows, column: str = "data", **shared: Any) -> list[tuple[Any, Any, Rows]]:

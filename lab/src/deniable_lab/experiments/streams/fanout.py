@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from deniable.streams import Hierarchy, PublicThreshold, ToPS
-from deniable_lab.experiments.harness import Data, Experiment, Found, Rows, Setting
+from deniable_lab.experiments.harness import Data, Experiment, Measured, Rows, Setting
 from deniable_lab.experiments.stream_reference import HORIZON
 from deniable_lab.experiments.streams._publishing import SETTING, logs, published, simulated
 
@@ -20,17 +20,17 @@ def settings(data: Data, quick: bool) -> list[Setting]:  # noqa: ARG001 - noise 
     return [{"data": name, "fanout": b, "consistent": made} for made in (False, True) for b in FANOUTS]
 
 
-def measure(setting: Setting, seed: int, data: Data) -> Found:
+def measure(setting: Setting, seed: int, data: Data) -> Measured:
     """V·(ε/θ)² of a random range: exactly, and for some measured on a published stream."""
     fanout, consistent = int(setting["fanout"]), bool(setting["consistent"])
     tree = Hierarchy(HORIZON, fanout, consistent)
-    found = {"exact": 2 * tree.height**2 * tree.mean_variance(), "levels": float(tree.height)}
+    numbers = {"exact": 2 * tree.height**2 * tree.mean_variance(), "levels": float(tree.height)}
     if fanout in MEASURED:
         stream = data.stream(str(setting["data"]))
         parts = {"paper": True, "block": 1, "fanout": fanout, "consistent": consistent}
         publisher = simulated(ToPS, EPSILON, stream, seed, threshold=PublicThreshold(THETA), **parts)
-        found["measured"] = published(publisher, stream, cut_at=THETA)["MSE"] * (EPSILON / THETA) ** 2
-    return found
+        numbers["measured"] = published(publisher, stream, cut_at=THETA)["MSE"] * (EPSILON / THETA) ** 2
+    return numbers
 
 
 def plot(rows: Rows, figure: Any) -> None:
@@ -50,7 +50,7 @@ def describe(rows: Rows) -> str:
     plain, made = (dict(zip(FANOUTS, rows.of("exact").where(consistent=c).means, strict=True)) for c in (False, True))
     dots = rows.of("measured")
     apart = dots.means / [(made if row["consistent"] else plain)[int(row["fanout"])] for row in dots]
-    best = [min(found, key=lambda b: found[b]) for found in (plain, made)]
+    best = [min(variances, key=lambda b: variances[b]) for variances in (plain, made)]
     return (
         f"Without consistency the least variance over r = 2^20 is at b = {best[0]} ({plain[best[0]]:.0f}/ε²; b = 16 "
         f"has {plain[16]:.0f}, b = 2 has {plain[2]:.0f}), with it at b = {best[1]} ({made[best[1]]:.0f}; b = 16 has "

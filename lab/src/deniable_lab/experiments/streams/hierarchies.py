@@ -8,7 +8,7 @@ import numpy as np
 
 from deniable.streams import PublicThreshold, ToPS
 from deniable_lab.experiments import stream_reference as reference
-from deniable_lab.experiments.harness import Data, Experiment, Found, Rows, Setting
+from deniable_lab.experiments.harness import Data, Experiment, Measured, Rows, Setting
 from deniable_lab.experiments.stream_data import FILES
 from deniable_lab.experiments.stream_reference import WARMUP
 from deniable_lab.experiments.streams._publishing import (
@@ -40,14 +40,14 @@ def settings(data: Data, quick: bool) -> list[Setting]:
     return [{"data": name, "epsilon": e, "tree": tree} for name in names for e in EPSILONS for tree in TREES]
 
 
-def measure(setting: Setting, seed: int, data: Data) -> Found:
+def measure(setting: Setting, seed: int, data: Data) -> Measured:
     """Errors against the stream cut at θ, so that only noise and smoothing count."""
     stream = data.stream(str(setting["data"]))
     theta = int(np.quantile(stream.values[:WARMUP], 0.95, method="inverted_cdf"))
     parts = TREES[str(setting["tree"])]
     publisher = simulated(ToPS, float(setting["epsilon"]), stream, seed, threshold=PublicThreshold(theta), **parts)
-    found = published(publisher, stream, cut_at=theta)
-    return {"MSE": found["MSE"], "theta": theta}
+    errors = published(publisher, stream, cut_at=theta)
+    return {"MSE": errors["MSE"], "theta": theta}
 
 
 def plot(rows: Rows, figure: Any) -> None:
@@ -67,8 +67,8 @@ def describe(rows: Rows) -> str:
         lines.append(line)
     names = [name for name, _ in errors.split("data")]
     beside = [
-        f"{name}, {tree}: {short(part.one(epsilon=0.05, tree=tree).mean)} ± "
-        f"{short(part.one(epsilon=0.05, tree=tree).stderr)}, authors' code "
+        f"{name}, {tree}: {short(part.only(epsilon=0.05, tree=tree).mean)} ± "
+        f"{short(part.only(epsilon=0.05, tree=tree).stderr)}, authors' code "
         f"{short(reference.HIERARCHIES[FILES[name]][cell].mean)}"
         for name, part in errors.split("data")
         if FILES.get(name) in reference.HIERARCHIES

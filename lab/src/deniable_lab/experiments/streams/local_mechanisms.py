@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from deniable.streams.local.stream_protocol import ToPLProtocol
-from deniable_lab.experiments.harness import Data, Experiment, Found, Rows, Setting
+from deniable_lab.experiments.harness import Data, Experiment, Measured, Rows, Setting
 from deniable_lab.experiments.streams._local import best_theta, expected, simulated
 from deniable_lab.experiments.streams._publishing import legend_beside, logs, panels
 from deniable_lab.experiments.writing import markdown_table
@@ -23,10 +23,15 @@ STYLES = dict(zip(MECHANISMS, ("o-C0", "s--C1", "^--C2", "x:C7"), strict=True))
 def settings(data: Data, quick: bool) -> list[Setting]:
     """Mechanisms by data and ε."""
     names = data.streams("POS", "DNS") if quick else data.streams("POS", "DNS", "Kosarak", "Fare")
-    return [{"data": name, "epsilon": e, "mechanism": one} for name in names for e in EPSILONS for one in MECHANISMS]
+    return [
+        {"data": name, "epsilon": e, "mechanism": mechanism}
+        for name in names
+        for e in EPSILONS
+        for mechanism in MECHANISMS
+    ]
 
 
-def measure(setting: Setting, seed: int, data: Data) -> Found:
+def measure(setting: Setting, seed: int, data: Data) -> Measured:
     """MSE under the best θ of the hybrid mechanism: measured, and expected from the variances."""
     stream, epsilon = data.stream(str(setting["data"])), float(setting["epsilon"])
     theta = best_theta(stream, ToPLProtocol(epsilon, stream.bound))
@@ -38,10 +43,12 @@ def measure(setting: Setting, seed: int, data: Data) -> Found:
 def plot(rows: Rows, figure: Any) -> None:
     """Lines are computed, dots are measured."""
     for axes, _, part in panels(figure, rows):
-        for one, line in part.of("MSE").split("mechanism"):
-            computed = part.of("expected").where(mechanism=one)
-            axes.plot(computed.column("epsilon"), computed.means, STYLES[one][1:], label=MECHANISMS[one])
-            axes.errorbar(line.column("epsilon"), line.means, line.stderrs, fmt=STYLES[one][0] + STYLES[one][-2:])
+        for mechanism, line in part.of("MSE").split("mechanism"):
+            computed = part.of("expected").where(mechanism=mechanism)
+            axes.plot(computed.column("epsilon"), computed.means, STYLES[mechanism][1:], label=MECHANISMS[mechanism])
+            axes.errorbar(
+                line.column("epsilon"), line.means, line.stderrs, fmt=STYLES[mechanism][0] + STYLES[mechanism][-2:]
+            )
         logs(axes, EPSILONS, xlabel="ε")
     figure.axes[0].set_ylabel("MSE of a random range")
     legend_beside(figure)
@@ -52,9 +59,9 @@ def describe(rows: Rows) -> str:
     lines, agreement = [], []
     for name, part in rows.split("data"):
         computed, measured = part.of("expected"), part.of("MSE")
-        for one in list(MECHANISMS)[1:]:
-            ratios = computed.where(mechanism=one).means / computed.where(mechanism="hybrid").means
-            lines.append([f"{name}: {MECHANISMS[one]}", *(f"{ratio:.2f}" for ratio in ratios)])
+        for mechanism in list(MECHANISMS)[1:]:
+            ratios = computed.where(mechanism=mechanism).means / computed.where(mechanism="hybrid").means
+            lines.append([f"{name}: {MECHANISMS[mechanism]}", *(f"{ratio:.2f}" for ratio in ratios)])
         ratio = measured.where(mechanism="hybrid").means / computed.where(mechanism="hybrid").means
         agreement.append(f"{name} {ratio.min():.2f} to {ratio.max():.2f}")
     worse = min(float(line[1 + EPSILONS.index(e)]) for line in lines for e in EPSILONS)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from deniable.streams import CutTail, Reconstructed
-from deniable_lab.experiments.harness import Data, Experiment, Found, Rows, Setting
+from deniable_lab.experiments.harness import Data, Experiment, Measured, Rows, Setting
 from deniable_lab.experiments.stream_data import FILES
 from deniable_lab.experiments.stream_reference import HORIZON, LOCAL
 from deniable_lab.experiments.streams._local import EPSILONS, simulated
@@ -34,17 +34,17 @@ def settings(data: Data, quick: bool) -> list[Setting]:
     return cells + [{"data": DRAWN, "epsilon": SHOWN, "method": method} for method in METHODS if DRAWN not in names]
 
 
-def measure(setting: Setting, seed: int, data: Data) -> Found:
+def measure(setting: Setting, seed: int, data: Data) -> Measured:
     """All four errors; of the first run on the drawn stream also means over windows."""
     stream = data.stream(str(setting["data"]))
     topl = simulated(float(setting["epsilon"]), stream, seed, **METHODS[str(setting["method"])])
     private = topl.publish(stream.values)
-    found: list[tuple[Setting, dict[str, float]]] = [
+    numbers: list[tuple[Setting, dict[str, float]]] = [
         ({"window": "all"}, {**stream.errors(private).numbers(), "theta": float(topl.theta or math.nan)})
     ]
     if stream.name == DRAWN and setting["epsilon"] == SHOWN and seed == 0:
-        found += by_window(private, stream, WINDOW)
-    return found
+        numbers += by_window(private, stream, WINDOW)
+    return numbers
 
 
 def plot(rows: Rows, figure: Any) -> None:
@@ -63,7 +63,7 @@ def plot(rows: Rows, figure: Any) -> None:
             axes.errorbar(line.column("epsilon"), line.means, line.stderrs, fmt=STYLES[method], label=method)
         theirs = LOCAL.get(FILES.get(name, ""), {})
         if theirs:
-            axes.plot(list(theirs), [one.mean for one in theirs.values()], "x--k", label="authors' code")
+            axes.plot(list(theirs), [figure.mean for figure in theirs.values()], "x--k", label="authors' code")
         logs(axes, EPSILONS, xlabel="ε", title=name)
     if others:
         others[0].set_ylabel("MSE of a random range")

@@ -6,7 +6,7 @@ from typing import Any
 
 from deniable.streams import CutTail, LocalPercentile, NoThreshold, Reconstructed
 from deniable.streams.local.stream_protocol import ToPLProtocol
-from deniable_lab.experiments.harness import Data, Experiment, Found, Rows, Setting
+from deniable_lab.experiments.harness import Data, Experiment, Measured, Rows, Setting
 from deniable_lab.experiments.stream_reference import WARMUP
 from deniable_lab.experiments.streams._local import EPSILONS, best_theta, expected, simulated
 from deniable_lab.experiments.streams._publishing import curves, formats, short, spread
@@ -32,7 +32,7 @@ def settings(data: Data, quick: bool) -> list[Setting]:
     return [{"data": name, "epsilon": e, "rule": rule} for name in names for e in EPSILONS for rule in RULES]
 
 
-def measure(setting: Setting, seed: int, data: Data) -> Found:
+def measure(setting: Setting, seed: int, data: Data) -> Measured:
     """θ from 65,536 first reports, and the error it leads to, which is computed and not sampled."""
     stream, epsilon = data.stream(str(setting["data"])), float(setting["epsilon"])
     if setting["rule"] == BEST:
@@ -55,7 +55,7 @@ def describe(rows: Rows) -> str:
     errors, lines = rows.of("MSE"), []
     for rule in RULES:
         apart = [part.where(rule=rule).means / part.where(rule=BEST).means for _, part in errors.split("data")]
-        lines.append([rule, *(spread(one.min(), one.max()) for one in apart)])
+        lines.append([rule, *(spread(ratios.min(), ratios.max()) for ratios in apart)])
     thetas = []
     for name, part in rows.of("theta").split("data"):
         ours, best = part.where(rule="ours"), part.where(rule=BEST)

@@ -8,7 +8,7 @@ import numpy as np
 
 from deniable.streams import NME, PAK, Flat, Hc16, PAKPercentile, SmoothThreshold, ToPS
 from deniable_lab.experiments import stream_reference as reference
-from deniable_lab.experiments.harness import Data, Experiment, Found, Rows, Setting
+from deniable_lab.experiments.harness import Data, Experiment, Measured, Rows, Setting
 from deniable_lab.experiments.stream_data import FILES
 from deniable_lab.experiments.streams._publishing import (
     EPSILONS,
@@ -43,7 +43,7 @@ def settings(data: Data, quick: bool) -> list[Setting]:
     return [{"data": name, "epsilon": e, "method": method} for name in names for e in EPSILONS for method in METHODS]
 
 
-def measure(setting: Setting, seed: int, data: Data) -> Found:
+def measure(setting: Setting, seed: int, data: Data) -> Measured:
     """Errors of one published stream."""
     stream = data.stream(str(setting["data"]))
     if setting["method"] == ZERO:
@@ -63,10 +63,10 @@ def describe(rows: Rows) -> str:
     parts = errors.split("data")
     for method in METHODS:
         ratios = [part.where(method=method).means / part.where(method=PAPER).means for _, part in parts]
-        lines.append([method, *(spread(one.min(), one.max()) for one in ratios)])
+        lines.append([method, *(spread(ratio.min(), ratio.max()) for ratio in ratios)])
     for name, part in parts:
         paper = np.log10(part.where(method=PAPER).means)
-        free, capped = (np.log10(part.where(method=one).means) - paper for one in ("PAK", "PAK, θ ≤ B"))
+        free, capped = (np.log10(part.where(method=method).means) - paper for method in ("PAK", "PAK, θ ≤ B"))
         orders.append(
             f"{name} {free.min():.1f} to {free.max():.1f}, of which {(free - capped).min():.1f} to "
             f"{(free - capped).max():.1f} go with the cap"
@@ -87,11 +87,11 @@ def _beside(errors: Rows) -> str:
     cells = []
     for name, part in errors.split("data"):
         for epsilon, theirs in reference.TOPS.get(FILES.get(name, ""), {}).items():
-            mine, paper = (part.one(method=method, epsilon=epsilon) for method in ("ours", PAPER))
+            mine, paper = (part.only(method=method, epsilon=epsilon) for method in ("ours", PAPER))
             cells.append(
                 [
                     f"{name}, ε = {epsilon:g}",
-                    *(f"{short(one.mean)} ± {short(one.stderr)}" for one in (mine, paper, theirs)),
+                    *(f"{short(figure.mean)} ± {short(figure.stderr)}" for figure in (mine, paper, theirs)),
                 ]
             )
     table = markdown_table(["MSE", "ours", PAPER, "authors"], cells)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from deniable.streams import PaperScore, ToPS
-from deniable_lab.experiments.harness import Data, Experiment, Found, Rows, Setting
+from deniable_lab.experiments.harness import Data, Experiment, Measured, Rows, Setting
 from deniable_lab.experiments.stream_reference import HORIZON, WARMUP
 from deniable_lab.experiments.streams._publishing import SETTING, logs, short, simulated
 
@@ -35,7 +35,7 @@ def settings(data: Data, quick: bool) -> list[Setting]:
     ]
 
 
-def measure(setting: Setting, seed: int, data: Data) -> Found:
+def measure(setting: Setting, seed: int, data: Data) -> Measured:
     """MSE over the 200 ranges; for r over 2000 ranges inside spans of r values, anywhere in the stream."""
     stream, parameter, value = data.stream(str(setting["data"])), setting["parameter"], int(setting["value"])
     parts: dict[str, Any] = dict(METHODS[str(setting["method"])])
@@ -78,7 +78,7 @@ def describe(rows: Rows) -> str:
         paper, ours = part.where(method="ToPS (paper)"), part.where(method="ours")
         by_c = paper.where(parameter="c")
         best = by_c.column("value")[int(np.argmin(by_c.means))]
-        sixty = by_c.one(value=60).mean / by_c.means.min()
+        sixty = by_c.only(value=60).mean / by_c.means.min()
         worst = by_c.means.max() / by_c.means.min()
         short_m = ours.where(parameter="m").means[0] / ours.where(parameter="m").means[-1]
         paper_m = paper.where(parameter="m").means[0] / paper.where(parameter="m").means[-1]

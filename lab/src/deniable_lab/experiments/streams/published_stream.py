@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from deniable.streams import NME, PAK, ToPS
-from deniable_lab.experiments.harness import Data, Experiment, Found, Rows, Setting
+from deniable_lab.experiments.harness import Data, Experiment, Measured, Rows, Setting
 from deniable_lab.experiments.stream_reference import HORIZON
 from deniable_lab.experiments.streams._publishing import (
     SETTING,
@@ -35,7 +35,7 @@ def settings(data: Data, quick: bool) -> list[Setting]:  # noqa: ARG001 - the sa
     return [{"data": name, "method": method} for name in names for method in METHODS]
 
 
-def measure(setting: Setting, seed: int, data: Data) -> Found:
+def measure(setting: Setting, seed: int, data: Data) -> Measured:
     """Means over windows, of the truth and of what was published; of real streams the root mean square difference."""
     stream = data.stream(str(setting["data"]))
     kind, parts = METHODS[str(setting["method"])]

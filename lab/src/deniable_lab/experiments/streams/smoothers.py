@@ -10,7 +10,7 @@ from deniable.arrays import Floats
 from deniable.streams import PublicThreshold, ToPS
 from deniable.streams.structure.block_layout import BlockLayout
 from deniable.streams.structure.smoother import Smoother, published_values, smoother_of
-from deniable_lab.experiments.harness import Data, Experiment, Found, Rows, Setting
+from deniable_lab.experiments.harness import Data, Experiment, Measured, Rows, Setting
 from deniable_lab.experiments.stream_reference import WARMUP
 from deniable_lab.experiments.streams._publishing import SETTING, panels, simulated
 from deniable_lab.experiments.writing import markdown_table
@@ -31,7 +31,7 @@ def settings(data: Data, quick: bool) -> list[Setting]:
     return [{"data": name, "epsilon": e, "block": block} for name in names for e, block in cells]
 
 
-def measure(setting: Setting, seed: int, data: Data) -> Found:
+def measure(setting: Setting, seed: int, data: Data) -> Measured:
     """The same noisy blocks through every smoother, against the stream cut at θ; each as a multiple of `recent`."""
     stream, block = data.stream(str(setting["data"])), int(setting["block"])
     theta = int(np.quantile(stream.values[:WARMUP], 0.95, method="inverted_cdf"))
@@ -45,9 +45,9 @@ def measure(setting: Setting, seed: int, data: Data) -> Found:
 def plot(rows: Rows, figure: Any) -> None:
     """Ratios to `recent` in pairs of the same noise."""
     for axes, _, part in panels(figure, rows.of("to recent"), sharey=True):
-        for place, (_, cell) in enumerate(part.split("epsilon")):
+        for group, (_, cell) in enumerate(part.split("epsilon")):
             for other, (block, line) in enumerate(cell.split("block")):
-                at = np.arange(len(NAMES)) + 0.2 * (2 * place + other) - 0.2
+                at = np.arange(len(NAMES)) + 0.2 * (2 * group + other) - 0.2
                 label = f"ε = {line.column('epsilon')[0]:g}, blocks of {block:,}"
                 axes.errorbar(at, line.means, line.stderrs, fmt="o", label=label)
         axes.axhline(1.0, color="k", linewidth=0.6)
@@ -63,11 +63,11 @@ def describe(rows: Rows) -> str:
     for name, part in ratios.split("data"):
         for epsilon, cells in part.split("epsilon"):
             for block, cell in cells.split("block"):
-                found = [cell.one(smoother=one) for one in NAMES[1:]]
+                others = [cell.only(smoother=smoother) for smoother in NAMES[1:]]
                 lines.append(
                     [
                         f"{name}, ε = {epsilon:g}, blocks of {block:,}",
-                        *(f"{r.mean:.2f} ± {r.stderr:.2f}" for r in found),
+                        *(f"{r.mean:.2f} ± {r.stderr:.2f}" for r in others),
                     ]
                 )
     means = ratios.where(smoother="mean").means

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from deniable.streams import Expectation, PublicThreshold, ToPS
-from deniable_lab.experiments.harness import Data, Experiment, Found, Rows, Setting
+from deniable_lab.experiments.harness import Data, Experiment, Measured, Rows, Setting
 from deniable_lab.experiments.stream_data import Stream
 from deniable_lab.experiments.stream_reference import HORIZON, WARMUP
 from deniable_lab.experiments.streams._publishing import SETTING, logs, panels, published, simulated
@@ -29,7 +29,7 @@ def settings(data: Data, quick: bool) -> list[Setting]:
     return made
 
 
-def measure(setting: Setting, seed: int, data: Data) -> Found:
+def measure(setting: Setting, seed: int, data: Data) -> Measured:
     """Roots of squared errors: as Eq. (6) has them, as ours predicts them, and MSE as measured for both."""
     stream, theta = data.stream(str(setting["data"])), int(setting["theta"])
     noise, bias = paper_score(stream, theta)
@@ -85,17 +85,17 @@ def _best(part: Rows, quantity: str) -> int:
 def _cost(part: Rows, score: str, error: str) -> float:
     """The error at the score's minimum as a multiple of the least error."""
     line = part.of(error)
-    return float(line.one(theta=_best(part, score)).mean / line.means.min())
+    return float(line.only(theta=_best(part, score)).mean / line.means.min())
 
 
 def describe(rows: Rows) -> str:
     """Where the minima lie, and what it costs to follow the score."""
-    found = []
+    sentences = []
     for name, part in rows.split("data"):
         apart = part.of("Eq. (6)").means / np.sqrt(part.of("MSE, plain tree").means)
-        thetas = [_best(part, one) for one in ("Eq. (6)", "MSE, plain tree", "ours, predicted", "MSE, ours")]
+        thetas = [_best(part, score) for score in ("Eq. (6)", "MSE, plain tree", "ours, predicted", "MSE, ours")]
         costs = (_cost(part, "Eq. (6)", "MSE, plain tree"), _cost(part, "ours, predicted", "MSE, ours"))
-        found.append(
+        sentences.append(
             f"On {name}, Eq. (6) is least at θ = {thetas[0]} and the error of its tree at {thetas[1]}: following the "
             f"score costs {costs[0]:.2f} times the least MSE. Our score is least at {thetas[2]}, the error of our tree "
             f"at {thetas[3]} ({costs[1]:.2f} times). Eq. (6) is {apart.min():.2g} to {apart.max():.2g} times the root "
@@ -103,7 +103,7 @@ def describe(rows: Rows) -> str:
         )
     return (
         "The paper says that Eq. (6) and the measured error are very close over θ, and so are their minima. "
-        + " ".join(found)
+        + " ".join(sentences)
         + " So the curves are close where noise rules and not where bias does: c = 60 makes every value above θ cost "
         "far more than it does here."
     )

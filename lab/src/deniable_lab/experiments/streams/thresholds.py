@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from deniable.streams import FixedPercentile, PAKPercentile, PaperScore, PredictedError, SmoothThreshold, ToPS
-from deniable_lab.experiments.harness import Data, Experiment, Found, Rows, Setting
+from deniable_lab.experiments.harness import Data, Experiment, Measured, Rows, Setting
 from deniable_lab.experiments.streams._publishing import (
     EPSILONS,
     SETTING,
@@ -36,12 +36,12 @@ def settings(data: Data, quick: bool) -> list[Setting]:
     return [{"data": name, "epsilon": e, "rule": rule} for name in names for e in EPSILONS for rule in RULES]
 
 
-def measure(setting: Setting, seed: int, data: Data) -> Found:
+def measure(setting: Setting, seed: int, data: Data) -> Measured:
     """The paper's tree and smoother with another θ."""
     stream, rule = data.stream(str(setting["data"])), RULES[str(setting["rule"])]
     publisher = simulated(ToPS, float(setting["epsilon"]), stream, seed, paper=True, threshold=rule)
-    found = published(publisher, stream)
-    return {"MSE": found["MSE"], "theta": found["theta"]}
+    errors = published(publisher, stream)
+    return {"MSE": errors["MSE"], "theta": errors["theta"]}
 
 
 def plot(rows: Rows, figure: Any) -> None:
@@ -52,7 +52,7 @@ def plot(rows: Rows, figure: Any) -> None:
 def _worst(parts: list[tuple[Any, Rows]], rule: str) -> float:
     """The error of a rule as a multiple of the least of its cell, where that is largest."""
     cells = [cell for _, part in parts for _, cell in part.split("epsilon")]
-    return float(max(cell.one(rule=rule).mean / cell.means.min() for cell in cells))
+    return float(max(cell.only(rule=rule).mean / cell.means.min() for cell in cells))
 
 
 def describe(rows: Rows) -> str:
@@ -68,7 +68,7 @@ def describe(rows: Rows) -> str:
     for name, part in errors.split("data"):
         each = []
         for epsilon, cell in part.split("epsilon"):
-            fixed = {p: cell.one(rule=f"percentile {p:g} (not private)").mean for p in PERCENTILES}
+            fixed = {p: cell.only(rule=f"percentile {p:g} (not private)").mean for p in PERCENTILES}
             each.append(f"{min(fixed, key=lambda p: fixed[p]):g} at ε = {epsilon:g}")
         best.append(f"{name}: {', '.join(each)}.")
     worst = {p: _worst(errors.split("data"), f"percentile {p:g} (not private)") for p in PERCENTILES}

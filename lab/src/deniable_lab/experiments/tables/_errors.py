@@ -27,7 +27,7 @@ COUNT, SUM, AVG = "COUNT", "SUM", "AVG"
 AGGREGATES = (COUNT, SUM, AVG)
 NOTHING = "nothing"
 """What results call it to answer 0 to every question."""
-Found = list[tuple[dict[str, Any], dict[str, float]]]
+MeasuredErrors = list[tuple[dict[str, Any], dict[str, float]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,19 +103,19 @@ class Release:
 
         AVG is never called unclear here.
         """
-        questions = tuple(dict.fromkeys(self.study.question(one) for one in (among or (ask,))))
+        questions = tuple(dict.fromkeys(self.study.question(asked) for asked in (among or (ask,))))
         study, database = self.reports(line, ask.measure, questions)
         measured = ask.measure + ("_end" if line.split else "_open" if line.public else "")
         whole = study.joined([*ask.conditions, measured])
         wanted = f"COUNT(*) AS {COUNT}, SUM({measured}) AS {SUM}" + f", AVG({measured}) AS {AVG}" * (not line.paper)
-        found = _only(told(line, database, ask.select(wanted, whole)))
+        answers = _only(told(line, database, ask.select(wanted, whole)))
         if line.paper:
             part = study.joined(ask.conditions)
             if part != whole:  # a table that nothing is asked about would only add the noise of drawing its views
-                found |= _only(told(line, database, ask.select(f"COUNT(*) AS {COUNT}", part)))
-            count = found[COUNT][0]
-            found[AVG] = (found[SUM][0] / count if count else np.nan, np.nan)
-        return found
+                answers |= _only(told(line, database, ask.select(f"COUNT(*) AS {COUNT}", part)))
+            count = answers[COUNT][0]
+            answers[AVG] = (answers[SUM][0] / count if count else np.nan, np.nan)
+        return answers
 
 
 def plan_of(line: Line, collection: Collection, text: str, users: float = USERS) -> Plan:
@@ -150,13 +150,13 @@ def told(line: Line, database: Database, text: str) -> Answer:
     exact = np.zeros_like(moments.crosses)
     for output in plan.question.outputs:
         spread = stated_spread(plan, moments, moments_of(output.formula))
-        found = evaluate(output.formula, moments.sums, exact)
-        values[output.name], stated[output.name] = found.value, np.sqrt(found.variance(spread))
+        estimate = evaluate(output.formula, moments.sums, exact)
+        values[output.name], stated[output.name] = estimate.value, np.sqrt(estimate.variance(spread))
     return Answer(moments.keys, values, stated)
 
 
 def _only(answer: Answer) -> dict[str, tuple[float, float]]:
-    return {name: (float(found[0]), float(answer.errors[name][0])) for name, found in answer.values.items()}
+    return {name: (float(values[0]), float(answer.errors[name][0])) for name, values in answer.values.items()}
 
 
 def _prepared(study: Study, line: Line, measured: str, seed: int) -> Study:
@@ -171,8 +171,8 @@ def _opened(study: Study, measured: str) -> Study:
     frame = study.frames[name]
     frames = {**study.frames, name: frame.append_column(f"{measured}_open", frame[measured])}
     more: dict[str, Any] = {f"{measured}_open": Public()}
-    tables = [Table(name, many=one.many, tau=one.tau, **one.attributes, **more) if one.name == name else one
-              for one in study.tables]  # fmt: skip
+    tables = [Table(name, many=table.many, tau=table.tau, **table.attributes, **more) if table.name == name else table
+              for table in study.tables]  # fmt: skip
     return Study(frames, tuple(tables))
 
 
@@ -211,8 +211,8 @@ def plain(study: Study, text: str) -> list[tuple[Any, ...]]:
 def truths(study: Study, asks: Sequence[Ask]) -> Floats:
     """COUNT, SUM and AVG of each question, without any noise."""
     wanted = "COUNT(*), COALESCE(SUM({0}), 0), AVG({0})"
-    found = [plain(study, one.select(wanted.format(one.measure), everything(study)))[0] for one in asks]
-    return np.array(found, dtype=np.float64)
+    answers = [plain(study, ask.select(wanted.format(ask.measure), everything(study)))[0] for ask in asks]
+    return np.array(answers, dtype=np.float64)
 
 
 def everything(study: Study) -> str:
@@ -220,7 +220,7 @@ def everything(study: Study) -> str:
     return study.joined([name for table in study.tables for name in table.attributes])
 
 
-def errors(release: Release, lines: Iterable[Line], asks: Sequence[Ask]) -> Found:
+def errors(release: Release, lines: Iterable[Line], asks: Sequence[Ask]) -> MeasuredErrors:
     """For each line and aggregate the paper's measures of error, over questions of the same kind.
 
     NMSE: the mean square of (answer − truth)/Σ, Σ being the answer to the question without conditions; MRE: the mean
@@ -229,29 +229,29 @@ def errors(release: Release, lines: Iterable[Line], asks: Sequence[Ask]) -> Foun
     """
     truth = truths(release.study, asks)
     whole = truths(release.study, [Ask(asks[0].measure, {})])[0]
-    found: Found = []
+    measured: MeasuredErrors = []
     for line in lines:
         answers = [release.answer(line, ask, asks) for ask in asks]
-        for place, aggregate in enumerate(AGGREGATES):
-            values, stated = np.array([one[aggregate] for one in answers]).T
-            off = values - truth[:, place]
+        for index, aggregate in enumerate(AGGREGATES):
+            values, stated = np.array([answer[aggregate] for answer in answers]).T
+            off = values - truth[:, index]
             if aggregate == AVG:
                 some = truth[:, 0] > 0  # of nobody there is no average
-                relative = np.abs(off[some] / truth[some, place])
+                relative = np.abs(off[some] / truth[some, index])
                 numbers = {"MRE": float(np.mean(relative)), "RE": float(np.median(relative))}
             else:
-                promised = float(np.mean((stated / whole[place]) ** 2))
-                numbers = {"NMSE": float(np.mean((off / whole[place]) ** 2)), "stated": promised}
-            found.append(({"method": line.name, "aggregate": aggregate}, numbers))
-    return found
+                promised = float(np.mean((stated / whole[index]) ** 2))
+                numbers = {"NMSE": float(np.mean((off / whole[index]) ** 2)), "stated": promised}
+            measured.append(({"method": line.name, "aggregate": aggregate}, numbers))
+    return measured
 
 
-def of_nothing(study: Study, asks: Sequence[Ask]) -> Found:
+def of_nothing(study: Study, asks: Sequence[Ask]) -> MeasuredErrors:
     """The NMSE of saying 0: whoever is above it tells less than nothing."""
     shares = truths(study, asks) / truths(study, [Ask(asks[0].measure, {})])
     return [
-        ({"method": NOTHING, "aggregate": aggregate}, {"NMSE": float(np.mean(shares[:, place] ** 2))})
-        for place, aggregate in enumerate((COUNT, SUM))
+        ({"method": NOTHING, "aggregate": aggregate}, {"NMSE": float(np.mean(shares[:, index] ** 2))})
+        for index, aggregate in enumerate((COUNT, SUM))
     ]
 
 

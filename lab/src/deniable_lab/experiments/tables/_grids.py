@@ -20,16 +20,16 @@ def about_grid(rows: Rows, over: Several[str] = ()) -> str:
 
     A cell is one setting of a figure; squares of errors are averaged over the columns in `over` beforehand.
     """
-    found = []
+    by_aggregate = []
     for aggregate in (COUNT, SUM):
         part = rows.where(aggregate=aggregate)
         seen = [_cells(part.of("NMSE").where(method=name), over) for name in (GRID, OTHER, NOTHING)]
-        found.append([*seen, _cells(part.of("stated").where(method=GRID), over)])
-    grid, other, nothing, stated = (np.concatenate(one) for one in zip(*found, strict=True))
+        by_aggregate.append([*seen, _cells(part.of("stated").where(method=GRID), over)])
+    grid, other, nothing, stated = (np.concatenate(parts) for parts in zip(*by_aggregate, strict=True))
     told = grid < TOLD * nothing
     ahead = " and ".join(
         f"{_spread((theirs / mine)[mine < TOLD * zero])} times smaller for {aggregate}"
-        for aggregate, (mine, theirs, zero, _) in zip((COUNT, SUM), found, strict=True)
+        for aggregate, (mine, theirs, zero, _) in zip((COUNT, SUM), by_aggregate, strict=True)
         if (mine < TOLD * zero).any()
     )
     behind = int((grid > other).sum())
@@ -43,11 +43,11 @@ Over all cells it is {_spread(grid / stated)} times what the grid states, noise 
 
 
 def _cells(rows: Rows, over: Several[str]) -> Floats:
-    found: dict[tuple[tuple[str, object], ...], list[float]] = {}
+    cells: dict[tuple[tuple[str, object], ...], list[float]] = {}
     for row in rows:
         key = tuple(sorted((name, value) for name, value in row.setting.items() if name not in {*over, "method"}))
-        found.setdefault(key, []).append(row.mean)
-    return np.array([np.mean(found[key]) for key in sorted(found, key=repr)])
+        cells.setdefault(key, []).append(row.mean)
+    return np.array([np.mean(cells[key]) for key in sorted(cells, key=repr)])
 
 
 def _spread(values: Floats) -> str:

@@ -44,8 +44,8 @@ def draw_errors(
 
 def add_legend(figure: Any, axes: Sequence[Any], columns: int = 7) -> None:
     """One legend for all panels, on top."""
-    found: dict[str, Any] = {}
-    for one in axes:
-        for handle, label in zip(*one.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    figure.legend(found.values(), found.keys(), loc="outside upper center", ncols=min(len(found), columns))
+    handles: dict[str, Any] = {}
+    for panel in axes:
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=min(len(handles), columns))

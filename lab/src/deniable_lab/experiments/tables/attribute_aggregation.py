@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from deniable.tables.schema.attributes import Categorical, Ordinal, Table
-from deniable_lab.experiments.harness import Data, Experiment, Found, Rows, Setting
+from deniable_lab.experiments.harness import Data, Experiment, Measured, Rows, Setting
 from deniable_lab.experiments.table_data import CATEGORIES, SIZE, syn1
 from deniable_lab.experiments.tables._errors import AGGREGATES, AVG, Ask, Release, Study, errors, of_nothing, ranges
 from deniable_lab.experiments.tables._grids import about_grid
@@ -42,12 +42,12 @@ def study(rows: int, m: int, d: int) -> Study:
     return Study({"people": frame}, (Table("people", **attributes),))
 
 
-def measure(setting: Setting, seed: int, _: Data) -> Found:
+def measure(setting: Setting, seed: int, _: Data) -> Measured:
     """Errors of one release."""
     m, d, panel = int(setting["m"]), int(setting["d"]), str(setting["panel"])
     release = Release(study(int(setting["rows"]), m, d), EPSILON, seed)
     lines = [LINES[name] for name in METHODS if name != "AMG"]
-    found: list[tuple[Setting, dict[str, float]]] = []
+    measured: list[tuple[Setting, dict[str, float]]] = []
     for volume in VOLUMES[:: int(setting["every"])] if panel == "volume" else (VOLUME,):
         drawn = ranges(volume, SIZE, int(setting["queries"]), seed=3)
         asks = [Ask("o1", {"o2": f"o2 BETWEEN {low} AND {high}"}) for low, high in drawn]
@@ -58,23 +58,23 @@ def measure(setting: Setting, seed: int, _: Data) -> Found:
         if panel == "volume" and volume == VOLUME:  # the same setting
             values |= {"m": m, "d": d}
         for name, value in values.items():
-            found += [({**more, "panel": name, "value": value}, numbers) for more, numbers in rows]
-    return found
+            measured += [({**more, "panel": name, "value": value}, numbers) for more, numbers in rows]
+    return measured
 
 
 def plot(rows: Rows, figure: Any) -> None:
     """Aggregates from top to bottom; volume, m and d from left to right."""
     grid = figure.subplots(len(AGGREGATES), len(PANELS), sharex="col", sharey="row")
-    for place, (panel, label) in enumerate(PANELS.items()):
+    for column, (panel, label) in enumerate(PANELS.items()):
         part = rows.where(panel=panel)
         values = sorted(set(part.column("value")))
         spots = {value: value if panel == "volume" else number for number, value in enumerate(values)}
-        for axes, aggregate in zip(grid[:, place], AGGREGATES, strict=True):
+        for axes, aggregate in zip(grid[:, column], AGGREGATES, strict=True):
             draw_errors(axes, part, [LINES[name] for name in METHODS], aggregate, "value", spots)
             axes.label_outer()
             if panel != "volume":
                 axes.set_xticks(list(spots.values()), [f"{value:g}" for value in values])
-        grid[-1, place].set_xlabel(label)
+        grid[-1, column].set_xlabel(label)
     add_legend(figure, grid.ravel())
 
 
@@ -83,17 +83,22 @@ def describe(rows: Rows) -> str:
 
     def at(panel: str, value: float, method: str, aggregate: str) -> float:
         quantity = "RE" if aggregate == AVG else "NMSE"
-        return rows.of(quantity).one(panel=panel, value=value, method=method, aggregate=aggregate).mean
+        return rows.of(quantity).only(panel=panel, value=value, method=method, aggregate=aggregate).mean
 
     def promised(panel: str, value: float, method: str, aggregate: str) -> float:
-        return rows.of("stated").one(panel=panel, value=value, method=method, aggregate=aggregate).mean
+        return rows.of("stated").only(panel=panel, value=value, method=method, aggregate=aggregate).mean
 
     lines = [
-        [method, *(f"{at('volume', VOLUME, method, one):.2g}" for one in AGGREGATES)]
-        + [f"{promised('volume', VOLUME, method, one):.2g}" for one in AGGREGATES if one != AVG]
+        [method, *(f"{at('volume', VOLUME, method, aggregate):.2g}" for aggregate in AGGREGATES)]
+        + [f"{promised('volume', VOLUME, method, aggregate):.2g}" for aggregate in AGGREGATES if aggregate != AVG]
         for method in METHODS
     ]
-    head = ["volume 0.15, m = 125, d = 2", *(f"{one}" for one in AGGREGATES), "COUNT, stated", "SUM, stated"]
+    head = [
+        "volume 0.15, m = 125, d = 2",
+        *(f"{aggregate}" for aggregate in AGGREGATES),
+        "COUNT, stated",
+        "SUM, stated",
+    ]
 
     def growth(panel: str, method: str, aggregate: str) -> str:
         values = sorted(rows.where(panel=panel, method=method, aggregate=aggregate).of("stated").column("value"))

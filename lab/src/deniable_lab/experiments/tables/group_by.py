@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from deniable_lab.experiments.harness import Data, Experiment, Found, Rows, Setting
+from deniable_lab.experiments.harness import Data, Experiment, Measured, Rows, Setting
 from deniable_lab.experiments.table_data import CALIFORNIA, FILING
 from deniable_lab.experiments.tables._errors import COUNT, NOTHING, SUM, Ask, Release, plain, told, truths
 from deniable_lab.experiments.tables._grids import about_grid
@@ -28,30 +28,30 @@ def settings(data: Data, quick: bool) -> list[Setting]:
     return [{"data": name_of(data), "rows": 1_000_000 if quick else ROWS[REGION], "epsilon": EPSILON}]
 
 
-def measure(setting: Setting, seed: int, data: Data) -> Found:
+def measure(setting: Setting, seed: int, data: Data) -> Measured:
     """The answers of one release, beside the truth."""
     made = study(REGION, int(setting["rows"]), data)
     release = Release(made, float(setting["epsilon"]), seed)
     truth = {row[0]: dict(zip(AGGREGATES, row[1:], strict=True)) for row in plain(made, QUESTION)}
     whole = dict(zip(AGGREGATES, truths(made, [Ask("income", {})])[0], strict=False))
-    found: list[tuple[Setting, dict[str, float]]] = [
+    measured: list[tuple[Setting, dict[str, float]]] = [
         (
-            {"group": group, "method": NOTHING, "aggregate": one},
-            {"NMSE": (float(truth[group][one]) / float(whole[one])) ** 2},
+            {"group": group, "method": NOTHING, "aggregate": aggregate},
+            {"NMSE": (float(truth[group][aggregate]) / float(whole[aggregate])) ** 2},
         )
         for group in FILING
-        for one in AGGREGATES
+        for aggregate in AGGREGATES
     ]
     for line in (LINES[name] for name in METHODS):
         answer = told(line, release.reports(line, "income", (QUESTION,))[1], QUESTION)
-        for place, (group,) in enumerate(answer.keys):
+        for index, (group,) in enumerate(answer.keys):
             for aggregate in AGGREGATES:
-                value, stated = float(answer.values[aggregate][place]), float(answer.errors[aggregate][place])
+                value, stated = float(answer.values[aggregate][index]), float(answer.errors[aggregate][index])
                 right, scale = float(truth[group][aggregate]), float(whole[aggregate])
                 numbers = {"answer": value, "truth": right}
                 numbers |= {"NMSE": ((value - right) / scale) ** 2, "stated": (stated / scale) ** 2}
-                found.append(({"group": group, "method": line.name, "aggregate": aggregate}, numbers))
-    return found
+                measured.append(({"group": group, "method": line.name, "aggregate": aggregate}, numbers))
+    return measured
 
 
 def plot(rows: Rows, figure: Any) -> None:
@@ -62,11 +62,11 @@ def plot(rows: Rows, figure: Any) -> None:
         truth = part.of("truth").where(method="ours").means
         above.bar(range(len(FILING)), truth, color="0.85", width=0.8, label="truth")
         for number, method in enumerate(METHODS):
-            line, found = LINES[method], part.of("answer").where(method=method)
+            line, answers = LINES[method], part.of("answer").where(method=method)
             at = np.arange(len(FILING)) + 0.2 * (number - 1.5)
-            spread = found.stderrs * np.sqrt([row.repetitions for row in found])
+            spread = answers.stderrs * np.sqrt([row.repetitions for row in answers])
             style = {"color": line.colour, "marker": line.marker, "fillstyle": "none" if line.paper else "full"}
-            above.errorbar(at, found.means, spread, linestyle="none", elinewidth=0.8, label=method, **style)
+            above.errorbar(at, answers.means, spread, linestyle="none", elinewidth=0.8, label=method, **style)
             errors, stated = (part.of(name).where(method=method).means for name in ("NMSE", "stated"))
             below.plot(at, errors, linestyle="none", **style)
             below.plot(at, stated, color=line.colour, linewidth=1.0, alpha=0.7)
@@ -86,7 +86,7 @@ def describe(rows: Rows) -> str:
         for aggregate in AGGREGATES:
             part = rows.where(method=method, aggregate=aggregate)
             cells = [
-                f"{part.of('NMSE').one(group=group).mean:.1e} ({part.of('stated').one(group=group).mean:.1e})"
+                f"{part.of('NMSE').only(group=group).mean:.1e} ({part.of('stated').only(group=group).mean:.1e})"
                 for group in FILING
             ]
             lines.append([f"{method}, {aggregate}", *cells])
@@ -94,9 +94,17 @@ def describe(rows: Rows) -> str:
     def stated(method: str, aggregate: str) -> Any:
         return rows.of("stated").where(method=method, aggregate=aggregate).means
 
-    spread = [stated(method, one).max() / stated(method, one).min() for method in METHODS for one in AGGREGATES]
-    gains = [np.mean(stated("HIO-JOIN-RDC", one)) / np.mean(stated("ours", one)) for one in AGGREGATES]
-    rdc = [np.mean(stated("HIO-JOIN", one)) / np.mean(stated("HIO-JOIN-RDC", one)) for one in AGGREGATES]
+    spread = [
+        stated(method, aggregate).max() / stated(method, aggregate).min()
+        for method in METHODS
+        for aggregate in AGGREGATES
+    ]
+    gains = [
+        np.mean(stated("HIO-JOIN-RDC", aggregate)) / np.mean(stated("ours", aggregate)) for aggregate in AGGREGATES
+    ]
+    rdc = [
+        np.mean(stated("HIO-JOIN", aggregate)) / np.mean(stated("HIO-JOIN-RDC", aggregate)) for aggregate in AGGREGATES
+    ]
     truth = rows.of("truth").where(method="ours", aggregate=COUNT).means
     shares = ", ".join(f"{name} {share:.0%}" for name, share in zip(FILING, truth / truth.sum(), strict=True))
     return f"""Errors by group:

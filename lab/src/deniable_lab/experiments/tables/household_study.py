@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from deniable_lab.experiments.harness import Data, Experiment, Found, Rows, Setting
+from deniable_lab.experiments.harness import Data, Experiment, Measured, Rows, Setting
 from deniable_lab.experiments.table_data import CALIFORNIA
 from deniable_lab.experiments.tables._errors import AGGREGATES, AVG, NOTHING, Ask, Release, truths
 from deniable_lab.experiments.tables._grids import about_grid
@@ -28,14 +28,14 @@ def settings(data: Data, quick: bool) -> list[Setting]:
     ]
 
 
-def measure(setting: Setting, seed: int, data: Data) -> Found:
+def measure(setting: Setting, seed: int, data: Data) -> Measured:
     """The answers of one release, beside the truth."""
     made = study(str(setting["sample"]), int(setting["rows"]), data)
     release = Release(made, float(setting["epsilon"]), seed)
-    place = {"state": f"state = {CALIFORNIA}"}
-    asks = [Ask("age", {**place, "age": f"age BETWEEN {low} AND {high}"}) for low, high in GROUPS]
+    in_california = {"state": f"state = {CALIFORNIA}"}
+    asks = [Ask("age", {**in_california, "age": f"age BETWEEN {low} AND {high}"}) for low, high in GROUPS]
     truth, whole = truths(made, asks), truths(made, [Ask("age", {})])[0]
-    found: list[tuple[Setting, dict[str, float]]] = [
+    measured: list[tuple[Setting, dict[str, float]]] = [
         ({"ages": f"{group[0]}-{group[1]}", "method": NOTHING, "aggregate": aggregate}, {"NMSE": share**2})
         for group, shares in zip(GROUPS, (truth / whole).tolist(), strict=True)
         for aggregate, share in zip(AGGREGATES, shares, strict=True)
@@ -49,8 +49,8 @@ def measure(setting: Setting, seed: int, data: Data) -> Found:
                     numbers["NMSE"] = ((value - right[number]) / whole[number]) ** 2
                     numbers["stated"] = (stated / whole[number]) ** 2
                 where: Setting = {"ages": f"{group[0]}-{group[1]}", "method": line.name, "aggregate": aggregate}
-                found.append((where, numbers))
-    return found
+                measured.append((where, numbers))
+    return measured
 
 
 def plot(rows: Rows, figure: Any) -> None:
@@ -58,27 +58,27 @@ def plot(rows: Rows, figure: Any) -> None:
     columns = [(sample, epsilon) for sample in (COUNTRY, REGION) for epsilon in EPSILONS]
     grid = figure.subplots(len(AGGREGATES), len(columns), sharex=True)
     names = [f"{low}-{high}" for low, high in GROUPS]
-    for place, (sample, epsilon) in enumerate(columns):
-        for axes, aggregate in zip(grid[:, place], AGGREGATES, strict=True):
+    for column, (sample, epsilon) in enumerate(columns):
+        for axes, aggregate in zip(grid[:, column], AGGREGATES, strict=True):
             part = rows.where(sample=sample, epsilon=epsilon, aggregate=aggregate)
             truth = np.nan_to_num(part.of("truth").where(method="ours").means)
             axes.bar(range(len(names)), truth, color="0.85", width=0.8, label="truth")
             for number, method in enumerate(METHODS):
-                line, found = LINES[method], part.of("answer").where(method=method)
+                line, answers = LINES[method], part.of("answer").where(method=method)
                 at = np.arange(len(names)) + 0.2 * (number - 1.5)
-                low, high = np.array([[row.low, row.high] for row in found]).T
-                spread = np.maximum(np.array([found.medians - low, high - found.medians]), 0)
+                low, high = np.array([[row.low, row.high] for row in answers]).T
+                spread = np.maximum(np.array([answers.medians - low, high - answers.medians]), 0)
                 fill = "none" if line.paper else "full"
-                axes.errorbar(at, found.medians, spread, color=line.colour, marker=line.marker, fillstyle=fill,
+                axes.errorbar(at, answers.medians, spread, color=line.colour, marker=line.marker, fillstyle=fill,
                               linestyle="none", elinewidth=0.8, label=method)  # fmt: skip
             if aggregate == AVG:
                 axes.set_ylim(0, 130)
             else:
                 axes.ticklabel_format(axis="y", style="sci", scilimits=(0, 0))
-            if place == 0:
+            if column == 0:
                 axes.set_ylabel(aggregate if aggregate == "COUNT" else f"{aggregate} of age")
             axes.set_xticks(range(len(names)), names, rotation=60)
-        grid[0, place].set_title(f"{sample}, ε = {epsilon:g}")
+        grid[0, column].set_title(f"{sample}, ε = {epsilon:g}")
     add_legend(figure, grid.ravel())
 
 
@@ -92,17 +92,17 @@ def describe(rows: Rows) -> str:
                 cells = []
                 for aggregate in ("COUNT", "SUM"):
                     where = {"sample": sample, "epsilon": epsilon, "method": method, "aggregate": aggregate}
-                    found = [one.where(**where).means for one in (measured, stated)]
-                    cells += [f"{np.sqrt(one.mean()):.2%}" if one.size else "" for one in found]
+                    squares = [quantity.where(**where).means for quantity in (measured, stated)]
+                    cells += [f"{np.sqrt(square.mean()):.2%}" if square.size else "" for square in squares]
                 lines.append([f"{sample}, ε = {epsilon:g}, {method}", *cells])
     head = ["error as a share of all", "COUNT, measured", "stated", "SUM, measured", "stated"]
 
-    def ratio(one: str, other: str, aggregate: str) -> str:
-        found = [
-            np.sqrt(part.where(method=one).means.mean() / part.where(method=other).means.mean())
+    def ratio(method: str, other: str, aggregate: str) -> str:
+        ratios = [
+            np.sqrt(part.where(method=method).means.mean() / part.where(method=other).means.mean())
             for _, part in stated.where(aggregate=aggregate, epsilon=5.0).split("sample")
         ]
-        return " and ".join(f"{value:.2g}" for value in found)
+        return " and ".join(f"{value:.2g}" for value in ratios)
 
     def whole(method: str, sample: str) -> float:
         part = stated.where(method=method, sample=sample, aggregate="COUNT", epsilon=2.0)

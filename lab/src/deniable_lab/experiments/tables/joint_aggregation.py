@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from deniable.tables.schema.attributes import Categorical, Ordinal, Table
-from deniable_lab.experiments.harness import Data, Experiment, Found, Row, Rows, Setting
+from deniable_lab.experiments.harness import Data, Experiment, Measured, Row, Rows, Setting
 from deniable_lab.experiments.table_data import CATEGORIES, MANY, SIZE, syn2
 from deniable_lab.experiments.tables._errors import AGGREGATES, NOTHING, Ask, Release, Study, errors, of_nothing, ranges
 from deniable_lab.experiments.tables._grids import about_grid
@@ -27,15 +27,17 @@ def settings(_: Data, quick: bool) -> list[Setting]:
     """Sizes, ε and, one to many, τ; all predicates share a release."""
     sizes, queries = ((100_000, 200_000), 5) if quick else ((1_000_000, 2_000_000), 20)
     common: Setting = {"data": "SYN-2", "queries": queries}
-    found: list[Setting] = []
+    listed: list[Setting] = []
     for rows in sizes:
         for epsilon in EPSILONS:
-            found.append({**common, "rows": rows, "epsilon": epsilon, "join": "one to one"})
-            found += [{**common, "rows": rows, "epsilon": epsilon, "join": "one to many", "value": tau} for tau in TAUS]
-    return found
+            listed.append({**common, "rows": rows, "epsilon": epsilon, "join": "one to one"})
+            listed += [
+                {**common, "rows": rows, "epsilon": epsilon, "join": "one to many", "value": tau} for tau in TAUS
+            ]
+    return listed
 
 
-def measure(setting: Setting, seed: int, _: Data) -> Found:
+def measure(setting: Setting, seed: int, _: Data) -> Measured:
     """Errors of one release."""
     many = setting["join"] == "one to many"
     study = tables(int(setting["rows"]), int(setting["value"]) if many else None)
@@ -45,16 +47,16 @@ def measure(setting: Setting, seed: int, _: Data) -> Found:
     points = np.random.default_rng(6).integers(1, CATEGORIES + 1, queries).tolist()
     b = [{"b": f"b = {point}"} for point in points]
     a = [{"a": f"a BETWEEN {low} AND {high}"} for low, high in ranges(VOLUME, SIZE, queries, seed=7)]
-    both = [{**one, **two} for one, two in zip(b, a, strict=True)]
+    both = [{**point_on_b, **range_on_a} for point_on_b, range_on_a in zip(b, a, strict=True)]
     if many:
-        asks = [Ask("x", one) for one in both]
+        asks = [Ask("x", conditions) for conditions in both]
         return [*errors(release, lines, asks), *of_nothing(study, asks)]
-    found: list[tuple[Setting, dict[str, float]]] = []
+    measured: list[tuple[Setting, dict[str, float]]] = []
     for name, conditions in zip(PREDICATES, (b, a, both), strict=True):
-        asks = [Ask("x", one) for one in conditions]
+        asks = [Ask("x", condition) for condition in conditions]
         rows = [*errors(release, lines, asks), *of_nothing(study, asks)]
-        found += [({**more, "value": name}, numbers) for more, numbers in rows]
-    return found
+        measured += [({**more, "value": name}, numbers) for more, numbers in rows]
+    return measured
 
 
 def tables(rows: int, tau: int | None) -> Study:
@@ -73,17 +75,17 @@ def plot(rows: Rows, figure: Any) -> None:
     columns = [(join, epsilon) for join in JOINS for epsilon in EPSILONS]
     grid = figure.subplots(len(AGGREGATES), len(columns), sharex="col", sharey="row")
     few, _ = sorted(set(rows.column("rows")))
-    for place, (join, epsilon) in enumerate(columns):
+    for column, (join, epsilon) in enumerate(columns):
         spots = {value: number for number, value in enumerate(JOINS[join])}
         for size, part in rows.where(join=join, epsilon=epsilon).split("rows"):
             shift, dash = (-0.1, "-") if size == few else (0.1, ":")
-            for axes, aggregate in zip(grid[:, place], AGGREGATES, strict=True):
+            for axes, aggregate in zip(grid[:, column], AGGREGATES, strict=True):
                 moved = {value: spot + shift for value, spot in spots.items()}
                 draw_errors(axes, part, [LINES[name] for name in METHODS], aggregate, "value", moved, dash)
                 axes.set_xticks(list(spots.values()), [f"{value}" for value in spots])
                 axes.label_outer()
-        grid[0, place].set_title(f"{join}, ε = {epsilon:g}")
-        grid[-1, place].set_xlabel("predicate" if join == "one to one" else "τ, predicate CO")
+        grid[0, column].set_title(f"{join}, ε = {epsilon:g}")
+        grid[-1, column].set_xlabel("predicate" if join == "one to one" else "τ, predicate CO")
     add_legend(figure, grid.ravel())
 
 
@@ -93,11 +95,11 @@ def describe(rows: Rows) -> str:
     stated = rows.of("stated")
 
     def at(method: str, aggregate: str, value: Any, epsilon: float = 5.0, size: int = few) -> float:
-        return stated.one(method=method, aggregate=aggregate, value=value, epsilon=epsilon, rows=size).mean
+        return stated.only(method=method, aggregate=aggregate, value=value, epsilon=epsilon, rows=size).mean
 
     def cells(join: str, aggregate: str, epsilon: float) -> list[list[str]]:
         names = METHODS if join == "one to one" else METHODS[1:]
-        return [[name, *(f"{at(name, aggregate, one, epsilon):.2g}" for one in JOINS[join])] for name in names]
+        return [[name, *(f"{at(name, aggregate, value, epsilon):.2g}" for value in JOINS[join])] for name in names]
 
     lines = [
         [f"{aggregate}, ε = {epsilon:g}, {left[0]}", *left[1:], *right]
@@ -105,14 +107,14 @@ def describe(rows: Rows) -> str:
         for epsilon in EPSILONS
         for left, right in zip(
             cells("one to one", aggregate, epsilon),
-            [[""] * len(TAUS), *(one[1:] for one in cells("one to many", aggregate, epsilon))],
+            [[""] * len(TAUS), *(row[1:] for row in cells("one to many", aggregate, epsilon))],
             strict=True,
         )
     ]
     head = [f"stated NMSE, {few:,} joined rows", *PREDICATES, *(f"τ = {tau}" for tau in TAUS)]
     gains = [
-        at("HIO-JOIN", one, value, epsilon) / at("HIO-JOIN-RDC", one, value, epsilon)
-        for one in ("COUNT", "SUM")
+        at("HIO-JOIN", aggregate, value, epsilon) / at("HIO-JOIN-RDC", aggregate, value, epsilon)
+        for aggregate in ("COUNT", "SUM")
         for epsilon in EPSILONS
         for value in ("O", "CO", *TAUS)
     ]
@@ -125,7 +127,7 @@ def describe(rows: Rows) -> str:
     measured = [
         [
             f"{aggregate}, ε = {epsilon:g}, {name}",
-            *(f"{one.mean:.2g}" for one in _measured(rows, few, epsilon, aggregate, name)),
+            *(f"{cell.mean:.2g}" for cell in _measured(rows, few, epsilon, aggregate, name)),
         ]
         for aggregate in ("COUNT", "SUM")
         for epsilon in EPSILONS
@@ -168,7 +170,7 @@ because that is the same number."""
 
 def _measured(rows: Rows, size: int, epsilon: float, aggregate: str, name: str) -> list[Row]:
     part = rows.of("NMSE").where(rows=size, epsilon=epsilon, aggregate=aggregate, method=name)
-    return [part.one(value=value) for value in (*PREDICATES, *TAUS)]
+    return [part.only(value=value) for value in (*PREDICATES, *TAUS)]
 
 
 EXPERIMENT = Experiment(

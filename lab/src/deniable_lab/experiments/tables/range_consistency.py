@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from deniable.tables.schema.attributes import Ordinal, Public, Table
-from deniable_lab.experiments.harness import Data, Experiment, Found, Rows, Setting
+from deniable_lab.experiments.harness import Data, Experiment, Measured, Rows, Setting
 from deniable_lab.experiments.table_data import SIZE, syn1
 from deniable_lab.experiments.tables._errors import AGGREGATES, Ask, Release, Study, errors, of_nothing
 from deniable_lab.experiments.tables._grids import about_grid, short
@@ -39,7 +39,7 @@ def lines_of(side: str) -> list[Any]:
     return [base, *rdc, *(LINES[name] for name in OURS)]
 
 
-def measure(setting: Setting, seed: int, _: Data) -> Found:
+def measure(setting: Setting, seed: int, _: Data) -> Measured:
     """Errors of one release."""
     side, dq = str(setting["aggregated"]), int(setting["dq"])
     frame = syn1(int(setting["rows"])).select(["uid", *PEOPLE.attributes])
@@ -59,16 +59,16 @@ def measure(setting: Setting, seed: int, _: Data) -> Found:
 def plot(rows: Rows, figure: Any) -> None:
     """Aggregates from top to bottom; sensitive and not from left to right."""
     grid = figure.subplots(len(AGGREGATES), len(SIDES), sharex=True, sharey="row")
-    for place, side in enumerate(SIDES):
+    for column, side in enumerate(SIDES):
         part, drawn = rows.where(aggregated=side), lines_of(side)
         for number, shade in enumerate(SHADES, start=1):
             drawn[number] = drawn[number].coloured(shade, "^v<>"[number - 1])
-        for axes, aggregate in zip(grid[:, place], AGGREGATES, strict=True):
+        for axes, aggregate in zip(grid[:, column], AGGREGATES, strict=True):
             draw_errors(axes, part, drawn, aggregate, "dq")
             axes.set_xticks(PREDICATES)
             axes.label_outer()
-        grid[0, place].set_title(f"aggregated attribute {side}: {SIDES[side][0]}")
-        grid[-1, place].set_xlabel("attributes in the predicate")
+        grid[0, column].set_title(f"aggregated attribute {side}: {SIDES[side][0]}")
+        grid[-1, column].set_xlabel("attributes in the predicate")
     add_legend(figure, grid.ravel(), columns=4)
 
 
@@ -77,26 +77,29 @@ def describe(rows: Rows) -> str:
 
     def gain(side: str, dq: int, method: str, aggregate: str) -> float:
         part = rows.of("stated").where(aggregated=side, dq=dq, aggregate=aggregate)
-        return part.one(method=SIDES[side][0]).mean / part.one(method=method).mean
+        return part.only(method=SIDES[side][0]).mean / part.only(method=method).mean
 
     tables = []
     for side, (base, _) in SIDES.items():
         body = [
-            [line.name, *(short(gain(side, dq, line.name, one)) for one in ("COUNT", "SUM") for dq in PREDICATES)]
+            [
+                line.name,
+                *(short(gain(side, dq, line.name, aggregate)) for aggregate in ("COUNT", "SUM") for dq in PREDICATES),
+            ]
             for line in lines_of(side)[1:]
         ]
         head = [
             f"NMSE of {base} over that of",
-            *(f"{one}, d_q = {dq}" for one in ("COUNT", "SUM") for dq in PREDICATES),
+            *(f"{aggregate}, d_q = {dq}" for aggregate in ("COUNT", "SUM") for dq in PREDICATES),
         ]
         tables.append(markdown_table(head, body))
     most = max(gain("not sensitive", dq, f"HIO-RDC, k = {DECOMPOSITIONS[-1]}", "COUNT") for dq in PREDICATES)
     least = min(
-        gain(side, dq, line.name, one)
+        gain(side, dq, line.name, aggregate)
         for side in SIDES
         for line in lines_of(side)[1 : 1 + len(DECOMPOSITIONS)]
         for dq in PREDICATES
-        for one in ("COUNT", "SUM")
+        for aggregate in ("COUNT", "SUM")
     )
 
     def worse(dq: int) -> float:

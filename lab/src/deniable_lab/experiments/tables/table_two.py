@@ -18,7 +18,7 @@ from deniable.database import connect
 from deniable.queries.question.formula import evaluate, gradient_at
 from deniable.randomness import SeededSource
 from deniable.tables.schema.attributes import Categorical, Ordinal, Table
-from deniable_lab.experiments.harness import Data, Experiment, Found, Rows, Setting
+from deniable_lab.experiments.harness import Data, Experiment, Measured, Rows, Setting
 from deniable_lab.experiments.parquet_files import read_columns
 from deniable_lab.experiments.tables._errors import moments_told, plan_of, stated_spread
 from deniable_lab.experiments.tables._lines import LINES, OURS
@@ -89,10 +89,10 @@ def answers(
     line, truth = LINES[method], true_moments(rows, folder)
     collection = line.collect((PEOPLE,), epsilon, rows, tuple(QUESTIONS.values()))
     frame = people(rows, folder)
-    found = connect(collection.perturb(people=frame, source=SeededSource(seed), simulation=True))
+    database = connect(collection.perturb(people=frame, source=SeededSource(seed), simulation=True))
     made = {}
     for name, text in QUESTIONS.items():
-        plan, moments = moments_told(line, found, text)
+        plan, moments = moments_told(line, database, text)
         formula, right = plan.question.outputs[0].formula, truth[line.paper, name]
         spread, slope = stated_spread(plan, moments), gradient_at(formula, right)
         value, true = (evaluate(formula, sums, np.zeros_like(spread)).value[0] for sums in (moments.sums, right))
@@ -112,16 +112,16 @@ def settings(data: Data, quick: bool) -> list[Setting]:
     return [{"data": name, "rows": 300_000 if quick else PAPER_ROWS, "epsilon": epsilon} for epsilon in EPSILONS]
 
 
-def measure(setting: Setting, seed: int, data: Data) -> Found:
+def measure(setting: Setting, seed: int, data: Data) -> Measured:
     """The answers of one release. Bias does not shrink with √n: a grid has the paper's number of rows in any case."""
     folder = survey(data)
-    found: list[tuple[Setting, dict[str, float]]] = []
+    measured: list[tuple[Setting, dict[str, float]]] = []
     for method in METHODS:
         rows = PAPER_ROWS if method == GRID else int(setting["rows"])
         for name, (value, variance, truth) in answers(method, float(setting["epsilon"]), seed, rows, folder).items():
             numbers = {"answer": value, "variance": variance, "square": (value - truth) ** 2}
-            found.append(({"rows": rows, "method": method, "question": name}, numbers))
-    return found
+            measured.append(({"rows": rows, "method": method, "question": name}, numbers))
+    return measured
 
 
 def stderrs(rows: Rows, method: str, question: str) -> list[float]:
@@ -154,7 +154,7 @@ def plot(rows: Rows, figure: Any) -> None:
         style = {"color": LINES[GRID].colour, "marker": LINES[GRID].marker, "linestyle": "none"}
         axes.plot(EPSILONS, measured_errors(rows, question), label="grid, measured", **style)
         axes.set(xscale="log", yscale="log", xlabel="ε", title=question)
-        axes.set_xticks(EPSILONS, [f"{one:g}" for one in EPSILONS])
+        axes.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
         axes.minorticks_off()
     grid[0].set_ylabel("error of AVG(hours)")
     add_legend(figure, grid, columns=5)
@@ -167,14 +167,16 @@ def describe(rows: Rows) -> str:
         for number, method in enumerate(METHODS):
             own = stderrs(rows, method, question)
             cells = [
-                f"{one:.3g} ({PRINTED[question, epsilon][number]:.3g})" if LINES[method].paper else f"**{one:.3g}**"
-                for epsilon, one in zip(EPSILONS, own, strict=True)
+                f"{error:.3g} ({PRINTED[question, epsilon][number]:.3g})" if LINES[method].paper else f"**{error:.3g}**"
+                for epsilon, error in zip(EPSILONS, own, strict=True)
             ]
             lines.append([f"{question}, {method}", *cells])
-        lines.append([f"{question}, grid, measured", *(f"{one:.3g}" for one in measured_errors(rows, question))])
+        lines.append([f"{question}, grid, measured", *(f"{error:.3g}" for error in measured_errors(rows, question))])
     over_rdc = [a / b for name in QUESTIONS for a, b in _pairs(stderrs(rows, "AHIO-RDC", name), rows, name)]
     over_printed = [
-        a / b for name in QUESTIONS for a, b in _pairs([min(PRINTED[name, one]) for one in EPSILONS], rows, name)
+        a / b
+        for name in QUESTIONS
+        for a, b in _pairs([min(PRINTED[name, epsilon]) for epsilon in EPSILONS], rows, name)
     ]
     printed_ratio = [
         PRINTED[name, epsilon][number] / own
@@ -196,16 +198,16 @@ def describe(rows: Rows) -> str:
         1 - answer.stderr**2 * (answer.repetitions - 1) / square.mean
         for name in ("Q1", "Q2")
         for answer, square in zip(
-            *(rows.of(one).where(method=GRID, question=name) for one in ("answer", "square")), strict=True
+            *(rows.of(quantity).where(method=GRID, question=name) for quantity in ("answer", "square")), strict=True
         )
         if answer["epsilon"] <= 2
     ]
-    places = [f"{name} at ε = {epsilon:g}" for name in QUESTIONS for epsilon in EPSILONS]
-    behind = ", ".join(place for place, one in zip(places, ahead, strict=True) if one < 1) or "no cell"
+    cells = [f"{name} at ε = {epsilon:g}" for name in QUESTIONS for epsilon in EPSILONS]
+    behind = ", ".join(cell for cell, ratio in zip(cells, ahead, strict=True) if ratio < 1) or "no cell"
     scaled = "" if rows.rows[0]["rows"] == PAPER_ROWS else "scaled by √n to 3 million rows, "
     return f"""Every cell, printed values in brackets:
 
-{markdown_table(["standard error (printed)", *(f"ε = {one:g}" for one in EPSILONS)], lines)}
+{markdown_table(["standard error (printed)", *(f"ε = {epsilon:g}" for epsilon in EPSILONS)], lines)}
 
 Standard errors are the root mean square of those that the releases state, {scaled}beside the printed standard
 deviations of ten releases, each of which is known to about a quarter. The printed ones are between

@@ -80,18 +80,6 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
-class HavingComparison:
-    """Two outputs' formulas compared: part of HAVING."""
-
-    sign: str
-    left: Formula
-    right: Formula
-
-    def __str__(self) -> str:
-        return f"{self.left} {self.sign} {self.right}"
-
-
-@dataclass(frozen=True, slots=True)
 class HavingLogic:
     """Parts of HAVING, joined by and, or or not."""
 
@@ -102,6 +90,18 @@ class HavingLogic:
         if self.sign == "not":
             return f"not ({self.parts[0]})"
         return "(" + f" {self.sign} ".join(map(str, self.parts)) + ")"
+
+
+@dataclass(frozen=True, slots=True)
+class HavingComparison:
+    """Two outputs' formulas compared: part of HAVING."""
+
+    sign: str
+    left: Formula
+    right: Formula
+
+    def __str__(self) -> str:
+        return f"{self.left} {self.sign} {self.right}"
 
 
 Having = HavingComparison | HavingLogic

@@ -190,7 +190,7 @@ def test_groups_by_position_alias_and_bins():
         ("SELECT COUNT(*) FROM users WHERE age = TRUE", "of another type"),
         ("SELECT COUNT(*) FROM users WHERE kind = 'z'", "not in the attribute's public list"),
         ("SELECT COUNT(*) FROM users WHERE kind < 'b'", "categories have no order"),
-        ("SELECT COUNT(*) FROM users WHERE joined = 'May'", "no date or time"),
+        ("SELECT COUNT(*) FROM users WHERE joined = 'May'", "not a date or time"),
         ("SELECT COUNT(*) FROM users WHERE age = share", "two attributes of one person"),
         ("SELECT COUNT(*) FROM users WHERE age + share = 3", "one private attribute is expected"),
         ("SELECT COUNT(*) FROM users WHERE kind LIKE 'a%'", "this condition is not supported"),

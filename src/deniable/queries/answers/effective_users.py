@@ -1,8 +1,8 @@
-"""How many users carry the variance of an answer; where they are few, its standard error cannot be trusted.
+"""How many users carry the variance of an answer. If they are few, its standard error cannot be trusted.
 
-A user contributes much where she has drawn views with weight, in a join only where she has drawn one in every table.
-The variance is estimated from the same contributions. Where a handful of users makes it up, it is known no better than
-from a handful of numbers, and mostly too small: the largest contributions have not occurred.
+Users contribute much if they drew views with weight, in a join only if they drew one in every table. The variance is
+estimated from the same contributions. If a handful of users makes it up, the estimate is no better than one from a
+handful of numbers, and mostly too small, because the largest contributions have not occurred.
 
 Let D be the mean of (W − E[W])² given the views that a user has drawn, W being her contribution. Of n users
 
@@ -50,13 +50,15 @@ def effective_users(plan: Plan, moments: Moments, *, single_rows: bool) -> Float
         return None
     mine = shares[moments.private]
     carriers: Floats = np.full(mine.shape, math.inf)
-    return np.multiply(moments.users[:, None], mine, out=carriers, where=np.isfinite(mine))  # also of nobody
+    return np.multiply(
+        moments.users[:, None], mine, out=carriers, where=np.isfinite(mine)
+    )  # also where there are no users
 
 
 def effective_shares(plan: Plan, users: float) -> Floats | None:
     """private groups × moments: the share of users who carry the variance, infinite where there is none.
 
-    None if so many `users` are enough in any case.
+    None if this many `users` are enough in any case.
     """
     rarest = [
         min((view.probability for view in part.views), default=1.0) for table in plan.tables for part in table.parts

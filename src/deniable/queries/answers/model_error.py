@@ -1,4 +1,4 @@
-"""How far answers from a grid may be off because of what is assumed between the borders of cells.
+"""The error that a grid's assumption about data between the borders of cells adds to its answers.
 
 The bias of a moment is a sum over its terms of p(Π_k f̂_k) − p(Π_k f_k), products over the tables k. Under the prior of
 `smoothness.py`, which takes attributes of different tables as it takes those of one, second moments of such products

@@ -47,7 +47,7 @@ class Estimate:
     together: int = 1
     """How many intervals hold at once with that confidence (Bonferroni)."""
     model: float = 0.0
-    """How far it may be off beside, on data that meets the assumption that a grid makes: one standard deviation."""
+    """The additional error on data that meets a grid's assumption: one standard deviation."""
 
     @property
     def error(self) -> float:
@@ -87,7 +87,7 @@ class Result:
     notes: tuple[str, ...] = ()
     sql: str = field(default="", repr=False)
     simulation: bool = False
-    """Whether the reports protect nobody."""
+    """Whether the reports come from a simulation and protect nobody."""
 
     def __len__(self) -> int:
         return len(next(iter(self.answers.values())))

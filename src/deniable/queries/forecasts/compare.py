@@ -84,7 +84,7 @@ def compare(collection: Specification, questions: Sequence[str], users: int) -> 
             choices.append(Choice(design, weights, sums, errors))
     fitted = fit_grids(collection.with_settings(design=GRID), count, list(questions), compared=False)
     choices.append(Choice(GRID, "optimal", DIRECT, fitted.errors[GRID]))
-    # Where nothing tells two apart, the simpler one comes first.
+    # Between equals the simpler choice comes first.
     choices.sort(
         key=lambda choice: (
             choice.score,

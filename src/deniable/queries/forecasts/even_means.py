@@ -18,7 +18,7 @@ from deniable.queries.weights.table_plan import Column, Product
 from deniable.tables.schema.attributes import Table
 
 BLOCK = 2**22
-"""So many numbers of functions are multiplied at a time."""
+"""How many values of functions are multiplied at a time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -29,7 +29,7 @@ RANGE_LENGTHS = (0.5, 0.25, 0.6, 0.12, 0.4, 0.75)
 """Of the ranges that stand for all, as parts of the domain."""
 SHOWN = 8
 MOST_FORECAST_VIEWS = 2_000
-"""Of a design that is forecast beside."""
+"""A design with more views is not forecast for comparison."""
 COMPARED_DESIGNS = ("hio", "ahio", "ehio")
 
 AnySpecification = TypeVar("AnySpecification", bound=Specification)
@@ -37,14 +37,14 @@ AnySpecification = TypeVar("AnySpecification", bound=Specification)
 
 @dataclass(frozen=True, slots=True)
 class Fit(Generic[AnySpecification]):
-    """A fitted collection, and the error that each question is predicted to have, beside other designs'."""
+    """A fitted collection, and the predicted error of each question, next to that of other designs."""
 
     collection: AnySpecification
     users: int
     questions: tuple[str, ...]
     errors: Mapping[str, tuple[float, ...]]
     """By design: standard and model error together, per user for what adds up; infinite where nothing can be said, NaN
-    where a design has so many views that a forecast would take minutes."""
+    where a design has too many views for a quick forecast."""
 
     def __str__(self) -> str:
         names = list(self.errors)
@@ -55,7 +55,7 @@ class Fit(Generic[AnySpecification]):
             shown = " ".join(text.split())
             lines.append(f"{row}  {shown if len(shown) <= 120 else shown[:119] + '…'}")
         if any(math.isnan(error) for each in self.errors.values() for error in each):
-            lines.append(f"-: over {MOST_FORECAST_VIEWS:,} views; deniable forecast tells, in minutes")
+            lines.append(f"-: over {MOST_FORECAST_VIEWS:,} views; deniable forecast takes minutes")
         return "\n".join([*lines, self.views()])
 
     def views(self) -> str:

@@ -23,7 +23,7 @@ ASSUMPTIONS = (
     "table allows, all users pass public conditions, public measures of size one."
 )
 UNCLEAR_FORECAST = "unclear: too few users, or too much noise, to divide by their number"
-MODEL = "model: the error beside, on data that is smooth between the borders of cells"
+MODEL = "model: the additional error on data that is smooth between the borders of cells"
 FEWEST, MOST = 10.0, 1e12
 LEAST_EPSILON, MOST_EPSILON = 1e-3, 50.0
 
@@ -101,7 +101,7 @@ def forecast(
     sums: str = DIRECT,
     dimensions: Mapping[str, Dimension] | None = None,
 ) -> Forecast:
-    """The standard errors of a question's answers if so many users report."""
+    """The standard errors of a question's answers if this many users report."""
     count = checked_users(users)
     plan = planned(collection, text, weights, sums, count, dimensions)
     return Forecast(plan, count, predict(plan, count))
@@ -115,7 +115,7 @@ def planned(
     users: float,
     dimensions: Mapping[str, Dimension] | None = None,
 ) -> Plan:
-    """The plan for a question if so many users report."""
+    """The plan for a question if this many users report."""
     return make_plan(
         parse(text, collection, dimensions, centred=sums == DIRECT), collection, weights, sums, users=users
     )
@@ -137,7 +137,7 @@ def error_of(plan: Plan, users: float) -> float:
 
 
 def left_open(collection: Specification, text: str) -> float:
-    """The part of that error that neither more users nor a larger ε lowers: what a grid's cells cannot tell."""
+    """The part of that error that neither more users nor a larger ε lowers: what a grid's cells cannot determine."""
     if collection.grids is None:
         return 0.0
     most = collection.with_settings(epsilon=MOST_EPSILON)
@@ -184,7 +184,7 @@ def epsilon_needed(
 
 
 def _check_not_left_open(collection: Specification, text: str, error: float) -> None:
-    """Say so where it is the grid that stands in the way: more users or a larger ε would be spent in vain."""
+    """Say so if the grid is the limit, so that more users or a larger ε would not help."""
     least = left_open(collection, text)
     if least > error:
         raise InvalidParameter(

@@ -34,7 +34,7 @@ VIEWS = 3
 """From this stage on, a user reports one view only."""
 NEGLIGIBLE_VARIANCE = 1e-11
 SAMPLED_GROUPS = 50
-"""Of more groups so many are looked at, evenly spaced."""
+"""A question with more groups is represented by this many, evenly spaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Prediction:
 
 
 def predict(plan: Plan, users: float) -> tuple[Prediction, ...]:
-    """The standard error of every output, if so many users report."""
+    """The standard error of every output, if this many users report."""
     groups = np.unique(np.linspace(0, len(plan.private_groups) - 1, SAMPLED_GROUPS).astype(np.int64))
     pairs = TermPairs.of(plan, groups)
     stages = np.array([_second_moments(pairs, plan, stage, users) for stage in range(len(CAUSES) + 1)])

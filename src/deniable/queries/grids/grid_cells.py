@@ -78,13 +78,13 @@ class Asked:
         )
 
     @property
-    def spoken_of(self) -> set[int]:
+    def relevant_grounds(self) -> set[int]:
         """The grounds on which some function is not the same everywhere."""
         return {number for number, batch in enumerate(self.given) if not _constant(batch).all()}
 
     @property
     def known(self) -> Booleans:
-        """The columns that ask for the same of every row: no view tells anything about them, and nothing is assumed."""
+        """The columns that are the same for every row: they need no view and no assumption."""
         constant = np.ones(self.function_numbers.shape[0], dtype=bool)
         for number, batch in enumerate(self.given):
             constant &= _constant(batch)[self.function_numbers[:, number]]
@@ -231,10 +231,10 @@ def _cell_functions(axis: Axis, known: Ground) -> Floats:
 
 
 def _alike(cells: Floats, functions: Floats) -> Integers:
-    """A pattern for every cell: cells that the question cannot tell apart share one, and those it ignores have none."""
+    """A pattern for every cell: cells that mean the same to the question share one; ignored cells have none (−1)."""
     _, pattern = np.unique(np.round(cells, 12), axis=0, return_inverse=True)
-    spoken = (np.abs(cells) @ np.abs(functions).sum(axis=0)) > 0
-    pattern = np.where(spoken, pattern.reshape(-1), -1)
+    relevant = (np.abs(cells) @ np.abs(functions).sum(axis=0)) > 0
+    pattern = np.where(relevant, pattern.reshape(-1), -1)
     kept = np.unique(pattern[pattern >= 0])
     return np.asarray(np.where(pattern >= 0, np.searchsorted(kept, pattern), -1))
 

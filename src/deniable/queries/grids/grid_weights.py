@@ -7,8 +7,8 @@ answer per user is Σ_v α_v·N_v·α_v/(n·π_v), N_v being the noise of a view
 
     α = (C_cells + N/(n·π))⁻¹ · C_cells,f ,        α_0 = f̄ − Σ_v ᾱ_v ,
 
-C_cells the covariances between cells of all views. That is generalised least squares over all views that tell
-something about f, those with other attributes besides included. As n grows it fits what cells can tell exactly.
+where C_cells are the covariances between cells of all views. That is generalised least squares over all views that say
+something about f, including views with other attributes. As n grows, it fits exactly what cells can determine.
 
 With `unbiased` no prior is needed, and weights are those of `grid_exact_weights.py`.
 """
@@ -35,9 +35,9 @@ from deniable.tables.schema.attributes import Table
 MOST_PATTERNS = 4_000
 MOST_WEIGHTS = 50_000_000
 WORTH = 0.02
-"""A view that tells less than this part of what the best one tells is left out;"""
+"""A view that explains less than this part of what the best view explains is left out."""
 FEW_CELLS = 100
-"""and of one with more cells to look at more is expected."""
+"""A view with more cells than this must explain proportionally more."""
 RIDGE = 1e-10
 
 
@@ -91,7 +91,7 @@ class System:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bias:
-    """What the weights of a table's columns say under the prior, beside what the columns ask."""
+    """What a table's weights answer under the prior, compared with what its columns ask."""
 
     system: System
     weights: Floats
@@ -168,7 +168,7 @@ def solve_grid(
     unbiased: bool = False,
     only: int | None = None,
 ) -> Solved:
-    """Weights for columns, if so many users report; from one view only, if it is named."""
+    """Weights for columns, if this many users report; `only` restricts them to a single view."""
     if not columns:
         empty = TablePlan(table.name, (PartPlan(np.zeros(0), (), ()),), ())
         return Solved(empty, None, 1.0, 1.0)
@@ -185,9 +185,11 @@ def solve_grid(
         raise QueryRefused("the question has too many groups for a grid", "Group by bins: FLOOR(x / 10).")
     weights = exact_weights(table, asked, views, spans) if unbiased else system.weights(users, chances)
     known = asked.column_means()
-    told = sum((view.means @ weights[span] for view, span in zip(views, spans, strict=True)), np.zeros(len(columns)))
-    constants = known - told
-    second = np.square(constants) + 2 * constants * told
+    mean_answers = sum(
+        (view.means @ weights[span] for view, span in zip(views, spans, strict=True)), np.zeros(len(columns))
+    )
+    constants = known - mean_answers
+    second = np.square(constants) + 2 * constants * mean_answers
     for spent, chance in zip(system.spending(weights), chances, strict=True):
         second = second + spent / chance
     part = PartPlan(
@@ -204,17 +206,17 @@ def solve_grid(
 def _check_collected(table: Table, design: Design, asked: Asked) -> None:
     """Every attribute that is asked about must be in some view: else the assumption alone would answer."""
     collected = {axis.attribute for view in design for axis in view.group.axes}
-    for number in sorted(asked.spoken_of - collected):
+    for number in sorted(asked.relevant_grounds - collected):
         if number < len(table.domains):
             raise QueryRefused(
-                f"no view of table {table.name!r} tells anything about {table.private[number]!r}",
+                f"no view of table {table.name!r} collects {table.private[number]!r}",
                 "Ask about attributes that the grid collects, or fit the next collection to this question, too.",
             )
 
 
 def _relevant(table: Table, design: Design, asked: Asked, users: float) -> list[CellView]:
-    """The views that tell something, while there is room, those that tell most first."""
-    about = asked.spoken_of
+    """The informative views, as many as there is room for, the most informative first."""
+    about = asked.relevant_grounds
     private = about - {len(table.domains)}
     ranked = []
     for view in design:
@@ -229,12 +231,12 @@ def _relevant(table: Table, design: Design, asked: Asked, users: float) -> list[
         if seen.means.size > MOST_PATTERNS:
             continue
         alone = System.of(asked, [seen])
-        told = np.einsum("uc,uc->c", alone.crossed, alone.weights(users, [float(view.probability)]))
-        ranked.append((told, seen))
+        explained = np.einsum("uc,uc->c", alone.crossed, alone.weights(users, [float(view.probability)]))
+        ranked.append((explained, seen))
     if not ranked:
         return []
-    best = np.max([told for told, _ in ranked], axis=0)
-    worth = [float((told / np.maximum(best, 1e-300)).max()) for told, _ in ranked]
+    best = np.max([explained for explained, _ in ranked], axis=0)
+    worth = [float((explained / np.maximum(best, 1e-300)).max()) for explained, _ in ranked]
     order = sorted(range(len(ranked)), key=lambda rank: (-worth[rank], rank))
     chosen, room = [], MOST_PATTERNS
     for rank in order:

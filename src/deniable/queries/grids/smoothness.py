@@ -1,7 +1,7 @@
 """What is assumed of data between the borders of cells: that it is smooth.
 
-A grid tells how many rows lie in each cell, and not where in it. To go on from there something has to be assumed, and
-it is stated here, as a prior of the data's density. Relative to evenly spread rows the density is 1 + ξ, where ξ is
+A grid shows how many rows lie in each cell, not where in it. Anything finer needs an assumption, which is stated here as
+a prior of the data's density. Relative to evenly spread rows the density is 1 + ξ, where ξ is
 random with mean zero and, for rows s and t, the covariance
 
     Cov(ξ(s), ξ(t)) = Π_j (1 + k_j(s_j, t_j)) − 1        over the attributes j.
@@ -38,7 +38,7 @@ HEAVY = 1 / 3
 """The variance of the share of users with many rows, relative to a half: any share is as likely as any other."""
 MOST_ATOMS = 512
 SEPARATE = 64
-"""So many categories are told apart in any case."""
+"""Up to this many categories are always kept apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ ASSUMED_SMOOTHNESS = Smoothness(((0.25, 2.5**2),), 0.3**2)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ground:
-    """An attribute's domain in atoms, pieces that nothing tells apart; and the prior over them."""
+    """An attribute's domain in atoms, pieces that no cut or function divides, and the prior over them."""
 
     atom_of: Integers
     """For every value of the domain its atom."""
@@ -86,7 +86,7 @@ class Ground:
 
 
 def ground(domain: Private, cuts: Iterable[Sequence[int]], functions: Floats) -> Ground:
-    """The ground of an attribute on which all the given cuts and functions can be told."""
+    """The ground of an attribute whose atoms respect all the given cuts and functions."""
     if isinstance(domain, Categorical):
         return _categories(domain.size, functions)
     size = domain.size
@@ -115,7 +115,7 @@ def _from(starts: Integers, size: int) -> Ground:
 def believed(known: Ground, smoothness: Smoothness, steep: Floats | None = None) -> Ground:
     """The same atoms of an ordinal attribute, of which something else is believed.
 
-    `steep` says for every value by how much, relative to evenness, the density may besides rise or fall nearby.
+    `steep` says for every value by how much, relative to evenness, the density may also rise or fall nearby.
     """
     kernel = smoothness.rough * rough_kernel(known)
     for length, variance in smoothness.variances:
@@ -142,8 +142,8 @@ def rough_kernel(known: Ground) -> Floats:
 
 def _categories(size: int, functions: Floats) -> Ground:
     """Categories of which the functions say the same are one atom."""
-    told = np.arange(size)[None, :] if size <= SEPARATE else functions
-    atom_of = np.unique(told, axis=1, return_inverse=True)[1].reshape(-1)
+    distinguished = np.arange(size)[None, :] if size <= SEPARATE else functions
+    atom_of = np.unique(distinguished, axis=1, return_inverse=True)[1].reshape(-1)
     counts = np.bincount(atom_of)
     spread = CATEGORIES**2 + size / FEW_CATEGORIES
     return _centred(atom_of, counts / size, np.diag(spread / counts))

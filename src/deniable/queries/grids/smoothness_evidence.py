@@ -44,11 +44,11 @@ GRANTED = 0.9
 """The chance of that before any report. Of the others it is as the root of their length, and inverse to their amplitude
 and to the root of their roughness."""
 FAR_ABOVE = 2.5
-"""So many times the average is ordinary;"""
+"""Densities up to this many times the average are ordinary."""
 STEEPNESS = 1.25
-"""and of what is more so many times may be gained or lost nearby."""
+"""What exceeds that may be gained or lost nearby, times this factor."""
 MOST_COUNTED_CELLS = 2**12
-"""A view of more cells takes long to ask, and the sum of so many noisy numbers tells little."""
+"""A view with more cells takes long to count, and a sum of that many noisy numbers says little."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,12 +72,12 @@ class Along:
     cells: Floats
     """cells × atoms: what part of an atom each counts."""
     noise: Floats
-    """The covariances of their frequencies as one report tells them."""
+    """The covariances of their frequencies as estimated from one report."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """What is asked of the reports of a table, and how to read what they tell."""
+    """What is counted in the reports of a table, and how it is read."""
 
     views: tuple[View, ...]
     """Of which the frequencies of cells are asked."""
@@ -142,7 +142,7 @@ def _added(view: CellView, attribute: int) -> Floats:
 
 
 def _believed(along: Along, frequencies: Floats, reports: float) -> Belief:
-    """What the frequencies of cells along an attribute, told by so many reports, say of it."""
+    """What the frequencies of cells along an attribute, estimated from this many reports, say about it."""
     known, cells = along.known, along.cells
     rest, noise = frequencies - known.means(cells), along.noise / reports
     smoothness = _compared(known, cells, rest, noise)

@@ -3,7 +3,7 @@
 The error that is minimised is the one that answers will have (`grid_weights.py`): variance and squared bias under the
 stated smoothness, summed over the columns of all questions, each column relative to the most that one row adds to it.
 
-* Candidates are views of the attributes that questions speak of together, of their pairs, and of each alone.
+* Candidates are views of the attributes that questions use together, of their pairs, and of each alone.
 * How fine: borders where questions change, if these are few, or even cells, or points where something is summed;
   whichever leaves the least error if its view answers alone.
 * How often: given the weights, the variance is Σ_v s_v/π_v, s_v what view v's weights spend; it is least for
@@ -41,9 +41,9 @@ HARDLY = 0.004
 """A view with a smaller part of the reports is dropped."""
 DRAWING_ROUNDS = 6
 PARTS = 400
-"""Probabilities are rounded to so many parts."""
+"""Probabilities are rounded to multiples of one over this."""
 SAMPLED_COLUMNS = 60
-"""Of a question with more, so many are looked at, evenly spaced."""
+"""A question with more columns is represented by this many, evenly spaced."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +63,7 @@ def fitted_views(
 
     Where columns are only `examples` of others, borders do not follow theirs.
     """
-    asked = _spoken_of(table, items)
+    asked = _attributes_used(table, items)
     sets = sorted({*asked, *_smaller(asked)}, key=lambda names: (len(names), names))
     chances = dict.fromkeys(sets, 1 / len(sets))
     views: dict[tuple[str, ...], GridView] = {}
@@ -77,8 +77,8 @@ def fitted_views(
     return tuple(GridView(views[names].axes, weight) for names, weight in parts.items())
 
 
-def _spoken_of(table: Table, items: Sequence[WorkloadColumn]) -> dict[tuple[str, ...], list[WorkloadColumn]]:
-    """The sets of attributes that columns speak of, with the columns; a column about nothing speaks of the first."""
+def _attributes_used(table: Table, items: Sequence[WorkloadColumn]) -> dict[tuple[str, ...], list[WorkloadColumn]]:
+    """The sets of attributes that columns use, with the columns; one without any counts for the first attribute."""
     by_names: dict[tuple[str, ...], list[WorkloadColumn]] = {}
     for item in items:
         names = {
@@ -224,9 +224,9 @@ def _error(system: System, items: Sequence[WorkloadColumn], chances: Sequence[fl
     total = 0.0
     for users, columns in _by_users(items).items():
         part = replace(system, crossed=system.crossed[:, columns])
-        told = np.einsum("uc,uc->c", part.crossed, part.weights(users, chances))
-        total -= float(sum(items[column].importance * told[position] for position, column in enumerate(columns)))
-    return total  # beside what is there without any report, which does not depend on views
+        explained = np.einsum("uc,uc->c", part.crossed, part.weights(users, chances))
+        total -= float(sum(items[column].importance * explained[position] for position, column in enumerate(columns)))
+    return total  # plus the error without any report, which does not depend on views
 
 
 def _by_users(items: Sequence[WorkloadColumn]) -> dict[float, list[int]]:

@@ -25,7 +25,7 @@ from deniable.tables.specification.specification import Specification
 from deniable.wording import counted
 
 USERS = 1e6
-"""How many users a grid is planned for where nobody says."""
+"""How many users a grid is planned for if the caller does not say."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -43,7 +43,7 @@ class MomentOf:
     indicator: bool
     """Whether a row counts either once or not at all."""
     region: int = 0
-    """Moments with the same number speak of the same rows."""
+    """Moments with the same number are sums over the same rows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -24,13 +24,13 @@ from deniable.tables.designs.views import Design, Group
 from deniable.trees import Tree
 
 EFFORT = 40.0
-"""Cells may be added that a question does not need, to lower the variance, while a report is compared with so many."""
+"""Unneeded cells may be added to lower the variance, as long as a report is compared with at most this many."""
 MOST_GROWTH = 16
-"""An axis that multiplies the cells by more would lower the variance by little: by one over its nodes."""
+"""An axis that multiplies the cells by more lowers the variance by only about 1/nodes."""
 MOST_ADDED = 500_000
-"""And while the plan has so many cells in all."""
+"""Added cells of a whole plan."""
 FEW_FUNCTIONS = 4
-"""So many functions of an axis are weighed one by one; more share what most of them have in common."""
+"""Up to this many functions of an axis are weighed separately; more share what most of them have in common."""
 ROUNDS = 3
 MOST_PRICED_VIEWS = 2**16
 MOST_WEIGHTS = 50_000_000

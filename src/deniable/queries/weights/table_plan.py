@@ -22,7 +22,7 @@ from deniable.queries.weights.row_products import Rows, row_products
 from deniable.wording import counted
 
 ENOUGH = 100
-"""So many reports of a view must be expected for their number to be counted on."""
+"""A view must be expected to have this many reports before they are divided by their number."""
 DIRECT, DESIGNED = "direct", "designed"
 SUMS = (DIRECT, DESIGNED)
 """How a sum is taken: by the values' own tree, or by the rounded values that AHIO, EHIO and SR-HIO collect for it."""
@@ -125,8 +125,8 @@ class PartPlan:
     def countable(self, slots: int, reports: float) -> bool:
         """Whether a view's reports are divided by how many there are instead of how many were to be expected.
 
-        Views are drawn apart from all data, so that is unbiased too, and it spares the noise of the drawing; but every
-        view must have some. With one report per user only: then views divide the users into strata.
+        Views are drawn independently of all data, so that is unbiased too, and it avoids the noise of the drawing. But
+        every view must have some. With one report per user only: then views divide the users into strata.
         """
         return slots == 1 and bool(self.views) and reports * min(view.probability for view in self.views) >= ENOUGH
 

@@ -183,7 +183,7 @@ def rdc(tree: Tree, low: int, high: int, k: int) -> Weights:
 
 
 def weighted_decompositions(tree: Tree, function: Floats, k: int) -> Weights:
-    """`rdc` of every run of ones; a function that is no set of values, or everything, is taken greedily."""
+    """`rdc` of every run of ones; any other function, and the set of all values, is taken greedily."""
     ones = np.concatenate(([False], function == 1.0, [False]))
     if ones[1:-1].all() or np.any((function != 0.0) & (function != 1.0)):
         return greedy(tree, function)

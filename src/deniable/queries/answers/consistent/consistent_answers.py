@@ -1,12 +1,12 @@
 """Answers from frequencies of cells that are possible: `postprocess="consistent"`.
 
-The frequencies of a view's cells, as reports tell them, are noisy and impossible: some are negative, and views differ
-on what they both tell. Least squares under the prior makes views agree, the nearest possible frequencies
+The frequencies of a view's cells, as estimated from reports, are noisy and impossible: some are negative, and views
+contradict each other. Least squares under the prior makes views agree, the nearest possible frequencies
 (`possible_frequencies.norm_sub`) follow, and the question's weights are applied to these instead. A question about more
-than two attributes of one table, which no view tells, is answered from the table over all of them that assumes least
+than two attributes of one table, which no view has, is answered from the table over all of them that assumes least
 (`maximum_entropy.py`). In a join the frequencies are those of pairs of cells of two tables.
 
-All this adds a bias that nobody knows; so answers are marked. Their standard errors come from a parametric bootstrap:
+All this adds an unknown bias, so answers are marked. Their standard errors come from a parametric bootstrap:
 frequencies drawn around those that were found, with the noise that reports have, and treated alike.
 """
 
@@ -69,14 +69,14 @@ def consistent_answer(
         value = total * counting.answers(possible)[0]
         drawn = total * counting.answers(counting.possible(noisy))
         covariance = np.einsum("dgi,dgj->gij", drawn - value, drawn - value) / DRAWS
-        told = {
-            output.name: _told(output, value, covariance, question.counts)
+        estimates = {
+            output.name: _estimated(output, value, covariance, question.counts)
             for output in question.outputs
             if output.shown
         }
         for combination in range(value.shape[0]):
             rank, labels = _labels(plan, keys, public, combination)
-            rows.append((rank, labels, {name: each[combination] for name, each in told.items()}))
+            rows.append((rank, labels, {name: each[combination] for name, each in estimates.items()}))
     rows.sort(key=lambda row: row[0])  # in the order of the plain answer
     groups = {label: [labels[label] for _, labels, _ in rows] for label in question.shown_groups}
     together, all_hold = at_once(question, len(rows), options.confidence) if options.simultaneous else (1, [])
@@ -103,7 +103,7 @@ class Counting:
     spans: tuple[slice, ...]
     """Frequencies that add up to at most one: those of one view, or all of a join."""
     variances: Floats
-    """Of each frequency as told by one report."""
+    """Of each frequency as estimated from one report."""
     values: Floats
     """frequencies × (groups · moments): what each is worth."""
     constants: Floats
@@ -163,7 +163,7 @@ class Counting:
 
 
 def _agreed(bias: Bias) -> Callable[[Floats], Floats]:
-    """The frequencies that all views together tell of each view's cells: least squares under the prior."""
+    """The frequencies of each view's cells as estimated from all views together: least squares under the prior."""
     views, prior = bias.system.views, bias.system.prior
     means = np.concatenate([view.means for view in views])
     gain = bias.system.fitted(bias.users, [float(view.view.probability) for view in views], prior)
@@ -171,12 +171,14 @@ def _agreed(bias: Bias) -> Callable[[Floats], Floats]:
 
 
 def _alone(plan: Plan, number: int, bias: Bias) -> Bias:
-    """The weights of a table's columns if only the view that tells most is looked at."""
+    """The weights of a table's columns if only the most informative view is used."""
     table = plan.tables[number]
     if not bias.system.views:
         return bias
-    told = [float(np.einsum("uc,uc->", bias.weights[span], bias.system.crossed[span])) for span in bias.system.spans]
-    best = bias.system.views[int(np.argmax(told))].view.number
+    explained = [
+        float(np.einsum("uc,uc->", bias.weights[span], bias.system.crossed[span])) for span in bias.system.spans
+    ]
+    best = bias.system.views[int(np.argmax(explained))].view.number
     described, design = plan.collection[table.table], plan.collection.design_of(table.table)
     single = solve_grid(described, design, table.asked, bias.users, only=best).bias
     if single is None:
@@ -223,12 +225,12 @@ def _combined(plan: Plan, worth: Sequence[tuple[Floats, Floats]], single: bool, 
             for number, (column, (weights, always)) in enumerate(zip(term.columns, worth, strict=True)):
                 both = both * (weights[columns[:, number], column] + always[column])
                 rest *= float(always[column])
-            values[:, outcome] += both - rest  # what no cell tells of is worth the constants
+            values[:, outcome] += both - rest  # rows outside all cells are worth the constants
             constants[outcome] += rest
     return values, constants
 
 
-def _told(output: Output, value: Floats, covariance: Floats, counts: Container[int]) -> list[tuple[float, float]]:
+def _estimated(output: Output, value: Floats, covariance: Floats, counts: Container[int]) -> list[tuple[float, float]]:
     """Value and standard error of an output in every private group."""
     valued = evaluate(output.formula, value, covariance, counts)
     errors = np.sqrt(valued.variance(covariance))

@@ -1,4 +1,4 @@
-"""Questions about more attributes than any view tells: from the table over all of them that assumes least.
+"""Questions about more attributes than any view has, answered from the table over all of them that assumes least.
 
 Its marginals are the frequencies of the cells of views about one and two of the attributes (`possible_frequencies.py`).
 """
@@ -25,30 +25,30 @@ MOST_COMBINED_PIECES = 200_000
 def by_maximum_entropy(plan: Plan, bias: Bias) -> Callable[[Floats], Floats] | None:
     """How a question about more than two attributes follows from the frequencies of cells of one and two of them."""
     asked = bias.asked
-    spoken = sorted(asked.spoken_of)
-    if len(spoken) <= 2 or any(set(spoken) <= set(view.functions) for view in bias.system.views):
+    relevant = sorted(asked.relevant_grounds)
+    if len(relevant) <= 2 or any(set(relevant) <= set(view.functions) for view in bias.system.views):
         return None
     able = [
         (view, span)
         for view, span in zip(bias.system.views, bias.system.spans, strict=True)
-        if set(view.functions) <= set(spoken)
+        if set(view.functions) <= set(relevant)
         and all(axis.kind in (CELLS, WEIGHT) for axis in view.view.group.axes)
         and all((pattern == np.arange(pattern.size)).all() for pattern in view.patterns)
     ]
     # Single attributes are cut finely: where that makes too many pieces, pairs have to do.
     for used in (able, [(view, span) for view, span in able if len(view.functions) > 1]):
-        if {ground for view, _ in used for ground in view.functions} != set(spoken):
+        if {ground for view, _ in used for ground in view.functions} != set(relevant):
             return None
-        starts = [_pieces(asked, ground, [view for view, _ in used], len(spoken)) for ground in spoken]
+        starts = [_pieces(asked, ground, [view for view, _ in used], len(relevant)) for ground in relevant]
         if math.prod(pieces.size for pieces in starts) <= MOST_COMBINED_PIECES:
             break
     else:
         return None
-    shares = [asked.grounds[ground].shares for ground in spoken]
+    shares = [asked.grounds[ground].shares for ground in relevant]
     sizes = [np.add.reduceat(share, start) for share, start in zip(shares, starts, strict=True)]
     averaged = [
         np.add.reduceat(asked.functions[ground] * share, start, axis=1) / size
-        for ground, share, start, size in zip(spoken, shares, starts, sizes, strict=True)
+        for ground, share, start, size in zip(relevant, shares, starts, sizes, strict=True)
     ]
 
     def whole(frequencies: Floats) -> Floats:
@@ -58,7 +58,7 @@ def by_maximum_entropy(plan: Plan, bias: Bias) -> Callable[[Floats], Floats] | N
         for draw, mine in enumerate(frequencies):
             known = []
             for view, span in used:
-                axes = tuple(spoken.index(ground) for ground in view.functions)
+                axes = tuple(relevant.index(ground) for ground in view.functions)
                 cells = tuple(
                     np.argmax(view.functions[ground] > 0, axis=0)[starts[axis]]
                     for ground, axis in zip(view.functions, axes, strict=True)
@@ -70,12 +70,12 @@ def by_maximum_entropy(plan: Plan, bias: Bias) -> Callable[[Floats], Floats] | N
             products = np.ones(asked.owners.size) * asked.coefficients
             for product in range(asked.owners.size):
                 value: Any = table
-                for axis, ground in enumerate(spoken):
+                for axis, ground in enumerate(relevant):
                     value = np.tensordot(averaged[axis][asked.function_numbers[product, ground]], value, axes=(0, 0))
                 rest = [
                     asked.means[ground][asked.function_numbers[product, ground]]
                     for ground in range(len(asked.grounds))
-                    if ground not in spoken
+                    if ground not in relevant
                 ]
                 products[product] *= float(value) * float(np.prod(rest))
             columns = np.bincount(asked.owners, products, minlength=asked.columns)
@@ -90,8 +90,8 @@ def by_maximum_entropy(plan: Plan, bias: Bias) -> Callable[[Floats], Floats] | N
 def _pieces(asked: Asked, ground: int, views: Sequence[CellView], attributes: int) -> Any:
     """Where the pieces of an attribute start: at the borders of cells, and where what is asked changes, if seldom."""
     inside = [np.argmax(view.functions[ground] > 0, axis=0) for view in views if ground in view.functions]
-    for told in ([*inside, *asked.functions[ground]], inside):
-        changes = np.any([np.diff(each, prepend=each[0] - 1) != 0 for each in told], axis=0)
+    for functions in ([*inside, *asked.functions[ground]], inside):
+        changes = np.any([np.diff(function, prepend=function[0] - 1) != 0 for function in functions], axis=0)
         if changes.sum() <= MOST_PIECES ** (1 / attributes):
             break
     return np.flatnonzero(changes)

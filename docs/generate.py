@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 import deniable
-from deniable import client, errors, mechanisms, spark, streams
+from deniable import client, errors, mechanisms, spark, stores, streams
 from deniable.cli.main import cli
 
 DOCS = Path(__file__).parent
@@ -164,6 +164,12 @@ PAGES: dict[str, tuple[str, str, ModuleType, str]] = {
         "Names for private streams: `dn.streams.…`. The guide is [Streams](../../streams.md).",
         streams,
         "dn.streams.",
+    ),
+    "stores": (
+        "Streams that survive a crash",
+        "Names for streams whose state is in a file: `dn.stores.…`. The guide is [Streams](../../streams.md).",
+        stores,
+        "dn.stores.",
     ),
     "mechanisms": (
         "Mechanisms",

@@ -7,7 +7,7 @@ from importlib.resources import files
 import pytest
 
 import deniable
-from deniable import client, errors, mechanisms, spark, streams
+from deniable import client, errors, mechanisms, spark, stores, streams
 
 FRONT_DOOR = (
     deniable.Collection,
@@ -23,7 +23,7 @@ FRONT_DOOR = (
 def public_values():
     """Every class and function that has a public name, once."""
     named = {}
-    for module in (deniable, client, mechanisms, streams):
+    for module in (deniable, client, mechanisms, streams, stores):
         for name in module.__all__:
             value = getattr(module, name)
             if inspect.isclass(value) or inspect.isfunction(value):
@@ -40,7 +40,7 @@ def public_values():
     return named
 
 
-@pytest.mark.parametrize("module", [deniable, client, mechanisms, spark, streams])
+@pytest.mark.parametrize("module", [deniable, client, mechanisms, spark, streams, stores])
 def test_all_is_sorted_and_importable(module):
     assert module.__all__ == sorted(module.__all__)
     for name in module.__all__:

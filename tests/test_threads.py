@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable import client, mechanisms, spark, streams
+from deniable import client, mechanisms, spark, stores, streams
 from deniable.client import Client, ToPLClient
 from deniable.errors import RandomnessFault
 from deniable.randomness import SecureSource, SeededSource
@@ -279,7 +279,7 @@ def test_collections_randomise_apart_and_releases_answer_alike():
 
 def test_the_contract_of_every_public_class_is_stated():
     text = (Path(__file__).parents[1] / "docs" / "reference" / "threads.md").read_text()
-    for module in (dn, client, streams, spark, mechanisms):
+    for module in (dn, client, streams, stores, spark, mechanisms):
         missing = [name for name in module.__all__ if name[0] != "_" and f"`{name}`" not in text]
         assert not missing, (module.__name__, missing)
 

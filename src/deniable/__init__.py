@@ -16,7 +16,7 @@ from deniable.errors import DeniableError
 from deniable.tables import Categorical, Cells, GridView, Ordinal, Points, Public, Table
 
 if TYPE_CHECKING:
-    from deniable import client, spark, streams
+    from deniable import client, spark, stores, streams
     from deniable.database import Database, connect
     from deniable.engines.collecting.collected_reports import Collected, Reports
     from deniable.queries.answers.answer_options import AnswerOptions
@@ -54,6 +54,7 @@ __all__ = [
     "fit",
     "mechanisms",
     "spark",
+    "stores",
     "streams",
 ]
 
@@ -75,7 +76,7 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("client", "spark", "streams"):
+    if name in ("client", "spark", "stores", "streams"):
         return import_module(f"deniable.{name}")
     if name not in _LAZY:
         raise AttributeError(f"module 'deniable' has no attribute {name!r}")

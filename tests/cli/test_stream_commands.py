@@ -13,8 +13,8 @@ import pytest
 
 from command_line import DENIABLE, run
 from deniable.errors import Failure, InvalidParameter
-from deniable.stores.stream_files import ParquetOutput
-from deniable.stores.stream_state import StateFile
+from deniable.stores.parquet_output import ParquetOutput
+from deniable.stores.state_file import StateFile
 from deniable.streams import Released
 
 VALUES = np.random.default_rng(1).geometric(0.1, 20_000)

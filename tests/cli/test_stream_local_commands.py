@@ -195,24 +195,19 @@ def test_a_collection_goes_on_where_the_last_run_ended(tmp_path):
     assert (done.returncode, "it holds who has answered" in done.stderr) == (2, True)
 
 
-def test_a_threshold_is_written_down_before_anybody_hears_of_it(tmp_path, monkeypatch):
-    """Whatever happens after devices were told, the next run has the same θ."""
-    state, heard = tmp_path / "secret.json", []
-
-    def announce(path, theta):
-        heard.append((theta, json.loads(state.read_text())["state"]["choice"]["theta"]))
-        raise OSError("the disk is gone")
-
-    monkeypatch.setattr("deniable.stores.local_stream_files.announce_theta", announce)
+def test_a_threshold_that_was_told_holds_in_the_next_run(tmp_path):
+    """The announcement fails after the threshold was chosen: the next run announces the same one."""
+    state, told = tmp_path / "secret.json", tmp_path / "folder" / "theta"
     sent = run("stream", "report", *AGREED, text=TEXT).stdout
-    settings = [*AGREED, "--first", "400", "--announce", tmp_path / "theta", "--state", state]
-    run("stream", "collect", *settings, text=sent)
-    ((told, written),) = heard
-    assert told == written
-    monkeypatch.undo()
+    settings = [*AGREED, "--first", "400", "--announce", told, "--state", state]
+    failed = run("stream", "collect", *settings, text=sent)
+    assert (failed.returncode, "The threshold was not announced" in failed.stderr) == (1, True)
+    written = json.loads(state.read_text())["state"]["choice"]["theta"]
+    assert failed.stdout == f"theta {written:g}\n"
+    told.parent.mkdir()
     again = run("stream", "collect", *settings, text="")
-    assert again.stdout == f"theta {told:g}\n"
-    assert float((tmp_path / "theta").read_text()) == told
+    assert again.stdout == f"theta {written:g}\n"
+    assert float(told.read_text()) == written
 
 
 def test_the_pipe_of_the_docs_runs(tmp_path):

@@ -6,7 +6,7 @@ import json
 import deniable as dn
 from command_line import run
 from deniable.client import ToPLClient
-from deniable.stores.local_stream_files import read_report_lines
+from deniable.stores.report_batches import read_report_lines
 from deniable.streams.local.report_arrays import MALFORMED
 from fuzzing.harness import SECRET, cases, fuzz
 from fuzzing.mutations import PLAIN, mutated_bytes, mutated_value

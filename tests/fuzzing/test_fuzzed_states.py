@@ -6,7 +6,8 @@ import numpy as np
 
 import deniable as dn
 from deniable.client import Client, ToPLClient
-from deniable.stores.stream_state import Journal, StateFile
+from deniable.stores import DurablePublisher, DurableServer
+from deniable.stores.state_file import StateFile
 from deniable.streams import ToPLServer, ToPS, restore
 from fuzzing.harness import SECRET, cases, fuzz
 
@@ -55,10 +56,8 @@ def test_files_of_publishers(tmp_path, count):
         taken = chance.choice(list(files))
         data = changed(chance, files[taken])
         write(path, data)
-        with StateFile(path) as file:
-            again = restore(file.record["state"])
-            Journal(file, again)
-            assert again.push_many(LATER).tolist() == expected[taken]
+        with DurablePublisher(path, published(0)) as durable:
+            assert durable.push_many(LATER).tolist() == expected[taken]
 
     outcomes = fuzz(attempt, "files of publishers", count)
     assert outcomes["InvalidData"] > 0.8 * count
@@ -82,8 +81,8 @@ def test_files_of_servers(tmp_path, count):
 
     def attempt(chance):
         write(path, changed(chance, whole))
-        with StateFile(path, holds="who has answered") as file:
-            assert later(ToPLServer.restore(file.record["state"])) == expected
+        with DurableServer(path, ToPLServer(2.0, BOUND, theta=40.0, keep=False)) as durable:
+            assert later(durable.server) == expected
 
     outcomes = fuzz(attempt, "files of servers", count)
     assert outcomes["InvalidData"] > 0.8 * count

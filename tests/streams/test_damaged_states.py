@@ -7,7 +7,8 @@ import pytest
 
 from deniable.errors import InvalidData
 from deniable.randomness import SeededSource
-from deniable.stores.stream_state import Journal, StateFile
+from deniable.stores import DurablePublisher
+from deniable.stores.state_file import StateFile
 from deniable.streams import NME, PAK, Flat, Hc16, ToPLServer, ToPS, report_table, restore
 from deniable.streams.local.simulated_stream import second_codes
 
@@ -21,10 +22,9 @@ def make(kind=ToPS, **more):
 
 def written(path, publisher, count):
     """A state file that a run left, after so many values."""
-    journal = Journal(StateFile(path), publisher)
-    if count:
-        journal.push_many(VALUES[:count])
-    journal.close()
+    with DurablePublisher(path, publisher) as durable:
+        if count:
+            durable.push_many(VALUES[:count])
 
 
 MAKERS = {

@@ -1,4 +1,4 @@
-"""Definition 3, by enumeration: all reports of a user, their number and order included, for every pair of users.
+"""Definition 3 and Lemma 6 of [XDW20], by enumeration: all reports of a user, their number and order included.
 
 And the attack of Figure 2: counting a user's reports tells everything about the straw man and nothing here.
 """

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import math
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from deniable.cli.stream_output import Interrupts, parquet_output, until_the_reader_leaves
 from deniable.cli.terminal import simulation_option
-from deniable.errors import Failure, InvalidData, InvalidParameter
+from deniable.errors import InvalidParameter
 from deniable.simulation import NOTE
 
 if TYPE_CHECKING:
     from deniable.arrays import Floats
-    from deniable.stores.local_stream_files import ReportBatch
-    from deniable.streams import ToPLServer
-
-SECONDS_BETWEEN_SAVES = 60.0
+    from deniable.stores import DurableServer, ReportBatch
 
 
 def _agreed(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -58,38 +53,40 @@ def report(source: str, epsilon: float, bound: float, name: str, simulation: boo
     Example:
       deniable stream report --epsilon 1 --bound 500 --theta 40 values.txt > sent
     """
-    from deniable.stores.local_stream_files import wait_for_theta
-    from deniable.stores.stream_files import is_plain_text, read_batches, read_lines, read_values
+    from deniable.stores.threshold_announcement import wait_for_theta
     from deniable.streams.local.stream_client import ToPLClient
 
-    theta, waits = options["theta"], options["theta_from"]
+    theta, waits, uid = options["theta"], options["theta_from"], options["uid"]
     if theta is not None and waits is not None:
-        raise InvalidParameter("--theta-from", "is given beside --theta", "Give one of them.")
-    if (options["memory"] is None) != (options["uid"] is None):
+        raise InvalidParameter("--theta-from", "is given in addition to --theta", "Give one of them.")
+    if (options["memory"] is None) != (uid is None):
         raise InvalidParameter(
             "--memory", "and --uid belong together", "Give both on a device, none to try things out."
         )
-    agreed: dict[str, Any] = {"epsilon": epsilon, "bound": bound, "name": name, "simulation": simulation}
-    one = None if options["uid"] is None else ToPLClient(memory=options["memory"], **agreed)
-    values: Iterable[list[Any]]
-    if one is not None and (source == "-" or is_plain_text(source)):
-        values = ([value] for value in read_values(source))
-    elif source != "-":
-        values = (batch.values.tolist() for batch in read_batches(source, options["column"], None))
-    else:
-        values = (batch.values.tolist() for batch in read_lines(sys.stdin.buffer, column=None, time_column=None))
-    sent, draws = 0, ToPLClient(**agreed)
+    client = ToPLClient(epsilon, bound, memory=options["memory"], name=name, simulation=simulation)
+    sent = 0
     with until_the_reader_leaves():
-        for some in values:
-            for value in some:
+        for values in _device_values(source, options["column"], one_user=uid is not None):
+            for value in values:
                 if waits is not None and theta is None and sent >= options["first"]:
                     sys.stdout.flush()
                     theta = wait_for_theta(waits, options["wait"])
-                uid = options["first_uid"] + sent if one is None else options["uid"]
-                answer = draws.fresh(value, theta) if one is None else one.report(value, theta)
-                sys.stdout.write(answer.to_json(uid) + "\n")
+                answer = client.fresh(value, theta) if uid is None else client.report(value, theta)
+                sys.stdout.write(answer.to_json(options["first_uid"] + sent if uid is None else uid) + "\n")
                 sent += 1
             sys.stdout.flush()
+
+
+def _device_values(source: str, column: str, *, one_user: bool) -> Iterable[list[Any]]:
+    """Values of many users; of one user, line by line, with None for a line that is not a number."""
+    from deniable.stores import Columns, read_file
+    from deniable.stores.sources.line_source import read_device_values, read_lines
+    from deniable.stores.sources.readers import is_plain_text
+
+    if one_user and (source == "-" or is_plain_text(source)):
+        return ([value] for value in read_device_values(source))
+    batches = read_lines(sys.stdin.buffer, None) if source == "-" else read_file(source, Columns(column))
+    return (batch.values.tolist() for batch in batches)
 
 
 @click.command()
@@ -114,145 +111,67 @@ def collect(source: str, epsilon: float, bound: float, name: str, simulation: bo
     Example:
       deniable stream collect --epsilon 1 --bound 500 --every 1000 < reports.jsonl
     """
-    agreed = {"epsilon": epsilon, "bound": bound, "name": name, "simulation": simulation}
-    _Collecting(source, agreed, options).go()
+    from deniable.stores import DurableServer
+    from deniable.streams import ToPLServer
 
-
-class _Collecting:
-    """One run of `stream collect`."""
-
-    def __init__(self, source: str, agreed: dict[str, Any], options: dict[str, Any]) -> None:
-        self.source, self.agreed, self.options = source, agreed, options
-        self.announced = False
-        self.saved = time.monotonic()
-        self.interrupts = Interrupts()
-
-    def go(self) -> None:
-        """Take all reports that come, and leave a file and a state to go on from."""
-        from deniable.stores.stream_state import StateFile
-
-        state = self.options["state"]
-        with (
-            parquet_output(self.options["output"]) as self.parquet,
-            nullcontext() if state is None else StateFile(state, holds="who has answered") as self.file,
-        ):
-            record = (self.file and self.file.record) or {}
-            self.server = self._server(record.get("state"))
-            self.first = self.server.published
-            self.read: int = record.get("read", 0)  # reports, of all runs
-            self.waiting: list[float] = record.get("waiting", [])  # estimates, fewer than --every
-            self._check_announcement()
-            self._collect()
-
-    def _server(self, state: dict[str, Any] | None) -> ToPLServer:
-        from deniable.streams import ToPLServer
-
-        chosen = {key: self.options[key] for key in ("first", "horizon", "theta")}
-        made = ToPLServer(**self.agreed, **chosen, keep=False)
-        if state is None:
-            return made
-        restored = ToPLServer.restore(state)
-        if restored.settings != made.settings:
-            raise InvalidParameter("the settings", "are not those of the state file", "Give the same, or a new file.")
-        return restored
-
-    def _collect(self) -> None:
+    settings = {key: options[key] for key in ("first", "horizon", "theta")}
+    made = ToPLServer(epsilon, bound, name=name, simulation=simulation, keep=False, **settings)
+    interrupts = Interrupts()
+    with parquet_output(options["output"]) as parquet:
+        durable = DurableServer(options["state"], made, tell=_print_threshold, announcement=options["announce"])
+        write: Callable[[Floats], None] = partial(_print_estimates, durable, every=options["every"])
+        if parquet is not None:
+            write = parquet.write
         try:
-            with self.interrupts, until_the_reader_leaves():
-                if self.server.theta is not None:
-                    self._announce()
-                for batch in self._batches():
-                    with self.interrupts.held():
-                        self._take(batch)
+            with interrupts, until_the_reader_leaves():
+                durable.announce()
+                for batch in _report_batches(source):
+                    with interrupts.held():
+                        durable.publish(batch, write)
         finally:
-            self._save()
-            if self.parquet is not None and self.server.published > self.first:
-                self.parquet.close(self._metadata())
-            self._summary()
+            durable.close()
+            if parquet is not None and durable.server.published > durable.first:
+                parquet.close(_metadata(durable))
+            _summarize(durable)
 
-    def _save(self) -> None:
-        if self.file is not None:
-            self.file.write(self.server.state(), read=self.read, waiting=self.waiting)
-            self.saved = time.monotonic()
 
-    def _check_announcement(self) -> None:
-        from deniable.stores.local_stream_files import announced_theta
+def _report_batches(source: str) -> Iterator[ReportBatch]:
+    from deniable.stores.report_batches import read_report_file, read_report_lines
 
-        told = None if self.options["announce"] is None else announced_theta(self.options["announce"])
-        if told is not None and told != self.server.theta:
-            name = Path(self.options["announce"]).name
-            raise InvalidData(f"{name!r} exists already: devices may have read another threshold", "Remove it.")
+    return read_report_lines(sys.stdin.buffer) if source == "-" else read_report_file(source)
 
-    def _batches(self) -> Iterator[ReportBatch]:
-        from deniable.stores.local_stream_files import read_report_file, read_report_lines
 
-        return read_report_lines(sys.stdin.buffer) if self.source == "-" else read_report_file(self.source)
+def _print_threshold(theta: float) -> None:
+    click.echo(f"theta {theta:g}")
 
-    def _take(self, batch: ReportBatch) -> None:
-        from deniable.streams.local.report_arrays import MALFORMED
 
-        if batch.malformed:
-            self.server.refused[MALFORMED] += batch.malformed
-        self.read += batch.malformed + batch.reports.num_rows
-        estimates = self.server.push_many(batch.reports)
-        if self.server.theta is None and self.options["announce"] is not None and self.read >= self.server.first:
-            # Devices wait for an answer; some reports were refused, so the number that was hoped for may never come.
-            if not self.server.heard:
-                raise Failure(f"all {self.read:,} reports were refused: {self._reasons()}. No threshold was announced.")
-            self.server.announce()
-        if not self.announced and self.server.theta is not None:
-            self._save()  # what devices were told must hold in every later run
-            self._announce()
-        if estimates.size:
-            self._emit(estimates)
-        if time.monotonic() - self.saved > SECONDS_BETWEEN_SAVES:
-            self._save()
+def _print_estimates(durable: DurableServer, estimates: Floats, *, every: int) -> None:
+    if every == 1:
+        lines = [f"{estimate:.6g}" for estimate in estimates.tolist()]
+    else:
+        stderr = math.sqrt(durable.server.variance / every)
+        lines = [f"{mean:.6g} {stderr:.3g}" for mean in durable.means(estimates, every).tolist()]
+    sys.stdout.write("".join(line + "\n" for line in lines))
+    sys.stdout.flush()
 
-    def _announce(self) -> None:
-        from deniable.stores.local_stream_files import announce_theta
 
-        assert self.server.theta is not None  # noqa: S101 - for the type checker
-        self.announced = True
-        click.echo(f"theta {self.server.theta:g}")
-        if self.options["announce"] is not None:
-            announce_theta(self.options["announce"], self.server.theta)
+def _metadata(durable: DurableServer) -> dict[bytes, bytes]:
+    import numpy as np
 
-    def _emit(self, estimates: Floats) -> None:
-        import numpy as np
+    server = durable.server
+    return {} if server.theta is None else server.release_of(np.zeros(0), durable.first).metadata()
 
-        if self.parquet is not None:
-            self.parquet.write(estimates, None)
-            return
-        every = self.options["every"]
-        if every == 1:
-            lines = [f"{estimate:.6g}" for estimate in estimates.tolist()]
-        else:
-            pending = np.concatenate((self.waiting, estimates))
-            whole = pending.size // every * every
-            self.waiting = pending[whole:].tolist()
-            stderr = math.sqrt(self.server.variance / every)
-            lines = [f"{mean:.6g} {stderr:.3g}" for mean in pending[:whole].reshape(-1, every).mean(axis=1).tolist()]
-        sys.stdout.write("".join(line + "\n" for line in lines))
-        sys.stdout.flush()
 
-    def _metadata(self) -> dict[bytes, bytes]:
-        import numpy as np
-
-        return {} if self.server.theta is None else self.server.release_of(np.zeros(0), self.first).metadata()
-
-    def _reasons(self) -> str:
-        return ", ".join(f"{count:,} {reason}" for reason, count in sorted(self.server.refused.items()))
-
-    def _summary(self) -> None:
-        server = self.server
-        refused = f"; refused: {self._reasons()}" if server.refused else ""
-        click.echo(f"{self.read:,} reports: {server.heard:,} first, {server.published:,} second{refused}", err=True)
-        if server.theta is None:
-            missing = server.first - server.heard
-            click.echo(f"no threshold yet: {missing:,} more first reports are needed", err=True)
-        elif server.published:
-            total = server.total
-            mean, stderr = total.value / server.published, total.stderr / server.published
-            click.echo(f"sum {total.value:,.6g} ± {total.stderr:,.3g}, mean {mean:.4g} ± {stderr:.2g}", err=True)
-        if server.simulation:
-            click.echo(NOTE, err=True)
+def _summarize(durable: DurableServer) -> None:
+    server = durable.server
+    refused = f"; refused: {durable.refusals}" if server.refused else ""
+    click.echo(f"{durable.read:,} reports: {server.heard:,} first, {server.published:,} second{refused}", err=True)
+    if server.theta is None:
+        missing = server.first - server.heard
+        click.echo(f"no threshold yet: {missing:,} more first reports are needed", err=True)
+    elif server.published:
+        total = server.total
+        mean, stderr = total.value / server.published, total.stderr / server.published
+        click.echo(f"sum {total.value:,.6g} ± {total.stderr:,.3g}, mean {mean:.4g} ± {stderr:.2g}", err=True)
+    if server.simulation:
+        click.echo(NOTE, err=True)

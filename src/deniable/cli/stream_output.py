@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Self
 from deniable.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from deniable.stores.stream_files import ParquetOutput
+    from deniable.stores.parquet_output import ParquetOutput
 
 
 def parquet_output(output: str) -> AbstractContextManager[ParquetOutput | None]:
     """The file that `--output` names, which nobody else can write to meanwhile; None for stdout."""
-    from deniable.stores.stream_files import ParquetOutput
+    from deniable.stores.parquet_output import ParquetOutput
 
     if output == "-":
         return nullcontext()

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from deniable.errors import InvalidParameter
 from deniable.plotting.figure import INK, TRUTH, check_ending, new_figure, save, tidy
-from deniable.stores.stream_files import read_batches
+from deniable.stores.sources.batch import Columns
+from deniable.stores.sources.readers import read_file
 
 POINTS = 200
 
@@ -83,4 +84,4 @@ def draw(
 
 def read_truth(path: str, column: str) -> NDArray[Any]:
     """The values of a file, to be drawn beside what was published."""
-    return np.concatenate([batch.values for batch in read_batches(path, column, None)])
+    return np.concatenate([batch.values for batch in read_file(path, Columns(column))])

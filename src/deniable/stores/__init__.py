@@ -1,4 +1,39 @@
-"""Streams in files and pipes: values in by batches, released values out, states that survive a crash.
+"""Streams that last: values in from files and pipes, private values out, and states that survive a crash.
 
-In: paths, pipes and publishers. Out: releases and journals. Commands call it.
+In: paths, pipes and publishers. Out: released values and state files. Commands and services call it.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from deniable.stores.batch_publisher import BatchPublisher
+    from deniable.stores.durable_publisher import DurablePublisher
+    from deniable.stores.durable_server import DurableServer
+    from deniable.stores.report_batches import ReportBatch
+    from deniable.stores.sources.batch import Batch, Columns
+    from deniable.stores.sources.readers import read_file
+
+__all__ = ["Batch", "BatchPublisher", "Columns", "DurablePublisher", "DurableServer", "ReportBatch", "read_file"]
+
+_LAZY = {
+    "Batch": "deniable.stores.sources.batch",
+    "BatchPublisher": "deniable.stores.batch_publisher",
+    "Columns": "deniable.stores.sources.batch",
+    "DurablePublisher": "deniable.stores.durable_publisher",
+    "DurableServer": "deniable.stores.durable_server",
+    "ReportBatch": "deniable.stores.report_batches",
+    "read_file": "deniable.stores.sources.readers",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'deniable.stores' has no attribute {name!r}")
+    return getattr(import_module(_LAZY[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -17,10 +17,11 @@ from deniable.limits import LONGEST_TEXT
 from deniable.simulation import check_noise
 from deniable.tables.reports.report import kind_of, parse
 from deniable.tables.reports.report_table import OTHER_SPECIFICATION, report_schema
+from deniable.tables.schema.report_format import FIELD_BYTES, REPORT_COLUMNS
 from deniable.tables.specification.runs import largest_epsilon, run_tag
 from deniable.tables.specification.specification import Specification
 
-_WIRE = np.dtype([("version", ">u1"), ("tag", ">u1"), ("slot", ">u2"), ("view", ">u4"), ("seed", ">u4"), ("y", ">u4")])
+_WIRE = np.dtype([(field, f">u{size}") for field, size in FIELD_BYTES.items()])
 _INTEGER = re.compile("0|-?[1-9][0-9]{0,18}")
 MALFORMED, UNKNOWN_TABLE, ODD_PUBLIC = "malformed", "of an unknown table", "with a public value of another type"
 OTHER_KIND = {False: "of a simulation", True: "of a release, not of a simulation"}
@@ -160,8 +161,5 @@ def _table(
     schema = report_schema(
         collection, name, uid.type, {column: array.type for column, array in public.items()}, simulation=simulation
     )
-    numbers = [
-        pa.array(wire[column].astype(kind))
-        for column, kind in (("slot", np.uint16), ("view", np.uint32), ("seed", np.uint32), ("y", np.uint32))
-    ]
+    numbers = [pa.array(wire[column].astype(wire.dtype[column].newbyteorder("="))) for column in REPORT_COLUMNS]
     return pa.Table.from_arrays([uid, *numbers, *public.values()], schema=schema)

@@ -23,7 +23,7 @@ from deniable.engines.collecting.input_frames import (
     why_unreadable,
 )
 from deniable.engines.collecting.row_counts import Tally
-from deniable.engines.collecting.user_batches import BATCH_ROWS, whole_users
+from deniable.engines.collecting.user_batches import BATCH_ROWS, sorted_users
 from deniable.engines.duckdb.session import open_duckdb, quoted
 from deniable.engines.duckdb.spill_folders import SpillFolder
 from deniable.errors import InvalidData, InvalidParameter
@@ -302,7 +302,7 @@ class RowReader:
             if not readable(domain, kind):
                 raise unreadable_column(name, column, str(kind))
         public = {column: reader.schema.field(column).type for column in table.public}
-        return whole_users(reader), uid, public
+        return sorted_users(reader), uid, public
 
     def _count(self, query: str) -> int:
         return int(self._connection.execute(query).fetchall()[0][0])

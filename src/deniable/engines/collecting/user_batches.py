@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -24,32 +24,58 @@ def starts_of(uid: pa.Array) -> Integers:
     return np.concatenate(([0], np.flatnonzero(changes) + 1))
 
 
-def whole_users(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
-    """The rows of a sorted stream in batches; the last user of a batch waits until it is known that she is complete."""
-    held = reader.schema.empty_table()
-    last_seen = None
-    for batch in reader:
-        if not batch.num_rows:
+def last_user(rows: pa.Table) -> int:
+    """Where the rows of the last user begin."""
+    uid = rows["uid"].combine_chunks()
+    return int(pc.index(uid, uid[len(uid) - 1]).as_py())
+
+
+def whole_users(
+    batches: Iterable[pa.Table],
+    *,
+    least: int = 1,
+    incomplete: Callable[[pa.Table], int] = last_user,
+    hold: Callable[[pa.Table], pa.Table] = lambda rows: rows,
+) -> Iterator[pa.Table]:
+    """Sorted rows, cut between users: a user who may not be complete waits for the next batch.
+
+    A batch has at least `least` rows, but for the last one. `incomplete` says where the user begins who has to wait,
+    and `hold` what is kept of her rows meanwhile.
+    """
+    held: pa.Table | None = None
+    for batch in batches:
+        held = pa.concat_tables([held, batch]) if held is not None and held.num_rows else batch
+        if held.num_rows < least:
             continue
-        last_seen = _checked_order(batch["uid"], last_seen)
-        held = pa.concat_tables([held, pa.Table.from_batches([batch])])
-        if held.num_rows < BATCH_ROWS:
-            continue
-        last = int(starts_of(held["uid"].combine_chunks())[-1])
-        if last:
-            yield held.slice(0, last)
-            held = held.slice(last).combine_chunks()
-    if held.num_rows:
+        start = incomplete(held)
+        if start:
+            yield held.slice(0, start)
+            held = held.slice(start).combine_chunks()  # lets go of the rows before
+        held = hold(held)
+    if held is not None and held.num_rows:
         yield held
 
 
-def few_users(stream: Iterator[pa.Table], users: int) -> Iterator[pa.Table]:
+def sorted_users(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
+    """The rows of a sorted stream in large batches of whole users. Ids out of order end the run."""
+    return whole_users(_in_order(reader), least=BATCH_ROWS)
+
+
+def few_users(stream: Iterable[pa.Table], users: int) -> Iterator[pa.Table]:
     """Batches of at most so many users: a user may send more reports than she has rows."""
     for rows in stream:
         starts = starts_of(rows["uid"].combine_chunks())
         cuts = [*starts[::users].tolist(), rows.num_rows]
         for first, last in pairwise(cuts):
             yield rows.slice(first, last - first)
+
+
+def _in_order(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
+    last_seen = None
+    for batch in reader:
+        if batch.num_rows:
+            last_seen = _checked_order(batch["uid"], last_seen)
+            yield pa.Table.from_batches([batch])
 
 
 def _checked_order(uid: pa.Array, last_seen: Any) -> Any:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from deniable.engines.collecting.user_batches import whole_users
 from deniable.engines.duckdb.session import open_duckdb
 from deniable.engines.duckdb.spill_folders import SpillFolder
 from deniable.engines.reports.report_files import ReportFiles
@@ -43,7 +44,7 @@ class _Fault(Exception):
 
 def _as_they_are(collection: Specification, files: ReportFiles) -> FileStore:
     slots = collection.reports_per_user(files.table)
-    for users in _whole_users(_ascending(collection, files), slots, Counter()):
+    for users in _bounded_users(_ascending(collection, files), slots, Counter()):
         _, refused = complete_users(collection, files.table, users)
         slot = users["slot"].to_numpy().astype(np.int64)
         if refused or not (slot == np.arange(slot.size) % slots).all():
@@ -94,7 +95,7 @@ def _cleaned(
         ):
             connection.register("reports", pa.RecordBatchReader.from_batches(schema, possible()))
             ordered = connection.table("reports").order("uid, slot").to_arrow_reader(BLOCK_REPORTS)
-            for users in _whole_users((pa.Table.from_batches([batch]) for batch in ordered), slots, total):
+            for users in _bounded_users((pa.Table.from_batches([batch]) for batch in ordered), slots, total):
                 good, refused = complete_users(collection, name, users)
                 total.update(refused)
                 rows += good.num_rows
@@ -107,18 +108,12 @@ def _cleaned(
     return FileStore(ReportFiles(name, (path,), schema, rows), slots, folder), +total
 
 
-def _whole_users(batches: Iterable[pa.Table], slots: int, refused: Counter[str]) -> Iterator[pa.Table]:
+def _bounded_users(batches: Iterable[pa.Table], slots: int, refused: Counter[str]) -> Iterator[pa.Table]:
     """Sorted batches, cut between users. Of a user with more reports than slots only one too many is kept."""
-    rest: pa.Table | None = None
-    for batch in batches:
-        table = batch if rest is None else pa.concat_tables([rest, batch])
-        if not table.num_rows:
-            continue
-        uid = table["uid"].combine_chunks()
-        last = int(pc.index(uid, uid[len(uid) - 1]).as_py())
-        if last:
-            yield table.slice(0, last)
-        rest = table.slice(last, slots + 1)
-        refused[REPEATED] += table.num_rows - last - rest.num_rows
-    if rest is not None and rest.num_rows:
-        yield rest
+
+    def hold(reports: pa.Table) -> pa.Table:
+        kept = reports.slice(0, slots + 1)
+        refused[REPEATED] += reports.num_rows - kept.num_rows
+        return kept
+
+    return whole_users(batches, hold=hold)

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from deniable.arrays import Integers
+from deniable.engines.collecting.user_batches import whole_users
 from deniable.engines.reports.report_files import ReportFiles
 from deniable.engines.reports.user_blocks import BLOCK_REPORTS, TableBlock
 from deniable.tables.reports.report_table import narrowed
@@ -68,15 +69,12 @@ class FileStore:
 
     def read(self, columns: Sequence[str]) -> Iterator[TableBlock]:
         """All reports, block by block, cut between users."""
-        rest: pa.Table | None = None
-        for batch in self.files.batches(["uid", *columns]):
-            reports = batch if rest is None or not rest.num_rows else pa.concat_tables([rest, batch])
-            whole = reports.num_rows // self.slots * self.slots  # users are complete, so every slots-th row begins one
-            rest = reports.slice(whole)
-            if whole:
-                head = reports.slice(0, whole)
-                ids = head["uid"].combine_chunks().take(pa.array(np.arange(0, whole, self.slots)))
-                yield TableBlock(_numpy_ids(ids), narrowed(head.drop_columns(["uid"])).combine_chunks())
+        # Every user is complete, so each begins at a multiple of the slots.
+        for users in whole_users(
+            self.files.batches(["uid", *columns]), incomplete=lambda rows: rows.num_rows // self.slots * self.slots
+        ):
+            ids = users["uid"].combine_chunks().take(pa.array(np.arange(0, users.num_rows, self.slots)))
+            yield TableBlock(_numpy_ids(ids), narrowed(users.drop_columns(["uid"])).combine_chunks())
 
     def distinct(self, column: str) -> pa.Array:
         """The values that a public column has."""

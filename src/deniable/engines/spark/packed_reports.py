@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from deniable.arrays import Words
 from deniable.engines.kernel.user_sums import Columns
+from deniable.tables.schema.report_format import LARGEST_SEED, SEED_BITS
 from deniable.tables.specification.specification import Specification
 
 REPORT = "#report"
 """The column of packed reports; attributes cannot be called so."""
-_SEED_BITS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Packing:
         """For a table of a collection."""
         design = collection.design_of(name)
         y_bits = (design.most_outcomes - 1).bit_length()
-        single = (design.views - 1).bit_length() + _SEED_BITS + y_bits < 64
+        single = (design.views - 1).bit_length() + SEED_BITS + y_bits < 64
         return cls(single, design.views, y_bits, collection.reports_per_user(name))
 
     def packed(self, frame: Any) -> Any:
@@ -44,7 +44,7 @@ class Packing:
         if not self.single:
             return frame
         gone = ["view", "seed", "y", *(["slot"] if self.slots == 1 else [])]
-        bits = {"view": self.views - 1, "seed": 2**_SEED_BITS - 1, "y": 2**self.y_bits - 1, "slot": self.slots - 1}
+        bits = {"view": self.views - 1, "seed": LARGEST_SEED, "y": 2**self.y_bits - 1, "slot": self.slots - 1}
         possible = F.lit(True)
         for column in gone:
             possible = possible & F.col(column).between(0, bits[column])
@@ -60,8 +60,8 @@ class Packing:
             return frame
         report = F.when(F.col(REPORT) >= 0, F.col(REPORT))
         columns = {
-            "view": F.shiftright(report, _SEED_BITS + self.y_bits),
-            "seed": F.shiftright(report, self.y_bits).bitwiseAND(F.lit(2**_SEED_BITS - 1)),
+            "view": F.shiftright(report, SEED_BITS + self.y_bits),
+            "seed": F.shiftright(report, self.y_bits).bitwiseAND(F.lit(LARGEST_SEED)),
             "y": report.bitwiseAND(F.lit(2**self.y_bits - 1)),
             "slot": F.lit(0).cast("long") if self.slots == 1 else F.col("slot"),
         }
@@ -86,14 +86,14 @@ class Packing:
     def _whole(self) -> Any:
         from pyspark.sql import functions as F  # noqa: N812
 
-        return F.shiftleft("view", _SEED_BITS + self.y_bits).bitwiseOR(self._tail())
+        return F.shiftleft("view", SEED_BITS + self.y_bits).bitwiseOR(self._tail())
 
     def reports(self, batch: pa.RecordBatch, number: int) -> Columns:
         """A table's reports in a batch: all slots of the first user, then of the second."""
         tail = _unsigned(batch.column(f"tail{number}"))
         y = (tail & np.uint64(2**self.y_bits - 1)).astype(np.uint32)
         seed = (tail >> np.uint64(self.y_bits)).astype(np.uint32)
-        whole = _SEED_BITS + self.y_bits
+        whole = SEED_BITS + self.y_bits
         head = tail >> np.uint64(whole) if self.single else _unsigned(batch.column(f"head{number}"))
         return head.astype(np.uint32), seed, y
 

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from deniable.arrays import Integers
-from deniable.engines.collecting.user_batches import starts_of, whole_users
+from deniable.engines.collecting.user_batches import sorted_users, starts_of
 from deniable.engines.spark.error_translation import spark_errors
 from deniable.engines.spark.kept_frames import Kept, by_user
 from deniable.engines.spark.packed_reports import Packing
@@ -31,10 +31,10 @@ from deniable.tables.reports.report_table import (
     columns_of,
     row_faults,
 )
+from deniable.tables.schema.report_format import REPORT_COLUMNS
 from deniable.tables.specification.specification import Specification
 
 Batches = Iterator[pa.RecordBatch]
-NUMBERS = ("slot", "view", "seed", "y")
 _REASONS = (MISSING_ENTRY, *ROW_FAULTS)
 
 
@@ -106,7 +106,7 @@ def typed(collection: Specification, name: str, frame: Any) -> Any:
 
     wanted = [f"`{column}`" for column in check_names(collection, name, frame.columns)]
     columns_of(collection, name, to_arrow_schema(frame.select(*wanted).schema))
-    numbers = {column: F.col(column).cast("long").alias(column) for column in NUMBERS}
+    numbers = {column: F.col(column).cast("long").alias(column) for column in REPORT_COLUMNS}
     return frame.select(*(numbers.get(column.strip("`"), column) for column in wanted))
 
 
@@ -161,7 +161,7 @@ def _walking(slots: int) -> Callable[[Batches], Batches]:
         faulty = False
         last: Any = None
         reader = pa.RecordBatchReader.from_batches(first.schema, chain([first], batches))
-        for users in whole_users(reader) if slots > 1 else reader:
+        for users in sorted_users(reader) if slots > 1 else reader:
             uid = users["uid"]
             uid = uid.combine_chunks() if isinstance(uid, pa.ChunkedArray) else uid
             if not len(uid):
@@ -187,7 +187,7 @@ def _cleaned(collection: Specification, name: str, frame: Any) -> tuple[Any, Cou
     from pyspark.sql import functions as F  # noqa: N812
 
     slots = collection.reports_per_user(name)
-    slim = frame.select(F.col("uid").isNotNull().alias("known"), *NUMBERS)
+    slim = frame.select(F.col("uid").isNotNull().alias("known"), *REPORT_COLUMNS)
     faults = slim.mapInArrow(_counting(collection, name), "fault int, reports bigint")
     found = faults.groupBy("fault").agg(F.sum("reports").alias("reports")).toArrow().to_pylist()
     refused = Counter({_REASONS[row["fault"] - 1]: row["reports"] for row in found if row["fault"]})
@@ -207,7 +207,7 @@ def _cleaned(collection: Specification, name: str, frame: Any) -> tuple[Any, Cou
 
 def _faults(collection: Specification, name: str, batch: pa.RecordBatch, known: Any) -> Integers:
     """For every report the number of its fault: 1 for a missing entry, then those of `ROW_FAULTS`; 0 for none."""
-    numbers = {column: batch.column(column) for column in NUMBERS}
+    numbers = {column: batch.column(column) for column in REPORT_COLUMNS}
     missing = ~np.asarray(known)
     for column in numbers.values():
         if column.null_count:

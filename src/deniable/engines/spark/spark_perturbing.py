@@ -33,7 +33,7 @@ from deniable.engines.collecting.sorted_rows import (
     unreadable_column,
     varying,
 )
-from deniable.engines.collecting.user_batches import few_users, whole_users
+from deniable.engines.collecting.user_batches import few_users, sorted_users
 from deniable.engines.reports.report_origin import WHOLE_SPECIFICATION
 from deniable.engines.spark.error_translation import spark_errors
 from deniable.engines.spark.report_paths import Folder
@@ -43,6 +43,7 @@ from deniable.randomness import SecureSource, Source, release_source
 from deniable.simulation import mark
 from deniable.tables.bulk.column_encoding import readable
 from deniable.tables.reports.report_table import SPECIFICATION, TABLE
+from deniable.tables.schema.report_format import ANSWER_COLUMNS, REPORT_COLUMNS
 from deniable.tables.specification.runs import SPECIFICATION_FILE, largest_epsilon, read_run, run_text
 from deniable.tables.specification.specification import Specification
 
@@ -115,7 +116,7 @@ def randomised(rows: _Rows, name: str, secret: bytes, tally: Tally, *, simulatio
     prepared = rows.prepared(name, tally)
     table = collection[name]
     public = [T.StructField(table.column(one), prepared.schema[one].dataType) for one in table.public]
-    numbers = [T.StructField(column, T.LongType()) for column in ("view", "seed", "y")]
+    numbers = [T.StructField(column, T.LongType()) for column in ANSWER_COLUMNS]
     schema = T.StructType([prepared.schema["uid"], T.StructField("slot", T.IntegerType()), *numbers, *public])
     reports = prepared.mapInArrow(_randomising(collection, name, secret, rows.counted), schema)
     origin = {
@@ -140,11 +141,11 @@ def _randomising(collection: Specification, name: str, secret: bytes, counted: A
         if first is None:
             return
         reader = pa.RecordBatchReader.from_batches(first.schema, chain([first], batches))
-        for number, rows in enumerate(few_users(whole_users(reader), users)):
+        for number, rows in enumerate(few_users(sorted_users(reader), users)):
             source = SecureSource(batch_key(secret, name, partition, number, rows)).recomputable(again=True)
             uid, slot, view, seed, y, *public = reports_of(table, design, rows, source, tally)
             numbers = [slot.cast(pa.int32()), *(column.cast(pa.int64()) for column in (view, seed, y))]
-            names = ["uid", "slot", "view", "seed", "y", *table.public_columns]
+            names = ["uid", *REPORT_COLUMNS, *table.public_columns]
             yield pa.RecordBatch.from_arrays([uid, *numbers, *public], names)
         totals = Counter({ROWS: tally.rows, USERS: tally.users, REPORTS: tally.reports, **tally.rejected})
         counted.add({name: totals})

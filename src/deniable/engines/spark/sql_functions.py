@@ -29,13 +29,14 @@ from deniable.engines.spark.spark_perturbing import batch_key
 from deniable.errors import BadInput, DeniableError
 from deniable.randomness import SecureSource
 from deniable.simulation import check_noise
+from deniable.tables.schema.report_format import ANSWER_COLUMNS, REPORT_COLUMNS
 from deniable.tables.specification.runs import largest_epsilon
 from deniable.tables.specification.specification import Specification
 
 QUESTION = "deniable_sql"
 _REPORTS = T.ArrayType(
     T.StructType(
-        [T.StructField("slot", T.IntegerType()), *(T.StructField(name, T.LongType()) for name in ("view", "seed", "y"))]
+        [T.StructField("slot", T.IntegerType()), *(T.StructField(name, T.LongType()) for name in ANSWER_COLUMNS)]
     )
 )
 _listeners: dict[str, Listener] = {}
@@ -95,7 +96,7 @@ def _perturbing(collection: Specification, name: str, secret: bytes) -> Callable
         _, slot, *numbers = reports_of(table, design, rows, source, Tally())[:5]
         fields = [slot.cast(pa.int32()), *(column.cast(pa.int64()) for column in numbers)]
         offsets = pa.array(np.arange(len(uid) + 1, dtype=np.int32) * slots)
-        return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(fields, ["slot", "view", "seed", "y"]))
+        return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(fields, list(REPORT_COLUMNS)))
 
     perturb.__annotations__ = {"columns": pa.Array, "return": pa.Array}
     return perturb

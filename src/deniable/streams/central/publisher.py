@@ -378,7 +378,7 @@ class Publisher:
 
         A state that was changed is refused as damaged, and one that the stream was continued from, here or by another
         process of this user, is refused as well. `replay=True` is for a run that ended without leaving a newer state:
-        you promise to push exactly the values again that it had pushed since. `Journal` makes sure of that.
+        you promise to push exactly the values again that it had pushed since. `DurablePublisher` makes sure of that.
 
         >>> import deniable as dn
         >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)

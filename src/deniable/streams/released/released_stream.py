@@ -329,9 +329,9 @@ class Released:
         >>> path.exists()
         True
         """
-        from deniable.stores.stream_files import write_parquet
+        from deniable.streams.released.release_file import write_release
 
-        write_parquet(self.to_arrow(), path)
+        write_release(self.to_arrow(), path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Released:
@@ -346,9 +346,9 @@ class Released:
         >>> len(dn.streams.Released.load(path))
         3000
         """
-        from deniable.stores.stream_files import read_parquet
+        from deniable.streams.released.release_file import read_release
 
-        return cls.from_arrow(read_parquet(path))
+        return cls.from_arrow(read_release(path))
 
 
 def _facts(text: bytes) -> dict[str, Any]:

@@ -24,8 +24,9 @@ from deniable.mechanisms import LocalHashing
 from deniable.simulation import SimulatedDraws, is_simulated
 from deniable.tables.designs.views import Axis, Design, chances
 from deniable.tables.device.sent_reports import FileMemory, ProcessMemory, ReportMemory, alone_with
-from deniable.tables.reports.report import SIZE, Report
+from deniable.tables.reports.report import Report
 from deniable.tables.schema.attributes import WRONG_TYPE, Table, Unplaceable
+from deniable.tables.schema.report_format import SIZE
 from deniable.tables.specification.runs import largest_epsilon, run_tag
 from deniable.tables.specification.specification import Specification
 

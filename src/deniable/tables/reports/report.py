@@ -1,20 +1,9 @@
-"""One report, and how it travels: 16 bytes, whatever it says.
-
-    byte  0      version of this format
-    byte  1      first byte of the SHA-256 of "(specification's SHA-256 in hexadecimal):(table)"
-    bytes 2-3    slot
-    bytes 4-7    view
-    bytes 8-11   hash seed
-    bytes 12-15  y                                    all unsigned, big-endian
-
-In JSON the same bytes stand as 32 hexadecimal digits, so that the length of a message does not depend on the data.
-"""
+"""One report, and how it travels: as 16 bytes (`schema/report_format.py`) or in a line of JSON."""
 
 from __future__ import annotations
 
 import json
 import math
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -23,10 +12,7 @@ from deniable.checks import is_integer
 from deniable.errors import InvalidData
 from deniable.limits import LONGEST_TEXT
 from deniable.strict_json import read_json
-
-VERSION = 1
-_LAYOUT = struct.Struct(">BBHIII")
-SIZE = _LAYOUT.size
+from deniable.tables.schema.report_format import LAYOUT, SIZE, VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +33,14 @@ class Report:
 
     def to_bytes(self) -> bytes:
         """The 16 bytes of the report."""
-        return _LAYOUT.pack(VERSION, self.tag, self.slot, self.view, self.seed, self.y)
+        return LAYOUT.pack(VERSION, self.tag, self.slot, self.view, self.seed, self.y)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Report:
         """The report of 16 bytes."""
         if len(data) != SIZE:
-            raise InvalidData(f"a report has {SIZE} bytes, and this has not", "Check how it was sent.")
-        version, tag, slot, view, seed, y = _LAYOUT.unpack(data)
+            raise InvalidData(f"expected a report of {SIZE} bytes, got {len(data)}", "Check how it was sent.")
+        version, tag, slot, view, seed, y = LAYOUT.unpack(data)
         if version != VERSION:
             raise InvalidData(f"a report is of version {version}, not {VERSION}", "Upgrade the older side.")
         return cls(slot, view, seed, y, tag)

@@ -22,6 +22,7 @@ from deniable.checks import check_flag, check_integer
 from deniable.errors import InvalidData, InvalidParameter
 from deniable.limits import LONGEST_CATEGORY, LONGEST_NAME, MOST_ATTRIBUTES, MOST_CATEGORIES
 from deniable.notebook import html_table
+from deniable.tables.schema.report_format import REPORT_COLUMNS, USER_COLUMN
 from deniable.tables.schema.scalars import as_scalar, as_step, kind_of, written
 from deniable.wording import counted, shown
 
@@ -29,9 +30,8 @@ LARGEST_DOMAIN = 2**31
 LARGEST_TAU = 2**15
 LARGEST_NUMBER = 2**62
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-RESERVED = frozenset({"uid"})
+RESERVED = frozenset({USER_COLUMN})
 """What no attribute can be called: the column of user ids joins the tables."""
-REPORT_COLUMNS = frozenset({"slot", "view", "seed", "y"})
 PUBLIC_PREFIX = "public:"
 ARGUMENTS = frozenset({"key", "out", "everyone", "source", "simulation", "engine", "spill"})
 

@@ -21,6 +21,7 @@ from deniable.tables.designs.grid import grid
 from deniable.tables.designs.views import Design
 from deniable.tables.schema.attributes import Table, repeated
 from deniable.tables.schema.grid_views import GridView, checked_grids, listed_grids
+from deniable.tables.schema.report_format import MOST_SLOTS, MOST_VIEWS
 from deniable.tables.schema.specification_entries import FORMAT, canonical_json, read_specification, without_run
 from deniable.tables.specification.specification_files import read_file, write_file
 from deniable.wording import listed, shown
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from typing import Self
 
 ORACLES = ("auto", "olh")
-MOST_VIEWS = 2**32
-MOST_REPORTS = 2**16
 LARGEST_FANOUT = 2**16
 LARGEST_SHARE = 1e300
 
@@ -96,8 +95,8 @@ class Specification:
         """Refuse a table whose views or reports cannot be numbered, or whose reports would say nothing."""
         if Design(parts, 1.0).views > MOST_VIEWS:
             raise _too_many_views(name, self.design)
-        if self.reports_per_user(name) > MOST_REPORTS:
-            raise InvalidParameter(f"table {name!r}: tau", "gives over 65,536 reports per user", "Lower tau.")
+        if self.reports_per_user(name) > MOST_SLOTS:
+            raise InvalidParameter(f"table {name!r}: tau", f"gives over {MOST_SLOTS:,} reports per user", "Lower tau.")
         try:
             check_epsilon(self.epsilon_per_report(name))
         except InvalidParameter:

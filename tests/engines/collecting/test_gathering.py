@@ -24,6 +24,15 @@ def sent_by(uid, collection=SHOP, **public):
     return lines + [one.to_json(uid, "orders") for one in client.reports("orders", [])]
 
 
+STORE = dn.Collection(
+    dn.Table("users", age=dn.Ordinal(1, 95), marital=dn.Categorical("married", "single"), city=dn.Public()),
+    dn.Table("orders", many=10, tau=3, amount=dn.Ordinal(0, 500), kind=dn.Categorical("a", "b", "c")),
+    epsilon=2.0,
+    design="ahio",
+)
+ROW = {"age": 31, "marital": "single"}
+
+
 def rows(reports):
     return {name: reports[name].to_pylist() for name in reports.tables}
 
@@ -220,3 +229,57 @@ def test_devices_send_such_attributes_too():
     for text, expected in QUESTIONS[:3]:
         assert database.sql(text).scalar().value == pytest.approx(expected, abs=1e-6)
     assert json.loads(lines[0])["public"] == {"view": 1, "SLOT": "p", "report": True}
+
+
+def test_what_devices_sent_becomes_reports_that_can_be_read():
+    lines = []
+    for user in range(30):
+        client = STORE.client()
+        lines.append(client.report("users", ROW).to_json(user, "users", {"city": "Rome"}))
+        lines += [one.to_json(user, "orders") for one in client.reports("orders", [])]
+    other = dn.Collection(*STORE.tables, epsilon=9.0).client().report("users", ROW)
+    swapped = STORE.client().report("users", ROW)
+    lines += ["nonsense", swapped.to_json(1, "visits"), other.to_json(99, "users"), swapped.to_json(98, "orders")]
+    reports = STORE.gather(reversed(lines))
+    database = dn.connect(reports)
+    assert {name: store.rows for name, store in database.stores.items()} == {"users": 30, "orders": 90}
+    assert database.refused == {"users": {}, "orders": {}}
+    assert reports["users"]["city"].to_pylist() == ["Rome"] * 30
+    assert reports["users"]["uid"].to_pylist() == list(range(30))
+    assert reports.summaries["users"].rejected == {"made under another specification": 1}
+    assert reports.summaries["orders"].rejected == {"made under another specification": 1}
+    assert reports.summaries["(none)"].rejected == {"malformed": 1, "of an unknown table": 1}
+    assert STORE.gather([]).tables == {}
+
+
+@pytest.mark.parametrize(
+    ("uid", "public", "reason"),
+    [
+        (2**63, {"city": "Rome"}, "malformed"),
+        ("\ud800", {"city": "Rome"}, "malformed"),
+        ("n" * 1_001, {"city": "Rome"}, "malformed"),
+        (9, {"city": "n" * 1_001}, "with a public value of another type"),
+        (9, {"city": 5}, "with a public value of another type"),
+        (9, {"city": True}, "with a public value of another type"),
+        (9, {"city": ["Rome"]}, "with a public value of another type"),
+        (9, {"city": "\ud800"}, "with a public value of another type"),
+    ],
+)
+def test_no_single_device_can_spoil_what_others_sent(uid, public, reason):
+    lines = [STORE.client().report("users", ROW).to_json(user, "users", {"city": "Rome"}) for user in range(3)]
+    odd = json.dumps(json.loads(lines[0]) | {"uid": uid, "public": public})  # not as our clients write it
+    reports = STORE.gather([odd, *lines, "[" * 100_000])
+    assert reports["users"]["uid"].to_pylist() == [0, 1, 2]
+    rejected = [*reports.summaries["users"].rejected, *reports.summaries["(none)"].rejected]
+    assert reason in rejected
+    assert dn.connect(reports).sql("SELECT city, COUNT(*) AS n FROM users GROUP BY city").groups == {"city": ["Rome"]}
+
+
+def test_public_numbers_of_devices_are_of_one_type():
+    sent = [5, 2.5, None, "five", 2**64]
+    lines = [
+        STORE.client().report("users", ROW).to_json(user, "users", {"city": city}) for user, city in enumerate(sent)
+    ]
+    reports = STORE.gather(lines)
+    assert reports["users"]["city"].to_pylist() == [5.0, 2.5, None, None]  # the last was sent as null
+    assert reports.summaries["users"].rejected == {"with a public value of another type": 1}

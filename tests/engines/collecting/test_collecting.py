@@ -267,14 +267,6 @@ def test_batches_hold_whole_users(monkeypatch):
     assert reports.summaries["orders"].rows == order_rows().num_rows
 
 
-def test_rows_out_of_order_end_the_run():
-    with pytest.raises(Failure, match="out of the order"):
-        user_batches._checked_order(pa.array([1, 3, 2]), None)
-    with pytest.raises(Failure, match="out of the order"):
-        user_batches._checked_order(pa.array([1, 3]), pa.scalar(2))
-    assert user_batches._checked_order(pa.array(["a", "b"]), pa.scalar("a")).as_py() == "b"
-
-
 def layout(reports):
     return [chunk.num_rows for chunk in reports.to_batches()]
 

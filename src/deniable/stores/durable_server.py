@@ -1,0 +1,162 @@
+"""A server of a stream without trust that survives its process: nobody is counted twice, and its threshold holds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+
+from deniable.arrays import Floats
+from deniable.errors import Failure, InvalidParameter
+from deniable.locking import Turn, in_turn
+from deniable.stores.report_batches import ReportBatch
+from deniable.stores.state_file import StateFile
+from deniable.stores.threshold_announcement import announce_theta, check_announcement
+from deniable.streams.local.report_arrays import MALFORMED
+from deniable.streams.local.server import ToPLServer
+
+SAVE_EVERY_S = 60.0
+
+
+def _ignore(theta: float) -> None:
+    """Nobody waits for the threshold."""
+
+
+class DurableServer:
+    """A `ToPLServer` whose state is on disk before anybody hears of its threshold. Locked until `close`.
+
+    `server` is a new one with the settings of the stream. If there is a state already, its own server continues, and
+    other settings are refused. Without a `path` nothing is kept. `read` counts the reports of all runs.
+
+    Once per run, as soon as there is a threshold that holds, `tell` is called with it. `announcement` names a file or a
+    named pipe at which devices wait for it. Devices that wait send no more, so θ is then chosen as soon as `first`
+    reports were read, even if some of them were refused.
+
+    The state is saved every minute and by `close`. After a crash, go on with report number `read`: reports that come
+    again give the same estimates as before.
+
+    >>> import pathlib, tempfile
+    >>> import deniable as dn
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "state.json")
+    >>> client = dn.client.ToPLClient(epsilon=1.0, bound=10)
+    >>> code = np.array([client.report(4, theta=10.0).y])
+    >>> reports = dn.streams.report_table(client.protocol, code, theta=10.0, uid=["ann"])
+    >>> with DurableServer(path, dn.streams.ToPLServer(1.0, 10, theta=10.0, keep=False)) as durable:
+    ...     durable.publish(ReportBatch(reports), lambda estimates: print(estimates.size, "estimate"))
+    1 estimate
+    >>> with DurableServer(path, dn.streams.ToPLServer(1.0, 10, theta=10.0, keep=False)) as durable:
+    ...     durable.publish(ReportBatch(reports), print)
+    ...     durable.read, dict(durable.server.refused)
+    (2, {'of a user who has answered': 1})
+    """
+
+    def __init__(
+        self,
+        path: str | PathLike[str] | None,
+        server: ToPLServer,
+        *,
+        tell: Callable[[float], None] = _ignore,
+        announcement: str | PathLike[str] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._tell, self._announcement, self._clock = tell, announcement, clock
+        self._turn = Turn()
+        self._announced = False  # in this run
+        self._file = None if path is None else StateFile(path, holds="who has answered")
+        try:
+            record: dict[str, Any] = (self._file and self._file.record) or {}
+            self.server = _restored(record["state"], server) if record else server
+            if announcement is not None:
+                check_announcement(announcement, self.server.theta)
+        except BaseException:
+            self._release()
+            raise
+        self.first = self.server.published
+        self.read: int = record.get("read", 0)
+        self._waiting: list[float] = record.get("waiting", [])  # estimates of a mean that is not complete
+        self._saved = clock()
+
+    @in_turn
+    def publish(self, batch: ReportBatch, deliver: Callable[[Floats], None]) -> None:
+        """Take reports. What they tell leaves after everything that it depends on is on disk."""
+        if batch.malformed:
+            self.server.refused[MALFORMED] += batch.malformed
+        self.read += batch.number
+        estimates = self.server.push_many(batch.reports)
+        if self.server.theta is None and self._announcement is not None and self.read >= self.server.first:
+            self._choose_early()
+        self._announce()
+        if estimates.size:
+            deliver(estimates)
+        if self._clock() - self._saved > SAVE_EVERY_S:
+            self._save()
+
+    @in_turn
+    def announce(self) -> None:
+        """Announce the threshold, if there is one and this run has not yet. It is saved first."""
+        self._announce()
+
+    def means(self, estimates: Floats, every: int) -> Floats:
+        """The means of `every` consecutive estimates. A rest waits for more, also over runs."""
+        pending = np.concatenate((self._waiting, estimates))
+        whole = pending.size // every * every
+        self._waiting = pending[whole:].tolist()
+        result: Floats = pending[:whole].reshape(-1, every).mean(axis=1)
+        return result
+
+    @property
+    def refusals(self) -> str:
+        """How many reports were refused, by reason."""
+        return ", ".join(f"{count:,} {reason}" for reason, count in sorted(self.server.refused.items()))
+
+    @in_turn
+    def save(self) -> None:
+        """Replace the file by the present state, and wait until it is on the disk."""
+        self._save()
+
+    @in_turn
+    def close(self) -> None:
+        """Save, and let others open the file."""
+        try:
+            self._save()
+        finally:
+            self._release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _save(self) -> None:
+        if self._file is not None:
+            self._file.write(self.server.state(), read=self.read, waiting=self._waiting)
+            self._saved = self._clock()
+
+    def _announce(self) -> None:
+        if self.server.theta is not None and not self._announced:
+            self._announced = True
+            self._save()  # what devices were told must hold in every later run
+            self._tell(self.server.theta)
+            if self._announcement is not None:
+                announce_theta(self._announcement, self.server.theta)
+
+    def _choose_early(self) -> None:
+        """Some reports were refused, so the number that was hoped for may never come."""
+        if not self.server.heard:
+            raise Failure(f"all {self.read:,} reports were refused: {self.refusals}. No threshold was announced.")
+        self.server.announce()
+
+    def _release(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def _restored(state: dict[str, Any], server: ToPLServer) -> ToPLServer:
+    restored = ToPLServer.restore(state)
+    if restored.settings != server.settings:
+        raise InvalidParameter("the settings", "are not those of the state file", "Give the same, or a new file.")
+    return restored

@@ -1,0 +1,77 @@
+"""What every source of a stream gives: batches of values, in the order in which they came."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from deniable.errors import InvalidData, InvalidParameter
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Values, their timestamps if there are any, and the number of the first row or line, counted from 1.
+
+    A timestamp that is missing or cannot be read is NaT or NaN.
+
+    >>> import numpy as np
+    >>> Batch(np.array([5, 6]), None, first=3).number(1)
+    4
+    """
+
+    values: NDArray[Any]
+    timestamps: NDArray[Any] | None = None
+    first: int = 1
+    lines: tuple[int, ...] = ()
+    """The number of every line, if there are blank lines in between."""
+    unit: str = "row"
+    """What messages call an entry: a row or a line."""
+
+    def number(self, index: int) -> int:
+        """The number of the row or line of a value."""
+        return self.lines[index] if self.lines else self.first + index
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The names of the columns that hold the values and, if there are any, their timestamps.
+
+    >>> Columns("watts", time="at").names
+    ['watts', 'at']
+    """
+
+    value: str = "value"
+    time: str | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The columns to read."""
+        return [self.value] if self.time is None else [self.value, self.time]
+
+    def refuse_missing(self, existing: list[str]) -> None:
+        """Refuse a table that lacks one of the columns."""
+        if missing := [name for name in self.names if name not in existing]:
+            raise InvalidParameter(
+                "column", f"{', '.join(missing)} is not in the file", "Name it with --column or --time-column."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A kind of file that values can be read from, recognised by how its name ends."""
+
+    endings: tuple[str, ...]
+    read: Callable[[Path, Columns], Iterator[Batch]]
+
+
+class Unreadable(InvalidData):
+    """A line or row cannot be read. Those before it were handed on."""
+
+    def __init__(self, entry: str, repair: str = "Repair it and go on from there, not from the start.") -> None:
+        self.entry = entry
+        cost = "Nothing of it was taken or published; what stands before it was"
+        super().__init__(f"{entry} cannot be read", repair, cost=cost)

@@ -1,0 +1,88 @@
+"""Values from tables: Parquet and CSV files, a group of rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from deniable.errors import InvalidData
+from deniable.stores.sources.batch import Batch, Columns, Source, Unreadable
+from deniable.stores.sources.number_columns import arrow_times, arrow_values, parse_number, value_column
+from deniable.streams.released.release_file import UNREADABLE
+
+BATCH_ROWS = 1 << 16
+
+
+def _batches(parts: Iterable[Any], columns: Columns) -> Iterator[Batch]:
+    """Every part as a batch that knows the number of its first row."""
+    number = 1
+    for part in parts:
+        stamps = None if columns.time is None else arrow_times(part.column(columns.time))
+        yield Batch(arrow_values(part.column(columns.value)), stamps, number)
+        number += len(part)
+
+
+def _read_parquet(path: Path, columns: Columns) -> Iterator[Batch]:
+    try:
+        file = pq.ParquetFile(path)
+        columns.refuse_missing(file.schema_arrow.names)
+        yield from _batches(file.iter_batches(batch_size=BATCH_ROWS, columns=columns.names), columns)
+    except (KeyError, UnicodeEncodeError, *UNREADABLE):
+        raise _damaged(path, "parquet") from None
+
+
+def _read_csv(path: Path, columns: Columns) -> Iterator[Batch]:
+    """Rows up to the first whose value is not a number, and the refusal of that one."""
+    following = 1  # number of the first row that was not handed on
+    options = pa.csv.ConvertOptions(
+        include_columns=columns.names, column_types={columns.value: pa.float64()}, strings_can_be_null=True
+    )
+    try:
+        for batch in _batches(pa.csv.open_csv(path, convert_options=options), columns):
+            following = batch.first + len(batch.values)
+            yield batch
+    except (KeyError, UnicodeEncodeError, *UNREADABLE) as problem:
+        try:
+            if isinstance(problem, (KeyError, UnicodeEncodeError)):  # no column's name has an unpaired surrogate
+                with pa.csv.open_csv(path) as header:
+                    columns.refuse_missing(header.schema.names)
+            else:
+                yield from _until_unreadable(path, columns, following)
+        except UNREADABLE:
+            pass
+        raise _damaged(path, "csv") from None
+
+
+def _until_unreadable(path: Path, columns: Columns, first: int) -> Iterator[Batch]:
+    """The rows of a CSV file from number `first` to the one whose value is not a number, which is refused."""
+    options = pa.csv.ConvertOptions(
+        include_columns=columns.names, column_types={columns.value: pa.string()}, strings_can_be_null=True
+    )
+    number = 1
+    for part in pa.csv.open_csv(path, convert_options=options):
+        values: list[float | None] = []
+        for text in part.column(columns.value).to_pylist():
+            try:
+                values.append(None if text is None else parse_number(text.encode()))
+            except ValueError:
+                break
+        start, stop = max(first - number, 0), len(values)  # earlier rows were handed on
+        if start < stop:
+            stamps = None if columns.time is None else arrow_times(part.column(columns.time))[start:stop]
+            yield Batch(value_column(values[start:]), stamps, number + start)
+        if stop < len(part):
+            raise Unreadable(f"row {number + stop:,}")
+        number += len(part)
+
+
+def _damaged(path: Path, kind: str) -> InvalidData:
+    return InvalidData(f"{str(path)!r} cannot be read as {kind}", "Check the file and its columns.")
+
+
+PARQUET = Source((".parquet",), _read_parquet)
+CSV = Source((".csv",), _read_csv)

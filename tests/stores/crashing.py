@@ -1,0 +1,228 @@
+"""Ends a process at the n-th call of the operating system, for every n, and reads what the runs before and after told.
+
+`python crashing.py SCENARIO FOLDER` prints how many ends were tried. A scenario is a stream in a folder. It reads where
+the last run ended, publishes the rest, and appends what it publishes to a file, by position. Whatever call a run ends
+in, no position is ever published in two ways, and after one more run none is missing.
+"""
+
+import gc
+import io
+import json
+import os
+import shutil
+import sys
+import traceback
+from pathlib import Path
+
+import numpy as np
+
+from deniable.cli import main
+from deniable.randomness import SeededSource
+from deniable.stores import Batch, DurablePublisher, DurableServer, ReportBatch
+from deniable.streams import LocalPercentile, ToPLServer, ToPS, report_table
+from deniable.streams.local.simulated_stream import first_codes, second_codes
+from deniable.streams.local.stream_client import ToPLClient
+from deniable.streams.local.stream_protocol import ToPLProtocol
+
+CALLS = ("open", "write", "fsync", "replace", "close", "unlink")
+REAL = {name: getattr(os, name) for name in CALLS} | {"fsync": lambda _: None}  # the machine goes on running
+ENDED = 9
+VALUES = np.arange(50) % 37
+PROTOCOL = ToPLProtocol(2.0, 500, grid=64)
+
+
+def end_at(stop):
+    """Count calls, and end this process in call number `stop`; half of what it writes is written."""
+    calls = [0]
+
+    def counted(name):
+        def call(*arguments, **more):
+            calls[0] += 1
+            if calls[0] == stop:
+                if name == "write":
+                    REAL["write"](arguments[0], bytes(arguments[1])[: len(arguments[1]) // 2])
+                os._exit(ENDED)
+            return REAL[name](*arguments, **more)
+
+        return call
+
+    for name in CALLS:
+        setattr(os, name, counted(name))
+    return calls
+
+
+def in_child(go_on, folder, stop=0):
+    """How a run in a process of its own ended, and how many calls it made."""
+    pid = os.fork()
+    if pid == 0:
+        calls = end_at(stop)
+        try:
+            go_on(folder)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        (folder / "calls").write_text(str(calls[0]))
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def tell(folder, position, texts):
+    """Append whole lines; the last one may be cut by the end of the process."""
+    lines = "".join(f"{position + offset} {text};\n" for offset, text in enumerate(texts))
+    descriptor = os.open(folder / "told", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    os.write(descriptor, ("\n" + lines).encode())
+    os.close(descriptor)
+
+
+def told(folder):
+    """Every text that was told for a position."""
+    texts = {}
+    path = folder / "told"
+    for line in path.read_text().splitlines() if path.exists() else ():
+        if line.endswith(";"):
+            position, _, text = line[:-1].partition(" ")
+            texts.setdefault(int(position), set()).add(text)
+    return texts
+
+
+# Scenarios ------------------------------------------------------------------------------------------------------------
+
+
+def publisher(folder):
+    """Values through the class; the batches of a later run are cut elsewhere."""
+    size = 13 if (folder / "told").exists() else 25
+    with DurablePublisher(folder / "state", ToPS(1.0, 50, warmup=20, horizon=32, block=4)) as durable:
+        start = durable.publisher.consumed
+
+        def deliver(values, timestamps):
+            tell(folder, durable.publisher.published - values.size, values.tolist())
+
+        for first in range(start, VALUES.size, size):
+            durable.publish(Batch(VALUES[first : first + size]), deliver)
+
+
+def publish_command(folder):
+    """The same values through the command and a pipe."""
+    state = saved(folder)
+    start = 0 if state is None else (2 + state["block"] if state["learnt"] else 0)
+    text = "".join(f"{value}\n" for value in VALUES[start:])
+    settings = ["--epsilon", "1", "--bound", "50", "--theta", "40", "--warmup", "2", "--block", "1", "--horizon", "64"]
+    command(folder, max(start - 2, 0), text, "publish", *settings, "--state", folder / "state", "-")
+
+
+def first_and_second(theta, run):
+    """Reports of 40 users before a threshold is told, other ones in every run, and of 50 after."""
+    early = first_codes(PROTOCOL, VALUES[:40].astype(float), SeededSource(run))
+    late = second_codes(PROTOCOL, VALUES.astype(float), theta, SeededSource(2)) if theta else np.zeros(0, dtype=int)
+    for codes, announced, users in ((early, None, np.arange(40)), (late, theta, np.arange(100, 150))):
+        for part in (slice(start, start + 20) for start in range(0, codes.size, 20)):
+            yield report_table(PROTOCOL, codes[part], announced, users[part])
+
+
+def server(folder):
+    """Reports through the class, which saves after every batch; the threshold is told at position -1."""
+    clock, run = iter(range(0, 10**6, 100)), len(list(folder.glob("run*")))
+    (folder / f"run {run}").touch()
+    made = ToPLServer(2.0, 500, first=40, grid=64, rule=LocalPercentile(0.9), keep=False)
+    announce = lambda theta: tell(folder, -1, [theta])  # noqa: E731
+    with DurableServer(folder / "state", made, tell=announce, clock=lambda: next(clock)) as durable:
+        durable.announce()
+        done = 0
+        while True:
+            batches = list(first_and_second(durable.server.theta, run))
+            if done == len(batches):
+                return
+            batch, before = batches[done], sum(earlier.num_rows for earlier in batches[:done])
+            done += 1
+            if before < durable.read:
+                continue  # an earlier run has read it, and saved that
+
+            def deliver(estimates):
+                tell(folder, durable.server.published - estimates.size, estimates.tolist())
+
+            durable.publish(ReportBatch(batch), deliver)
+
+
+def collect_command(folder):
+    """Reports under a public threshold through the command and a pipe."""
+    state = saved(folder)
+    start = 0 if state is None else state["published"]
+    settings = ["--epsilon", "2", "--bound", "500", "--theta", "40", "--state", folder / "state"]
+    command(folder, start, "".join(SENT[start:]), "collect", *settings)
+
+
+SENT = [ToPLClient(2.0, 500).report(value, 40.0).to_json(uid) + "\n" for uid, value in enumerate(VALUES.tolist())]
+
+
+def saved(folder):
+    """What the state file holds."""
+    path = folder / "state"
+    return json.loads(path.read_text())["state"] if path.exists() else None
+
+
+class Pipe(io.BytesIO):
+    """A part arrives at a time."""
+
+    def read1(self, size=-1):
+        return super().read1(min(size, -(-len(self.getbuffer()) // 3)))
+
+
+class Told(io.TextIOBase):
+    """What the command prints, as texts of positions."""
+
+    def __init__(self, folder, position):
+        self._folder, self._position = folder, position
+
+    def write(self, text):
+        if not isinstance(text, str):
+            raise TypeError
+        lines = [line for line in text.splitlines() if line and not line.startswith("theta")]
+        tell(self._folder, self._position, lines)
+        self._position += len(lines)
+        return len(text)
+
+
+def command(folder, position, text, *arguments):
+    """`deniable stream …` in this process."""
+    before, words = (sys.stdin, sys.stdout, sys.stderr), io.StringIO()
+    sys.stdin, sys.stdout, sys.stderr = io.TextIOWrapper(Pipe(text.encode())), Told(folder, position), words
+    try:
+        main.run(["stream", *map(str, arguments)])
+    except SystemExit as stopped:
+        if stopped.code:
+            raise RuntimeError(words.getvalue()) from None
+    finally:
+        sys.stdin, sys.stdout, sys.stderr = before
+
+
+SCENARIOS = {"publisher": publisher, "publish": publish_command, "server": server, "collect": collect_command}
+
+
+def fresh(folder):
+    """An empty folder, and no notes about earlier streams."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    os.environ["XDG_STATE_HOME"] = str(folder / "notes")
+    return folder
+
+
+def try_every_end(go_on, folder):
+    """Every end of a run, a run after it, and what both told."""
+    go_on(fresh(folder))  # what is imported and planned here need not be in every child
+    gc.freeze()
+    assert in_child(go_on, fresh(folder)) == 0
+    expected = sorted(told(folder))
+    calls = int((folder / "calls").read_text())
+    assert calls > 30, calls
+    for stop in range(1, calls + 1):
+        ended = in_child(go_on, fresh(folder), stop)
+        assert ended == ENDED, (stop, ended)
+        assert in_child(go_on, folder) == 0, stop
+        texts = told(folder)
+        assert all(len(ways) == 1 for ways in texts.values()), (stop, texts)
+        assert sorted(texts) == expected, (stop, sorted(texts))
+    return calls
+
+
+if __name__ == "__main__":
+    print(try_every_end(SCENARIOS[sys.argv[1]], Path(sys.argv[2])))

@@ -1,8 +1,8 @@
 """What is assumed of data between the borders of cells: that it is smooth.
 
-A grid shows how many rows lie in each cell, not where in it. Anything finer needs an assumption, which is stated here as
-a prior of the data's density. Relative to evenly spread rows the density is 1 + ξ, where ξ is
-random with mean zero and, for rows s and t, the covariance
+A grid shows how many rows lie in each cell, not where in it. Anything finer needs an assumption. It is stated here as a
+prior of the data's density. Relative to evenly spread rows the density is 1 + ξ, where ξ is random with mean zero and,
+for rows s and t, the covariance
 
     Cov(ξ(s), ξ(t)) = Π_j (1 + k_j(s_j, t_j)) − 1        over the attributes j.
 

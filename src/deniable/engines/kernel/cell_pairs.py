@@ -1,7 +1,7 @@
 """How many reports of a view support two cells at once: all that questions about one table need to know of them.
 
-To count it takes as long as one question about some dozens of columns. It is kept, and the questions that follow read
-no reports at all (`pair_sums.py`).
+Counting takes as long as answering one question about some dozens of columns. The counts are kept, and later questions
+read no reports at all (`pair_sums.py`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Pairs = Mapping[int, Integers]
 """For each view cells × cells, symmetric: the reports that support both. On the diagonal those that support a cell."""
 
 MOST_PAIRS = 2**22
-"""Of all views of a table together."""
+"""Limit for all views of a table together."""
 MOST_PAIRED_VIEWS = 2**10
 
 
@@ -85,7 +85,7 @@ def by_view(design: Design, pairs: Integers) -> Pairs:
 
 
 def of_each_view(views: Sequence[View], view: NDArray[Any]) -> Iterator[tuple[View, Integers]]:
-    """Where the reports of each of some views stand among all."""
+    """For each of some views, the positions of its reports among all reports."""
     ranks = np.full(max((described.number for described in views), default=0) + 1, len(views), dtype=np.uint16)
     ranks[[described.number for described in views]] = np.arange(len(views))  # short numbers sort fast
     known = np.where(view < ranks.size, ranks[np.minimum(view, ranks.size - 1)], np.uint16(len(views)))

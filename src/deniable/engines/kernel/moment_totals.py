@@ -15,7 +15,7 @@ from deniable.queries.planning.planned_terms import NO_FACTOR
 
 @compiled
 def _combine(values: Any, starts: Any, coefficients: Any, factors: Any, out: Any) -> None:
-    """What every user's outcomes are: each a sum of terms, each a product of factors."""
+    """Every user's outcomes: each is a sum of terms, and each term a product of factors."""
     for user in range(values.shape[0]):
         for outcome in range(out.shape[1]):
             total = 0.0
@@ -118,13 +118,13 @@ class Totals:
 
     @classmethod
     def empty(cls, public: int, private: int, moments: int, strata: int) -> Totals:
-        """Nobody yet."""
+        """The totals of no users."""
         shape = (public, private, moments)
         crosses, by_stratum = np.zeros((*shape, moments)), np.zeros((strata, *shape))
         return cls(np.zeros(public, dtype=np.int64), np.zeros(shape), crosses, by_stratum)
 
     def add(self, other: Totals) -> None:
-        """Add what another one has counted."""
+        """Add the totals of other users."""
         self.users[...] += other.users
         self.sums[...] += other.sums
         self.crosses[...] += other.crosses

@@ -21,7 +21,7 @@ from deniable.queries.weights.table_plan import PartPlan, ViewWeights
 from deniable.tables.designs.views import Design, View
 
 MOST_PAIR_WEIGHTS = 2**24
-"""Of one view: cells times outcomes."""
+"""Limit for one view: cells times outcomes."""
 
 
 def needs_pairs_only(plan: Plan) -> bool:

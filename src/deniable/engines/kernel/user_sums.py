@@ -1,7 +1,7 @@
 """What engines share: reports of whole users → their contributions → sums over users.
 
-A `Summing` is made once for a question, holds nothing but arrays, and may be sent to another process. Who reads the
-reports, joins the tables and adds up the sums is the engine's business.
+A `Summing` is made once for a question, holds nothing but arrays, and may be sent to another process. Reading reports,
+joining tables and adding up the sums of processes is left to the engine.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class TableSumming:
 
     @property
     def reads(self) -> bool:
-        """Whether it has to look at reports at all."""
+        """Whether it has to read reports at all."""
         return any(constants is None for constants in self.constants)
 
     def contributions(self, reports: Columns, first: int, end: int, out: Floats) -> None:
@@ -117,7 +117,7 @@ class Summing:
         return cls(tables, TermArrays.of(plan), len(plan.public), shape)
 
     def empty(self) -> Totals:
-        """Nobody yet."""
+        """The totals of no users."""
         return Totals.empty(*self.shape)
 
     def add(

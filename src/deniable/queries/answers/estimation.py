@@ -33,7 +33,7 @@ BIASED = "clipped to what is possible: biased, and intervals may not cover"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moments:
-    """What an engine brings back: for every combination of groups, sums over users."""
+    """What an engine returns: sums over users for every combination of groups."""
 
     keys: tuple[tuple[Any, ...], ...]
     """The value of each group, in the question's order, for every row."""
@@ -60,7 +60,7 @@ def covariance(question: Question, moments: Moments, single_rows: bool, used: se
 
 
 def _whole(covariances: Floats, moments: Moments) -> Floats:
-    """Zero where a moment is known, and where nothing but rounding is left."""
+    """Covariances, set to zero where a moment is known and where only rounding is left."""
     scale = np.sqrt(np.maximum(np.einsum("gii->gi", moments.crosses), 0.0))
     clear = np.abs(covariances) > 1e-11 * scale[:, :, None] * scale[:, None, :]
     return without_known(np.where(clear, covariances, 0.0), moments.known)
@@ -229,7 +229,7 @@ def _truth(having: Having, estimates: _FormulaEstimates) -> tuple[Booleans, Bool
 
 
 def _sorted(estimates: _FormulaEstimates, rows: Integers) -> list[int]:
-    """Rows in the order that was asked for; what is unclear or missing comes last."""
+    """Rows in the order of ORDER BY; unclear and missing values come last."""
     order: list[int] = rows.tolist()
     for ordering in reversed(estimates.question.order):
         keys = _sort_keys(ordering, estimates)

@@ -26,7 +26,7 @@ class Choice:
     weights: str
     sums: str
     errors: tuple[float, ...]
-    """Infinite where a question is unclear or cannot be asked."""
+    """Infinite where a question is unclear or refused."""
 
     @property
     def score(self) -> float:
@@ -64,7 +64,7 @@ class Comparison:
 
 
 def compare(collection: Specification, questions: Sequence[str], users: int) -> Comparison:
-    """What each design and each way of weighing would make of some questions, before anything is collected."""
+    """The predicted errors of some questions under each design and weighting, before anything is collected."""
     count = checked_users(users)
     if not questions:
         raise InvalidParameter("questions", "are missing", "Give at least one SELECT.")

@@ -26,7 +26,7 @@ from deniable.wording import counted
 RANGES = 6
 GOLDEN = (math.sqrt(5) - 1) / 2
 RANGE_LENGTHS = (0.5, 0.25, 0.6, 0.12, 0.4, 0.75)
-"""Of the ranges that stand for all, as parts of the domain."""
+"""Lengths of the ranges that represent all ranges, as shares of the domain."""
 SHOWN = 8
 MOST_FORECAST_VIEWS = 2_000
 """A design with more views is not forecast for comparison."""
@@ -43,7 +43,7 @@ class Fit(Generic[AnySpecification]):
     users: int
     questions: tuple[str, ...]
     errors: Mapping[str, tuple[float, ...]]
-    """By design: standard and model error together, per user for what adds up; infinite where nothing can be said, NaN
+    """By design: standard and model error together, per user for what adds up; infinite if the answer is unclear, NaN
     where a design has too many views for a quick forecast."""
 
     def __str__(self) -> str:
@@ -130,7 +130,7 @@ def _some(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _least_error(collection: Specification, text: str, users: int) -> float:
-    """The error of a question by the better of the ways to take its sums."""
+    """The error of a question with the better way to take its sums."""
     if (
         collection.grids is None
         and max(collection.views(table.name) for table in collection.tables) > MOST_FORECAST_VIEWS
@@ -146,7 +146,7 @@ def _least_error(collection: Specification, text: str, users: int) -> float:
 
 
 def all_ranges(collection: Specification) -> tuple[str, ...]:
-    """Questions that stand for all ranges of one attribute and of two attributes of a table."""
+    """Questions that represent all ranges of one attribute and of two attributes of a table."""
     texts = []
     for table in collection.tables:
         domains = dict(zip(table.private, table.domains, strict=True))
@@ -164,7 +164,7 @@ def all_ranges(collection: Specification) -> tuple[str, ...]:
 
 
 def _range(name: str, domain: Private, number: int) -> Tree:
-    """The `number`-th of some ranges spread over a domain; of categories a single one."""
+    """The `number`-th of some ranges spread over a domain; a single category if it has no order."""
     if isinstance(domain, Categorical):
         return exp.EQ(this=column(name), expression=_literal(domain.values[number % domain.size]))
     length = min(max(round(RANGE_LENGTHS[number % RANGES] * domain.size), 1), domain.size - 1)

@@ -122,7 +122,7 @@ def planned(
 
 
 def checked_users(users: Any) -> int:
-    """A number of users, or what is wrong with it."""
+    """A checked number of users."""
     if not is_number(users) or users != users // 1 or not 1 <= users <= MOST:
         raise InvalidParameter("users", "must be a whole number from 1 to 10^12", "Say how many people will report.")
     return int(users)
@@ -151,7 +151,7 @@ def left_open(collection: Specification, text: str) -> float:
 def users_needed(
     collection: Specification, text: str, error: float, *, weights: str = "optimal", sums: str = DIRECT
 ) -> int:
-    """How many users it takes for a standard error: per user for COUNT and SUM (0.02 is 2 % of them), else absolute."""
+    """How many users a standard error needs: per user for COUNT and SUM (0.02 is 2 % of them), else absolute."""
     plan = planned(collection, text, weights, sums, FEWEST)
 
     def reached(users: float) -> float:
@@ -169,7 +169,7 @@ def users_needed(
 def epsilon_needed(
     collection: Specification, text: str, error: float, users: int, *, weights: str = "optimal", sums: str = DIRECT
 ) -> float:
-    """The ε that it takes for a standard error (as in `users_needed`) with a number of users; all else stays."""
+    """The ε that is needed for a standard error (as in `users_needed`) with this many users, all else being equal."""
     count = checked_users(users)
 
     def reached(epsilon: float) -> float:

@@ -45,7 +45,7 @@ class Prediction:
     value: float
     """What it would be if rows were spread evenly."""
     stderr: float
-    """NaN if nothing could be said: what is divided by would not be clearly positive, or all depends on a measure."""
+    """NaN if it is unclear: a divisor would not be clearly positive, or everything depends on a public measure."""
     causes: Mapping[str, float]
     """The share of the variance that each cause adds."""
     per_user: bool
@@ -163,7 +163,7 @@ def _column_means(table: Table, plan: TablePlan, left: Integers, right: Integers
 
 
 def _rows_of(table: Table) -> float:
-    """How many rows a user is taken to have."""
+    """How many rows a user is assumed to have."""
     return 1.0 if table.many is None else max(table.many / 2, 0.5)
 
 

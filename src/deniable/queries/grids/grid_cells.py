@@ -141,7 +141,7 @@ def _constant(functions: Floats) -> Booleans:
 
 
 def kron(left: Floats, right: Floats) -> Floats:
-    """The products of all entries of the one with all of the other, as `numpy.kron` has them, but faster."""
+    """The products of all entries of one array with all entries of the other, like `numpy.kron`, but faster."""
     if left.ndim == 1:
         return np.multiply.outer(left, right).ravel()
     products = left[:, None, :, None] * right[None, :, None, :]
@@ -154,7 +154,7 @@ def _attributes(design: Design) -> list[int]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CellView:
-    """A view as patterns of cells: those of one pattern carry one weight."""
+    """A view as patterns of cells: all cells of a pattern carry the same weight."""
 
     view: View
     patterns: tuple[Integers, ...]
@@ -242,7 +242,7 @@ def _alike(cells: Floats, functions: Floats) -> Integers:
 def _noise(design: Design, view: View, means: Floats, counts: Floats) -> Floats:
     """A report of the view with weights α on patterns has the mean square αᵀ·noise·α, rows being spread evenly.
 
-    A square, and not a variance: reports of other views contribute nothing of it, so that its mean varies, too.
+    A mean square, not a variance: reports of other views contribute nothing, so the mean varies, too.
     """
     if view.oracle is None:
         return np.zeros((1, 1))

@@ -48,7 +48,7 @@ class System:
     asked: Asked
     views: tuple[CellView, ...]
     spans: tuple[slice, ...]
-    """Where the patterns of each view stand among all."""
+    """The position of each view's patterns among all patterns."""
     prior: Floats
     """Covariances of patterns."""
     crossed: Floats
@@ -99,7 +99,7 @@ class Bias:
     spread: Floats
     """Covariances of patterns and answers."""
     users: float
-    """As how many users' reports the variance counted."""
+    """The number of users for which the weights were chosen; in a join an effective number."""
     reports: int
     """How many reports of a user are added up."""
 
@@ -134,7 +134,7 @@ class Solved:
     second: float
     """E[W²] of a user's contribution, averaged over columns."""
     truth: float
-    """The same of what she is worth."""
+    """The same for the true value of her rows."""
 
 
 ROUNDS = 3
@@ -204,7 +204,7 @@ def solve_grid(
 
 
 def _check_collected(table: Table, design: Design, asked: Asked) -> None:
-    """Every attribute that is asked about must be in some view: else the assumption alone would answer."""
+    """Refuse attributes that no view collects: the assumption alone would answer."""
     collected = {axis.attribute for view in design for axis in view.group.axes}
     for number in sorted(asked.relevant_grounds - collected):
         if number < len(table.domains):
@@ -248,7 +248,7 @@ def _relevant(table: Table, design: Design, asked: Asked, users: float) -> list[
 
 
 def weights_of_view(design: Design, seen: CellView, weights: Floats) -> ViewWeights:
-    """A view's weights as an engine takes them."""
+    """A view's weights in the form that engines use."""
     view = seen.view
     cells, pattern = seen.spread()
     probability = float(view.probability)

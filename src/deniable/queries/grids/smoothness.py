@@ -33,7 +33,7 @@ CATEGORIES = 2.5
 STEEP_LENGTH = 0.08
 """Over which part of the domain a density that is far above the average may rise and fall."""
 FEW_CATEGORIES = 8.0
-"""How many of many categories may hold most rows."""
+"""How many categories may hold most rows if there are many."""
 HEAVY = 1 / 3
 """The variance of the share of users with many rows, relative to a half: any share is as likely as any other."""
 MOST_ATOMS = 512
@@ -43,7 +43,7 @@ SEPARATE = 64
 
 @dataclass(frozen=True, slots=True)
 class Smoothness:
-    """How smooth the density of an ordinal attribute is taken to be."""
+    """How smooth the density of an ordinal attribute is assumed to be."""
 
     variances: tuple[tuple[float, float], ...]
     """(length, variance): how far apart values may be, as a part of the domain, and still be about equally frequent,
@@ -53,7 +53,7 @@ class Smoothness:
 
 
 ASSUMED_SMOOTHNESS = Smoothness(((0.25, 2.5**2),), 0.3**2)
-"""Before there are any reports."""
+"""The prior before there are any reports."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,7 +113,7 @@ def _from(starts: Integers, size: int) -> Ground:
 
 
 def believed(known: Ground, smoothness: Smoothness, steep: Floats | None = None) -> Ground:
-    """The same atoms of an ordinal attribute, of which something else is believed.
+    """The same atoms of an ordinal attribute under another prior.
 
     `steep` says for every value by how much, relative to evenness, the density may also rise or fall nearby.
     """
@@ -141,7 +141,7 @@ def rough_kernel(known: Ground) -> Floats:
 
 
 def _categories(size: int, functions: Floats) -> Ground:
-    """Categories of which the functions say the same are one atom."""
+    """Categories that all functions treat alike are one atom."""
     distinguished = np.arange(size)[None, :] if size <= SEPARATE else functions
     atom_of = np.unique(distinguished, axis=1, return_inverse=True)[1].reshape(-1)
     counts = np.bincount(atom_of)

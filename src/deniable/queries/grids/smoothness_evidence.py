@@ -39,10 +39,9 @@ from deniable.tables.specification.specification import Specification
 KERNEL_LENGTHS = (0.25, 0.08, 0.025)
 AMPLITUDES = (2.5, 5.0, 10.0)
 ROUGHNESSES = (0.3, 1.0, 3.0)
-"""Of the kinds that are compared; the first of each is what was taken for granted."""
+"""The kinds that are compared; the first of each is the assumed one."""
 GRANTED = 0.9
-"""The chance of that before any report. Of the others it is as the root of their length, and inverse to their amplitude
-and to the root of their roughness."""
+"""The prior probability of the assumed kind. Others are proportional to √length / (amplitude · √roughness)."""
 FAR_ABOVE = 2.5
 """Densities up to this many times the average are ordinary."""
 STEEPNESS = 1.25
@@ -80,7 +79,7 @@ class Evidence:
     """What is counted in the reports of a table, and how it is read."""
 
     views: tuple[View, ...]
-    """Of which the frequencies of cells are asked."""
+    """The views whose cells are counted."""
     along: Mapping[int, Along]
 
     @classmethod
@@ -106,7 +105,7 @@ class Evidence:
         return cls(tuple(view.view for view in views) if along else (), along)
 
     def beliefs(self, counts: Floats, reports: Integers) -> Beliefs:
-        """What to believe of each attribute, by the counts of the views' cells; and how many reports each view has.
+        """What to believe of each attribute, from the counts of the views' cells and of the views' reports.
 
         The counts are those of all cells of the first view, then of the second. All views of the table are numbered.
         """
@@ -153,7 +152,7 @@ def _believed(along: Along, frequencies: Floats, reports: float) -> Belief:
 
 
 def _compared(known: Ground, cells: Floats, rest: Floats, noise: Floats) -> Smoothness:
-    """The average over kinds of smoothness, by how likely they make what was seen."""
+    """The average over kinds of smoothness, weighted by how likely they make the observed frequencies."""
     shared = cells * known.shares
     centred = shared - np.outer(shared.sum(axis=1), known.shares)  # no shape changes the number of rows
     smooth = {length: centred @ smooth_kernel(known, length) @ centred.T for length in KERNEL_LENGTHS}
@@ -177,7 +176,7 @@ def _compared(known: Ground, cells: Floats, rest: Floats, noise: Floats) -> Smoo
 
 
 def _log_density(values: Floats, covariance: Floats) -> float:
-    """Of a normal distribution, up to a constant."""
+    """The log density of a normal distribution, up to a constant."""
     spread = covariance + RIDGE * np.trace(covariance) / values.size * np.eye(values.size)
     factor = cho_factor(spread, lower=True)
     return float(-np.log(np.diag(factor[0])).sum() - values @ cho_solve(factor, values) / 2)

@@ -34,9 +34,9 @@ LADDER = (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64)
 """Numbers of even cells that are tried."""
 MOST_BORDERS = 24
 MOST_TRIED_CELLS = 400
-"""Of a view that is tried."""
+"""Limit for a view that is tried."""
 MOST_TRIED_PATTERNS = 2_500
-"""Of all views together."""
+"""Limit for all views together."""
 HARDLY = 0.004
 """A view with a smaller part of the reports is dropped."""
 DRAWING_ROUNDS = 6
@@ -53,7 +53,7 @@ class WorkloadColumn:
     column: Column
     importance: float
     users: float
-    """As how many users' reports its variance counts: fewer than there are, in a join."""
+    """The effective number of users for its variance: smaller than the real one in a join."""
 
 
 def fitted_views(
@@ -243,7 +243,7 @@ def _divided(
     views: Mapping[tuple[str, ...], GridView],
     items: Sequence[WorkloadColumn],
 ) -> dict[tuple[str, ...], float]:
-    """How often to draw each view, when all of them answer together."""
+    """How often to draw each view if all of them answer together."""
     names = list(views)
     system = _system(table, epsilon, adaptive, [views[attributes] for attributes in names], items)
     chances = np.full(len(names), 1 / len(names))
@@ -287,7 +287,7 @@ def importance_of(column: Column) -> float:
 
 
 def in_joins(collection: Specification, question: Mapping[str, Sequence[Column]], users: float) -> dict[str, float]:
-    """For each table of a question, as how many users' reports the variance of its columns counts."""
+    """For each table of a question, the effective number of users for the variance of its columns."""
     if len(question) == 1:
         return dict.fromkeys(question, users)
     effective = dict.fromkeys(question, users)

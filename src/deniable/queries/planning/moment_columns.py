@@ -72,7 +72,7 @@ def moment_columns(question: Question, collection: Specification) -> MomentColum
 
 
 def check_crosses(question: Question, groups: int) -> None:
-    """Refuse where all the covariances between sums would not fit into memory."""
+    """Refuse a question if the covariances between its sums would not fit into memory."""
     if groups * len(question.moments) ** 2 > MOST_CROSSES:
         sums = counted(len(question.moments), "sum")
         problem = f"{counted(groups, 'group')} of {sums} each need too much memory"

@@ -48,7 +48,7 @@ class Plan:
     tables: tuple[TablePlan, ...]
     public: tuple[tuple[str, PublicFactor], ...]
     private_groups: tuple[tuple[int, ...], ...]
-    """The combinations of values of private groups, each by its place in the group's list."""
+    """The combinations of values of private groups, each by its index in the group's list."""
     term_table: TermTable
     """The terms of all moments of all private groups; `terms` shows some of them."""
     rule: Rule
@@ -107,7 +107,7 @@ def make_plan(
 ) -> Plan:
     """The plan for a question; `weights` is greedy, rdc(k), rdc_each(k) or optimal, `sums` direct or designed.
 
-    On a grid the number of users decides how much bias is worth which variance; `unbiased` allows none.
+    On a grid the number of users decides the trade-off between bias and variance; `unbiased` allows no bias.
     """
     rule = Rule.of(weights)
     measured: tuple[int, ...] = ()

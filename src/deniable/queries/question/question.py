@@ -15,7 +15,7 @@ from deniable.queries.question.public_trees import PublicFactor, PublicTest
 
 MOST_GROUPS = 10_000
 ERROR_COLUMNS = ("_stderr", "_low", "_high", "_model")
-"""How the columns end that stand next to an answer when it is exported."""
+"""Endings of the columns that an exported answer adds for its errors."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +74,7 @@ class Output:
     formula: Formula
     shown: bool = True
     possible: tuple[float, float] | None = None
-    """The least and the largest it can be, where that is known: of a sum, for each row."""
+    """The least and the largest possible value, if known; of a sum, per row."""
     adds_up: bool = False
     """Whether it grows with the number of rows."""
 

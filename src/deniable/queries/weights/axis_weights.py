@@ -66,7 +66,7 @@ class Rule:
 
     @property
     def spreads_constants(self) -> bool:
-        """Whether what is known without any report is taken from none: the paper's rules read it off one view."""
+        """Whether constants need no report; the paper's rules read them from a view."""
         return self.name == OPTIMAL
 
     def __str__(self) -> str:
@@ -225,7 +225,7 @@ def _unpriced(group: Group) -> list[list[float]]:
 
 
 def _plain(tree: Tree, functions: Floats, costs: list[float], rule: Rule) -> Weights:
-    """The paper's rules; where not all levels are collected, there is nothing to choose."""
+    """The paper's rules; if not all levels are collected, there is nothing to choose."""
     if not np.isfinite(costs).all():
         return optimal(tree, functions, costs)
     each = [

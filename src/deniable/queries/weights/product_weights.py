@@ -195,7 +195,7 @@ def _view(
 
 
 def _shares(group: Group, levels: tuple[int, ...], nodes: list[Integers]) -> Floats:
-    """The share of evenly spread rows in each cell; the coins of rounded values are counted as even, too."""
+    """The share of evenly spread rows in each cell; rounded values count as evenly distributed, too."""
     shares: Floats = np.ones(nodes[0].size)
     for axis, level, node in zip(group.axes, levels, nodes, strict=True):
         width, size = min(axis.tree.width(level), axis.tree.size), axis.tree.size

@@ -26,7 +26,7 @@ class Rows:
 
     @classmethod
     def summed(cls, rows: Integers, columns: Integers, values: Floats, height: int) -> Rows:
-        """From entries in any order; those of one place are added."""
+        """From entries in any order; entries at the same position are added."""
         width = int(columns.max(initial=0)) + 1
         positions, which = np.unique(rows * width + columns, return_inverse=True)
         totals: Floats = np.bincount(which, weights=values, minlength=positions.size).astype(np.float64)

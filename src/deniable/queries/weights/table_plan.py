@@ -123,10 +123,10 @@ class PartPlan:
     """For each group of views in use, its axes with the number of nodes that carry weight, level by level."""
 
     def countable(self, slots: int, reports: float) -> bool:
-        """Whether a view's reports are divided by how many there are instead of how many were to be expected.
+        """Whether a view's contributions are divided by the number of its reports instead of the expected number.
 
         Views are drawn independently of all data, so that is unbiased too, and it avoids the noise of the drawing. But
-        every view must have some. With one report per user only: then views divide the users into strata.
+        every view must have some. This needs one report per user, so that views divide users into strata.
         """
         return slots == 1 and bool(self.views) and reports * min(view.probability for view in self.views) >= ENOUGH
 
@@ -137,7 +137,7 @@ class PartPlan:
 
     @property
     def share(self) -> float:
-        """The share of reports that say something."""
+        """The share of reports that carry weight."""
         return sum(view.probability for view in self.views)
 
 

@@ -1,4 +1,4 @@
-"""Answers from frequencies of cells that are possible: `postprocess="consistent"`.
+"""Answers from possible frequencies of cells: `postprocess="consistent"`.
 
 The frequencies of a view's cells, as estimated from reports, are noisy and impossible: some are negative, and views
 contradict each other. Least squares under the prior makes views agree, the nearest possible frequencies
@@ -7,7 +7,7 @@ than two attributes of one table, which no view has, is answered from the table 
 (`maximum_entropy.py`). In a join the frequencies are those of pairs of cells of two tables.
 
 All this adds an unknown bias, so answers are marked. Their standard errors come from a parametric bootstrap:
-frequencies drawn around those that were found, with the noise that reports have, and treated alike.
+frequencies are drawn around the estimated ones, with the noise of reports, and processed in the same way.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from deniable.queries.question.formula import evaluate
 from deniable.queries.question.question import Output, PrivateGroups, PublicGroups, Question
 from deniable.queries.weights.table_plan import TablePlan
 
-NOTE = "made consistent: biased where cells are nearly empty; standard errors by bootstrap"
+CONSISTENT_NOTE = "made consistent: biased where cells are nearly empty; standard errors by bootstrap"
 MOST_OUTCOMES = 5_000
 DRAWS = 100
 SEED = 1
-"""Of the bootstrap's draws: the same reports give the same errors. Nothing private depends on it."""
+"""Seed of the bootstrap, so that the same reports give the same errors. Nothing private depends on it."""
 
 
 Measuring = Callable[[Plan], Moments]
@@ -49,7 +49,7 @@ def consistent_answer(
     plain: Mapping[str, tuple[Estimate, ...]],
     options: AnswerOptions,
 ) -> Result:
-    """The answer to a planned question; `plain` are the plain answers, whose model errors are taken over."""
+    """The answer to a planned question; `plain` are the plain answers, whose model errors are kept."""
     question = plan.question
     if question.having is not None or question.order or question.limit is not None:
         raise QueryRefused("HAVING, ORDER BY and LIMIT do not go with postprocess", "Leave out one of them.")
@@ -87,14 +87,14 @@ def consistent_answer(
         )
         for name, each in plain.items()
     }
-    return Result(groups, answers, (NOTE, *all_hold), question.text)
+    return Result(groups, answers, (CONSISTENT_NOTE, *all_hold), question.text)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counting:
-    """Which frequencies of cells a question is answered from, how they are measured, and how it follows from them.
+    """Which frequencies of cells a question is answered from, how they are measured, and how answers follow from them.
 
-    Frequencies stand one after the other, view after view; in a join, all combinations of the tables' cells.
+    Frequencies are listed view by view; in a join, they are those of all combinations of the tables' cells.
     """
 
     asked: Plan
@@ -112,7 +112,7 @@ class Counting:
     agreed: Callable[[Floats], Floats]
     """How the frequencies of all views are made to agree."""
     whole: Callable[[Floats], Floats] | None = None
-    """How a question about many attributes follows, where it is not by values."""
+    """How answers follow from frequencies if not through `values`: for questions about many attributes."""
 
     @classmethod
     def of(cls, plan: Plan) -> Counting:
@@ -145,7 +145,7 @@ class Counting:
         )
 
     def possible(self, raw: Floats) -> Floats:
-        """The nearest possible frequencies; what cells leave to one is a further cell."""
+        """The nearest possible frequencies; an additional cell holds the rest, so that all add up to one."""
         possible = np.empty_like(raw)
         agreed = self.agreed(raw)
         for span in self.spans:
@@ -187,14 +187,14 @@ def _alone(plan: Plan, number: int, bias: Bias) -> Bias:
 
 
 def _counted(plan: Plan, number: int, bias: Bias) -> TablePlan:
-    """Contributions whose means are the frequencies of a table's cells; one if none is looked at."""
+    """Contributions whose means are the frequencies of a table's cells; a constant one if no cell is used."""
     name, columns, views = plan.tables[number].table, bias.weights.shape[0], bias.system.views
     blocks = [np.eye(columns)[span] for span in bias.system.spans]
     return counting_table(name, plan.collection.design_of(name), views, blocks)
 
 
 def _squares(bias: Bias) -> Floats:
-    """E[x²] of one report's word on the frequency of each cell."""
+    """E[x²] of one report's contribution to the frequency of each cell."""
     if not bias.system.views:
         return np.ones(1)
     return np.concatenate([np.diag(view.noise) / float(view.view.probability) for view in bias.system.views])
@@ -250,7 +250,7 @@ def _public_rows(question: Question, moments: Moments) -> tuple[list[tuple[Any, 
 def _labels(
     plan: Plan, keys: list[tuple[Any, ...]], public: int, combination: int
 ) -> tuple[tuple[int, ...], dict[str, Any]]:
-    """Where a row belongs, and what its groups are."""
+    """The rank of a row, and its groups' values."""
     chosen = iter(plan.private_groups[combination])
     rank, labels, seen = [], {}, 0
     for group in plan.question.groups:

@@ -88,7 +88,7 @@ def by_maximum_entropy(plan: Plan, bias: Bias) -> Callable[[Floats], Floats] | N
 
 
 def _pieces(asked: Asked, ground: int, views: Sequence[CellView], attributes: int) -> Any:
-    """Where the pieces of an attribute start: at the borders of cells, and where what is asked changes, if seldom."""
+    """Where the pieces of an attribute start: at the borders of cells, and where the question changes, if rarely."""
     inside = [np.argmax(view.functions[ground] > 0, axis=0) for view in views if ground in view.functions]
     for functions in ([*inside, *asked.functions[ground]], inside):
         changes = np.any([np.diff(function, prepend=function[0] - 1) != 0 for function in functions], axis=0)

@@ -1,4 +1,4 @@
-"""Estimated frequencies of cells made possible: nothing negative, the right total, one table for all.
+"""Estimated frequencies of cells made possible: nothing negative, the right total, one table for all views.
 
 * `norm_sub`: the nearest table without negative entries and with a given total.
 * `maximum_entropy`: the table of all attributes that assumes least, given frequencies of cells of some of them:
@@ -19,10 +19,10 @@ CLOSE = 1e-4
 
 
 def norm_sub(table: Floats, total: float) -> Floats:
-    """The nearest nonnegative table of a total.
+    """The nearest nonnegative table with a given total.
 
-    What is below zero becomes zero, and the rest gives up the same amount each, until both hold. Tables that are
-    stacked along the first axis are treated one by one.
+    Negative entries become zero, and all others give up the same amount, until both conditions hold. Tables that are
+    stacked along the first axis are processed separately.
 
     >>> norm_sub(np.array([[0.7, 0.5, -0.2]]), 1.0).round(3).tolist()
     [[0.6, 0.4, 0.0]]
@@ -50,7 +50,7 @@ class Marginal:
 def maximum_entropy(sizes: Sequence[Floats], known: Sequence[Marginal], start: Floats | None = None) -> Floats:
     """The table over all axes with the given frequencies, as close to `start` (else to evenness) as it can be.
 
-    `sizes` are the parts of the domain that the pieces of each axis are.
+    `sizes` are the shares of the domain that the pieces of each axis cover.
     """
     table = start
     if table is None:

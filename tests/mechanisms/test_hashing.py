@@ -54,7 +54,7 @@ def excess(hash_of, g=4, width=40, epsilon=1.0):
     mechanism = LocalHashing(epsilon, 1000, buckets=g)
     random = SeededSource(43)
     true = hash_of(500)
-    y = mechanism.response._perturb_cells(true, random)
+    y = mechanism.response.draw(true, random)
     support = sum((hash_of(cell) == y).astype(np.int64) for cell in range(510, 510 + width))
     q = float(mechanism.q)
     return support.var() / (width * q * (1 - q))

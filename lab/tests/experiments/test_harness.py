@@ -80,7 +80,7 @@ def test_files_are_written_and_say_what_they_show(tmp_path):
     assert picture.read_bytes().startswith(b"\x89PNG")
     text = page.read_text()
     assert "deniable reproduce streams/squares --quick`" in text
-    assert "drawn, not real" in text
+    assert "synthetic, not real" in text
     assert "4 rows." in text
 
 

@@ -17,7 +17,7 @@ def test_every_experiment_has_its_table_picture_and_page(name):
     page = (RESULTS / f"{name}.md").read_text()
     assert f"deniable reproduce {name} --quick" in page
     assert page.startswith(f"# {experiments()[name].title}\n")
-    assert not re.search(r"\bnan\b", page.split("**Found.**")[1])
+    assert not re.search(r"\bnan\b", page.split("**Findings.**")[1])
     assert (RESULTS / f"{name}.png").stat().st_size < 120_000
     lines = list(csv.DictReader((RESULTS / f"{name}.csv").read_text().splitlines()))
     assert lines

@@ -28,7 +28,7 @@ from deniable.mechanisms import (
     SquareWave,
     StochasticRounding,
 )
-from deniable.mechanisms.hashing import bucket_array
+from deniable.mechanisms.frequency_oracle import FrequencyOracle
 from deniable.randomness import SeededSource, Source
 
 Make = Callable[[float], Target]
@@ -94,8 +94,8 @@ def value_target(name: str, mechanism: Any, pair: Sequence[Any]) -> Target:
 
     def draw(worlds: Integers, source: Source) -> Output:
         reports = mechanism.perturb(np.asarray(pair)[worlds], source=source, simulation=source.simulation)
-        if isinstance(mechanism, LocalHashing):
-            return _hashed(mechanism, pair, reports.seeds, reports.buckets)
+        if _has_seed(mechanism):
+            return _seeded(mechanism, pair, reports.seeds, reports.buckets)
         return Output({"y": reports})
 
     return Target(name, mechanism.epsilon, draw)
@@ -107,9 +107,8 @@ def single_target(name: str, mechanism: Any, pair: Sequence[Any], most: int = _O
     def draw(worlds: Integers, source: Source) -> Output:
         randbelow = device_draws(source)
         reports = [mechanism.perturb_one(pair[world], randbelow=randbelow) for world in worlds]
-        if isinstance(mechanism, LocalHashing):
-            seeds, buckets = (np.array(column) for column in zip(*reports, strict=True))
-            return _hashed(mechanism, pair, seeds.astype(np.uint32), buckets)
+        if _has_seed(mechanism):
+            return _seeded(mechanism, pair, *(np.array(column) for column in zip(*reports, strict=True)))
         return Output({"y": np.array(reports)})
 
     return Target(name, mechanism.epsilon, draw, most=most, batch=_ONE_BATCH)
@@ -120,9 +119,13 @@ def device_draws(source: Source) -> RandBelow:
     return source.simulated_randbelow if isinstance(source, SeededSource) else secrets.randbelow
 
 
-def _hashed(mechanism: LocalHashing, pair: Sequence[int], seeds: Any, buckets: Integers) -> Output:
-    supports = [buckets == bucket_array(seeds, np.full(seeds.size, cell), mechanism.g) for cell in pair]
-    return Output({"y": buckets, "told": supports[0] + 2 * supports[1]}, {"seed": seeds})
+def _has_seed(mechanism: Any) -> bool:
+    return isinstance(mechanism, FrequencyOracle) and mechanism.seeds > 1
+
+
+def _seeded(oracle: FrequencyOracle, pair: Sequence[int], seeds: Integers, y: Integers) -> Output:
+    first, second = (oracle.supports(cell, seeds, y) for cell in pair)
+    return Output({"y": y, "told": first + 2 * second}, {"seed": seeds.astype(np.uint32)})
 
 
 def choice_target(name: str, mechanism: Any, scores: Sequence[Sequence[int]] = _SCORES) -> Target:

@@ -11,8 +11,6 @@ from deniable.arrays import Integers
 from deniable.audit.output import ABSENT, Column
 from deniable.audit.people import LOWEST, NOTHING
 from deniable.collection import Collection
-from deniable.mechanisms import LocalHashing
-from deniable.mechanisms.hashing import bucket_array
 from deniable.tables.designs.views import View
 from deniable.tables.schema.attributes import Table
 
@@ -32,14 +30,8 @@ def speaking_for(collection: Collection, table: str, pair: tuple[str, str], repo
         view = design.view(int(number))
         for bit, person in enumerate(pair):
             cell = _cell(view, known, person)
-            if view.oracle is None or cell == _NO_CELL:
-                continue
-            if isinstance(view.oracle, LocalHashing):
-                cells = np.full(rows.size, cell, dtype=np.int64)
-                expected = bucket_array(report["seed"][rows].astype(np.uint32), cells, view.oracle.g)
-            else:
-                expected = np.full(rows.size, cell)
-            told[rows] += (1 << bit) * (report["y"][rows] == expected)
+            if view.cells > 1 and cell != _NO_CELL:
+                told[rows] += (1 << bit) * view.oracle.supports(cell, report["seed"][rows], report["y"][rows])
     return told
 
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 MOST_VIEWS_SHOWN = 12
 LARGEST_USEFUL_EPSILON = 10.0
-ORACLE_WORDS = {"RandomizedResponse": "response", "LocalHashing": "hashing"}
 AXIS_SYMBOLS = {"rounded": "⇅", "embedded": "±", "weight and rounded": "⇅rows"}
 
 
@@ -75,12 +74,11 @@ def _show_views(collection: Collection, name: str, *, everything: bool) -> None:
     made = table(f"Views of {name}", "view", "cells", "chance", "oracle", "cells of each axis", numbers_from=0)
     for number in range(shown):
         view = design.view(number)
-        oracle = "none" if view.oracle is None else ORACLE_WORDS[type(view.oracle).__name__]
         made.add_row(
             str(number),
             f"{view.cells:,}",
             f"{float(view.probability):.4g}",
-            oracle,
+            view.oracle.label,
             _granularity(collection, name, view),
         )
     show(made)

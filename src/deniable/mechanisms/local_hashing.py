@@ -6,19 +6,27 @@ import math
 import secrets
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from deniable.accounting import Spending
 from deniable.checks import check_integer, checked_cell
 from deniable.errors import InvalidData
-from deniable.exact import RandBelow, check_epsilon, check_randbelow
+from deniable.exact import LARGEST_EPSILON, RandBelow, check_epsilon, check_randbelow
 from deniable.mechanisms._counting import count_variance, unbiased_counts
+from deniable.mechanisms.frequency_oracle import (
+    LARGEST_DOMAIN,
+    DrawReports,
+    HashedCells,
+    NamedCell,
+    Support,
+    draw_as_responses,
+)
 from deniable.mechanisms.hashing import bucket
 from deniable.mechanisms.randomized_response import RandomizedResponse
 from deniable.wording import counted
 
 if TYPE_CHECKING:
-    from deniable.arrays import Floats, Integers, Words32
+    from deniable.arrays import Booleans, Floats, Integers, Words32
     from deniable.randomness import Source
 
 SEEDS = 2**32
@@ -60,10 +68,12 @@ class LocalHashing:
     epsilon: float
     k: int
     buckets: int | None = None
+    label: ClassVar[str] = "hashing"
+    draw_reports: ClassVar[DrawReports] = staticmethod(draw_as_responses)
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
-        check_integer("k", self.k, 2, 2**32)
+        check_integer("k", self.k, 2, LARGEST_DOMAIN)
         if self.buckets is not None:
             check_integer("buckets", self.buckets, 2, LARGEST_G)
 
@@ -99,6 +109,36 @@ class LocalHashing:
         """
         return Fraction(0) if math.isinf(self.epsilon) else Fraction(1, self.g)
 
+    @property
+    def pairs(self) -> tuple[Fraction, Fraction]:
+        """Two cells are supported independently of each other."""
+        return self.p * self.q, self.q * self.q
+
+    @property
+    def outcomes(self) -> int:
+        """A report names a bucket."""
+        return self.g
+
+    @property
+    def seeds(self) -> int:
+        """A hash is named by 32 bits."""
+        return SEEDS
+
+    @property
+    def support(self) -> Support:
+        """All cells of the reported bucket."""
+        return NamedCell() if math.isinf(self.epsilon) else HashedCells(self.g)
+
+    @classmethod
+    def response_cells(cls, epsilon: float, cells: int) -> float:  # noqa: ARG003 - the same for every domain
+        """Randomized response has this variance on 3e^ε + 2 cells [WBLJ17]."""
+        return 3 * math.exp(min(epsilon, LARGEST_EPSILON)) + 2
+
+    @classmethod
+    def most_outcomes(cls, epsilon: float) -> int:
+        """The number of buckets, for any number of cells."""
+        return cls(epsilon, LARGEST_DOMAIN).g
+
     def bucket(self, seed: int, value: int) -> int:
         """The bucket of a cell under a seed."""
         return value if math.isinf(self.epsilon) else bucket(seed, value, self.g)
@@ -108,7 +148,7 @@ class LocalHashing:
         """What randomized response over buckets spends: the seed is drawn without looking at the value."""
         return self.response.spends
 
-    def law(self, value: int, seed: int) -> tuple[Fraction, ...]:
+    def law(self, value: int, seed: int = 0) -> tuple[Fraction, ...]:
         """The exact probability of every bucket, for one true cell and one of the 2^32 equally likely seeds."""
         value = checked_cell(value, self.k)
         return self.response.law(self.bucket(seed, value))
@@ -116,23 +156,44 @@ class LocalHashing:
     def perturb(self, values: Any, *, source: Source | None = None, simulation: bool = False) -> HashedReports:
         """One report per value."""
         from deniable.mechanisms._arrays import as_cells
-        from deniable.mechanisms.hashing import bucket_array
         from deniable.randomness import release_source
 
         source = release_source(source, simulation=simulation, epsilon=self.epsilon)
-        cells = as_cells(values, self.k)
+        return self.draw(as_cells(values, self.k), source)
+
+    def draw(self, cells: Integers, source: Source) -> HashedReports:
+        """`perturb` for cells and a source that have been checked."""
+        from deniable.mechanisms.hashing import bucket_array
+
         seeds = source.seeds(cells.size)
         hashed = cells if math.isinf(self.epsilon) else bucket_array(seeds, cells, self.g)
-        return HashedReports(seeds, self.response._perturb_cells(hashed, source))
+        return HashedReports(seeds, self.response.draw(hashed, source))
 
     def perturb_one(
         self, value: int, *, randbelow: RandBelow = secrets.randbelow, simulation: bool = False
     ) -> tuple[int, int]:
         """One report (seed, bucket), with the standard library only."""
         check_randbelow(randbelow, self.epsilon, simulation=simulation)
-        value = checked_cell(value, self.k)
+        return self.draw_report(checked_cell(value, self.k), randbelow)
+
+    def draw_report(self, cell: int, randbelow: RandBelow) -> tuple[int, int]:
+        """`perturb_one` for a cell and draws that have been checked."""
         seed = randbelow(SEEDS)
-        return seed, self.response.perturb_one(self.bucket(seed, value), randbelow=randbelow, simulation=True)
+        return seed, self.response.draw_one(self.bucket(seed, cell), randbelow)
+
+    def supports(self, cells: Any, seeds: Any, y: Any) -> Booleans:
+        """Whether the bucket of a cell is the reported one."""
+        import numpy as np
+
+        from deniable.mechanisms.hashing import bucket_array
+
+        cells, seeds, y = np.broadcast_arrays(cells, seeds, y)
+        hashed = cells if math.isinf(self.epsilon) else bucket_array(seeds.astype(np.uint32), cells, self.g)
+        return np.asarray(hashed == y)
+
+    def estimate_cells(self, seeds: Words32, y: Integers) -> Floats:
+        """`estimate` from the columns of reports."""
+        return self.estimate(HashedReports(seeds, y))
 
     def estimate(self, reports: HashedReports, cells: Any = None) -> Floats:
         """Unbiased estimates of how many hold each cell: all k cells, or the given ones."""

@@ -6,15 +6,16 @@ import math
 import secrets
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from deniable.accounting import Neighbours, Spending, Unit
 from deniable.checks import check_integer, checked_cell
 from deniable.exact import RandBelow, check_epsilon, check_randbelow, exp_below, fraction_coin
 from deniable.mechanisms._counting import count_variance, unbiased_counts
+from deniable.mechanisms.frequency_oracle import LARGEST_DOMAIN, DrawReports, NamedCell, Support, draw_as_responses
 
 if TYPE_CHECKING:
-    from deniable.arrays import Floats, Integers
+    from deniable.arrays import Booleans, Floats, Integers, Words32
     from deniable.randomness import Source
 
 
@@ -33,10 +34,14 @@ class RandomizedResponse:
 
     epsilon: float
     k: int
+    label: ClassVar[str] = "response"
+    seeds: ClassVar[int] = 1
+    support: ClassVar[Support] = NamedCell()
+    draw_reports: ClassVar[DrawReports] = staticmethod(draw_as_responses)
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
-        check_integer("k", self.k, 2, 2**32)
+        check_integer("k", self.k, 2, LARGEST_DOMAIN)
 
     @property
     def p(self) -> Fraction:
@@ -49,11 +54,33 @@ class RandomizedResponse:
         return Fraction(0) if math.isinf(self.epsilon) else 1 / (exp_below(self.epsilon) + self.k - 1)
 
     @property
+    def pairs(self) -> tuple[Fraction, Fraction]:
+        """No report supports two cells."""
+        return Fraction(0), Fraction(0)
+
+    @property
+    def outcomes(self) -> int:
+        """A report names a cell."""
+        return self.k
+
+    @classmethod
+    def response_cells(cls, epsilon: float, cells: int) -> float:  # noqa: ARG003 - others are measured by this one
+        """The cells themselves, as long as each has a number of its own."""
+        return cells if cells < LARGEST_DOMAIN else math.inf
+
+    @classmethod
+    def most_outcomes(cls, epsilon: float) -> int:
+        """One cell fewer than 3e^ε + 2, where local hashing becomes better."""
+        if epsilon > math.log(LARGEST_DOMAIN):
+            return LARGEST_DOMAIN - 1
+        return math.ceil(3 * math.exp(epsilon) + 2) - 1
+
+    @property
     def spends(self) -> Spending:
         """ε for any two values."""
         return Spending(Unit.REPORT, Neighbours.ANY, self.epsilon)
 
-    def law(self, value: int) -> tuple[Fraction, ...]:
+    def law(self, value: int, seed: int = 0) -> tuple[Fraction, ...]:  # noqa: ARG002 - reports have no seed
         """The exact probability of every report, for one true cell."""
         value = checked_cell(value, self.k)
         return tuple(self.p if report == value else self.q for report in range(self.k))
@@ -64,10 +91,10 @@ class RandomizedResponse:
         from deniable.randomness import release_source
 
         source = release_source(source, simulation=simulation, epsilon=self.epsilon)
-        return self._perturb_cells(as_cells(values, self.k), source)
+        return self.draw(as_cells(values, self.k), source)
 
-    def _perturb_cells(self, cells: Integers, source: Source) -> Integers:
-        """`perturb` for cells that have been checked already."""
+    def draw(self, cells: Integers, source: Source) -> Integers:
+        """`perturb` for cells and a source that have been checked."""
         keep = source.bernoulli(self.p, cells.size)
         reports = source.below(self.k - 1, cells.size)
         reports += reports >= cells
@@ -75,11 +102,27 @@ class RandomizedResponse:
         return reports
 
     def perturb_one(self, value: int, *, randbelow: RandBelow = secrets.randbelow, simulation: bool = False) -> int:
-        """One report, with the standard library only. Both draws are made, whatever comes out."""
+        """One report, with the standard library only."""
         check_randbelow(randbelow, self.epsilon, simulation=simulation)
-        value = checked_cell(value, self.k)
+        return self.draw_one(checked_cell(value, self.k), randbelow)
+
+    def draw_one(self, cell: int, randbelow: RandBelow) -> int:
+        """`perturb_one` for a cell and draws that have been checked. Both draws are made, whatever comes out."""
         keep, other = fraction_coin(self.p, randbelow), randbelow(self.k - 1)
-        return value if keep else other + (other >= value)
+        return cell if keep else other + (other >= cell)
+
+    def draw_report(self, cell: int, randbelow: RandBelow) -> tuple[int, int]:
+        """Seed 0, and the report."""
+        return 0, self.draw_one(cell, randbelow)
+
+    def supports(self, cells: Any, seeds: Any, y: Any) -> Booleans:  # noqa: ARG002 - reports have no seed
+        """Whether a report names the cell."""
+        named: Booleans = cells == y
+        return named
+
+    def estimate_cells(self, seeds: Words32, y: Integers) -> Floats:  # noqa: ARG002 - reports have no seed
+        """`estimate` from the columns of reports."""
+        return self.estimate(y)
 
     def estimate(self, reports: Any) -> Floats:
         """Unbiased estimates of how many hold each cell."""

@@ -64,7 +64,7 @@ class StochasticRounding:
 
         source = release_source(source, simulation=simulation, epsilon=self.epsilon)
         checked = as_reals(values, self.low, self.high)
-        return self.response._perturb_cells(round_to_points(checked, self.low, self.high, 1, source), source)
+        return self.response.draw(round_to_points(checked, self.low, self.high, 1, source), source)
 
     def perturb_one(self, value: float, *, randbelow: RandBelow = secrets.randbelow, simulation: bool = False) -> int:
         """One bit, with the standard library only."""

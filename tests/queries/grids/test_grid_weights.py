@@ -111,7 +111,7 @@ def test_no_other_weights_have_less_error():
     design = collection.design_of("people")
     column = product(age=between(3, 20), income=between(0, 12))
     asked = Asked.of(PEOPLE, design, [column])
-    views = [CellView.of(PEOPLE, design, view, asked) for view in design]
+    views = [CellView.of(PEOPLE, view, asked) for view in design]
     system = System.of(asked, views)
     chances = [float(view.view.probability) for view in views]
     best = system.weights(users, chances)

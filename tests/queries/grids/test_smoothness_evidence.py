@@ -110,8 +110,8 @@ def test_nobody_is_believed_without_reports():
 
 
 def test_views_of_very_many_cells_are_not_asked():
-    table = dn.Table("t", x=dn.Ordinal(0, SIZE - 1), place=dn.Categorical(*(f"p{number}" for number in range(500))))
-    views = [dn.GridView({"x": dn.Cells(12)}), dn.GridView({"x": dn.Cells(12), "place": 500})]
+    table = dn.Table("t", x=dn.Ordinal(0, SIZE - 1), shop=dn.Categorical(*(f"p{number}" for number in range(500))))
+    views = [dn.GridView({"x": dn.Cells(12)}), dn.GridView({"x": dn.Cells(12), "shop": 500})]
     evidence = Evidence.of(dn.Collection(table, epsilon=1.0, design="grid", grids={"t": views}), "t")
     assert [view.cells for view in evidence.views] == [12]
 
@@ -121,10 +121,10 @@ def test_counts_of_cells_are_those_of_plans_that_measure_them():
     evidence = Evidence.of(database.collection, "t")
     table, design = database.collection["t"], database.collection.design_of("t")
     whole = Asked.of(table, design, [(Product(1.0, {}, {}),)])
-    views = [CellView.of(table, design, view, whole) for view in evidence.views]
+    views = [CellView.of(table, view, whole) for view in evidence.views]
     starts = np.cumsum([0, *(view.means.size for view in views)])
     blocks = [np.eye(starts[-1])[first:last] for first, last in pairwise(starts)]
-    plan, _ = counting_plan(database.plan("SELECT COUNT(*) FROM t"), [counting_table("t", design, views, blocks)])
+    plan, _ = counting_plan(database.plan("SELECT COUNT(*) FROM t"), [counting_table("t", views, blocks)])
     measured = database._moments(plan).sums[:, 0]
     counts, reports = asked(database, evidence)
     scale = np.repeat(reports.sum() / reports, [view.cells for view in evidence.views])

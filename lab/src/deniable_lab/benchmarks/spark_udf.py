@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from deniable.database import Database
+from deniable.mechanisms.frequency_oracle import HashedCells
 from deniable.mechanisms.hashing import bucket
 from deniable.queries.planning.plan import Plan
-from deniable.queries.weights.table_plan import PartPlan
+from deniable.queries.weights.table_plan import PartPlan, ViewWeights
 
 Node = tuple[int, float]
 """A cell and its weight."""
@@ -53,7 +54,7 @@ def paper_way(spark: Any, database: Database, path: Path, text: str) -> float:
 
 def joint_oracle(parts: list[PartPlan]) -> Callable[..., float]:
     """What a joined row contributes: view, seed and y of its reports in each table → a number."""
-    tables = [{view.view: (view.buckets, list(_nodes(view))) for view in part.views} for part in parts]
+    tables = [{view.view: (_buckets(view), list(_nodes(view))) for view in part.views} for part in parts]
     inverses = {
         tuple(view.view for view in views): _inverse([(view.p, view.q) for view in views])
         for views in product(*(part.views for part in parts))
@@ -93,3 +94,9 @@ def _inverse(oracles: list[tuple[float, float]]) -> list[float]:
         matrix = np.kron(matrix, np.array([[1 - q, 1 - p], [q, p]]))
     entries: list[float] = np.linalg.inv(matrix)[-1].tolist()
     return entries
+
+
+def _buckets(view: ViewWeights) -> int:
+    """How many buckets a view hashes into; 0 if its reports name their cells."""
+    support = view.oracle.support
+    return support.buckets if isinstance(support, HashedCells) else 0

@@ -31,10 +31,10 @@ ABOUT = {
     "DNS": "DNS: real, queries per second for one domain (355,872 values), a sibling of the paper's.",
     "Kosarak": "Kosarak: real, clicks per session, the first 36,682 of the paper's 990,002.",
     "Fare": "Fare: real, fares of green taxis of New York in cents, for the paper's yellow ones of January 2018.",
-    "POS stand-in": "POS stand-in: drawn, not real; heavy-tailed, independent (log-normal, mean 7.5).",
-    "DNS stand-in": "DNS stand-in: drawn, not real; bursty counts (Poisson, with bursts of some hundred seconds).",
-    "Kosarak stand-in": "Kosarak stand-in: drawn, not real; very heavy-tailed (Pareto, mean about 8).",
-    "Fare stand-in": "Fare stand-in: drawn, not real; drifting (log-normal around a daily and a slower wave).",
+    "POS stand-in": "POS stand-in: synthetic, not real; heavy-tailed, independent (log-normal, mean 7.5).",
+    "DNS stand-in": "DNS stand-in: synthetic, not real; bursty counts (Poisson, with bursts of some hundred seconds).",
+    "Kosarak stand-in": "Kosarak stand-in: synthetic, not real; very heavy-tailed (Pareto, mean about 8).",
+    "Fare stand-in": "Fare stand-in: synthetic, not real; drifting (log-normal around a daily and a slower wave).",
 }
 
 

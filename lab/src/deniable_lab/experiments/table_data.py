@@ -55,14 +55,14 @@ ABOUT = {
         "the number of rows wanted, and the state stands for the city."
     ),
     "CPS stand-in": (
-        "CPS stand-in: drawn, not real; households in 51 states with 1 to 10 units, each with an age, a status and an "
-        "income, about as the Current Population Survey has them. The state stands for the paper's city."
+        "CPS stand-in: synthetic, not real; households in 51 states with 1 to 10 units, each with an age, a status and "
+        "an income, about as the Current Population Survey has them. The state stands for the paper's city."
     ),
     "ATUS": (
         "ATUS: real, age, marital status and weekly hours of 181,335 respondents of the American Time Use Survey, "
         "drawn with replacement, for the paper's 3 million census records."
     ),
-    "ATUS stand-in": "ATUS stand-in: drawn, not real; ages, marital status and hours about as in that survey.",
+    "ATUS stand-in": "ATUS stand-in: synthetic, not real; ages, marital status and hours about as in that survey.",
 }
 """What a result says about each."""
 

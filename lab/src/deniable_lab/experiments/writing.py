@@ -84,7 +84,7 @@ def describe(name: str, experiment: Experiment, rows: Rows, data: Data, *, quick
         f"![{experiment.title}]({stem}.png)",
         f"**Setting.** {experiment.setting} Repetitions: {counts}, with seeds from 0; ± is one standard error.",
         "**Data.** " + " ".join(used),
-        "**Found.** " + textwrap.dedent(experiment.describe(rows)).strip(),
+        "**Findings.** " + textwrap.dedent(experiment.describe(rows)).strip(),
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -14,14 +14,12 @@ from numpy.typing import NDArray
 from deniable.arrays import Floats
 from deniable.engines.kernel.cell_pairs import of_each_view
 from deniable.engines.reports.user_blocks import Store
-from deniable.mechanisms import LocalHashing
-from deniable.mechanisms.local_hashing import HashedReports
 from deniable.tables.designs.views import View
 
 
 def cell_counts(store: Store, views: Sequence[View]) -> Floats:
     """The counts of all reports in a store: all cells of the first view, then of the second."""
-    total = np.zeros(sum(described.cells for described in views))
+    total = np.zeros(sum(view.cells for view in views))
     for block in store.read(("view", "seed", "y")):
         total += counted(views, *(np.asarray(block.reports[name]) for name in ("view", "seed", "y")))
     return total
@@ -29,10 +27,5 @@ def cell_counts(store: Store, views: Sequence[View]) -> Floats:
 
 def counted(views: Sequence[View], view: NDArray[Any], seed: NDArray[Any], y: NDArray[Any]) -> Floats:
     """The counts of some reports. They add up over reports."""
-    counts = [np.zeros(0)]
-    for described, mine in of_each_view(views, view):
-        if isinstance(described.oracle, LocalHashing):
-            counts.append(described.oracle.estimate(HashedReports(seed[mine], y[mine])))
-        elif described.oracle is not None:
-            counts.append(described.oracle.estimate(y[mine]))
-    return np.concatenate(counts)
+    counts = [which.oracle.estimate_cells(seed[mine], y[mine]) for which, mine in of_each_view(views, view)]
+    return np.concatenate([np.zeros(0), *counts])

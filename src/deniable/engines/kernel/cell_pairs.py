@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.arrays import Integers, Words32
-from deniable.engines.kernel.contributions import shared_out
+from deniable.engines.kernel.contributions import MOST_SUPPORTS, shared_out
 from deniable.engines.reports.user_blocks import Store
-from deniable.mechanisms import LocalHashing
 from deniable.mechanisms._compiled import compiled
 from deniable.mechanisms._support import bucket_ranges, hash_mix
+from deniable.mechanisms.frequency_oracle import ComputedCells, FrequencyOracle, HashedCells, NamedCell
 from deniable.mechanisms.hashing import mixed_cells
 from deniable.tables.designs.views import Design, View
 
@@ -65,13 +65,27 @@ def pair_count(design: Design) -> int:
 
 def counted_pairs(design: Design, view: NDArray[Any], seed: NDArray[Any], y: NDArray[Any]) -> Integers:
     """The pairs of some reports: those of the first view, row after row, then of the second. They add up."""
-    counts = [np.zeros(0, dtype=np.int64)]
-    for described, mine in of_each_view(list(design), view):
-        if isinstance(described.oracle, LocalHashing) and design.epsilon < np.inf:
-            counts.append(_hashed(described.oracle, seed[mine].astype(np.uint32, copy=False), y[mine]).ravel())
-        else:  # a report supports the cell it names
-            counts.append(np.diag(np.bincount(y[mine], minlength=described.cells)).ravel())
-    return np.concatenate(counts)
+    pairs = [np.zeros(0, dtype=np.int64)]
+    for which, mine in of_each_view(list(design), view):
+        pairs.append(_supported_pairs(which.oracle, seed[mine].astype(np.uint32, copy=False), y[mine]).ravel())
+    return np.concatenate(pairs)
+
+
+def _supported_pairs(oracle: FrequencyOracle, seeds: Words32, y: NDArray[Any]) -> Integers:
+    """Cells × cells, below and on the diagonal: the reports that support both."""
+    match oracle.support:
+        case NamedCell():
+            return np.diag(np.bincount(y, minlength=oracle.k))
+        case HashedCells(buckets):
+            return _hashed_pairs(oracle.k, buckets, seeds, y)
+        case ComputedCells():
+            total = np.zeros((oracle.k, oracle.k), dtype=np.int64)
+            block = max(1, MOST_SUPPORTS // oracle.k)
+            for first in range(0, y.size, block):
+                mine = slice(first, first + block)
+                supports = oracle.supports(np.arange(oracle.k)[None, :], seeds[mine, None], y[mine, None])
+                total += np.tril(supports.T.astype(np.float64) @ supports).astype(np.int64)
+            return total
 
 
 def by_view(design: Design, pairs: Integers) -> Pairs:
@@ -95,12 +109,12 @@ def of_each_view(views: Sequence[View], view: NDArray[Any]) -> Iterator[tuple[Vi
         yield described, order[cuts[rank] : cuts[rank + 1]]
 
 
-def _hashed(oracle: LocalHashing, seeds: Words32, chosen: NDArray[Any]) -> Integers:
-    lows, widths = bucket_ranges(chosen, oracle.g)
-    keys = mixed_cells(np.arange(oracle.k))
+def _hashed_pairs(cells: int, buckets: int, seeds: Words32, chosen: NDArray[Any]) -> Integers:
+    lows, widths = bucket_ranges(chosen, buckets)
+    keys = mixed_cells(np.arange(cells))
 
     def work(first: int, end: int) -> Integers:
-        mine = np.zeros((oracle.k, oracle.k), dtype=np.int64)
+        mine = np.zeros((cells, cells), dtype=np.int64)
         _count(seeds[first:end], lows[first:end], widths[first:end], keys, mine)
         return mine
 

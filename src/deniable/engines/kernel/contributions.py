@@ -1,7 +1,7 @@
 """The loops of queries: what every report contributes to each column.
 
-A plan becomes flat arrays: for each view its rows of cells and how it answers (randomized response or hashing), and
-for each row the columns it counts for. Reports are divided among threads. Nothing is done in Python per report.
+A plan becomes flat arrays: for each view its rows of cells and how its oracle supports them, and for each row the
+columns it counts for. Reports are divided among threads. Nothing is done in Python per report.
 """
 
 from __future__ import annotations
@@ -17,15 +17,17 @@ from numpy.typing import NDArray
 
 from deniable.arrays import Floats, Integers, Words32
 from deniable.mechanisms._compiled import compiled, compiled_sum
-from deniable.mechanisms._support import hash_mix
+from deniable.mechanisms._support import bucket_ranges, hash_mix
+from deniable.mechanisms.frequency_oracle import ComputedCells, FrequencyOracle, HashedCells
 from deniable.mechanisms.hashing import mixed_cells
-from deniable.queries.weights.table_plan import PartPlan
+from deniable.queries.weights.table_plan import PartPlan, ViewWeights
 
 T = TypeVar("T")
-MOST_LISTED = 2**16
 MOST_LISTED_VIEWS = 2**22
 SMALLEST_SHARE = 10_000
 """Fewer reports are not worth a thread."""
+MOST_SUPPORTS = 2**22
+"""Reports × cells of a block whose supports are computed by an oracle of its own."""
 
 
 @compiled_sum
@@ -44,8 +46,7 @@ def _contribute(
     seed: Any,
     y: Any,
     slot_of: Any,
-    hashed: Any,
-    g: Any,
+    bucket_starts: Any,
     lowest: Any,
     widths: Any,
     rows_of: Any,
@@ -63,7 +64,7 @@ def _contribute(
         for column in range(out.shape[1]):
             out[report, column] = bases[slot, column]
         first, last = rows_of[slot], rows_of[slot + 1]
-        if not hashed[slot]:
+        if bucket_starts[slot] < 0:
             low, high = first, last  # one cell per row here, sorted: find the reported one
             while low < high:
                 middle = (low + high) // 2
@@ -75,14 +76,8 @@ def _contribute(
                 for entry in range(column_starts[low], column_starts[low + 1]):
                     out[report, columns[entry]] += coefficients[entry]
             continue
-        if lowest.size:
-            start, width = lowest[y[report]], widths[y[report]]
-        else:
-            # ⌊hash · g / 2^32⌋ = y exactly when ⌈y·2^32/g⌉ ≤ hash < ⌈(y+1)·2^32/g⌉.
-            target = np.uint64(y[report])
-            first_hash = ((target << np.uint64(32)) + g - np.uint64(1)) // g
-            next_hash = (((target + np.uint64(1)) << np.uint64(32)) + g - np.uint64(1)) // g
-            start, width = np.uint32(first_hash), np.uint32(next_hash - first_hash)
+        bucket = bucket_starts[slot] + np.int64(y[report])
+        start, width = lowest[bucket], widths[bucket]
         for row in range(first, last):
             low, high = row_starts[row], row_starts[row + 1]
             if high == low + 1:
@@ -96,11 +91,32 @@ def _contribute(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class ComputedView:
+    """A view whose oracle the compiled loop does not know: its supports are asked of the oracle, in blocks."""
+
+    slot: int
+    oracle: FrequencyOracle
+    cells: Integers
+    weights: Floats
+    """Cells × columns."""
+
+    def add(self, out: Floats, slots: NDArray[Any], seed: NDArray[Any], y: NDArray[Any]) -> None:
+        """Add what the reports of the view contribute to every column."""
+        reports = np.flatnonzero(slots == self.slot)
+        block = max(1, MOST_SUPPORTS // self.cells.size)
+        for first in range(0, reports.size, block):
+            mine = reports[first : first + block]
+            supports = self.oracle.supports(self.cells[None, :], seed[mine, None], y[mine, None])
+            out[mine] += supports.astype(np.float64) @ self.weights
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Program:
     """A part of a plan as flat arrays. Slot 0 stands for all views without weight."""
 
     arrays: tuple[Any, ...]
     columns: int
+    computed: tuple[ComputedView, ...] = ()
     used: Integers | None = None
     """If there are too many views to list a slot for each: the views of the plan, sorted by slot."""
 
@@ -121,27 +137,30 @@ class Program:
             slot_of[[view.view for view in part.views]] = np.arange(1, len(part.views) + 1)
         bases = np.tile(part.constants, (len(part.views) + 1, 1))
         starts, keys, weights, column_starts, columns, coefficients = [], [], [], [], [], []
+        computed, row_counts = [], [0, 0]
         cells = entries = 0
         for slot, view in enumerate(part.views, 1):
             signal = (view.p - view.q) / (1.0 if scales is None else scales[slot - 1])
-            keys.append(mixed_cells(view.cells) if view.buckets else view.cells.astype(np.uint32))
+            totals = np.add.reduceat(view.weights, view.row_starts[:-1])[
+                np.repeat(np.arange(view.row_starts.size - 1), np.diff(view.column_starts))
+            ]
+            np.add.at(bases[slot], view.columns, -view.q / signal * view.coefficients * totals)
+            if isinstance(view.oracle.support, ComputedCells):
+                numbers, _, weights_of = view.by_cell()
+                computed.append(ComputedView(slot, view.oracle, numbers, weights_of.dense(width) / signal))
+                row_counts.append(0)
+                continue
+            keys.append(_keys(view))
             weights.append(view.weights)
             starts.append(view.row_starts[:-1] + cells)
             columns.append(view.columns)
             coefficients.append(view.coefficients / signal)
             column_starts.append(view.column_starts[:-1] + entries)
-            totals = np.add.reduceat(view.weights, view.row_starts[:-1])[
-                np.repeat(np.arange(view.row_starts.size - 1), np.diff(view.column_starts))
-            ]
-            np.add.at(bases[slot], view.columns, -view.q / signal * view.coefficients * totals)
+            row_counts.append(view.row_starts.size - 1)
             cells, entries = cells + view.cells.size, entries + view.columns.size
-        buckets = max((view.buckets for view in part.views), default=0)
-        row_counts = [0, 0, *(view.row_starts.size - 1 for view in part.views)]
         arrays = (
             slot_of,
-            np.array([False, *(view.buckets > 0 for view in part.views)]),
-            np.uint64(buckets),
-            *_buckets(buckets),
+            *_bucket_edges([view.oracle for view in part.views]),
             np.cumsum(row_counts),
             _joined([*starts, np.array([cells])], np.int64),
             _joined(keys, np.uint32),
@@ -151,7 +170,7 @@ class Program:
             _joined(coefficients, np.float64),
             bases,
         )
-        return cls(arrays, width, used)
+        return cls(arrays, width, tuple(computed), used)
 
     @property
     def slot_of(self) -> NDArray[np.int32]:
@@ -166,18 +185,35 @@ class Program:
             index = np.minimum(np.searchsorted(self.used, view), self.used.size - 1)
             view = np.where(self.used[index] == view, index + 1, 0)
         _contribute(view, seed, y, *self.arrays, out)
+        for computed in self.computed:
+            computed.add(out, self.slot_of[view], seed, y)
         return out
 
 
-def _buckets(g: int) -> tuple[Words32, Words32]:
-    """Where each bucket begins and how wide it is; empty if there are too many to list.
+def _keys(view: ViewWeights) -> Words32:
+    """What the compiled loop compares with a report: cells as they are, or ready to be hashed."""
+    return mixed_cells(view.cells) if isinstance(view.oracle.support, HashedCells) else view.cells.astype(np.uint32)
 
-    All views of a table that hash do so into the same number of buckets.
+
+def _bucket_edges(oracles: Sequence[FrequencyOracle]) -> tuple[Integers, Words32, Words32]:
+    """Where each slot's buckets are listed (−1 if it does not hash), where buckets begin, and how wide they are.
+
+    ⌊hash · g / 2^32⌋ = y exactly when ⌈y·2^32/g⌉ ≤ hash < ⌈(y+1)·2^32/g⌉.
     """
-    if g > MOST_LISTED:
-        return np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.uint32)
-    edges = (np.arange(g + 1, dtype=np.uint64) * np.uint64(2**32) + np.uint64(max(g - 1, 0))) // np.uint64(max(g, 1))
-    return edges[:-1].astype(np.uint32), np.diff(edges).astype(np.uint32)
+    starts, lowest, widths = [-1], [np.zeros(0, dtype=np.uint32)], [np.zeros(0, dtype=np.uint32)]
+    listed: dict[int, int] = {}
+    for oracle in oracles:
+        if not isinstance(oracle.support, HashedCells):
+            starts.append(-1)
+            continue
+        buckets = oracle.support.buckets
+        if buckets not in listed:
+            listed[buckets] = sum(edges.size for edges in lowest)
+            low, width = bucket_ranges(np.arange(buckets), buckets)
+            lowest.append(low)
+            widths.append(width)
+        starts.append(listed[buckets])
+    return np.array(starts, dtype=np.int64), np.concatenate(lowest), np.concatenate(widths)
 
 
 def _joined(arrays: Sequence[NDArray[Any]], kind: Any) -> NDArray[Any]:

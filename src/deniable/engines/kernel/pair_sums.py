@@ -15,7 +15,6 @@ from deniable.arrays import Floats, Integers
 from deniable.engines.kernel.cell_pairs import Pairs
 from deniable.engines.kernel.moment_totals import Totals
 from deniable.engines.kernel.user_sums import Summing
-from deniable.mechanisms import LocalHashing
 from deniable.queries.planning.plan import Plan, public_groups
 from deniable.queries.weights.table_plan import PartPlan, ViewWeights
 from deniable.tables.designs.views import Design, View
@@ -43,7 +42,7 @@ def pays(part: PartPlan, design: Design) -> bool:
 
 
 def _steps(view: View) -> float:
-    hits = view.cells / view.oracle.g if isinstance(view.oracle, LocalHashing) else 1.0
+    hits = view.cells / view.outcomes  # cells that a report supports, about
     return view.cells + hits**2
 
 
@@ -84,5 +83,5 @@ def _all_cells(view: ViewWeights, columns: int) -> Floats:
     """Weights of all cells × columns, zero where there is none."""
     weighted = view.by_cell()
     weights = np.zeros((view.cell_count, columns))
-    weights[weighted.cells] = weighted.dense(columns)
+    weights[weighted.cells] = weighted.weights.dense(columns)
     return weights

@@ -29,9 +29,9 @@ import math
 import numpy as np
 
 from deniable.arrays import Floats
+from deniable.mechanisms.frequency_oracle import second_moments
 from deniable.queries.answers.estimation import FEW_USERS, Moments
 from deniable.queries.planning.plan import Plan
-from deniable.queries.weights.oracle_moments import oracle_second_moments
 from deniable.queries.weights.table_plan import PartPlan, ViewWeights
 
 _NOISE = 1e-9
@@ -125,4 +125,4 @@ def _view_moments(view: ViewWeights, columns: int) -> tuple[Floats, Floats]:
     means = cells.means(columns)
     own = cells.summed(squares * np.repeat(cells.shares, cells.weights.counts), columns)
     every, sums = (cells.summed(values, columns) for values in (squares, weights))
-    return means, oracle_second_moments(view, own, every, sums, means, np.multiply)
+    return means, second_moments(view.oracle).of(every, own, sums, means, np.multiply)

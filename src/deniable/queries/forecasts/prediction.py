@@ -18,13 +18,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from deniable.arrays import Floats, Integers
+from deniable.mechanisms.frequency_oracle import second_moments
 from deniable.queries.answers.model_error import model_covariance
 from deniable.queries.forecasts.even_means import EvenMeans
 from deniable.queries.planning.known_sums import known_moments, without_known
 from deniable.queries.planning.plan import Plan
 from deniable.queries.planning.term_pairs import TermPairs
 from deniable.queries.question.formula import Formula, Valued, evaluate, moments_of
-from deniable.queries.weights.oracle_moments import oracle_second_moments
 from deniable.queries.weights.product_weights import rounded_attribute
 from deniable.queries.weights.table_plan import PartPlan, TablePlan, ViewWeights
 from deniable.tables.schema.attributes import Table
@@ -225,10 +225,11 @@ def _view_differences(part: PartPlan, left: Integers, right: Integers) -> Floats
 def _view_second_moments(view: ViewWeights, left: Integers, right: Integers, columns: int, *, noise: bool) -> Floats:
     """E[X_i·X_j], X = Σ_c α(c)·(S(y, c) − q)/(p − q), for pairs of columns."""
     cells = view.by_cell()
-    dense = cells.dense(columns)
+    dense = cells.weights.dense(columns)
     own = np.einsum("c,cp,cp->p", cells.shares, dense[:, left], dense[:, right])  # the cell that the row lies in
     if not noise:
         return np.asarray(own)
     every = np.einsum("cp,cp->p", dense[:, left], dense[:, right])
     sums, means = dense.sum(axis=0), cells.shares @ dense
-    return oracle_second_moments(view, own, every, sums, means, lambda first, second: first[left] * second[right])
+    law = second_moments(view.oracle)
+    return np.asarray(law.of(every, own, sums, means, lambda first, second: first[left] * second[right]))

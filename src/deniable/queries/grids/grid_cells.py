@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deniable.arrays import Booleans, Floats, Integers
-from deniable.mechanisms import LocalHashing
+from deniable.mechanisms.frequency_oracle import second_moments
 from deniable.queries.grids.smoothness import SEPARATE, Ground, ground, weight_ground
 from deniable.queries.weights.table_plan import Column
 from deniable.tables.designs.views import POINTS, WEIGHT, Axis, Design, Group, View
@@ -169,7 +169,7 @@ class CellView:
     """The mean square of what one report of this view contributes, as a matrix over weights of patterns."""
 
     @classmethod
-    def of(cls, table: Table, design: Design, view: View, asked: Asked) -> CellView:
+    def of(cls, table: Table, view: View, asked: Asked) -> CellView:
         """A view prepared for a question."""
         patterns, functions = [], {}
         means: Floats = np.ones(1)
@@ -186,7 +186,7 @@ class CellView:
             np.add.at(functions[number], pattern[pattern >= 0], cells[pattern >= 0])
             means = kron(means, asked.grounds[number].means(functions[number]))
             counts = kron(counts, np.bincount(pattern[pattern >= 0], minlength=used).astype(np.float64))
-        return cls(view, tuple(patterns), functions, means, counts, _noise(design, view, means, counts))
+        return cls(view, tuple(patterns), functions, means, counts, _noise(view, means, counts))
 
     def covariances(self, other: CellView, grounds: Sequence[Ground]) -> Floats:
         """The prior's covariance of every pattern with every one of another view."""
@@ -239,18 +239,12 @@ def _alike(cells: Floats, functions: Floats) -> Integers:
     return np.asarray(np.where(pattern >= 0, np.searchsorted(kept, pattern), -1))
 
 
-def _noise(design: Design, view: View, means: Floats, counts: Floats) -> Floats:
+def _noise(view: View, means: Floats, counts: Floats) -> Floats:
     """A report of the view with weights α on patterns has the mean square αᵀ·noise·α, rows being spread evenly.
 
     A mean square, not a variance: reports of other views contribute nothing, so the mean varies, too.
     """
-    if view.oracle is None:
+    if view.cells == 1:
         return np.zeros((1, 1))
-    p, q = float(view.oracle.p), float(view.oracle.q)
-    if isinstance(view.oracle, LocalHashing) and design.epsilon < np.inf:
-        second = np.diag(q * (1 - q) / (p - q) ** 2 * counts + (1 - 2 * q) / (p - q) * means)
-    else:
-        crossed = np.outer(means, counts)
-        second = np.diag(q * counts + (p - q) * means) - q * q * np.outer(counts, counts)
-        second = (second - q * (p - q) * (crossed + crossed.T)) / (p - q) ** 2
-    return np.asarray(second)
+    own, every = np.diag(means), np.diag(counts)
+    return np.asarray(second_moments(view.oracle).of(every, own, counts, means, np.outer))

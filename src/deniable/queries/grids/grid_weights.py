@@ -24,7 +24,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from deniable.arrays import Floats, Integers
 from deniable.errors import QueryRefused
-from deniable.mechanisms import LocalHashing
+from deniable.mechanisms.frequency_oracle import NamedCell
 from deniable.queries.grids.grid_cells import Asked, CellView
 from deniable.queries.grids.grid_exact_weights import exact_weights
 from deniable.queries.weights.row_products import Rows
@@ -175,9 +175,7 @@ def solve_grid(
     asked = Asked.of(table, design, columns)
     _check_collected(table, design, asked)
     views_used = (
-        _relevant(table, design, asked, users)
-        if only is None
-        else [CellView.of(table, design, design.view(only), asked)]
+        _relevant(table, design, asked, users) if only is None else [CellView.of(table, design.view(only), asked)]
     )
     system = System.of(asked, views_used)
     views, spans, chances = system.views, system.spans, [float(view.view.probability) for view in system.views]
@@ -194,7 +192,7 @@ def solve_grid(
         second = second + spent / chance
     part = PartPlan(
         constants,
-        tuple(weights_of_view(design, view, weights[span]) for view, span in zip(views, spans, strict=True)),
+        tuple(weights_of_view(view, weights[span]) for view, span in zip(views, spans, strict=True)),
         tuple(_described(table, view) for view in views),
     )
     every = np.arange(len(columns))
@@ -220,14 +218,14 @@ def _relevant(table: Table, design: Design, asked: Asked, users: float) -> list[
     private = about - {len(table.domains)}
     ranked = []
     for view in design:
-        if view.oracle is None:
+        if view.cells == 1:
             continue
         grounds = {axis.attribute for axis in view.group.axes if axis.attribute >= 0}
         if private and not private & grounds:
             continue
         if not about:
             continue
-        seen = CellView.of(table, design, view, asked)
+        seen = CellView.of(table, view, asked)
         if seen.means.size > MOST_PATTERNS:
             continue
         alone = System.of(asked, [seen])
@@ -247,16 +245,16 @@ def _relevant(table: Table, design: Design, asked: Asked, users: float) -> list[
     return [ranked[rank][1] for rank in sorted(chosen)]
 
 
-def weights_of_view(design: Design, seen: CellView, weights: Floats) -> ViewWeights:
+def weights_of_view(seen: CellView, weights: Floats) -> ViewWeights:
     """A view's weights in the form that engines use."""
     view = seen.view
     cells, pattern = seen.spread()
     probability = float(view.probability)
-    hashing = isinstance(view.oracle, LocalHashing) and design.epsilon < np.inf
     patterns, columns = weights.shape
     shares = (seen.means / seen.counts)[pattern]
     dense = 2 * np.count_nonzero(weights) > weights.size
-    if hashing and columns < patterns and dense:  # one row per column, of all cells
+    by_column = dense and columns < patterns and not isinstance(view.oracle.support, NamedCell)
+    if by_column:  # one row per column, of all cells
         rows, each = columns, cells.size
         listed, values = np.tile(cells, rows), weights[pattern].T.ravel()
         row_starts = np.arange(rows + 1) * each
@@ -279,10 +277,10 @@ def weights_of_view(design: Design, seen: CellView, weights: Floats) -> ViewWeig
         coefficients=coefficients,
         column_starts=column_starts,
         probability=probability,
-        p=1.0 if view.oracle is None else float(view.oracle.p),
-        q=0.0 if view.oracle is None else float(view.oracle.q),
+        p=float(view.oracle.p),
+        q=float(view.oracle.q),
         cell_count=view.cells,
-        buckets=view.oracle.g if hashing and isinstance(view.oracle, LocalHashing) else 0,
+        oracle=view.oracle,
     )
 
 

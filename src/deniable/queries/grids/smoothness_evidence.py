@@ -88,7 +88,7 @@ class Evidence:
         table, design = collection[name], collection.design_of(name)
         everything = (Product(1.0, {}, {}),)
         asked = Asked.of(table, design, [everything])
-        seen = [CellView.of(table, design, view, asked) for view in design if view.oracle is not None]
+        seen = [CellView.of(table, view, asked) for view in design if view.cells > 1]
         views = [view for view in seen if view.means.size <= MOST_PATTERNS and view.view.cells <= MOST_COUNTED_CELLS]
         along: dict[int, Along] = {}
         for attribute, domain in enumerate(table.domains):

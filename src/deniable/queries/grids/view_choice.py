@@ -207,7 +207,7 @@ def _system(
         apart = [axis.tree.size for axis in view.group.axes if not _merged(table, axis)]
         if math.prod(apart) > MOST_TRIED_CELLS:
             return None
-        cells.append(CellView.of(table, design, view, asked))
+        cells.append(CellView.of(table, view, asked))
         if cells[-1].means.size > MOST_TRIED_CELLS:
             return None
     return System.of(asked, cells)

@@ -14,16 +14,15 @@ from deniable.queries.planning.plan import Plan
 from deniable.queries.planning.planned_terms import TermTable
 from deniable.queries.question.question import MomentOf, PrivateGroups, PublicGroups, Term
 from deniable.queries.weights.table_plan import PartPlan, Product, TablePlan
-from deniable.tables.designs.views import Design
 
 _ALL = (Product(1.0, {}, {}),)
 
 
-def counting_table(table: str, design: Design, views: Sequence[CellView], blocks: Sequence[Floats]) -> TablePlan:
+def counting_table(table: str, views: Sequence[CellView], blocks: Sequence[Floats]) -> TablePlan:
     """Contributions whose means are frequencies: for each view patterns × columns, what its cells count for."""
     columns = blocks[0].shape[1] if blocks else 1
     constants = np.zeros(columns) if blocks else np.ones(1)  # no tables have a single combination
-    weighed = tuple(weights_of_view(design, view, block) for view, block in zip(views, blocks, strict=True))
+    weighed = tuple(weights_of_view(view, block) for view, block in zip(views, blocks, strict=True))
     return TablePlan(table, (PartPlan(constants, weighed, ()),), (_ALL,) * columns)
 
 

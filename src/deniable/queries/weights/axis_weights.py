@@ -16,7 +16,7 @@ import numpy as np
 
 from deniable.arrays import Booleans, Floats, Integers
 from deniable.errors import InvalidParameter, QueryRefused
-from deniable.mechanisms import LocalHashing
+from deniable.mechanisms.frequency_oracle import second_moments
 from deniable.queries.weights.predicate_decompositions import Option, axis_options, predicate_terms
 from deniable.queries.weights.row_products import Rows
 from deniable.queries.weights.tree_weights import Weights, greedy, optimal, weighted_decompositions
@@ -276,13 +276,10 @@ def _prices(design: Design, group: Group) -> Floats | None:
 def unit_price(design: Design, cells: int) -> float:
     """The variance that a unit of squared weight on one of a view's cells adds, rows being spread evenly over them.
 
-    Hashing: q(1 − q)/(p − q)² for each cell, and (1 − 2q)/(p − q) more for the one the row lies in. Randomized
-    response has q/(p − q)² and 1/(p − q). The only cell of a view is known without any report: it costs nothing.
+    The oracle has a price for each cell, and a further one for the cell that the row lies in. The only cell of a view
+    is known without any report: it costs nothing.
     """
-    oracle = design.oracle(cells)
-    if oracle is None:
+    if cells == 1:
         return 0.0
-    p, q = float(oracle.p), float(oracle.q)
-    if isinstance(oracle, LocalHashing) and design.epsilon < np.inf:
-        return q * (1 - q) / (p - q) ** 2 + (1 - 2 * q) / (p - q) / cells
-    return q / (p - q) ** 2 + 1 / (p - q) / cells
+    moments = second_moments(design.oracle(cells))
+    return moments.every + moments.own / cells

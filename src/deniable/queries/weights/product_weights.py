@@ -16,7 +16,7 @@ import numpy as np
 
 from deniable.arrays import Floats, Integers
 from deniable.errors import QueryRefused
-from deniable.mechanisms import LocalHashing
+from deniable.mechanisms.frequency_oracle import NamedCell
 from deniable.queries.weights.axis_weights import Layer, Rule, weigh
 from deniable.queries.weights.row_products import Rows, row_products
 from deniable.queries.weights.table_plan import DIRECT, Column, PartPlan, Product, TablePlan, ViewWeights
@@ -161,7 +161,6 @@ def _view(
         raise QueryRefused("the question needs too many cells of one view", "Ask with fewer attributes at a time.")
     rows, nodes, weights = row_products(patterns)
     oracle = design.oracle(group.cells(levels))
-    hashing = isinstance(oracle, LocalHashing) and design.epsilon < np.inf
     made = ViewWeights(
         view=number,
         levels=levels,
@@ -173,12 +172,12 @@ def _view(
         coefficients=counts.values,
         column_starts=counts.starts,
         probability=1 / (group.views * groups),
-        p=1.0 if oracle is None else float(oracle.p),
-        q=0.0 if oracle is None else float(oracle.q),
+        p=float(oracle.p),
+        q=float(oracle.q),
         cell_count=group.cells(levels),
-        buckets=oracle.g if hashing and isinstance(oracle, LocalHashing) else 0,
+        oracle=oracle,
     )
-    if hashing:
+    if not isinstance(oracle.support, NamedCell):
         return made
     # A report that names its cell is looked up: one row per cell, sorted.
     cells, shares, entries = made.by_cell()

@@ -48,6 +48,12 @@ class Rows:
         rows = np.repeat(np.arange(self.height), self.counts)
         return np.bincount(rows, self.values, minlength=self.height).astype(np.float64)
 
+    def dense(self, width: int) -> Floats:
+        """All rows × `width` columns."""
+        matrix = np.zeros((self.height, width))
+        matrix[np.repeat(np.arange(self.height), self.counts), self.columns] = self.values
+        return matrix
+
     def take(self, rows: Integers) -> Rows:
         """Some rows, in any order."""
         counts = self.counts[rows]

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from deniable.arrays import Floats, Integers
+from deniable.mechanisms.frequency_oracle import FrequencyOracle
 from deniable.queries.weights.row_products import Rows, row_products
 from deniable.wording import counted
 
@@ -60,12 +61,6 @@ class CellWeights(NamedTuple):
         """Values of all weights added up over cells, for every column."""
         return np.bincount(self.weights.columns, values, minlength=columns).astype(np.float64)
 
-    def dense(self, columns: int) -> Floats:
-        """cells × columns."""
-        matrix = np.zeros((self.cells.size, columns))
-        matrix[np.repeat(np.arange(self.cells.size), self.weights.counts), self.weights.columns] = self.weights.values
-        return matrix
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ViewWeights:
@@ -93,9 +88,8 @@ class ViewWeights:
     p: float
     q: float
     cell_count: int
-    buckets: int
-    """How many buckets the view hashes to; 0 for randomized response and for a view of one cell: there every row is
-    one cell, and cells are sorted."""
+    oracle: FrequencyOracle
+    """Where its reports name their cell, every row is one cell, and cells are sorted."""
 
     def by_cell(self) -> CellWeights:
         """The same weights, cell by cell."""

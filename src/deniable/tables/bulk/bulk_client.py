@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from deniable.arrays import Integers, Words32
-from deniable.mechanisms import LocalHashing, RandomizedResponse
-from deniable.mechanisms.hashing import CELL_OFFSET, bucket_array, mix_array
+from deniable.mechanisms._oracle_draws import draw_reports
+from deniable.mechanisms.hashing import CELL_OFFSET, mix_array
 from deniable.randomness import Source
 from deniable.tables.designs.views import FEW_CELLS, POINTS, Axis, Design, Group, chances
 from deniable.tables.schema.attributes import Table
@@ -156,16 +156,5 @@ def _fold(nodes: Sequence[Integers]) -> Integers:
 
 def _respond(design: Design, number: Integers, cells: Integers, source: Source) -> tuple[Words32, Integers]:
     """Seeds and randomised cells. Each view has its oracle; which one it is depends on its number of cells alone."""
-    single, hashed = cells == 1, cells >= max(design.response_below, 2)
-    hashing = LocalHashing(design.epsilon, 2) if design.epsilon < np.inf else LocalHashing(design.epsilon, FEW_CELLS)
-    seeds = np.where(hashed, source.seeds(number.size), np.uint32(0))
-    truth = number
-    if hashed.any() and design.epsilon < np.inf:
-        truth = np.where(hashed, bucket_array(seeds, number, hashing.g), number)
-    outcomes = np.where(hashed, hashing.g, cells)
-    kinds, which = np.unique(outcomes, return_inverse=True)
-    keeping = [RandomizedResponse(design.epsilon, int(k)).p if k > 1 else RandomizedResponse(1.0, 2).p for k in kinds]
-    keep = source.bernoulli_each(keeping, which) | single
-    other = source.below_each(np.maximum(outcomes - 1, 1))
-    other += other >= truth
-    return seeds, np.where(keep, truth, other)
+    sizes, which = np.unique(cells, return_inverse=True)
+    return draw_reports([design.oracle(int(size)) for size in sizes], which, number, source)

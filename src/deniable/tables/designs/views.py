@@ -16,14 +16,15 @@ from fractions import Fraction
 from itertools import accumulate, islice
 from typing import Any
 
-from deniable.mechanisms import LocalHashing, RandomizedResponse
+from deniable.mechanisms.frequency_oracle import LARGEST_DOMAIN, FrequencyOracle
 from deniable.mechanisms.hashing import CELL_OFFSET, MASK, mix
+from deniable.mechanisms.oracles import HASHING_ONLY, ORACLES, best_oracle
 from deniable.trees import Tree
 from deniable.wording import counted
 
 VALUE, ROUNDED, EMBEDDED, WEIGHT, WEIGHT_AND_ROUNDED = "value", "rounded", "embedded", "weight", "weight and rounded"
 CELLS, POINTS = "cells", "points"
-FEW_CELLS = 2**32
+FEW_CELLS = LARGEST_DOMAIN
 """Up to so many cells are numbered in mixed radix; beyond, numbers are folded into 32 bits."""
 
 
@@ -136,8 +137,7 @@ class View:
     group: Group
     levels: tuple[int, ...]
     probability: Fraction
-    oracle: RandomizedResponse | LocalHashing | None
-    """None for a view of one cell: there is nothing to tell and nothing to hide."""
+    oracle: FrequencyOracle
 
     @property
     def cells(self) -> int:
@@ -147,9 +147,7 @@ class View:
     @property
     def outcomes(self) -> int:
         """How many different y a report of this view can have."""
-        if self.oracle is None:
-            return 1
-        return self.oracle.g if isinstance(self.oracle, LocalHashing) else self.oracle.k
+        return self.oracle.outcomes
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +162,7 @@ class Design:
     epsilon: float
     """What each report may spend."""
     adaptive: bool = True
-    """Whether small views use randomized response; otherwise every view hashes, as the paper's do."""
+    """Whether every view uses the oracle of lowest variance; otherwise all hash, as the paper's do."""
 
     @property
     def views(self) -> int:
@@ -177,26 +175,18 @@ class Design:
         return sum(one.views for one in (*earlier, *self.parts[part][:group]))
 
     @property
-    def response_below(self) -> int:
-        """Views with fewer cells use randomized response: k < 3e^ε + 2, where it has the lower variance [WBLJ17]."""
-        if not self.adaptive:
-            return 0
-        if self.epsilon > math.log(FEW_CELLS):
-            return FEW_CELLS
-        return math.ceil(3 * math.exp(self.epsilon) + 2)
+    def oracles(self) -> list[type[FrequencyOracle]]:
+        """The oracles that views choose from."""
+        return ORACLES if self.adaptive else HASHING_ONLY
 
     @property
     def most_outcomes(self) -> int:
         """No report has more different y than this."""
-        return max(self.response_below - 1, LocalHashing(self.epsilon, FEW_CELLS).g)
+        return max(oracle.most_outcomes(self.epsilon) for oracle in self.oracles)
 
-    def oracle(self, cells: int) -> RandomizedResponse | LocalHashing | None:
-        """The randomiser of a view with so many cells."""
-        if cells == 1:
-            return None
-        if cells < self.response_below:
-            return RandomizedResponse(self.epsilon, cells)
-        return LocalHashing(self.epsilon, min(cells, FEW_CELLS))
+    def oracle(self, cells: int) -> FrequencyOracle:
+        """The oracle of a view with so many cells."""
+        return best_oracle(self.oracles, self.epsilon, min(cells, FEW_CELLS))
 
     def view(self, number: int) -> View:
         """The view of a number."""
@@ -214,7 +204,7 @@ class Design:
         """Views, cells, probabilities, oracles and the ε of a report, as a table of text."""
         lines = [f"{counted(self.views, 'view')}, ε = {self.epsilon:.4g} per report"]
         for view in islice(self, 50):
-            oracle = "no oracle" if view.oracle is None else type(view.oracle).__name__
+            oracle = "no oracle" if view.cells == 1 else type(view.oracle).__name__
             lines.append(f"view {view.number}: {counted(view.cells, 'cell')}, probability {view.probability}, {oracle}")
         return "\n".join([*lines, f"… and {self.views - 50:,} more"] if self.views > 50 else lines)
 

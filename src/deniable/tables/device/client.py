@@ -20,7 +20,6 @@ from typing import Any
 
 from deniable.errors import InvalidData, InvalidParameter
 from deniable.exact import RandBelow, check_randbelow, secret_below, secret_coin
-from deniable.mechanisms import LocalHashing
 from deniable.simulation import SimulatedDraws, is_simulated
 from deniable.tables.designs.views import Axis, Design, chances
 from deniable.tables.device.sent_reports import FileMemory, ProcessMemory, ReportMemory, alone_with
@@ -193,11 +192,7 @@ def _report(
     oracle = design.oracle(group.cells(levels))
     number = group.number(levels, coordinates)
     view = design.offset(part, place) + local
-    if oracle is None:
-        return view, 0, 0
-    if isinstance(oracle, LocalHashing):
-        return view, *oracle.perturb_one(number, randbelow=randbelow)
-    return view, 0, oracle.perturb_one(number, randbelow=randbelow)
+    return view, *oracle.draw_report(number, randbelow)
 
 
 def _coordinate(axis: Axis, table: Table, row: tuple[int, ...], weight: Fraction, randbelow: RandBelow) -> int:

@@ -14,7 +14,7 @@ from deniable.arrays import Integers
 from deniable.errors import InvalidData
 from deniable.limits import LONGEST_TEXT
 from deniable.simulation import mark
-from deniable.tables.schema.report_format import FIELD_BYTES, LARGEST_SEED, REPORT_COLUMNS
+from deniable.tables.schema.report_format import FIELD_BYTES, REPORT_COLUMNS
 from deniable.tables.specification.specification import Specification
 
 SPECIFICATION = b"deniable.collection"
@@ -191,7 +191,7 @@ def row_faults(collection: Specification, name: str, columns: Mapping[str, Integ
     listed = pc.dictionary_encode(pa.array(np.where(known, view, 0)))
     views, place = [design.view(number) for number in listed.dictionary.to_pylist()], listed.indices.to_numpy()
     outcomes = np.array([one.outcomes for one in views], dtype=np.int64)[place]
-    largest_seed = np.array([LARGEST_SEED if hasattr(one.oracle, "g") else 0 for one in views], dtype=np.int64)[place]
+    largest_seed = np.array([one.oracle.seeds - 1 for one in views], dtype=np.int64)[place]
     parts = np.array([one.part for one in views], dtype=np.int64)[place]
     fits = (y >= 0) & (y < outcomes) & (seed >= 0) & (seed <= largest_seed)
     placed = (slot >= 0) & (slot < collection.reports_per_user(name)) & (slot % len(design.parts) == parts)

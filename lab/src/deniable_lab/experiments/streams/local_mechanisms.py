@@ -68,8 +68,9 @@ def describe(rows: Rows) -> str:
     verdict = (
         "The hybrid mechanism is the best of all in every cell, as the paper says."
         if worse >= 1
-        else "The paper cites that the hybrid mechanism is at least as good as both of its parts. That is so for the "
-        f"worst value in [0, θ], not for every stream: here another has down to {worse:.2f} times its error."
+        else "The paper cites that the hybrid mechanism is at least as good as both of its parts. That is so for "
+        "the worst value in [0, θ], not for every stream: here another mechanism has as little as "
+        f"{worse:.2f} times its error."
     )
     return (
         "MSE (computed) as a multiple of the hybrid mechanism's:\n\n"

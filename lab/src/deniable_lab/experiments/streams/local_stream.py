@@ -106,6 +106,6 @@ EXPERIMENT = Experiment(
     describe,
     repetitions=(5, 40),
     size=(8.0, 3.1),
-    setting="65,536 users send first reports, 2^20 others report under the θ that comes of them. Errors are those of "
+    setting="65,536 users send first reports, 2^20 others report under the θ chosen from them. Errors are those of "
     "sums over the same 200 random ranges.",
 )

@@ -75,7 +75,7 @@ def describe(rows: Rows) -> str:
         f"MSE as a multiple of that of the best of 50 θ, over ε = {EPSILONS[0]:g} to {EPSILONS[-1]:g}:\n\n"
         + markdown_table(["rule", *(name for name, _ in errors.split("data"))], lines)
         + f"\n\nMedian θ of ours / best, by ε: {'; '.join(thetas)}. The paper takes the θ of least predicted error on "
-        "the EMS estimate of the distribution, on a linear scale: what noise is left in its tail decides. The authors' "
+        "the EMS estimate of the distribution, on a linear scale: the noise left in its tail decides. The authors' "
         "code drops the tail by rules that the paper does not have; `EMS, tail cut` is in that spirit. Our rule "
         f"weighs all smooth distributions that explain the reports, on a logarithmic scale. {weak}"
     )

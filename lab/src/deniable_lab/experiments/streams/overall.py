@@ -77,7 +77,7 @@ def describe(rows: Rows) -> str:
         + f"\n\nOrders of magnitude between ToPS and PAK: {'; '.join(orders)}. The paper's plots show 7 to 10. Its PAK "
         "has thresholds far above the public bound B; the cap θ ≤ B costs nothing. "
         + _beside(errors)
-        + "Ĥc16 is as the text has it, with plain smooth sensitivity, whose thresholds are often the least there is. "
+        + "Ĥc16 is as the text has it, with plain smooth sensitivity, whose thresholds are often the lowest possible. "
         "PAK and Ĥc16 are (ε, δ)-DP, the others ε-DP."
     )
 
@@ -95,7 +95,9 @@ def _beside(errors: Rows) -> str:
                 ]
             )
     table = markdown_table(["MSE", "ours", PAPER, "authors"], cells)
-    head = "ToPS beside the authors' code (60 repetitions; at ε = 0.05 it takes blocks of 4,096, where Eq. (7) has 256)"
+    head = (
+        "ToPS next to the authors' code (60 repetitions; at ε = 0.05 it takes blocks of 4,096, where Eq. (7) has 256)"
+    )
     return f"\n\n{head}:\n\n{table}\n\n" if cells else ""
 
 

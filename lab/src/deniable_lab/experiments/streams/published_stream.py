@@ -1,4 +1,4 @@
-"""A published stream beside the truth  [WCZ21, Fig. 2]."""
+"""A published stream next to the truth  [WCZ21, Fig. 2]."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def describe(rows: Rows) -> str:
 
 
 EXPERIMENT = Experiment(
-    "A published stream beside the truth",
+    "A published stream next to the truth",
     "[WCZ21, Fig. 2]",
     settings,
     measure,

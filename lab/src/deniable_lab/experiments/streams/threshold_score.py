@@ -104,8 +104,8 @@ def describe(rows: Rows) -> str:
     return (
         "The paper says that Eq. (6) and the measured error are very close over θ, and so are their minima. "
         + " ".join(sentences)
-        + " So the curves are close where noise rules and not where bias does: c = 60 makes every value above θ cost "
-        "far more than it does here."
+        + " So the curves are close where noise dominates and not where bias does: c = 60 makes every value above θ "
+        "cost far more than it does here."
     )
 
 

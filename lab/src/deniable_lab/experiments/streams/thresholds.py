@@ -84,7 +84,7 @@ def describe(rows: Rows) -> str:
         + f"\n\nMedian θ by noisy max on Eq. (6), from the smallest ε to the largest: {chosen}. The best percentile of "
         f"the six: {' '.join(best)} The paper's point is that no percentile is always right; the one that is least "
         f"wrong here is {safest:g}, within {short(worst[safest])} times everywhere, and the wrong one costs up to "
-        f"{short(max(worst.values()))} times. Percentiles as they are are not private. Smooth "
+        f"{short(max(worst.values()))} times. Plain percentiles are not private. Smooth "
         "sensitivity and PAK are (ε, δ)-DP, noisy max is ε-DP."
     )
 

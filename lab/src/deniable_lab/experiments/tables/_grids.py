@@ -35,8 +35,8 @@ def about_grid(rows: Rows, over: Several[str] = ()) -> str:
     behind = int((grid > other).sum())
     worse = f" Ours is better in {behind} of all cells." if behind else ""
     return f"""**The grid** is fitted to these questions before anything is collected, and it assumes smooth data; so
-it is biased. Ours needs neither. The grid tells something in {told.sum()} of {told.size} cells (measured errors below
-half of those of saying 0 to every question), ours in {(other < TOLD * nothing).sum()}. Where the grid does, its
+it is biased. Ours needs neither. The grid is informative in {told.sum()} of {told.size} cells (measured errors below
+half of those of saying 0 to every question), ours in {(other < TOLD * nothing).sum()}. Where the grid is, its
 measured NMSE, against ours, is {ahead or "nothing to speak of"}
 (median, and least to most).{worse}
 Over all cells it is {_spread(grid / stated)} times what the grid states, noise and assumption together."""

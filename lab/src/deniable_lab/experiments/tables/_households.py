@@ -15,7 +15,7 @@ METHODS = ("HIO-JOIN", "HIO-JOIN-RDC", *OURS)
 ASSUMED = (
     "Assumed and different: tax units stand for persons, filing status for race, California for the city (a tenth of "
     "the country, as Indianapolis is of Indiana; two fifths of the western states, as Chicago is of Illinois); persons "
-    "have no sex here, so that there are three attributes and not four."
+    "have no sex here, so there are three attributes, not four."
 )
 
 

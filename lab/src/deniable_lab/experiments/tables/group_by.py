@@ -111,9 +111,9 @@ def describe(rows: Rows) -> str:
 
 {markdown_table(["NMSE measured (stated)", *FILING], lines)}
 
-*Errors of all groups are very close, so that large groups are told best* (the paper prints no numbers): the largest
-stated NMSE is {min(spread):.2g} to {max(spread):.2g} times the smallest, for groups of {shares}. HIO-JOIN-RDC is
-{rdc[0]:.2g} times better than HIO-JOIN for COUNT and {rdc[1]:.2g} times for SUM: a category is also everything minus
+*Errors of all groups are very close, so that large groups are estimated best* (the paper prints no numbers): the
+largest stated NMSE is {min(spread):.2g} to {max(spread):.2g} times the smallest, for groups of {shares}. HIO-JOIN-RDC
+is {rdc[0]:.2g} times better than HIO-JOIN for COUNT and {rdc[1]:.2g} times for SUM: a category is also everything minus
 the others. **Ours** has an NMSE {gains[0]:.2g} times smaller than HIO-JOIN-RDC for COUNT and {gains[1]:.2g} times for
 SUM.
 

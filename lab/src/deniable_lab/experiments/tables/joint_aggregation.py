@@ -156,8 +156,8 @@ In the picture dotted lines are twice as many rows. The paper prints no numbers 
   {at("HIO-JOIN-RDC", "COUNT", 1) / at("ours", "COUNT", 1):.3g} times.
 
 {about_grid(rows)} C, O, CO and one to many
-have a grid each. Categories are equally frequent here, which is what a grid believes before it has seen a report: for
-C, CO and one to many that alone is a good answer, and being ahead of ours does not mean to have learned much. Measured:
+have a grid each. Categories are equally frequent here, which is what a grid assumes before it has seen a report: for
+C, CO and one to many that alone is a good answer, and being ahead of ours does not mean that it learned much. Measured:
 
 {markdown_table([f"measured NMSE, {few:,} joined rows", *head[1:]], measured)}
 

@@ -209,7 +209,7 @@ def describe(rows: Rows) -> str:
 
 {markdown_table(["standard error (printed)", *(f"ε = {epsilon:g}" for epsilon in EPSILONS)], lines)}
 
-Standard errors are the root mean square of those that the releases state, {scaled}beside the printed standard
+Standard errors are the root mean square of those that the releases state, {scaled}next to the printed standard
 deviations of ten releases, each of which is known to about a quarter. The printed ones are between
 {min(printed_ratio):.2g} and {max(printed_ratio):.2g} times what the same method has here (median
 {np.median(printed_ratio):.2g}). Where an answer is clear, the variance of the releases themselves is
@@ -220,13 +220,13 @@ and {min(over_printed):.2g} to {max(over_printed):.2g} times smaller ones than t
 equals AHIO for Q1 in the paper, which decomposes ranges only; here a category is also everything minus the others.
 
 **The grid** is fitted to these three questions before anything is collected and assumes smooth data, so that it is
-biased; it is measured with 3 million rows itself. Standard errors of ours are {min(ahead):.2g} to {max(ahead):.2g}
+biased; it is measured with 3 million rows itself. Our standard errors are {min(ahead):.2g} to {max(ahead):.2g}
 times its measured errors (median {np.median(ahead):.2g}); ours is better in {behind}. Measured errors of the grid are
 {min(honest):.2g} to {max(honest):.2g} times what it states, noise and assumption together (median
 {np.median(honest):.2g}). In Q1 and Q2 up to ε = 2 bias is {np.mean(biased):.0%} of their mean square: hours are not
-smooth. Many people work exactly 0 or 40 of them, and cells of 12 or 25 hours do not tell where in a cell its rows are.
+smooth. Many people work exactly 0 or 40 of them, and cells of 12 or 25 hours do not show where in a cell its rows are.
 
-Not reproduced: the true answers (26.62, 29.98, 30.82 hours), because the rows are others."""
+Not reproduced: the true answers (26.62, 29.98, 30.82 hours), because the rows differ."""
 
 
 EXPERIMENT = Experiment(

@@ -190,7 +190,7 @@ def _counted(plan: Plan, number: int, bias: Bias) -> TablePlan:
     """Contributions whose means are the frequencies of a table's cells; a constant one if no cell is used."""
     name, columns, views = plan.tables[number].table, bias.weights.shape[0], bias.system.views
     blocks = [np.eye(columns)[span] for span in bias.system.spans]
-    return counting_table(name, plan.collection.design_of(name), views, blocks)
+    return counting_table(name, views, blocks)
 
 
 def _squares(bias: Bias) -> Floats:

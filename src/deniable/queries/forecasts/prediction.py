@@ -26,7 +26,7 @@ from deniable.queries.planning.plan import Plan
 from deniable.queries.planning.term_pairs import TermPairs
 from deniable.queries.question.formula import Formula, Valued, evaluate, moments_of
 from deniable.queries.weights.product_weights import rounded_attribute
-from deniable.queries.weights.table_plan import PartPlan, TablePlan, ViewWeights
+from deniable.queries.weights.table_plan import CellWeights, PartPlan, TablePlan, ViewWeights
 from deniable.tables.schema.attributes import Table
 
 CAUSES = ("truncation", "rounding", "view sampling", "randomiser")
@@ -206,9 +206,10 @@ def _part_second_moments(part: PartPlan, left: Integers, right: Integers, *, noi
     constants = part.constants
     total = constants[left] * constants[right]
     for view in part.views:
-        means = view.by_cell().means(constants.size) * view.probability
+        cells = view.by_cell()
+        means = cells.means(constants.size) * view.probability
         total += constants[left] * means[right] + constants[right] * means[left]
-        total += view.probability * _view_second_moments(view, left, right, constants.size, noise=noise)
+        total += view.probability * _view_second_moments(view, cells, left, right, constants.size, noise=noise)
     return total
 
 
@@ -222,9 +223,10 @@ def _view_differences(part: PartPlan, left: Integers, right: Integers) -> Floats
     return np.asarray(total - mean[left] * mean[right])
 
 
-def _view_second_moments(view: ViewWeights, left: Integers, right: Integers, columns: int, *, noise: bool) -> Floats:
+def _view_second_moments(
+    view: ViewWeights, cells: CellWeights, left: Integers, right: Integers, columns: int, *, noise: bool
+) -> Floats:
     """E[X_i·X_j], X = Σ_c α(c)·(S(y, c) − q)/(p − q), for pairs of columns."""
-    cells = view.by_cell()
     dense = cells.weights.dense(columns)
     own = np.einsum("c,cp,cp->p", cells.shares, dense[:, left], dense[:, right])  # the cell that the row lies in
     if not noise:

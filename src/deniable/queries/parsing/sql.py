@@ -6,7 +6,6 @@ each a function from one frozen `Draft` to the next. A new SQL function is one e
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -16,6 +15,7 @@ from sqlglot import exp
 from deniable.errors import QueryRefused
 from deniable.limits import MOST_ANSWERS, MOST_CONDITIONS
 from deniable.queries.parsing.aggregates import SumCollector
+from deniable.queries.parsing.constants import WHOLE_NUMBER
 from deniable.queries.parsing.dimensions import Dimension
 from deniable.queries.parsing.domain_functions import COMPARISONS
 from deniable.queries.parsing.draft import Draft, SelectItem
@@ -37,7 +37,6 @@ from deniable.queries.question.question import (
 from deniable.tables.specification.specification import Specification
 
 _LISTS = ("GROUP", "ORDER")
-_WHOLE = re.compile(r"[0-9]{1,18}")
 _COMPARISON_SIGNS = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 
 
@@ -198,7 +197,7 @@ def _count(draft: Draft, node: Node) -> int | None:
     if node is None:
         return None
     value = node.args.get("expression")
-    if not isinstance(value, exp.Literal) or value.is_string or not _WHOLE.fullmatch(value.this):
+    if not isinstance(value, exp.Literal) or value.is_string or not WHOLE_NUMBER.fullmatch(value.this):
         raise draft.scope.refusal(node, "LIMIT and OFFSET take a whole number", "Write LIMIT 10.")
     return int(value.this)
 

@@ -1,13 +1,17 @@
 """How all tests run: without a clock (Hypothesis would fail an example that takes 200 ms), and Spark's together.
 
+The example of a method continues the example of its class.
+
 What publishers note about streams they go on with goes to a folder of the run, not to the home of whoever runs it.
 """
 
 import atexit
+import doctest
 import os
 import shutil
 import tempfile
 
+import pytest
 from hypothesis import settings
 
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="deniable-tests-")
@@ -15,6 +19,18 @@ atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
 
 settings.register_profile("without a clock", deadline=None)
 settings.load_profile("without a clock")
+
+
+@pytest.fixture(autouse=True)
+def _example_of_the_class(request):
+    """Before the example of a method, run that of its class: it sets up what the method's begins with."""
+    test = getattr(request.node, "dtest", None)
+    if test is None:
+        return
+    owner, dot, _ = test.name.removeprefix(test.globs["__name__"] + ".").partition(".")
+    if dot:
+        for example in doctest.DocTestParser().get_examples(test.globs[owner].__doc__ or ""):
+            exec(compile(example.source, test.name, "single"), test.globs)  # noqa: S102 - as doctest does
 
 
 def pytest_xdist_make_scheduler(config, log):

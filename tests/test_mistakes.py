@@ -16,7 +16,7 @@ import deniable as dn
 from command_line import run
 from deniable.audit import Output, Target, audit, worst_ratio
 from deniable.client import ToPLClient
-from deniable.engines.spark import session
+from deniable.engines.spark import spark_session
 from deniable.mechanisms import RandomizedResponse
 
 SECRET = 73_313
@@ -120,7 +120,7 @@ SPECIFICATIONS = [
     (lambda: dn.Collection(USERS, epsilon=1.0, design="best"), "design is unknown", "Use one of .*hio"),
     (
         lambda: dn.fit(USERS, epsilon=1.0, users=10, design="hio"),
-        "design is no setting of fit",
+        "design is not a setting of fit",
         "Use fanout, oracle, shares; the design is always a grid",
     ),
     (lambda: dn.fit(5, epsilon=1.0, users=10), "tables must be one Table or more", "Pass dn.Table"),
@@ -137,7 +137,7 @@ SPECIFICATIONS = [
     (lambda: dn.Categorical("yes"), "values must be at least two", "leave it out"),
     (lambda: dn.Categorical("yes", 1), "values must be all texts, all integers or all truth values", "Use one type"),
     (lambda: dn.Categorical("a", "a"), "values list something twice", "Name every value once"),
-    (lambda: dn.Table("users", age=int), "attribute 'age' is no attribute", "Use Ordinal, Categorical or Public"),
+    (lambda: dn.Table("users", age=int), "attribute 'age' is not an attribute", "Use Ordinal, Categorical or Public"),
     (
         lambda: dn.Table("users", city=dn.Public()),
         "table 'users' collects nothing private",
@@ -168,11 +168,11 @@ def test_mistakes_in_a_specification(mistake, happened, repair):
     ("name", "happened", "repair"),
     [
         ("nowhere.toml", r"file 'nowhere\.toml' cannot be read \(no such file", "Check the path"),
-        ("malformed.toml", r"is not well-formed: .*line 2", "Mend that place"),
+        ("malformed.toml", r"is not well-formed: .*line 2", "Correct it there"),
         ("without.toml", "epsilon is missing", "Say how much all of a user's reports may spend"),
         ("undecided.toml", "epsilon must be a positive number", r"Use 0\.1 to 10"),
         ("kind.toml", "attribute 'age': kind is unknown", 'Use "ordinal", "categorical" or "public"'),
-        ("field.toml", "attribute 'age': min is no field of ordinal attributes", "Its fields: high, low, step"),
+        ("field.toml", "attribute 'age': min is not a field of ordinal attributes", "Its fields: high, low, step"),
     ],
 )
 def test_mistakes_in_a_specification_file(place, name, happened, repair):
@@ -187,7 +187,7 @@ DATA = [
     ),
     (
         lambda _: SHOP.client().report("users", [SECRET]),
-        "a row of table 'users' is no mapping",
+        "a row of table 'users' is not a mapping",
         "Give age, marital by name",
     ),
     (
@@ -237,7 +237,7 @@ DATA = [
     ),
     (
         lambda place: SHOP.perturb(users=place / "broken.parquet"),
-        r"'broken\.parquet' is no Parquet file",
+        r"'broken\.parquet' is not a Parquet file",
         "Pass a frame, a dictionary of columns, or the path",
     ),
     (
@@ -288,7 +288,7 @@ DATA = [
         r"file 'shop\.toml' cannot be written",
         "Check that its folder exists",
     ),
-    (lambda _: SHOP.gather("a line"), "lines are one text", "Pass a list of lines"),
+    (lambda _: SHOP.gather("a line"), "lines are a single text", "Pass a list of lines"),
     (
         lambda _: EXACT.client().report("users", {"age": 31}),
         "ε = inf lets the data out as they are",
@@ -337,7 +337,7 @@ REPORTS = [
     (
         "mixed",
         "all reports of table 'users' were refused: made under another specification",
-        r"Open them beside the collection\.json",
+        r"Open them with the collection\.json",
     ),
 ]
 
@@ -507,7 +507,7 @@ def test_mistakes_with_streams(place, mistake, happened, repair):
 COMMANDS = [
     ("query nowhere SELECT", "there is no folder 'nowhere'", "Pass a folder of reports"),
     ("query reports", "the SQL is missing or given twice", "Give it as an argument"),
-    ("query reports SELECT --plot out.gif", r"a plot ends in \.png", r"Name it out\.png"),
+    ("query reports SELECT --plot out.gif", r"the name of a plot must end in \.png", r"Name it out\.png"),
     ("query reports SELECT --engine hadoop", "the engine is unknown", "Write --engine duckdb"),
     ("query reports SELECT --json --csv", "--json and --csv exclude each other", "Choose one"),
     ("perturb shop.toml users.csv -o out", r"'users\.csv' is not TABLE=FILE", r"Write users=users\.csv"),
@@ -643,15 +643,19 @@ def test_numbers_are_taken_as_people_write_them(place, monkeypatch):
 def test_java_is_missing(monkeypatch, tmp_path):
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(session, "_HOMES", ())
-    check(session.require_java, "Java was not found; Spark 4 needs Java 17 or newer", "Run: apt-get install openjdk-17")
+    monkeypatch.setattr(spark_session, "_JAVA_HOMES", ())
+    check(
+        spark_session.require_java,
+        "Java was not found; Spark 4 needs Java 17 or newer",
+        "Run: apt-get install openjdk-17",
+    )
     assert "JAVA_HOME" not in os.environ
 
 
 @pytest.mark.parametrize(
     ("package", "extra", "mistake"),
     [
-        ("pyspark", "spark", session.require_pyspark),
+        ("pyspark", "spark", spark_session.require_pyspark),
         ("matplotlib", "plot", lambda: run_plot("reports")),
     ],
 )

@@ -166,7 +166,7 @@ class Database:
             (reason, _), *_ = refused.most_common(1)
             raise QueryRefused(
                 f"all reports of table {name!r} were refused: {reason}",
-                "Open them beside the collection.json they were made with.",
+                "Open them with the collection.json that they were made under.",
             )
 
     def revised(self, plan: Plan) -> Plan:
@@ -296,7 +296,7 @@ def connect(
 
     Reports that cannot be right are refused and counted; the others are kept. `dimensions` are public tables (frames,
     or paths of Parquet and CSV files) that questions may join on an attribute. Tables that need more than
-    `memory_limit` bytes stay in their files and are read anew for every question. If they have to be sorted or cleaned
+    `memory_limit` bytes stay in their files and are read again for every question. If they have to be sorted or cleaned
     first, a copy is kept as long as the database is, in the folder `spill` or the system's temporary folder.
 
     With a SparkSession as `engine`, all work is done there. The path may be any that Spark reads; `reports` may also be

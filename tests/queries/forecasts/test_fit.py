@@ -30,7 +30,7 @@ def test_the_same_facts_give_the_same_fit_and_it_beats_the_default_grid():
 @pytest.mark.parametrize(("setting", "value"), [("design", "hio"), ("grids", {}), ("fan_out", 5)])
 def test_settings_that_fit_does_not_take(setting, value):
     for tables, epsilon in ((PEOPLE, 1.0), (dn.Collection(PEOPLE, epsilon=1.0), None)):
-        with pytest.raises(InvalidParameter, match=f"{setting} is no setting of fit.*fanout, oracle, shares"):
+        with pytest.raises(InvalidParameter, match=f"{setting} is not a setting of fit.*fanout, oracle, shares"):
             dn.fit(tables, epsilon=epsilon, users=1000, **{setting: value})
 
 

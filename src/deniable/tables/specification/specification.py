@@ -39,7 +39,7 @@ LARGEST_SHARE = 1e300
 class Specification:
     """Everything that a device, a design, a query or an engine needs to know about a collection.
 
-    A frozen value that says what each user sends and what she spends: nothing here draws, reads data or answers.
+    A frozen value that says what each user sends and spends. Nothing here draws, reads data or answers;
     `deniable.collection.Collection`, which users call, adds that.
     """
 
@@ -92,7 +92,7 @@ class Specification:
             object.__setattr__(self, field, value)
 
     def _check_reports(self, name: str, parts: Parts) -> None:
-        """Refuse a table whose views or reports cannot be numbered, or whose reports would say nothing."""
+        """Refuse a table whose views or reports cannot be numbered, or whose ε per report is too small."""
         if Design(parts, 1.0).views > MOST_VIEWS:
             raise _too_many_views(name, self.design)
         if self.reports_per_user(name) > MOST_SLOTS:
@@ -158,7 +158,7 @@ class Specification:
         }
 
     def with_settings(self, **changes: Any) -> Self:
-        """The same tables under other settings; grids go where the design is another.
+        """The same tables under other settings. A change of design drops the grids.
 
         >>> import deniable as dn
         >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
@@ -186,7 +186,7 @@ class Specification:
         return DESIGNS[self.design](self[name], self.fanout)
 
     def reports_per_user(self, name: str) -> int:
-        """How many reports every user sends for a table.
+        """How many reports each user sends for a table.
 
         >>> import deniable as dn
         >>> orders = dn.Table("orders", many=10, tau=2, amount=dn.Ordinal(0, 500))
@@ -196,7 +196,7 @@ class Specification:
         return self._reports[self[name].name]
 
     def epsilon_per_report(self, name: str) -> float:
-        """What one report of a table spends: its share of ε, rounded down so that the sum never exceeds ε.
+        """What one report of a table spends: its share of ε, rounded down so that the sum stays within ε.
 
         >>> import deniable as dn
         >>> orders = dn.Table("orders", many=10, tau=2, amount=dn.Ordinal(0, 500))
@@ -265,7 +265,7 @@ class Specification:
         return canonical_json(self.to_dict())
 
     def tag(self, name: str) -> int:
-        """One byte that a report of this specification and table carries.
+        """The byte that reports of this specification and table carry.
 
         >>> import deniable as dn
         >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import deniable as dn
-from deniable.engines.duckdb.session import open_duckdb
+from deniable.engines.duckdb.duckdb_session import open_duckdb
 from deniable.engines.reports import file_validation as validating
 from deniable.engines.reports import report_files
 from deniable.engines.reports import report_stores as stores

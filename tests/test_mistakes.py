@@ -34,17 +34,17 @@ NOTHING = (
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def folder(tmp_path_factory):
     """A folder with everything that can go wrong in files."""
     folder = tmp_path_factory.mktemp("mistakes")
     SHOP.perturb(users=U, orders=O, out=folder / "reports")
     SHOP.save(folder / "shop.toml")
-    one = 'epsilon = 1.0\n[tables.users]\nattributes.age = {{ kind = "{kind}", {low} = 1, high = 95 }}\n'
+    template = 'epsilon = 1.0\n[tables.users]\nattributes.age = {{ kind = "{kind}", {low} = 1, high = 95 }}\n'
     (folder / "malformed.toml").write_text("epsilon = 2.0\n[tables.users\n")
-    (folder / "kind.toml").write_text(one.format(kind="integer", low="low"))
-    (folder / "field.toml").write_text(one.format(kind="ordinal", low="min"))
-    (folder / "without.toml").write_text(one.format(kind="ordinal", low="low").partition("\n")[2])
-    (folder / "undecided.toml").write_text(one.format(kind="ordinal", low="low").replace("1.0", '"DECIDE"', 1))
+    (folder / "kind.toml").write_text(template.format(kind="integer", low="low"))
+    (folder / "field.toml").write_text(template.format(kind="ordinal", low="min"))
+    (folder / "without.toml").write_text(template.format(kind="ordinal", low="low").partition("\n")[2])
+    (folder / "undecided.toml").write_text(template.format(kind="ordinal", low="low").replace("1.0", '"DECIDE"', 1))
     (folder / "broken.parquet").write_bytes(b"PAR1 and no more")
     pq.write_table(pa.table({"uid": [1], "years": [31]}), folder / "other.parquet")
     pq.write_table(pa.table(U), folder / "users.parquet")
@@ -58,14 +58,14 @@ def place(tmp_path_factory):
     dn.Collection(USERS, ORDERS, epsilon=1.0).save(folder / "mixed" / "collection.json")
     shutil.copytree(folder / "reports", folder / "torn")
     next((folder / "torn" / "users").glob("*.parquet")).write_bytes(b"PAR1 and no more")
-    one = pq.read_table(next((folder / "reports" / "users").glob("*.parquet")))
+    table = pq.read_table(next((folder / "reports" / "users").glob("*.parquet")))
     changes = {
-        "doubled": one.append_column("UID", one["uid"]),
-        "long": one.set_column(5, "city", pa.array([f"{SECRET}" * 400] * one.num_rows)),
+        "doubled": table.append_column("UID", table["uid"]),
+        "long": table.set_column(5, "city", pa.array([f"{SECRET}" * 400] * table.num_rows)),
     }
-    for name, table in changes.items():
+    for name, changed in changes.items():
         shutil.copytree(folder / "reports", folder / name)
-        pq.write_table(table, next((folder / name / "users").glob("*.parquet")))
+        pq.write_table(changed, next((folder / name / "users").glob("*.parquet")))
     shutil.copytree(folder / "reports", folder / "nested")
     (folder / "nested" / "users" / "deep").mkdir()
     return folder
@@ -175,8 +175,8 @@ def test_mistakes_in_a_specification(mistake, happened, repair):
         ("field.toml", "attribute 'age': min is not a field of ordinal attributes", "Its fields: high, low, step"),
     ],
 )
-def test_mistakes_in_a_specification_file(place, name, happened, repair):
-    check(lambda: dn.Collection.load(place / name), happened, repair)
+def test_mistakes_in_a_specification_file(folder, name, happened, repair):
+    check(lambda: dn.Collection.load(folder / name), happened, repair)
 
 
 DATA = [
@@ -231,12 +231,12 @@ DATA = [
         "Pass a frame, a dictionary of columns, or the path",
     ),
     (
-        lambda place: SHOP.perturb(users=place / "no.csv"),
+        lambda folder: SHOP.perturb(users=folder / "no.csv"),
         r"there is no file 'no\.csv'",
         "Pass a frame, a dictionary of columns, or the path",
     ),
     (
-        lambda place: SHOP.perturb(users=place / "broken.parquet"),
+        lambda folder: SHOP.perturb(users=folder / "broken.parquet"),
         r"'broken\.parquet' is not a Parquet file",
         "Pass a frame, a dictionary of columns, or the path",
     ),
@@ -246,7 +246,7 @@ DATA = [
         "Pass the ids of all users",
     ),
     (
-        lambda place: SHOP.perturb(users=U, orders=O, out=place / "reports"),
+        lambda folder: SHOP.perturb(users=U, orders=O, out=folder / "reports"),
         "holds reports of table 'users' already; new ones would spend ε again",
         "choose another folder",
     ),
@@ -272,14 +272,14 @@ DATA = [
         "Announce another",
     ),
     (
-        lambda place: SHOP.client(place / "nowhere" / "memory.json").report(
+        lambda folder: SHOP.client(folder / "nowhere" / "memory.json").report(
             "users", {"age": SECRET, "marital": "single"}
         ),
         r"the memory 'memory\.json' cannot be written \(no such file",
         "Check that its folder exists",
     ),
     (
-        lambda place: ToPLClient(1.0, 500, place / "nowhere" / "memory.json").report(SECRET),
+        lambda folder: ToPLClient(1.0, 500, folder / "nowhere" / "memory.json").report(SECRET),
         r"the memory 'memory\.json' cannot be written",
         "Check that its folder exists",
     ),
@@ -311,8 +311,8 @@ DATA = [
 
 
 @pytest.mark.parametrize(("mistake", "happened", "repair"), DATA)
-def test_mistakes_with_data(place, mistake, happened, repair):
-    check(lambda: mistake(place), happened, repair)
+def test_mistakes_with_data(folder, mistake, happened, repair):
+    check(lambda: mistake(folder), happened, repair)
 
 
 def test_a_value_outside_its_domain_is_counted_and_not_shown():
@@ -343,8 +343,8 @@ REPORTS = [
 
 
 @pytest.mark.parametrize(("name", "happened", "repair"), REPORTS)
-def test_mistakes_with_reports(place, name, happened, repair):
-    check(lambda: dn.connect(place / name).sql("SELECT COUNT(*) FROM users WHERE age < 30"), happened, repair)
+def test_mistakes_with_reports(folder, name, happened, repair):
+    check(lambda: dn.connect(folder / name).sql("SELECT COUNT(*) FROM users WHERE age < 30"), happened, repair)
 
 
 def test_something_else_than_reports():
@@ -471,17 +471,17 @@ STREAMS = [
         "publish it with timestamps",
     ),
     (
-        lambda place: dn.streams.Released.load(place / "no.parquet"),
+        lambda folder: dn.streams.Released.load(folder / "no.parquet"),
         "there is no file",
         "Give the path of a released stream",
     ),
     (
-        lambda place: dn.streams.Released.load(place / "other.parquet"),
+        lambda folder: dn.streams.Released.load(folder / "other.parquet"),
         "not a released stream: its metadata are missing",
         "Use a file of stream publish",
     ),
     (
-        lambda place: dn.streams.Released.load(place / "broken.parquet"),
+        lambda folder: dn.streams.Released.load(folder / "broken.parquet"),
         "is not a Parquet file",
         "Give a file of `deniable stream publish`",
     ),
@@ -500,8 +500,8 @@ STREAMS = [
 
 
 @pytest.mark.parametrize(("mistake", "happened", "repair"), STREAMS)
-def test_mistakes_with_streams(place, mistake, happened, repair):
-    check(lambda: mistake(place), happened, repair)
+def test_mistakes_with_streams(folder, mistake, happened, repair):
+    check(lambda: mistake(folder), happened, repair)
 
 
 COMMANDS = [
@@ -591,8 +591,8 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize(("command", "happened", "repair"), COMMANDS)
-def test_mistakes_on_the_command_line(place, command, happened, repair, monkeypatch):
-    monkeypatch.chdir(place)
+def test_mistakes_on_the_command_line(folder, command, happened, repair, monkeypatch):
+    monkeypatch.chdir(folder)
     done = run(*command.split())
     assert done.returncode == 2
     said = done.stderr
@@ -615,16 +615,16 @@ def test_mistakes_on_the_command_line(place, command, happened, repair, monkeypa
         ("stream publish --epsilon 1 stream.txt", "Missing option '--bound'"),
     ],
 )
-def test_mistakes_in_how_a_command_is_called(place, command, happened, monkeypatch):
-    monkeypatch.chdir(place)
+def test_mistakes_in_how_a_command_is_called(folder, command, happened, monkeypatch):
+    monkeypatch.chdir(folder)
     done = run(*command.split())
     assert done.returncode == 2
     assert happened in done.stderr
     assert done.stderr.endswith("Nothing was done.\n")
 
 
-def test_a_folder_that_cannot_be_written_is_named(place, monkeypatch):
-    monkeypatch.chdir(place)
+def test_a_folder_that_cannot_be_written_is_named(folder, monkeypatch):
+    monkeypatch.chdir(folder)
     done = run("perturb", "shop.toml", "users=users.parquet", "-o", "/proc/nowhere/reports")
     assert done.returncode == 1
     check(
@@ -634,8 +634,8 @@ def test_a_folder_that_cannot_be_written_is_named(place, monkeypatch):
     )
 
 
-def test_numbers_are_taken_as_people_write_them(place, monkeypatch):
-    monkeypatch.chdir(place)
+def test_numbers_are_taken_as_people_write_them(folder, monkeypatch):
+    monkeypatch.chdir(folder)
     asked = ["forecast", "shop.toml", "SELECT COUNT(*) FROM users WHERE age < 30", "--users"]
     assert len({run(*asked, number).stdout for number in ("1000000", "1e6", "1,000,000", "1_000_000")}) == 1
 
@@ -660,7 +660,7 @@ def test_java_is_missing(monkeypatch, tmp_path):
     ],
 )
 def test_an_extra_is_missing(monkeypatch, package, extra, mistake):
-    for name in [one for one in sys.modules if one.partition(".")[0] == package]:
+    for name in [module for module in sys.modules if module.partition(".")[0] == package]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
     check(

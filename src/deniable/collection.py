@@ -42,6 +42,10 @@ class Collection(Specification):
     >>> orders = dn.Table("orders", many=10, amount=dn.Ordinal(0, 500))
     >>> dn.Collection(users, orders, epsilon=2.0)
     Collection(users (1 per user), orders (1 per user); epsilon=2, design='hio', 90f25183)
+
+    The examples of its methods use a smaller one:
+
+    >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
     """
 
     __slots__ = ()
@@ -50,8 +54,6 @@ class Collection(Specification):
     def of(cls, specification: Specification) -> Collection:
         """The collection with this specification.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> dn.Collection.of(shop) is shop
         True
         """
@@ -66,8 +68,6 @@ class Collection(Specification):
 
         With `simulation` an infinite ε is allowed, and reports are marked so that a release refuses them.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> len(shop.client().report("users", {"age": 31}).to_bytes())
         16
         """
@@ -134,8 +134,6 @@ class Collection(Specification):
         With `engine`, a SparkSession, tables are its DataFrames or names in its catalog, and the reports are written to
         `out` on any path that Spark can write.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> shop.perturb(users={"uid": [1, 2, 3], "age": [31, 40, 52]})
         Reports(users: 3 reports)
         """
@@ -155,8 +153,6 @@ class Collection(Specification):
 
         Prints with the causes of each error; `.scalar().stderr` is the number.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> print(shop.forecast("SELECT COUNT(*) AS n FROM users WHERE age < 30", users=1_000_000))
         1,000,000 users, ε = 2, design hio, optimal weights
            stderr  of users  truncation  rounding  view sampling  randomiser
@@ -171,8 +167,6 @@ class Collection(Specification):
 
         A release refuses what simulated devices sent; with `simulation` everything else is refused.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> line = shop.client().report("users", {"age": 31}).to_json(uid=7, table="users")
         >>> shop.gather([line])
         Reports(users: 1 report)

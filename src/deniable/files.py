@@ -62,8 +62,11 @@ class Lock:
         self._what, self._cost = what, cost
         try:
             self.path = Path(path).resolve()
+            endless = self.path.is_symlink()  # from Python 3.13 on, a link to itself is resolved to itself
         except (OSError, RuntimeError):
-            raise Failure(f"{what} {Path(path).name!r} is a link to itself. {cost}. Give its real path.") from None
+            endless = True
+        if endless:
+            raise Failure(f"{what} {Path(path).name!r} is a link to itself. {cost}. Give its real path.")
         self._name = self.path.with_name(self.path.name + ".lock")
         end = time.monotonic() + wait_s
         while (descriptor := self._attempt()) is None:

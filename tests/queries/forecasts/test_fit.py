@@ -100,6 +100,7 @@ def test_questions_without_conditions_and_names_that_are_keywords():
     assert all(np.isfinite(dn.fit(order, epsilon=1.0, users=10_000, compared=False).errors["grid"]))
 
 
+@pytest.mark.slow  # fits a join of four attributes: a minute on a busy machine
 def test_what_the_readme_says_a_fit_saves():
     users = dn.Table("users", age=dn.Ordinal(1, 95), marital=dn.Categorical("married", "single", "widowed"))
     orders = dn.Table("orders", many=10, amount=dn.Ordinal(0, 500), category=dn.Categorical("sports", "books", "food"))

@@ -52,8 +52,6 @@ class Reports:
         """Write the reports to a folder, as `perturb(out=…)` does; nothing is overwritten.
 
         >>> import pathlib, tempfile
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> line = shop.client().report("users", {"age": 31}).to_json(uid=7, table="users")
         >>> folder = pathlib.Path(tempfile.mkdtemp(), "reports")
         >>> dn.connect(shop.gather([line]).save(folder))

@@ -12,7 +12,7 @@ from deniable.stores.sources.batch import Batch, Columns, Source
 from deniable.stores.sources.line_source import JSON_LINES, NUMBER_LINES, read_lines, refuse_times
 from deniable.stores.sources.table_sources import CSV, PARQUET
 
-SOURCES: tuple[Source, ...] = (PARQUET, CSV, JSON_LINES)
+SOURCES: list[Source] = [PARQUET, CSV, JSON_LINES]
 """Files by their endings. A file with any other ending is a text with one number per line."""
 
 

@@ -118,16 +118,16 @@ class Pair:
     def check(self, text, *, ordered=False, clear_from=0):
         """Compare. Averages may be unclear where the first answer, a count, is below `clear_from`."""
         ours = self.database.sql(text)
-        found = self.plain.sql(text)
-        names, rows = [name for name, *_ in found.description], found.fetchall()
+        answer = self.plain.sql(text)
+        names, rows = [name for name, *_ in answer.description], answer.fetchall()
         groups = list(ours.groups)
-        places = [place for place, name in enumerate(names) if name in groups]
-        outputs = [place for place in range(len(names)) if place not in places]
+        group_columns = [index for index, name in enumerate(names) if name in groups]
+        outputs = [index for index in range(len(names)) if index not in group_columns]
         assert len(outputs) == len(ours.answers)
         # Group columns stand first in ours, in the order of the text.
-        expected = [(tuple(row[place] for place in places), [row[place] for place in outputs]) for row in rows]
+        expected = [(tuple(row[index] for index in group_columns), [row[index] for index in outputs]) for row in rows]
         keys = list(zip(*ours.groups.values(), strict=True)) if groups else [()] * len(ours)
-        got = [(key, [answer[place].value for answer in ours.answers.values()]) for place, key in enumerate(keys)]
+        got = [(key, [answer[index].value for answer in ours.answers.values()]) for index, key in enumerate(keys)]
         assert len(set(keys)) == len(keys)
         if ordered:
             assert [key for key, _ in got] == [key for key, _ in expected]

@@ -190,8 +190,7 @@ class Database:
 
         >>> import deniable as dn
         >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
-        >>> frame = {"uid": range(10_000), "age": [20, 30] * 5_000}
-        >>> db = dn.connect(shop.perturb(users=frame, source=dn.SeededSource(1), simulation=True))
+        >>> db = dn.connect(shop.perturb(users={"uid": [1, 2, 3], "age": [31, 40, 52]}))
         >>> print(db.plan("SELECT COUNT(*) FROM users WHERE age < 25"))
         optimal weights, direct sums
         m0 = count(*): 1 term

@@ -76,22 +76,22 @@ def test_answers_are_unbiased_and_intervals_cover(design, count):
     # for their sums to be as good as normal.
     collection = dn.Collection(USERS, JOBS, ORDERS, epsilon=9.0, design=design)
     rows = frames(count)
-    truth = np.array([float(one) for one in truths(rows)])
+    truth = np.array([float(value) for value in truths(rows)])
     ways = WAYS if design in ("ahio", "ehio", "sr-hio", "amg") else WAYS[:3]
     plans = [
         [make_plan(parse(text, collection, centred=sums == "direct"), collection, rule, sums) for text in QUESTIONS]
         for rule, sums in ways
     ]
-    found = np.empty((RUNS, len(ways), len(QUESTIONS), 2))
+    estimates = np.empty((RUNS, len(ways), len(QUESTIONS), 2))
     for run, database in enumerate(simulated(collection, rows, count)):
         for way, mine in enumerate(plans):
-            for place, plan in enumerate(mine):
+            for column, plan in enumerate(mine):
                 single = "orders" not in plan.question.tables
                 estimate = answer(plan.question, database.engine.moments(plan, {}), single_rows=single).answers["x"][0]
-                found[run, way, place] = estimate.value, estimate.stderr
-    errors = found[..., 0] - truth
+                estimates[run, way, column] = estimate.value, estimate.stderr
+    errors = estimates[..., 0] - truth
     with np.errstate(invalid="ignore"):
-        scores = errors / found[..., 1]
+        scores = errors / estimates[..., 1]
     for way in range(len(ways)):
         clear = ~np.isnan(scores[:, way])
         # Where averages are mostly unclear, those that are not have been selected by luck: they are left out.

@@ -137,4 +137,4 @@ def test_made_up_people_fit_their_domains_and_need_no_truncation():
     assert all(not summary.rejected for summary in collected.summaries.values())
     watts = meters.made_up()
     assert watts.size == meters.READINGS
-    assert 0 <= watts.min() <= np.median(watts) <= watts.max() <= meters.BOUND
+    assert 0 <= watts.min() <= np.median(watts) <= watts.max() <= meters.MOST_WATTS

@@ -1,6 +1,6 @@
 """From frames and files to reports: read in the order of user ids, randomise batch by batch, write.
 
-Reports leave in the order of user ids and in groups of a constant size, so that neither tells anything.
+Reports leave in the order of user ids and in groups of a constant size, so that neither reveals anything.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def perturb(
         with writing_folder(Path(out)):
             Path(out).parent.mkdir(parents=True, exist_ok=True)  # rows may have to be spilled there
     try:
-        place = spill_parent(spill, out)
-        with RowReader(collection, frames, key, everyone, repeatable=source.simulation, spill=place) as reader:
+        parent = spill_parent(spill, out)
+        with RowReader(collection, frames, key, everyone, repeatable=source.simulation, spill=parent) as reader:
 
             def randomised(name: str) -> TableReports:
                 return _randomised(collection, reader, name, source.fresh(name), advance, simulation=simulation)
@@ -146,7 +146,7 @@ def _prepared(
             tally.rejected[REASONS[number]] += int(count)
     good = present & (problems == 0) & ~extra
     if table.many is None:
-        # A row that cannot be reported is replaced by a random one: a missing report would tell that it was odd.
+        # A row that cannot be reported is replaced by a random one: a missing report would reveal that it was odd.
         chosen = []
         for column, domain in zip(codes, table.domains, strict=True):
             dummies = source.below(domain.size, starts.size)

@@ -62,7 +62,7 @@ def sorted_users(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
 
 
 def few_users(stream: Iterable[pa.Table], users: int) -> Iterator[pa.Table]:
-    """Batches of at most so many users: a user may send more reports than she has rows."""
+    """Batches of at most `users` users each: a user may send more reports than she has rows."""
     for rows in stream:
         starts = starts_of(rows["uid"].combine_chunks())
         cuts = [*starts[::users].tolist(), rows.num_rows]

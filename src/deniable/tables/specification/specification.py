@@ -39,8 +39,13 @@ LARGEST_SHARE = 1e300
 class Specification:
     """Everything that a device, a design, a query or an engine needs to know about a collection.
 
-    A frozen value that says what each user sends and what she spends: nothing here draws, reads data or answers.
+    A frozen value that says what each user sends and spends. Nothing here draws, reads data or answers;
     `deniable.collection.Collection`, which users call, adds that.
+
+    >>> import deniable as dn
+    >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+    >>> shop.epsilon
+    2.0
     """
 
     tables: tuple[Table, ...]
@@ -92,7 +97,7 @@ class Specification:
             object.__setattr__(self, field, value)
 
     def _check_reports(self, name: str, parts: Parts) -> None:
-        """Refuse a table whose views or reports cannot be numbered, or whose reports would say nothing."""
+        """Refuse a table whose views or reports cannot be numbered, or whose ε per report is too small."""
         if Design(parts, 1.0).views > MOST_VIEWS:
             raise _too_many_views(name, self.design)
         if self.reports_per_user(name) > MOST_SLOTS:
@@ -143,8 +148,6 @@ class Specification:
     def settings(self) -> dict[str, Any]:
         """Everything but the tables, as the constructor takes it.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> shop.settings["design"]
         'hio'
         """
@@ -158,10 +161,8 @@ class Specification:
         }
 
     def with_settings(self, **changes: Any) -> Self:
-        """The same tables under other settings; grids go where the design is another.
+        """The same tables under other settings. A change of design drops the grids.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> shop.with_settings(epsilon=1.0, design="mg")
         Collection(users (1 per user); epsilon=1, design='mg', 7af1b781)
         """
@@ -173,8 +174,6 @@ class Specification:
     def views(self, name: str) -> int:
         """How many views a table's design has.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> shop.views("users")
         4
         """
@@ -186,9 +185,8 @@ class Specification:
         return DESIGNS[self.design](self[name], self.fanout)
 
     def reports_per_user(self, name: str) -> int:
-        """How many reports every user sends for a table.
+        """How many reports each user sends for a table.
 
-        >>> import deniable as dn
         >>> orders = dn.Table("orders", many=10, tau=2, amount=dn.Ordinal(0, 500))
         >>> dn.Collection(orders, epsilon=2.0).reports_per_user("orders")
         2
@@ -196,9 +194,8 @@ class Specification:
         return self._reports[self[name].name]
 
     def epsilon_per_report(self, name: str) -> float:
-        """What one report of a table spends: its share of ε, rounded down so that the sum never exceeds ε.
+        """What one report of a table spends: its share of ε, rounded down so that the sum stays within ε.
 
-        >>> import deniable as dn
         >>> orders = dn.Table("orders", many=10, tau=2, amount=dn.Ordinal(0, 500))
         >>> dn.Collection(orders, epsilon=2.0).epsilon_per_report("orders")
         1.0
@@ -212,8 +209,6 @@ class Specification:
     def spends(self) -> Spending:
         """What all reports of a user in all tables cost together: at most ε, for any two users.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> shop.spends.epsilon
         Fraction(2, 1)
         """
@@ -225,8 +220,6 @@ class Specification:
     def design_of(self, name: str) -> Design:
         """The views of a table.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> shop.design_of("users").view(1).cells
         4
         """
@@ -237,8 +230,6 @@ class Specification:
     def to_dict(self) -> dict[str, Any]:
         """The canonical form: everything a client or a server needs to know, and nothing else.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> shop.to_dict()["tables"][0]["attributes"]
         [{'name': 'age', 'kind': 'ordinal', 'low': 1, 'high': 95, 'step': 1}]
         """
@@ -257,18 +248,14 @@ class Specification:
     def to_json(self) -> str:
         """The canonical form as text.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> shop.to_json()[:40]
         '{"deniable":1,"design":"hio","epsilon":2'
         """
         return canonical_json(self.to_dict())
 
     def tag(self, name: str) -> int:
-        """One byte that a report of this specification and table carries.
+        """The byte that reports of this specification and table carry.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> shop.tag("users")
         169
         """
@@ -278,8 +265,6 @@ class Specification:
     def from_dict(cls, entries: Any) -> Self:
         """A collection from its canonical form or from a parsed file.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> dn.Collection.from_dict(shop.to_dict()) == shop
         True
         """
@@ -291,8 +276,6 @@ class Specification:
         """A collection from a TOML or JSON file.
 
         >>> import pathlib, tempfile
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> path = pathlib.Path(tempfile.mkdtemp(), "shop.toml")
         >>> shop.save(path)
         >>> dn.Collection.load(path) == shop
@@ -304,8 +287,6 @@ class Specification:
         """Write the specification as TOML or JSON, by the file's ending.
 
         >>> import pathlib, tempfile
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> path = pathlib.Path(tempfile.mkdtemp(), "shop.toml")
         >>> shop.save(path)
         >>> print(path.read_text().splitlines()[0])

@@ -389,7 +389,11 @@ SQL = [
         "not in the attribute's public list",
         "It has married, single",
     ),
-    ("SELECT COUNT(*) FROM users WHERE age < 'thirty'", "of another type than the attribute", "Compare like with like"),
+    (
+        "SELECT COUNT(*) FROM users WHERE age < 'thirty'",
+        "has another type than the attribute",
+        "Compare like with like",
+    ),
     (
         'SELECT COUNT(*) FROM users WHERE marital = "single"',
         "there is no attribute 'single'",

@@ -260,7 +260,7 @@ def test_a_public_column_of_a_table_with_many_rows_belongs_to_the_user():
 
 def test_batches_hold_whole_users(monkeypatch):
     for module in (row_reading, user_batches):
-        monkeypatch.setattr(module, "BATCH_ROWS", 7)
+        monkeypatch.setattr(module, "USER_BATCH_ROWS", 7)
     expected = Counter(np.repeat(np.arange(200), 2).tolist())
     reports = SHOP.perturb(users=user_rows(), orders=order_rows())
     assert Counter(reports["orders"]["uid"].to_pylist()) == expected
@@ -273,7 +273,7 @@ def layout(reports):
 
 def test_the_layout_of_reports_tells_nothing_about_rows(tmp_path, monkeypatch):
     for module in (row_reading, user_batches):
-        monkeypatch.setattr(module, "BATCH_ROWS", 50)
+        monkeypatch.setattr(module, "USER_BATCH_ROWS", 50)
     monkeypatch.setattr(collecting, "BATCH_REPORTS", 40)
     monkeypatch.setattr(folder_writing, "GROUP_REPORTS", 64)
     everyone = pa.table({"uid": np.arange(200)})
@@ -380,7 +380,7 @@ def test_a_table_without_rows_does_not_say_which_type_ids_and_columns_are(tmp_pa
 KILLED = """
 import sys, pyarrow as pa, numpy as np, deniable as dn
 from deniable.engines.collecting import sorted_rows as reading
-reading.BATCH_ROWS = 1000
+reading.USER_BATCH_ROWS = 1000
 table = dn.Table("users", age=dn.Ordinal(0, 9))
 rows = pa.table({"uid": np.arange(2_000_000), "age": np.zeros(2_000_000, dtype=int)})
 print("started", flush=True)

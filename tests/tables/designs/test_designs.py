@@ -12,7 +12,7 @@ from deniable.mechanisms import LocalHashing, RandomizedResponse
 from deniable.mechanisms.single_cell import SingleCell
 from deniable.tables.bulk.bulk_client import _cells
 from deniable.tables.designs import DESIGNS
-from deniable.tables.designs.views import EMBEDDED, FEW_CELLS, Axis, Design, Group, all_levels
+from deniable.tables.designs.views import EMBEDDED, NUMBERED_CELLS, Axis, Design, Group, all_levels
 from deniable.trees import Tree
 
 ONE = dn.Table("t", age=dn.Ordinal(1, 7), kind=dn.Categorical("a", "b", "c"), size=dn.Ordinal(0, 4))
@@ -113,7 +113,7 @@ def test_fold_and_radix_agree_between_one_row_and_many():
             single = tuple(int(column[row]) for column in coordinates)
             assert numbers[row] == group.number(levels, single)
             assert cells[row] == group.cells(levels)
-        assert (cells > FEW_CELLS).any() == (group is big)
+        assert (cells > NUMBERED_CELLS).any() == (group is big)
         assert numbers.max() < 2**32
 
 

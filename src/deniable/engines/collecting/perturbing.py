@@ -18,7 +18,7 @@ from deniable.arrays import Integers
 from deniable.engines.collecting.collected_reports import Collected, Reports
 from deniable.engines.collecting.folder_writing import TableReports, even_batches, write_folder, writing_folder
 from deniable.engines.collecting.row_counts import Tally
-from deniable.engines.collecting.sorted_rows import PRESENT, UNREADABLE, RowReader
+from deniable.engines.collecting.sorted_rows import PRESENT, UNREADABLE_SUFFIX, RowReader
 from deniable.engines.collecting.user_batches import few_users, starts_of
 from deniable.engines.duckdb.spill_folders import spill_parent
 from deniable.errors import InvalidData, InvalidParameter
@@ -130,8 +130,8 @@ def _prepared(
     codes = [values for values, _ in encoded]
     problems = np.zeros(len(uid), dtype=np.uint8)
     for name, (_, more) in zip(table.private, encoded, strict=True):
-        if name + UNREADABLE in rows.column_names:
-            unreadable = np.asarray(pc.fill_null(rows[name + UNREADABLE], False))
+        if name + UNREADABLE_SUFFIX in rows.column_names:
+            unreadable = np.asarray(pc.fill_null(rows[name + UNREADABLE_SUFFIX], False))
             more = np.where(unreadable, np.uint8(REASONS.index(WRONG_TYPE)), more)
         problems = np.where(problems == 0, more, problems)
     present = np.ones(len(uid), dtype=bool) if table.many is None else np.asarray(pc.is_valid(rows[PRESENT]))

@@ -23,7 +23,7 @@ from deniable.engines.collecting.input_frames import (
     why_unreadable,
 )
 from deniable.engines.collecting.row_counts import Tally
-from deniable.engines.collecting.user_batches import BATCH_ROWS, sorted_users
+from deniable.engines.collecting.user_batches import USER_BATCH_ROWS, sorted_users
 from deniable.engines.duckdb.duckdb_session import open_duckdb, quoted
 from deniable.engines.duckdb.spill_folders import SpillFolder
 from deniable.errors import InvalidData, InvalidParameter
@@ -34,7 +34,7 @@ from deniable.tables.specification.specification import Specification
 NO_USER, UNKNOWN_USER = "without a user id", "of an unknown user"
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 _NULL = '"NULL"'
-UNREADABLE = " is unreadable"
+UNREADABLE_SUFFIX = " is unreadable"
 PRESENT = "row is present"  # a space keeps it apart from every attribute
 
 
@@ -218,7 +218,7 @@ class RowReader:
             column, kind = quoted(name), csv_type(domain)
             columns.append(f"{kind.format(column)} AS {column}")
             unreadable = f"{column} IS NOT NULL AND {kind.format(column)} IS NULL"
-            columns.append(f"({unreadable}) AS {quoted(name + UNREADABLE)}")
+            columns.append(f"({unreadable}) AS {quoted(name + UNREADABLE_SUFFIX)}")
         public = [name for name in (table.public if table else relation.columns) if name in relation.columns]
         return ", ".join([*columns, *(quoted(name) for name in public if name != self._key)])
 
@@ -274,7 +274,7 @@ class RowReader:
             **dict.fromkeys(table.public, "r" if table.many is None else "e"),
         }
         present = self._connection.table(f"rows_{name}").columns
-        marks = {name + UNREADABLE: "r" for name in table.private if name + UNREADABLE in present}
+        marks = {name + UNREADABLE_SUFFIX: "r" for name in table.private if name + UNREADABLE_SUFFIX in present}
         columns = ", ".join(f"{source}.{quoted(column)}" for column, source in (holder | marks).items())
         nobody = self._count(f"SELECT count(*) FROM rows_{name} WHERE {key} IS NULL")  # noqa: S608
         tally.reject(NO_USER, nobody)
@@ -295,7 +295,7 @@ class RowReader:
                 f"(SELECT *, true AS {quoted(PRESENT)} FROM rows_{name}) r ON e.uid = r.{key} "
                 f"ORDER BY {', '.join(order)}"
             )
-        reader: pa.RecordBatchReader = self._connection.sql(query).to_arrow_reader(BATCH_ROWS)
+        reader: pa.RecordBatchReader = self._connection.sql(query).to_arrow_reader(USER_BATCH_ROWS)
         uid = reader.schema.field("uid").type
         for column, domain in zip(table.private, table.domains, strict=True):
             kind = reader.schema.field(column).type

@@ -1,4 +1,4 @@
-"""How many rows there are in each cell of some views, as the reports of these views tell it.
+"""How many rows there are in each cell of some views, as estimated from the reports of these views.
 
 No question, no groups and no error: only what `smoothness_evidence` asks of a table, by the oracles' own estimates.
 """

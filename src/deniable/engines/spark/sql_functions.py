@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from multiprocessing.connection import Connection, Listener
 from typing import Any
 
@@ -24,6 +24,7 @@ from deniable.engines.collecting.perturbing import reports_of
 from deniable.engines.collecting.row_counts import Tally
 from deniable.engines.collecting.sorted_rows import PRESENT
 from deniable.engines.spark.question_function import question_function
+from deniable.engines.spark.question_rewriting import PREFIX, QUESTION_FUNCTION, KnownTables, RewritingSql
 from deniable.engines.spark.spark_perturbing import batch_key
 from deniable.engines.spark.spark_session import checked_session
 from deniable.errors import BadInput, DeniableError
@@ -33,8 +34,7 @@ from deniable.tables.schema.report_format import ANSWER_COLUMNS, REPORT_COLUMNS
 from deniable.tables.specification.runs import largest_epsilon
 from deniable.tables.specification.specification import Specification
 
-QUESTION_FUNCTION = "deniable_sql"
-_REPORTS = T.ArrayType(
+_REPORT_ARRAY = T.ArrayType(
     T.StructType(
         [T.StructField("slot", T.IntegerType()), *(T.StructField(name, T.LongType()) for name in ANSWER_COLUMNS)]
     )
@@ -46,6 +46,7 @@ def register_functions(
     spark: Any,
     collection: Specification,
     answer: Callable[[str], pa.Table],
+    dimensions: Iterable[str] = (),
     *,
     simulation: bool = False,
 ) -> None:
@@ -54,16 +55,32 @@ def register_functions(
     check_noise(largest_epsilon(collection), simulation=simulation)
     secret = SecureSource.new_key()
     for table in collection.tables:
-        function = arrow_udf(_perturbing(collection, table.name, secret), _REPORTS)
-        spark.udf.register(f"deniable_{table.name}", function.asNondeterministic())
+        function = arrow_udf(_perturbing(collection, table.name, secret), _REPORT_ARRAY)
+        spark.udf.register(PREFIX + table.name, function.asNondeterministic())
     password = secrets.token_bytes(32)
     listener = Listener(("127.0.0.1", 0), authkey=password)
     threading.Thread(target=_serve, args=(listener, answer), name="deniable questions", daemon=True).start()
+    _stop_listening(spark)
+    _listeners[spark.sparkContext.applicationId] = listener
+    spark.udtf.register(QUESTION_FUNCTION, udtf(question_function(listener.address, password)))
+    own = spark.sql.spark_sql if isinstance(spark.sql, RewritingSql) else spark.sql
+    spark.sql = RewritingSql(own, KnownTables.of((table.name for table in collection.tables), dimensions))
+
+
+def unregister_functions(spark: Any) -> None:
+    """Undo `register_functions`; nothing happens where nothing is registered."""
+    _stop_listening(spark)
+    if isinstance(spark.sql, RewritingSql):
+        rewriting = spark.sql
+        spark.sql = rewriting.spark_sql
+        for name in (QUESTION_FUNCTION, *(PREFIX + table for table in sorted(rewriting.known.tables))):
+            spark.sql(f"DROP TEMPORARY FUNCTION IF EXISTS `{name}`")
+
+
+def _stop_listening(spark: Any) -> None:
     former = _listeners.pop(spark.sparkContext.applicationId, None)
     if former is not None:
         former.close()
-    _listeners[spark.sparkContext.applicationId] = listener
-    spark.udtf.register(QUESTION_FUNCTION, udtf(question_function(listener.address, password)))
 
 
 # Rows → reports -------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from deniable.arrays import Integers, Words32
 from deniable.mechanisms._oracle_draws import draw_reports
 from deniable.mechanisms.hashing import CELL_OFFSET, mix_array
 from deniable.randomness import Source
-from deniable.tables.designs.views import FEW_CELLS, POINTS, Axis, Design, Group, chances
+from deniable.tables.designs.views import NUMBERED_CELLS, POINTS, Axis, Design, Group, chances
 from deniable.tables.schema.attributes import Table
 
 _MANY_CELLS = np.int64(2**62)
@@ -130,7 +130,7 @@ def _cells(group: Group, local: Integers, coordinates: Sequence[Integers]) -> tu
         with np.errstate(over="ignore"):  # numbers of views with too many cells are replaced below
             number = number + nodes[-1] * cells
         cells = np.where(cells > _MANY_CELLS // counts, _MANY_CELLS, cells * counts)
-    huge = cells > FEW_CELLS
+    huge = cells > NUMBERED_CELLS
     if huge.any():
         number = np.where(huge, _fold(nodes[::-1]), number)
     return number, cells
@@ -138,7 +138,7 @@ def _cells(group: Group, local: Integers, coordinates: Sequence[Integers]) -> tu
 
 def cell_numbers(group: Group, levels: tuple[int, ...], nodes: Sequence[Integers]) -> Integers:
     """The numbers of cells of one view, given by the nodes they have on each axis: `Group.number` for arrays."""
-    if group.cells(levels) > FEW_CELLS:
+    if group.cells(levels) > NUMBERED_CELLS:
         return _fold(nodes)
     number = np.zeros_like(nodes[0])
     for axis, level, node in zip(group.axes, levels, nodes, strict=True):

@@ -24,7 +24,7 @@ from deniable.wording import counted
 
 VALUE, ROUNDED, EMBEDDED, WEIGHT, WEIGHT_AND_ROUNDED = "value", "rounded", "embedded", "weight", "weight and rounded"
 CELLS, POINTS = "cells", "points"
-FEW_CELLS = LARGEST_DOMAIN
+NUMBERED_CELLS = LARGEST_DOMAIN
 """Up to so many cells are numbered in mixed radix; beyond, numbers are folded into 32 bits."""
 
 
@@ -112,7 +112,7 @@ class Group:
     def number(self, levels: tuple[int, ...], coordinates: tuple[int, ...]) -> int:
         """The number of a cell: mixed radix, or folded into 32 bits when there are too many cells for that."""
         nodes = [a.tree.cell(level, c) for a, level, c in zip(self.axes, levels, coordinates, strict=True)]
-        if self.cells(levels) > FEW_CELLS:
+        if self.cells(levels) > NUMBERED_CELLS:
             return fold(nodes)
         number = 0
         for axis, level, node in zip(self.axes, levels, nodes, strict=True):
@@ -186,7 +186,7 @@ class Design:
 
     def oracle(self, cells: int) -> FrequencyOracle:
         """The oracle of a view with so many cells."""
-        return best_oracle(self.oracles, self.epsilon, min(cells, FEW_CELLS))
+        return best_oracle(self.oracles, self.epsilon, min(cells, NUMBERED_CELLS))
 
     def view(self, number: int) -> View:
         """The view of a number."""

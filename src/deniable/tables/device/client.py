@@ -25,7 +25,7 @@ from deniable.tables.designs.views import Axis, Design, chances
 from deniable.tables.device.sent_reports import FileMemory, ProcessMemory, ReportMemory, alone_with
 from deniable.tables.reports.report import Report
 from deniable.tables.schema.attributes import WRONG_TYPE, Table, Unplaceable
-from deniable.tables.schema.report_format import SIZE
+from deniable.tables.schema.report_format import REPORT_BYTES
 from deniable.tables.specification.runs import largest_epsilon, run_tag
 from deniable.tables.specification.specification import Specification
 
@@ -103,7 +103,7 @@ class Client:
                 sent = [Report(slot, *fields, tag) for slot, fields in enumerate(reports)]
                 self._memory[key] = b"".join(report.to_bytes() for report in sent).hex()
             remembered = bytes.fromhex(self._memory[key])
-        return [Report.from_bytes(remembered[i : i + SIZE]) for i in range(0, len(remembered), SIZE)]
+        return [Report.from_bytes(remembered[i : i + REPORT_BYTES]) for i in range(0, len(remembered), REPORT_BYTES)]
 
     def _encoded(self, table: Table, row: Row) -> tuple[int, ...] | None:
         """The row as positions in the domains of the private attributes; None if a value is outside its domain."""
@@ -180,14 +180,14 @@ def _report(
 ) -> tuple[int, int, int]:
     groups = design.parts[part]
     reach = chances(groups)
-    place = bisect_right(reach, randbelow(reach[-1]))
-    group = groups[place]
+    index = bisect_right(reach, randbelow(reach[-1]))
+    group = groups[index]
     local = randbelow(group.views)
     levels = group.choice(local)
     coordinates = tuple(_coordinate(axis, table, row, weight, randbelow) for axis in group.axes)
     oracle = design.oracle(group.cells(levels))
     number = group.number(levels, coordinates)
-    view = design.offset(part, place) + local
+    view = design.offset(part, index) + local
     return view, *oracle.draw_report(number, randbelow)
 
 

@@ -12,7 +12,7 @@ from deniable.checks import is_integer
 from deniable.errors import InvalidData
 from deniable.limits import LONGEST_TEXT
 from deniable.strict_json import read_json
-from deniable.tables.schema.report_format import LAYOUT, SIZE, VERSION
+from deniable.tables.schema.report_format import LAYOUT, REPORT_BYTES, REPORT_VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +33,16 @@ class Report:
 
     def to_bytes(self) -> bytes:
         """The 16 bytes of the report."""
-        return LAYOUT.pack(VERSION, self.tag, self.slot, self.view, self.seed, self.y)
+        return LAYOUT.pack(REPORT_VERSION, self.tag, self.slot, self.view, self.seed, self.y)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Report:
         """The report of 16 bytes."""
-        if len(data) != SIZE:
-            raise InvalidData(f"expected a report of {SIZE} bytes, got {len(data)}", "Check how it was sent.")
+        if len(data) != REPORT_BYTES:
+            raise InvalidData(f"expected a report of {REPORT_BYTES} bytes, got {len(data)}", "Check how it was sent.")
         version, tag, slot, view, seed, y = LAYOUT.unpack(data)
-        if version != VERSION:
-            raise InvalidData(f"a report is of version {version}, not {VERSION}", "Upgrade the older side.")
+        if version != REPORT_VERSION:
+            raise InvalidData(f"a report is of version {version}, not {REPORT_VERSION}", "Upgrade the older side.")
         return cls(slot, view, seed, y, tag)
 
     def to_json(self, uid: str | int, table: str, public: Mapping[str, Any] | None = None) -> str:

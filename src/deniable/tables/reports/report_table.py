@@ -194,10 +194,10 @@ def row_faults(collection: Specification, name: str, columns: Mapping[str, Integ
     slot, view, seed, y = (columns[column] for column in _COLUMNS)
     known = (view >= 0) & (view < design.views)
     listed = pc.dictionary_encode(pa.array(np.where(known, view, 0)))
-    views, place = [design.view(number) for number in listed.dictionary.to_pylist()], listed.indices.to_numpy()
-    outcomes = np.array([one.outcomes for one in views], dtype=np.int64)[place]
-    largest_seed = np.array([one.oracle.seeds - 1 for one in views], dtype=np.int64)[place]
-    parts = np.array([one.part for one in views], dtype=np.int64)[place]
+    views, which = [design.view(number) for number in listed.dictionary.to_pylist()], listed.indices.to_numpy()
+    outcomes = np.array([drawn.outcomes for drawn in views], dtype=np.int64)[which]
+    largest_seed = np.array([drawn.oracle.seeds - 1 for drawn in views], dtype=np.int64)[which]
+    parts = np.array([drawn.part for drawn in views], dtype=np.int64)[which]
     fits = (y >= 0) & (y < outcomes) & (seed >= 0) & (seed <= largest_seed)
     placed = (slot >= 0) & (slot < collection.reports_per_user(name)) & (slot % len(design.parts) == parts)
     return np.select([~known, ~fits, ~placed], [np.uint8(1), np.uint8(2), np.uint8(3)], np.uint8(0))

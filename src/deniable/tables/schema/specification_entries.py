@@ -16,7 +16,7 @@ from deniable.tables.schema.attributes import Attribute, Categorical, Ordinal, P
 from deniable.tables.schema.scalars import parsed
 from deniable.wording import shortened, shown
 
-FORMAT = 1
+SPECIFICATION_FORMAT = 1
 """The version of the canonical form."""
 
 RUN_FIELD = "simulation"
@@ -48,8 +48,10 @@ def as_mapping(where: str, entry: Any) -> dict[str, Any]:
 def read_specification(entries: Any) -> tuple[tuple[Table, ...], dict[str, Any]]:
     """The tables of a collection, and its settings by their names."""
     rest = as_mapping("the specification", entries)
-    if rest.pop("deniable", FORMAT) != FORMAT:
-        raise InvalidParameter("deniable", f"must be {FORMAT}, the version of the format", "Upgrade deniable.")
+    if rest.pop("deniable", SPECIFICATION_FORMAT) != SPECIFICATION_FORMAT:
+        raise InvalidParameter(
+            "deniable", f"must be {SPECIFICATION_FORMAT}, the version of the format", "Upgrade deniable."
+        )
     tables = rest.pop("tables", None)
     if not isinstance(tables, (list, Mapping)):
         raise InvalidParameter("tables", "are missing", "Add a table.")

@@ -21,8 +21,13 @@ from deniable.tables.designs.grid import grid
 from deniable.tables.designs.views import Design
 from deniable.tables.schema.attributes import Table, repeated
 from deniable.tables.schema.grid_views import GridView, checked_grids, listed_grids
-from deniable.tables.schema.report_format import MOST_SLOTS, MOST_VIEWS
-from deniable.tables.schema.specification_entries import FORMAT, canonical_json, read_specification, without_run
+from deniable.tables.schema.report_format import SLOT_NUMBERS, VIEW_NUMBERS
+from deniable.tables.schema.specification_entries import (
+    SPECIFICATION_FORMAT,
+    canonical_json,
+    read_specification,
+    without_run,
+)
 from deniable.tables.specification.specification_files import read_file, write_file
 from deniable.wording import listed, shown
 
@@ -30,8 +35,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
 
-ORACLES = ("auto", "olh")
-LARGEST_FANOUT = 2**16
+ORACLE_CHOICES = ("auto", "olh")
+LARGEST_DESIGN_FANOUT = 2**16
 LARGEST_SHARE = 1e300
 
 
@@ -98,10 +103,12 @@ class Specification:
 
     def _check_reports(self, name: str, parts: Parts) -> None:
         """Refuse a table whose views or reports cannot be numbered, or whose ε per report is too small."""
-        if Design(parts, 1.0).views > MOST_VIEWS:
+        if Design(parts, 1.0).views > VIEW_NUMBERS:
             raise _too_many_views(name, self.design)
-        if self.reports_per_user(name) > MOST_SLOTS:
-            raise InvalidParameter(f"table {name!r}: tau", f"gives over {MOST_SLOTS:,} reports per user", "Lower tau.")
+        if self.reports_per_user(name) > SLOT_NUMBERS:
+            raise InvalidParameter(
+                f"table {name!r}: tau", f"gives over {SLOT_NUMBERS:,} reports per user", "Lower tau."
+            )
         try:
             check_epsilon(self.epsilon_per_report(name))
         except InvalidParameter:
@@ -235,7 +242,7 @@ class Specification:
         """
         grids = {} if self.grids is None else {"grids": listed_grids(self.grids)}
         return {
-            "deniable": FORMAT,
+            "deniable": SPECIFICATION_FORMAT,
             "epsilon": "inf" if math.isinf(self.epsilon) else self.epsilon,
             "design": self.design,
             "fanout": self.fanout,
@@ -317,10 +324,10 @@ def _checked_names(tables: tuple[Any, ...]) -> list[str]:
 def _check_settings(design: Any, fanout: Any, oracle: Any) -> None:
     if not isinstance(design, str) or design not in (*DESIGNS, GRID):
         raise InvalidParameter("design", "is unknown", f"Use one of {', '.join(sorted((*DESIGNS, GRID)))}.")
-    problem = f"must be an integer from 2 to {LARGEST_FANOUT}"
-    check_integer("fanout", fanout, 2, LARGEST_FANOUT, problem=problem, repair="Use 5.")
-    if oracle not in ORACLES:
-        raise InvalidParameter("oracle", "is unknown", f"Use one of {', '.join(ORACLES)}.")
+    problem = f"must be an integer from 2 to {LARGEST_DESIGN_FANOUT}"
+    check_integer("fanout", fanout, 2, LARGEST_DESIGN_FANOUT, problem=problem, repair="Use 5.")
+    if oracle not in ORACLE_CHOICES:
+        raise InvalidParameter("oracle", "is unknown", f"Use one of {', '.join(ORACLE_CHOICES)}.")
 
 
 def _checked_shares(shares: Any, names: list[str]) -> dict[str, float] | None:
@@ -346,7 +353,7 @@ def _chosen_grids(tables: tuple[Table, ...], design: str, grids: Any) -> dict[st
 
 def _check_attributes(table: Table, design: str) -> None:
     """Refuse more attributes than the design can combine, before their views are counted: each has two levels."""
-    if design in PRODUCTS and len(table.private) >= MOST_VIEWS.bit_length():
+    if design in PRODUCTS and len(table.private) >= VIEW_NUMBERS.bit_length():
         raise _too_many_views(table.name, design)
 
 

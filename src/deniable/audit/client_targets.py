@@ -24,14 +24,8 @@ from deniable.tables.schema.report_format import REPORT_COLUMNS
 DEVICE_MOST, BULK_MOST = 4_000, 60_000
 _DEVICE_BATCH, _BULK_BATCH, _BULK_ROWS = 200, 20_000, 1 << 21
 _WHOLE_REPORTS = 16
-<<<<<<< HEAD
-"""Of so many reports of a table every field is looked at; of later ones, whom they speak for."""
-_FIELDS = (*REPORT_COLUMNS, "tag")
-=======
 """The attacker looks at every field of so many reports of a table, and of later ones at the users they support."""
-_FIELDS = ("slot", "view", "seed", "y", "tag")
-_BULK_FIELDS = ("slot", "view", "seed", "y")
->>>>>>> main
+_FIELDS = (*REPORT_COLUMNS, "tag")
 
 Sent = Mapping[str, Column]
 """By field, one line per run and one entry per report, in the order in which they left."""

@@ -40,7 +40,7 @@ def test_help_and_version():
         assert f"\n  {name} " in shown.stdout
 
 
-@pytest.mark.parametrize("path", [(), *(path for path, one in every_command() if isinstance(one, click.Group))])
+@pytest.mark.parametrize("path", [(), *(path for path, command in every_command() if isinstance(command, click.Group))])
 def test_lists_of_commands_end_no_line_halfway(path):
     assert "..." not in run(*path, "--help").stdout.partition("Commands:")[2]
 

@@ -27,7 +27,19 @@ from deniable.mechanisms import (
     SquareWave,
     StochasticRounding,
 )
-from deniable.streams import NME, PAK, FixedPercentile, Flat, Hc16, Perturber, Released, ToPL, ToPLServer, ToPS
+from deniable.streams import (
+    NME,
+    PAK,
+    FixedPercentile,
+    Flat,
+    Hc16,
+    Perturber,
+    Released,
+    SmoothHc16,
+    ToPL,
+    ToPLServer,
+    ToPS,
+)
 from deniable.streams.central.threshold import PAKPercentile, PaperScore, PredictedError, Situation, SmoothThreshold
 from deniable.streams.structure.state_values import seal
 from deniable.tables.specification.runs import SPECIFICATION_FILE
@@ -108,7 +120,7 @@ def test_the_most_telling_report_decides():
 
 
 @pytest.mark.parametrize("epsilon", [math.inf, 65.0])
-@pytest.mark.parametrize("kind", [ToPS, PAK, NME, Hc16, Flat])
+@pytest.mark.parametrize("kind", [ToPS, PAK, NME, Hc16, SmoothHc16, Flat])
 def test_publishers_refuse_an_epsilon_without_noise(kind, epsilon):
     with pytest.raises(SimulationOnly):
         kind(epsilon, 100, warmup=10, horizon=100)

@@ -17,7 +17,7 @@ from deniable import client, mechanisms, spark, stores, streams
 from deniable.client import Client, ToPLClient
 from deniable.errors import RandomnessFault
 from deniable.randomness import SecureSource, SeededSource
-from deniable.streams import NME, PAK, Flat, Hc16, Perturber, PublicThreshold, ToPL, ToPLServer, ToPS
+from deniable.streams import NME, PAK, Flat, Hc16, Perturber, PublicThreshold, SmoothHc16, ToPL, ToPLServer, ToPS
 from hammering import THREADS, hammered
 
 WARMUP, EACH, VALUE = 100, 300, 7
@@ -31,6 +31,7 @@ PUBLISHERS = {
     "pak": lambda: PAK(1.0, 50, **SETTINGS),
     "nme": lambda: NME(1.0, 50, **SETTINGS),
     "hc16": lambda: Hc16(1.0, 50, **SETTINGS),
+    "smooth-hc16": lambda: SmoothHc16(1.0, 50, **SETTINGS),
     "flat": lambda: Flat(1.0, 50, **SETTINGS),
 }
 

@@ -198,7 +198,7 @@ def test_a_forecast_reads_no_data():
     assert "blocks of 16,384" in " ".join(done.stdout.split())
 
 
-@pytest.mark.parametrize("method", ["pak", "nme", "hc16", "flat"])
+@pytest.mark.parametrize("method", ["pak", "nme", "hc16", "smooth-hc16", "flat"])
 def test_every_method_publishes(method, tmp_path):
     text = "\n".join(map(str, VALUES[:3000]))
     done = run("stream", "publish", *SETTINGS, "--method", method, "-", text=text)

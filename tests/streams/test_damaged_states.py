@@ -9,7 +9,7 @@ from deniable.errors import InvalidData
 from deniable.randomness import SeededSource
 from deniable.stores import DurablePublisher
 from deniable.stores.state_file import StateFile
-from deniable.streams import NME, PAK, Flat, Hc16, ToPLServer, ToPS, report_table, restore
+from deniable.streams import NME, PAK, Flat, Hc16, SmoothHc16, ToPLServer, ToPS, report_table, restore
 from deniable.streams.local.simulated_stream import second_codes
 
 VALUES = np.arange(1000) % 37
@@ -34,6 +34,7 @@ MAKERS = {
     "pak": (lambda: make(PAK), 50),
     "nme": (lambda: make(NME), 50),
     "hc16": (lambda: make(Hc16), 50),
+    "smooth-hc16": (lambda: make(SmoothHc16), 50),
     "flat": (lambda: make(Flat), 50),
     "before anything": (lambda: make(), 0),
 }

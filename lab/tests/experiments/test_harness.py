@@ -4,14 +4,17 @@ import csv
 import math
 import multiprocessing
 import time
+from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from deniable.errors import InvalidParameter
 from deniable_lab.experiments.harness import Data, Experiment, experiments, named, summarise
+from deniable_lab.experiments.ratios import geometric_mean, ratio
 from deniable_lab.experiments.running import fingerprint, run, tasks, workers
-from deniable_lab.experiments.writing import write
+from deniable_lab.experiments.writing import describe, write
 
 CALLS = []
 
@@ -61,6 +64,31 @@ def test_finished_runs_are_not_repeated_and_a_cut_off_line_is(tmp_path):
     CALLS.clear()
     run("streams/overall", MADE, Data(), quick=False, kept=kept)  # the full run uses what the quick one found
     assert len(CALLS) == 15 - 6
+
+
+def test_a_setting_may_have_more_repetitions_than_the_others(tmp_path):
+    more = replace(MADE, fewest=lambda setting: 7 if setting["side"] == 2 else 1)
+    assert Counter(setting["side"] for setting, _ in tasks(more, Data(), True)) == {1: 3, 2: 7}
+    assert Counter(setting["side"] for setting, _ in tasks(more, Data(), False)) == {1: 5, 2: 7, 3: 5}
+    rows = run("streams/overall", more, Data(), quick=True, kept=tmp_path / "kept.jsonl")
+    assert rows.only(side=2, power=1).repetitions == 7
+    assert "Repetitions: 3 to 7" in describe("streams/squares", more, rows, Data(), quick=True)
+
+
+def test_a_ratio_has_the_standard_error_that_repetitions_show():
+    # Of 400 pairs of means, both known to 10 %, the ratios vary as one of them states: to 15 % of it at 4 deviations.
+    rng = np.random.default_rng(5)
+    pairs = rng.normal(1.0, 0.1 * math.sqrt(40), (400, 2, 40)) * np.array([[6.0], [2.0]])
+    made = [
+        ratio(*(summarise([({"data": "x"}, [{"a": value} for value in runs])]).rows[0] for runs in pair))
+        for pair in pairs
+    ]
+    observed = np.std([quotient.mean for quotient in made])
+    assert np.mean([quotient.mean for quotient in made]) == pytest.approx(3.0, rel=0.05)
+    assert np.median([quotient.stderr for quotient in made]) == pytest.approx(observed, rel=0.15)
+    mean = geometric_mean(made[:4])
+    assert mean.mean == pytest.approx(math.prod(quotient.mean for quotient in made[:4]) ** 0.25)
+    assert mean.stderr == pytest.approx(made[0].stderr / 2, rel=0.4)
 
 
 def test_runs_of_other_code_or_data_are_not_used(tmp_path):

@@ -15,7 +15,7 @@ from deniable.audit.attack import Target
 from deniable.audit.mechanism_targets import device_draws
 from deniable.audit.output import Column, Output
 from deniable.randomness import Source
-from deniable.streams import NME, PAK, Flat, Hc16, PublicThreshold, ToPS
+from deniable.streams import NME, PAK, Flat, Hc16, PublicThreshold, SmoothHc16, ToPS
 from deniable.streams.central.publisher import Publisher
 from deniable.streams.local.stream_client import ToPLClient
 
@@ -25,7 +25,14 @@ _TOP, _HORIZON, _WARMUP = 4, 4, 2
 _STREAM_MOST, _WARMUP_MOST, _PUBLISHER_BATCH = 10_000, 1_500, 1_000
 _LEARNT = ("theta", "mean", "spread", "above")
 
-PUBLISHERS: dict[str, Callable[..., Publisher]] = {"tops": ToPS, "flat": Flat, "pak": PAK, "nme": NME, "hc16": Hc16}
+PUBLISHERS: dict[str, Callable[..., Publisher]] = {
+    "tops": ToPS,
+    "flat": Flat,
+    "pak": PAK,
+    "nme": NME,
+    "hc16": Hc16,
+    "smooth-hc16": SmoothHc16,
+}
 
 
 def client_target(name: str, epsilon: float, theta: float | None) -> Target:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from deniable.stores import Batch, BatchPublisher
     from deniable.streams import Publisher
 
-METHODS = ("tops", "pak", "nme", "hc16", "flat")
+METHODS = ("tops", "pak", "nme", "hc16", "smooth-hc16", "flat")
 SECONDS_BETWEEN_REPORTS = 1.0
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from deniable.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from deniable.streams.central.named_publishers import NME, PAK, Flat, Hc16, ToPS, restore
+    from deniable.streams.central.named_publishers import NME, PAK, Flat, Hc16, SmoothHc16, ToPS, restore
     from deniable.streams.central.perturber import Perturber
     from deniable.streams.central.publisher import Publisher
     from deniable.streams.central.settings import Settings
@@ -77,6 +77,7 @@ __all__ = [  # noqa: RUF022 - in the order of sorted(), which another test asks 
     "Reconstructed",
     "Released",
     "Settings",
+    "SmoothHc16",
     "SmoothTail",
     "SmoothThreshold",
     "StreamPlan",
@@ -125,6 +126,7 @@ _LAZY = {
     "Reconstructed": "deniable.streams.local.threshold_choice",
     "Released": "deniable.streams.released.released_stream",
     "Settings": "deniable.streams.central.settings",
+    "SmoothHc16": "deniable.streams.central.named_publishers",
     "SmoothTail": "deniable.streams.local.threshold_choice",
     "SmoothThreshold": "deniable.streams.central.threshold",
     "StreamPlan": "deniable.streams.central.stream_forecast",

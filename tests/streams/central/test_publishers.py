@@ -8,7 +8,7 @@ import pytest
 
 from deniable.errors import InvalidData, InvalidParameter, QueryRefused, SimulationOnly
 from deniable.randomness import SeededSource
-from deniable.streams.central.named_publishers import NME, PAK, Flat, Hc16, ToPS, restore
+from deniable.streams.central.named_publishers import NME, PAK, Flat, Hc16, SmoothHc16, ToPS, restore
 from deniable.streams.central.threshold import (
     FixedPercentile,
     PAKPercentile,
@@ -47,6 +47,8 @@ MAKERS = {
     "uncapped pak": lambda: make(PAK, threshold=PAKPercentile(cap=False)),
     "nme": lambda: make(NME),
     "hc16": lambda: make(Hc16),
+    "uncapped hc16": lambda: make(Hc16, threshold=PAKPercentile(cap=False)),
+    "smooth-hc16": lambda: make(SmoothHc16),
     "flat": lambda: make(Flat),
 }
 
@@ -349,3 +351,13 @@ def test_the_default_threshold_is_private_and_its_cost_is_told():
     assert isinstance(make().settings.threshold, PredictedError)
     assert make().settings.delta == 0
     assert make(PAK).settings.delta > 0
+
+
+@pytest.mark.parametrize("cap", [True, False])
+def test_hc16_differs_from_pak_in_the_tree_only(cap):
+    # [WCZ21, appendix F] pairs the two; the plain smooth-sensitivity baseline has another threshold.
+    rule = {} if cap else {"threshold": PAKPercentile(cap=False)}
+    pak, hc16, smooth = (make(kind, **rule) for kind in (PAK, Hc16, SmoothHc16))
+    facts, others = pak.settings.describe(), hc16.settings.describe()
+    assert {name for name in facts if facts[name] != others[name]} == {"method", "block", "fanout", "consistent"}
+    assert (smooth.settings.threshold == hc16.settings.threshold) is not cap

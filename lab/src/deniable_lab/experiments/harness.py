@@ -108,6 +108,8 @@ class Experiment:
     plot: Callable[[Rows, Any], None]
     describe: Callable[[Rows], str]
     repetitions: tuple[int, int] = (5, 40)
+    fewest: Callable[[Setting], int] = lambda _: 1
+    """The fewest repetitions of a setting, also with --quick: more where a headline rests on it and a run is cheap."""
     size: tuple[float, float] = (7.0, 3.2)
     setting: str = ""
     """What all settings have in common, in a sentence."""

@@ -62,8 +62,12 @@ def _end_with_parent() -> None:
 
 def tasks(experiment: Experiment, data: Data, quick: bool) -> list[tuple[Setting, int]]:
     """Every setting with every seed."""
-    repetitions = experiment.repetitions[0 if quick else 1]
-    return [(setting, seed) for setting in experiment.settings(data, quick) for seed in range(repetitions)]
+    usual = experiment.repetitions[0 if quick else 1]
+    return [
+        (setting, seed)
+        for setting in experiment.settings(data, quick)
+        for seed in range(max(usual, experiment.fewest(setting)))
+    ]
 
 
 def run(

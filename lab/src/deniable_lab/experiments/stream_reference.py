@@ -33,11 +33,11 @@ def _figures(means: tuple[float, ...], percents: tuple[float, ...]) -> dict[floa
 BOUNDS = {"pos_length": 1638, "dns_google_rps": 500}
 OTHERS = {
     "nasa_http_rps": 100,
-    "kosarak_prefix_length": 5000,
+    "kosarak_prefix_length": 42_178,
     "retail_length": 1000,
     "webview2_length": 1000,
     "vic_elec_demand_mw": 20_000,
-    "nyc_green_taxi_fare_cents": 100_000,
+    "nyc_green_taxi_fare_cents": 30_000,
 }
 BLOCKS = dict(zip(EPSILONS, (4096, 4096, 4096, 256), strict=True))
 """The blocks that the authors' optimiser finds."""

@@ -147,7 +147,10 @@ class NME(_Baseline):
 
 
 class Hc16(_Baseline):
-    """Smooth-sensitivity threshold, consistent tree of fan-out 16, blocks by Eq. (7): (ε, δ)-DP  [WCZ21, Ĥc16].
+    """PAK's raised percentile, consistent tree of fan-out 16, blocks by Eq. (7): (ε, δ)-DP  [WCZ21, Ĥc16].
+
+    It differs from `PAK` in the tree only  [WCZ21, appendix F]. The threshold is capped at the bound, which costs
+    nothing. Published plots show PAKPercentile(cap=False).
 
     >>> publisher = Hc16(epsilon=1.0, bound=100, warmup=1000, horizon=1000)
     >>> publisher.push_many([5, 6, 7, 8] * 1000).size
@@ -156,6 +159,18 @@ class Hc16(_Baseline):
 
     kind: ClassVar[str] = "hc16"
     _parts: ClassVar[dict[str, Any]] = {"block": "paper", "fanout": 16, "consistent": True}
+    _threshold: ClassVar[Threshold] = PAKPercentile()
+
+
+class SmoothHc16(Hc16):
+    """The tree of `Hc16` with a plain smooth-sensitivity threshold, capped at the bound: (ε, δ)-DP  [NRS07].
+
+    >>> publisher = SmoothHc16(epsilon=1.0, bound=100, warmup=1000, horizon=1000)
+    >>> publisher.push_many([5, 6, 7, 8] * 1000).size
+    3000
+    """
+
+    kind: ClassVar[str] = "smooth-hc16"
     _threshold: ClassVar[Threshold] = SmoothThreshold()
 
 
@@ -172,7 +187,7 @@ class Flat(_Baseline):
     _threshold: ClassVar[Threshold] = PredictedError()
 
 
-BY_KIND: dict[str, type[Publisher]] = {made.kind: made for made in (ToPS, PAK, NME, Hc16, Flat)}
+BY_KIND: dict[str, type[Publisher]] = {made.kind: made for made in (ToPS, PAK, NME, Hc16, SmoothHc16, Flat)}
 
 
 def restore(state: dict[str, Any], *, source: Source | None = None, replay: bool = False) -> Publisher:

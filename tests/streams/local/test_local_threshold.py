@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from deniable.errors import InvalidParameter
+from deniable.mechanisms.reconstruction import Blur
 from deniable.randomness import SeededSource
-from deniable.streams import CutTail, LocalPercentile, NoThreshold, Reconstructed, SmoothTail, ToPL
+from deniable.streams import CutTail, LocalPercentile, NoThreshold, Reconstructed, SmoothTail, ToPL, ToPLServer
 from deniable.streams.local.stream_protocol import ToPLProtocol
 from deniable.streams.local.threshold_choice import candidates, least_regret, predicted_error
 from deniable.streams.local.value_distribution import DistributionBelief, smooth_tail
@@ -95,6 +96,26 @@ def test_noise_in_the_reconstructed_tail_decides_where_nothing_stops_it(settings
     plain = server(0.5, Reconstructed(), **settings)
     protocol = ToPLProtocol(0.5, 1638)
     assert true_error(protocol, plain.theta)[0] > least * true_error(protocol, server(0.5).theta)[0]
+
+
+@pytest.mark.parametrize("rule", [Reconstructed, CutTail, LocalPercentile])
+def test_rules_take_the_estimate_of_em_or_of_ems(rule):
+    plain, smooth = server(1.0, rule(smooth=False)), server(1.0, rule())
+    np.testing.assert_array_equal(plain.first_reports.counts, smooth.first_reports.counts)
+    assert plain.theta != smooth.theta
+    again = ToPLServer.restore(plain.state())
+    assert (again.rule, again.theta) == (rule(smooth=False), plain.theta)
+    with pytest.raises(InvalidParameter, match="smooth"):
+        rule(smooth="no")
+
+
+def test_em_explains_the_reports_better_and_is_rougher_than_ems():
+    heard = server(1.0)
+    reports, blur = heard.first_reports, Blur.of(heard.protocol.wave.window, 1024)
+    plain, smooth = (heard.distribution(smooth=flag).shares[0] for flag in (False, True))
+    likelihoods = [float(reports.counts @ np.log(blur.forward(shares))) for shares in (plain, smooth)]
+    assert likelihoods[0] > likelihoods[1]
+    assert np.abs(np.diff(plain)).sum() > 2 * np.abs(np.diff(smooth)).sum()
 
 
 def test_rules_for_comparison():

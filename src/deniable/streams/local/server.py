@@ -120,11 +120,11 @@ class ToPLServer:
         """The first-phase reports, counted."""
         return self._first_reports()
 
-    def distribution(self) -> DistributionBelief:
-        """The distribution of values that EMS reconstructs from the first reports."""
+    def distribution(self, *, smooth: bool = True) -> DistributionBelief:
+        """The distribution of values that EMS reconstructs from the first reports; EM without `smooth`."""
         if not self.heard:
             raise QueryRefused("there are no first reports", "Collect some before a threshold is announced.")
-        return reconstructed(self.first_reports)
+        return reconstructed(self.first_reports, smooth=smooth)
 
     @in_turn
     def announce(self) -> float:

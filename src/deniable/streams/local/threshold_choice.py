@@ -19,6 +19,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from deniable.arrays import Floats
+from deniable.checks import check_flag
 from deniable.errors import InvalidData, InvalidParameter
 from deniable.streams.local.stream_protocol import LOG_STEPS, ToPLProtocol
 from deniable.streams.local.value_distribution import DistributionBelief, FirstReports, reconstructed, smooth_tail
@@ -82,15 +83,21 @@ class SmoothTail:
 class Reconstructed:
     """Least predicted error on the plain EMS estimate, where noise in the tail decides. For comparison.
 
+    `smooth=False` takes the EM estimate, as the authors' code does.
+
     >>> Reconstructed().kind
     'reconstructed'
     """
 
+    smooth: bool = True
     kind: ClassVar[str] = "reconstructed"
+
+    def __post_init__(self) -> None:
+        _check_smooth(self.smooth)
 
     def choose(self, reports: FirstReports) -> LocalChoice:
         """The threshold to announce."""
-        return _of_least_regret(reconstructed(reports), reports)
+        return _of_least_regret(reconstructed(reports, smooth=self.smooth), reports)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,17 +105,22 @@ class CutTail:
     """Least predicted error on the EMS estimate without its last few per cent, which may be noise. For comparison.
 
     How much is left out: `deviations` standard errors of a share, those of n coins over the signal that ε leaves.
+    `smooth=False` takes the EM estimate.
 
     >>> CutTail(deviations=2.0).kind
     'cut tail'
     """
 
     deviations: float = 3.0
+    smooth: bool = True
     kind: ClassVar[str] = "cut tail"
+
+    def __post_init__(self) -> None:
+        _check_smooth(self.smooth)
 
     def choose(self, reports: FirstReports) -> LocalChoice:
         """The threshold to announce."""
-        belief = reconstructed(reports)
+        belief = reconstructed(reports, smooth=self.smooth)
         inside, outside = map(float, reports.protocol.wave.window.weights)
         signal = (inside - outside) * reports.protocol.wave.window.width
         doubtful = self.deviations * 0.5 / (signal * np.sqrt(reports.number))
@@ -124,20 +136,24 @@ class CutTail:
 class LocalPercentile:
     """A percentile of the EMS estimate: right for some streams, wrong for others. For comparison.
 
+    `smooth=False` takes the EM estimate.
+
     >>> LocalPercentile(0.95).kind
     'percentile'
     """
 
     percentile: float = 0.995
+    smooth: bool = True
     kind: ClassVar[str] = "percentile"
 
     def __post_init__(self) -> None:
+        _check_smooth(self.smooth)
         if not 0 < self.percentile <= 1:
             raise InvalidParameter("percentile", "must lie above 0 and not above 1", "Use 0.995, for example.")
 
     def choose(self, reports: FirstReports) -> LocalChoice:
         """The threshold to announce."""
-        belief = reconstructed(reports)
+        belief = reconstructed(reports, smooth=self.smooth)
         index = int(np.searchsorted(np.cumsum(belief.shares[0]), self.percentile * (1 - 1e-12)))
         return _choice(belief, _rounded(belief.values[min(index, belief.values.size - 1)], reports.protocol.bound))
 
@@ -160,6 +176,10 @@ class NoThreshold:
 RULES_BY_KIND: dict[str, type[LocalRule]] = {
     rule.kind: rule for rule in (SmoothTail, Reconstructed, CutTail, LocalPercentile, NoThreshold)
 }
+
+
+def _check_smooth(smooth: bool) -> None:
+    check_flag("smooth", smooth, "Use False for EM without smoothing.")
 
 
 def candidates(protocol: ToPLProtocol) -> Floats:

@@ -93,10 +93,11 @@ class DistributionBelief:
         return tails(self.shares), tails(self.shares * self.values)
 
 
-def reconstructed(reports: FirstReports) -> DistributionBelief:
-    """The one distribution that EMS finds (EM where ε is infinite).  [LWL20; WCZ21, App. E.1]"""
+def reconstructed(reports: FirstReports, *, smooth: bool = True) -> DistributionBelief:
+    """The one distribution that EMS finds; EM without `smooth`, and where ε is infinite.  [LWL20; WCZ21, App. E.1]"""
     window = reports.protocol.wave.window
-    estimate = reconstruct_counts(window, reports.counts, bins_of(window), smooth=math.isfinite(window.epsilon))
+    smooth = smooth and math.isfinite(window.epsilon)
+    estimate = reconstruct_counts(window, reports.counts, bins_of(window), smooth=smooth)
     return DistributionBelief(_middles(reports.protocol, estimate.shares.size), estimate.shares[None, :], np.ones(1))
 
 

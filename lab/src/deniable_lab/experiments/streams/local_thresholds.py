@@ -90,7 +90,7 @@ EXPERIMENT = Experiment(
     measure,
     plot,
     describe,
-    repetitions=(3, 40),
+    repetitions=(5, 40),
     size=(7.5, 3.2),
     setting="65,536 users send a square-wave report of their value, θ comes from these; 2^20 others then report under "
     "θ. Errors are those of sums over the same 200 random ranges.",

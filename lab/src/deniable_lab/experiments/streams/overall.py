@@ -43,7 +43,7 @@ _FEWEST = {OURS: 100, PAPER: 100} | dict.fromkeys(list(METHODS)[2:9], 10)
 
 
 def fewest(setting: Setting) -> int:
-    """Enough repetitions for standard errors of a tenth or so; always zero has no noise, and flat no headline."""
+    """Enough repetitions for headlines with standard errors of a tenth; always zero has no noise."""
     return _FEWEST.get(str(setting["method"]), 1)
 
 

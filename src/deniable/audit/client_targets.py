@@ -19,13 +19,13 @@ from deniable.collection import Collection
 from deniable.randomness import Source
 from deniable.tables.device.client import Client
 from deniable.tables.schema.attributes import Table
+from deniable.tables.schema.report_format import REPORT_COLUMNS
 
 DEVICE_MOST, BULK_MOST = 4_000, 60_000
 _DEVICE_BATCH, _BULK_BATCH, _BULK_ROWS = 200, 20_000, 1 << 21
 _WHOLE_REPORTS = 16
 """The attacker looks at every field of so many reports of a table, and of later ones at the users they support."""
-_FIELDS = ("slot", "view", "seed", "y", "tag")
-_BULK_FIELDS = ("slot", "view", "seed", "y")
+_FIELDS = (*REPORT_COLUMNS, "tag")
 
 Sent = Mapping[str, Column]
 """By field, one line per run and one entry per report, in the order in which they left."""
@@ -78,7 +78,7 @@ def bulk_target(name: str, collection: Collection, pair: tuple[str, str]) -> Tar
         reports = collection.perturb(everyone=everyone, source=source, simulation=source.simulation, **frames)
         output = Output({}, {})
         for table in frames:
-            columns = {field: reports[table][field].to_numpy().astype(np.int64) for field in ("uid", *_BULK_FIELDS)}
+            columns = {field: reports[table][field].to_numpy().astype(np.int64) for field in ("uid", *REPORT_COLUMNS)}
             output |= _columns(collection, table, pair, table, _spread(columns, worlds.size))
             output |= Output({}, {f"{table}.moved": _moves(columns["uid"], worlds.size)})
         return output
@@ -107,7 +107,7 @@ def _spread(columns: Mapping[str, Integers], users: int) -> Sent:
     order = np.argsort(uid, kind="stable")
     counts = np.bincount(uid, minlength=users)
     inside = np.arange(uid.size) - np.repeat(np.cumsum(counts) - counts, counts)
-    matrices = {name: np.full((users, int(counts.max(initial=0))), ABSENT) for name in _BULK_FIELDS}
+    matrices = {name: np.full((users, int(counts.max(initial=0))), ABSENT) for name in REPORT_COLUMNS}
     for name, matrix in matrices.items():
         matrix[uid[order], inside] = columns[name][order]
     return matrices

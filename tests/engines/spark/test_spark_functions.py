@@ -123,7 +123,7 @@ def test_other_statements_reach_spark_as_they_are(shop):
 def test_a_name_of_the_collection_never_shows_rows(shop):
     from pyspark.errors import AnalysisException
 
-    with pytest.raises(AnalysisException, match="rows cannot be seen, only aggregates"):
+    with pytest.raises(AnalysisException, match="rows cannot be shown, only aggregates"):
         shop.sql("SELECT * FROM buyers")
     with pytest.raises(QueryRefused, match="cannot be joined with 'k'"):
         shop.sql("SELECT count(*) FROM buyers JOIN VALUES ('a') AS k(kind) USING (kind)")

@@ -20,6 +20,7 @@ from deniable.mechanisms._support import bucket_ranges, hash_mix
 from deniable.mechanisms.frequency_oracle import ComputedCells, FrequencyOracle, HashedCells, NamedCell
 from deniable.mechanisms.hashing import mixed_cells
 from deniable.tables.designs.views import Design, View
+from deniable.tables.schema.report_format import ANSWER_COLUMNS
 
 Pairs = Mapping[int, Integers]
 """For each view cells × cells, symmetric: the reports that support both. On the diagonal those that support a cell."""
@@ -53,8 +54,8 @@ def has_few_pairs(design: Design, slots: int) -> bool:
 def cell_pairs(store: Store, design: Design) -> Pairs:
     """The pairs of all reports in a store."""
     total = np.zeros(pair_count(design), dtype=np.int64)
-    for block in store.read(("view", "seed", "y")):
-        total += counted_pairs(design, *(np.asarray(block.reports[name]) for name in ("view", "seed", "y")))
+    for block in store.read(ANSWER_COLUMNS):
+        total += counted_pairs(design, *(np.asarray(block.reports[name]) for name in ANSWER_COLUMNS))
     return by_view(design, total)
 
 

@@ -107,7 +107,7 @@ def sum_items(draft: Draft) -> Draft:
     for item in draft.items:
         node = item.node
         if without_parentheses(node).find(exp.Star) and not node.find(exp.AggFunc):
-            raise scope.refusal(node, "rows cannot be seen, only aggregates", "Ask for COUNT(*).")
+            raise scope.refusal(node, "rows cannot be shown, only aggregates", "Ask for COUNT(*).")
         if not node.find(exp.AggFunc) and node.find(exp.Column):
             group = draft.groups.get(normal_form(scope, without_parentheses(node)))
             if group is None:
@@ -174,7 +174,7 @@ def order_answers(draft: Draft) -> Draft:
         if inner.find(exp.Column) and not inner.find(exp.AggFunc):
             group = draft.groups.get(normal_form(draft.scope, inner))
             if group is None:
-                problem = "ORDER BY names something that is not asked"
+                problem = "ORDER BY uses something that the query does not select"
                 raise draft.scope.refusal(key, problem, "Order by an answer.")
             orderings.append(Ordering(group.label, descending, group=True))
             continue

@@ -1,7 +1,7 @@
-"""Averages of hours under three conditions: estimates and their spread, beside those printed  [XDW20, Table 2].
+"""Averages of hours under three conditions: estimates and their spread, next to those printed  [XDW20, Table 2].
 
 The paper's rows (3 million census records) are not public in that form. Rows of the same shape are drawn from the
-American Time Use Survey when its tables are at hand, else from a rough model of them.
+American Time Use Survey if the data folder has its tables, otherwise from a rough model of them.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def plot(rows: Rows, figure: Any) -> None:
 
 
 def describe(rows: Rows) -> str:
-    """Every cell, printed beside ours."""
+    """Every cell, printed next to ours."""
     lines = []
     for question in QUESTIONS:
         for number, method in enumerate(METHODS):

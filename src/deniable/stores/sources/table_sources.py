@@ -11,7 +11,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from deniable.errors import InvalidData
-from deniable.stores.sources.batch import Batch, Columns, Source, Unreadable
+from deniable.stores.sources.batch import Batch, Columns, StreamSource, Unreadable
 from deniable.stores.sources.number_columns import arrow_times, arrow_values, parse_number, value_column
 from deniable.streams.released.release_file import READ_ERRORS
 
@@ -84,5 +84,5 @@ def _damaged(path: Path, kind: str) -> InvalidData:
     return InvalidData(f"{str(path)!r} cannot be read as {kind}", "Check the file and its columns.")
 
 
-PARQUET = Source((".parquet",), _read_parquet)
-CSV = Source((".csv",), _read_csv)
+PARQUET = StreamSource((".parquet",), _read_parquet)
+CSV = StreamSource((".csv",), _read_csv)

@@ -39,10 +39,10 @@ def _read_parquet(path: Path, columns: Columns) -> Iterator[Batch]:
 def _read_csv(path: Path, columns: Columns) -> Iterator[Batch]:
     """Rows up to the first whose value is not a number, and the refusal of that one."""
     following = 1  # number of the first row that was not handed on
-    options = pa.csv.ConvertOptions(
-        include_columns=columns.names, column_types={columns.value: pa.float64()}, strings_can_be_null=True
-    )
     try:
+        options = pa.csv.ConvertOptions(
+            include_columns=columns.names, column_types={columns.value: pa.float64()}, strings_can_be_null=True
+        )
         for batch in _batches(pa.csv.open_csv(path, convert_options=options), columns):
             following = batch.first + len(batch.values)
             yield batch

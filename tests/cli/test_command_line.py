@@ -74,7 +74,7 @@ def test_every_command_has_help_and_a_documented_example(path):
     ],
 )
 def test_bad_input_exits_2_with_a_message_and_no_traceback(arguments, message):
-    done = started(*arguments)
+    done = run(*arguments)
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr

@@ -73,7 +73,7 @@ def peers(repetitions: int) -> None:
 @click.command()
 @click.option("--large", is_flag=True, help="Also with ten million rows; takes a minute more.")
 def collecting(large: bool) -> None:
-    """Time and memory of `perturb`, next to a plain sort of the file.
+    """Time and memory of `perturb`, next to a plain sort.
 
     Columns: seconds, seconds of the plain sort, their ratio, and the peak memory.
 

@@ -22,7 +22,7 @@ from deniable.errors import InvalidParameter, QueryRefused
 from deniable.queries.parsing.scope import Node
 
 SPARK = "spark"
-PREFIX = "deniable_"
+FUNCTION_PREFIX = "deniable_"
 QUESTION_FUNCTION = "deniable_sql"
 """The table function that answers."""
 _OTHER = (TokenType.COMMAND, TokenType.SHOW, TokenType.DESCRIBE)
@@ -120,13 +120,13 @@ def _tree(text: str) -> Node:
 
 def _perturbs(tokens: Sequence[Token], known: KnownTables) -> bool:
     """Whether a statement turns rows into reports: then its tables are the rows, not their reports."""
-    functions = {PREFIX + name for name in known.tables}
+    functions = {FUNCTION_PREFIX + name for name in known.tables}
     return any(token.text.lower() in functions for token in tokens if token.token_type == TokenType.VAR)
 
 
 def _questions(tree: Node, known: KnownTables) -> Iterator[exp.Select]:
     """The outermost SELECTs that read registered tables."""
-    named = next((one for one in tree.find_all(exp.CTE) if one.alias.lower() in known.tables), None)
+    named = next((node for node in tree.find_all(exp.CTE) if node.alias.lower() in known.tables), None)
     if named is not None:
         problem = f"WITH names a query {named.alias!r}, which is a registered table"
         raise QueryRefused(problem, "Give the query another name.")
@@ -148,17 +148,17 @@ def _questions(tree: Node, known: KnownTables) -> Iterator[exp.Select]:
 def _sources(select: exp.Select) -> list[Node]:
     """What FROM and JOIN read; tables in brackets are taken out of them."""
     first = select.args.get("from_") or select.args.get("from")
-    found = []
+    sources = []
     for clause in (first, *(select.args.get("joins") or ())):
         source = None if clause is None else clause.this
         if isinstance(source, exp.Subquery) and isinstance(source.this, exp.Table):
-            found += [
+            sources += [
                 source.this,
                 *(join.this for node in (source.this, source) for join in node.args.get("joins") or ()),
             ]
         elif source is not None:
-            found.append(source)
-    return found
+            sources.append(source)
+    return sources
 
 
 def _bound(tree: Node, parameters: Mapping[str, Any] | Sequence[Any]) -> Node:

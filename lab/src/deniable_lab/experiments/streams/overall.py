@@ -39,7 +39,7 @@ METHODS: dict[str, tuple[type[Any], dict[str, Any]]] = {
 STYLES = formats(METHODS, ("o-C0", "s-C1", "^-C2", "v-C3", "v--C3", "<-C6", "<--C6", "D-C4", "D--C4", "x:C5", "-k"))
 
 
-_FEWEST = {OURS: 100, PAPER: 100} | dict.fromkeys(list(METHODS)[2:9], 10)
+_FEWEST = {OURS: 100, PAPER: 100} | dict.fromkeys(list(METHODS)[2:9], 10) | {"NM-E": 20}
 
 
 def fewest(setting: Setting) -> int:

@@ -16,7 +16,7 @@ test-all: lint java
 	$(MAKE) test-portable test-oldest
 
 # Everything with floats in it. Spark computes with the same functions, and takes long to start.
-FLOATS := tests/queries tests/engines tests/streams tests/stores tests/mechanisms tests/tables lab/tests \
+FLOATS := tests/queries tests/engines tests/database tests/streams tests/stores tests/mechanisms tests/tables lab/tests \
   tests/test_readme.py tests/test_documented_commands.py tests/test_mistakes.py src lab/src --ignore=tests/engines/spark
 
 # Other processors round other last bits: first as on one of 2008 with a single thread, then with four threads.

@@ -1,13 +1,19 @@
 """How all tests run: without a clock (Hypothesis would fail an example that takes 200 ms), and Spark's together.
 
+The example of a method continues the example of its class.
+
 What publishers note about streams they go on with goes to a folder of the run, not to the home of whoever runs it.
 """
 
+import ast
 import atexit
+import builtins
+import doctest
 import os
 import shutil
 import tempfile
 
+import pytest
 from hypothesis import settings
 
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="deniable-tests-")
@@ -15,6 +21,31 @@ atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
 
 settings.register_profile("without a clock", deadline=None)
 settings.load_profile("without a clock")
+
+
+@pytest.fixture(autouse=True)
+def _example_of_the_class(request):
+    """Before the example of a method, run that of its class, if it sets up a name that the method's begins with."""
+    test = getattr(request.node, "dtest", None)
+    if test is None:
+        return
+    owner, dot, _ = test.name.removeprefix(test.globs["__name__"] + ".").partition(".")
+    if dot and _names_taken_over(test):
+        for example in doctest.DocTestParser().get_examples(test.globs[owner].__doc__ or ""):
+            exec(compile(example.source, test.name, "single"), test.globs)  # noqa: S102 - as doctest does
+
+
+def _names_taken_over(test):
+    """The names that an example uses, and that neither it nor its module defines."""
+    used, defined = set(), {*vars(builtins), *test.globs}
+    for node in ast.walk(ast.parse("".join(example.source for example in test.examples))):
+        if isinstance(node, ast.Name):
+            (used if isinstance(node.ctx, ast.Load) else defined).add(node.id)
+        elif isinstance(node, ast.alias):
+            defined.add((node.asname or node.name).partition(".")[0])
+        elif isinstance(node, (ast.arg, ast.FunctionDef, ast.ClassDef, ast.ExceptHandler)):
+            defined.add(node.arg if isinstance(node, ast.arg) else node.name)
+    return used - defined
 
 
 def pytest_xdist_make_scheduler(config, log):

@@ -161,7 +161,8 @@ PAGES: dict[str, tuple[str, str, ModuleType, str]] = {
     ),
     "streams": (
         "Streams",
-        "Names for private streams: `dn.streams.…`. The guide is [Streams](../../streams.md).",
+        "Names for private streams: `dn.streams.…`. The guide is [Streams](../../streams.md). "
+        "The example of a method continues the example of its class.",
         streams,
         "dn.streams.",
     ),

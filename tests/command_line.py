@@ -23,7 +23,7 @@ def run(*arguments, text="", **environment):
             patch.setenv(name, value)
         patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
         with pytest.raises(SystemExit) as stopped:
-            main.run([str(one) for one in arguments])
+            main.run([str(argument) for argument in arguments])
     return SimpleNamespace(returncode=stopped.value.code, stdout=out.getvalue(), stderr=err.getvalue())
 
 

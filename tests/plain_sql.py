@@ -118,16 +118,16 @@ class Pair:
     def check(self, text, *, ordered=False, clear_from=0):
         """Compare. Averages may be unclear where the first answer, a count, is below `clear_from`."""
         ours = self.database.sql(text)
-        found = self.plain.sql(text)
-        names, rows = [name for name, *_ in found.description], found.fetchall()
+        answered = self.plain.sql(text)
+        names, rows = [name for name, *_ in answered.description], answered.fetchall()
         groups = list(ours.groups)
-        places = [place for place, name in enumerate(names) if name in groups]
-        outputs = [place for place in range(len(names)) if place not in places]
+        grouped = [column for column, name in enumerate(names) if name in groups]
+        outputs = [column for column in range(len(names)) if column not in grouped]
         assert len(outputs) == len(ours.answers)
         # Group columns stand first in ours, in the order of the text.
-        expected = [(tuple(row[place] for place in places), [row[place] for place in outputs]) for row in rows]
+        expected = [(tuple(row[column] for column in grouped), [row[column] for column in outputs]) for row in rows]
         keys = list(zip(*ours.groups.values(), strict=True)) if groups else [()] * len(ours)
-        got = [(key, [answer[place].value for answer in ours.answers.values()]) for place, key in enumerate(keys)]
+        got = [(key, [answer[row].value for answer in ours.answers.values()]) for row, key in enumerate(keys)]
         assert len(set(keys)) == len(keys)
         if ordered:
             assert [key for key, _ in got] == [key for key, _ in expected]

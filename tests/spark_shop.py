@@ -103,12 +103,12 @@ GOLDEN = [
 ]
 
 
-def agree(one, other, *, relative=1e-9):
+def agree(answer, other, *, relative=1e-9):
     """Two answers are the same but for rounding: rows, groups, values, standard errors and intervals."""
-    assert one.groups == other.groups
-    assert one.notes == other.notes
-    assert list(one.answers) == list(other.answers)
-    for name, estimates in one.answers.items():
+    assert answer.groups == other.groups
+    assert answer.notes == other.notes
+    assert list(answer.answers) == list(other.answers)
+    for name, estimates in answer.answers.items():
         for mine, theirs in zip(estimates, other.answers[name], strict=True):
             scale = max(abs(theirs.value), theirs.stderr) if not math.isnan(theirs.value) else 1.0
             told = (mine.value, mine.stderr, mine.model, *mine.interval)

@@ -20,8 +20,10 @@ def parsed(words):
     while isinstance(command, click.Group):
         if not rest or rest[0] in ("-h", "--help", "--version"):
             return command, {}
-        found, command, rest = command.resolve_command(context, rest)
-        context = command.make_context(found, rest, parent=context) if not isinstance(command, click.Group) else context
+        called, command, rest = command.resolve_command(context, rest)
+        context = (
+            command.make_context(called, rest, parent=context) if not isinstance(command, click.Group) else context
+        )
     return command, context.params
 
 
@@ -29,28 +31,28 @@ def words_of(line):
     """The commands of a line of the shell, as lists of words."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
-    found = [[]]
+    commands = [[]]
     for word in lexer:
         if set(word) <= set("|&;<>"):
-            found.append([])
+            commands.append([])
         else:
-            found[-1].append(word)
-    return [words[1:] for words in found if words and words[0] == "deniable"]
+            commands[-1].append(word)
+    return [words[1:] for words in commands if words and words[0] == "deniable"]
 
 
 def commands_in_blocks(page):
     """Commands that stand in blocks, without the explanations beside them."""
-    found = []
+    commands = []
     for block in re.findall(r"^```(?:sh|text|console)\n(.*?)^```$", page.read_text(encoding="utf-8"), re.S | re.M):
         for line in re.sub(r"\\\n\s*", "", block).splitlines():
             if re.match(r"(\$ )?(deniable |.*\| deniable )", line.strip()):
-                found += words_of(re.split(r"\s{3,}", line.strip().removeprefix("$ "))[0])
-    return found
+                commands += words_of(re.split(r"\s{3,}", line.strip().removeprefix("$ "))[0])
+    return commands
 
 
 def named_in_passing(page):
     """Commands in the text: what they need may be missing there."""
-    return [one for one in re.findall(r"`([^`]+)`", prose(page)) if one.startswith("deniable ")]
+    return [text for text in re.findall(r"`([^`]+)`", prose(page)) if text.startswith("deniable ")]
 
 
 @pytest.fixture(autouse=True)
@@ -61,13 +63,13 @@ def a_folder_of_data(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize("page", [one for one in EVERYWHERE if commands_in_blocks(one)], ids=name)
+@pytest.mark.parametrize("page", [page for page in EVERYWHERE if commands_in_blocks(page)], ids=name)
 def test_commands_in_blocks_parse(page):
     for words in commands_in_blocks(page):
         parsed(words)
 
 
-@pytest.mark.parametrize("page", [one for one in EVERYWHERE if named_in_passing(one)], ids=name)
+@pytest.mark.parametrize("page", [page for page in EVERYWHERE if named_in_passing(page)], ids=name)
 def test_commands_named_in_passing_exist(page):
     for text in named_in_passing(page):
         words = shlex.split(" ".join(text.split()))[1:]

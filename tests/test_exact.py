@@ -80,8 +80,8 @@ def test_the_binary_digits_of_a_geometric_variable_give_its_law(scale):
     for k in range(200):
         blocks, rest = divmod(k, 1 << len(ones))
         chance = (1 - tail) * tail**blocks
-        for i, one in enumerate(ones):
-            chance *= one if rest >> i & 1 else 1 - one
+        for i, chance_of_one in enumerate(ones):
+            chance *= chance_of_one if rest >> i & 1 else 1 - chance_of_one
         assert chance == pytest.approx((1 - q) * q**k, rel=1e-9)
 
 

@@ -16,7 +16,7 @@ import deniable as dn
 from command_line import run
 from deniable.audit import Output, Target, audit, worst_ratio
 from deniable.client import ToPLClient
-from deniable.engines.spark import session
+from deniable.engines.spark import spark_session
 from deniable.mechanisms import RandomizedResponse
 
 SECRET = 73_313
@@ -34,17 +34,17 @@ NOTHING = (
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def folder(tmp_path_factory):
     """A folder with everything that can go wrong in files."""
     folder = tmp_path_factory.mktemp("mistakes")
     SHOP.perturb(users=U, orders=O, out=folder / "reports")
     SHOP.save(folder / "shop.toml")
-    one = 'epsilon = 1.0\n[tables.users]\nattributes.age = {{ kind = "{kind}", {low} = 1, high = 95 }}\n'
+    template = 'epsilon = 1.0\n[tables.users]\nattributes.age = {{ kind = "{kind}", {low} = 1, high = 95 }}\n'
     (folder / "malformed.toml").write_text("epsilon = 2.0\n[tables.users\n")
-    (folder / "kind.toml").write_text(one.format(kind="integer", low="low"))
-    (folder / "field.toml").write_text(one.format(kind="ordinal", low="min"))
-    (folder / "without.toml").write_text(one.format(kind="ordinal", low="low").partition("\n")[2])
-    (folder / "undecided.toml").write_text(one.format(kind="ordinal", low="low").replace("1.0", '"DECIDE"', 1))
+    (folder / "kind.toml").write_text(template.format(kind="integer", low="low"))
+    (folder / "field.toml").write_text(template.format(kind="ordinal", low="min"))
+    (folder / "without.toml").write_text(template.format(kind="ordinal", low="low").partition("\n")[2])
+    (folder / "undecided.toml").write_text(template.format(kind="ordinal", low="low").replace("1.0", '"DECIDE"', 1))
     (folder / "broken.parquet").write_bytes(b"PAR1 and no more")
     pq.write_table(pa.table({"uid": [1], "years": [31]}), folder / "other.parquet")
     pq.write_table(pa.table(U), folder / "users.parquet")
@@ -58,14 +58,14 @@ def place(tmp_path_factory):
     dn.Collection(USERS, ORDERS, epsilon=1.0).save(folder / "mixed" / "collection.json")
     shutil.copytree(folder / "reports", folder / "torn")
     next((folder / "torn" / "users").glob("*.parquet")).write_bytes(b"PAR1 and no more")
-    one = pq.read_table(next((folder / "reports" / "users").glob("*.parquet")))
+    table = pq.read_table(next((folder / "reports" / "users").glob("*.parquet")))
     changes = {
-        "doubled": one.append_column("UID", one["uid"]),
-        "long": one.set_column(5, "city", pa.array([f"{SECRET}" * 400] * one.num_rows)),
+        "doubled": table.append_column("UID", table["uid"]),
+        "long": table.set_column(5, "city", pa.array([f"{SECRET}" * 400] * table.num_rows)),
     }
-    for name, table in changes.items():
+    for name, changed in changes.items():
         shutil.copytree(folder / "reports", folder / name)
-        pq.write_table(table, next((folder / name / "users").glob("*.parquet")))
+        pq.write_table(changed, next((folder / name / "users").glob("*.parquet")))
     shutil.copytree(folder / "reports", folder / "nested")
     (folder / "nested" / "users" / "deep").mkdir()
     return folder
@@ -120,7 +120,7 @@ SPECIFICATIONS = [
     (lambda: dn.Collection(USERS, epsilon=1.0, design="best"), "design is unknown", "Use one of .*hio"),
     (
         lambda: dn.fit(USERS, epsilon=1.0, users=10, design="hio"),
-        "design is no setting of fit",
+        "design is not a setting of fit",
         "Use fanout, oracle, shares; the design is always a grid",
     ),
     (lambda: dn.fit(5, epsilon=1.0, users=10), "tables must be one Table or more", "Pass dn.Table"),
@@ -137,7 +137,7 @@ SPECIFICATIONS = [
     (lambda: dn.Categorical("yes"), "values must be at least two", "leave it out"),
     (lambda: dn.Categorical("yes", 1), "values must be all texts, all integers or all truth values", "Use one type"),
     (lambda: dn.Categorical("a", "a"), "values list something twice", "Name every value once"),
-    (lambda: dn.Table("users", age=int), "attribute 'age' is no attribute", "Use Ordinal, Categorical or Public"),
+    (lambda: dn.Table("users", age=int), "attribute 'age' is not an attribute", "Use Ordinal, Categorical or Public"),
     (
         lambda: dn.Table("users", city=dn.Public()),
         "table 'users' collects nothing private",
@@ -168,15 +168,15 @@ def test_mistakes_in_a_specification(mistake, happened, repair):
     ("name", "happened", "repair"),
     [
         ("nowhere.toml", r"file 'nowhere\.toml' cannot be read \(no such file", "Check the path"),
-        ("malformed.toml", r"is not well-formed: .*line 2", "Mend that place"),
+        ("malformed.toml", r"is not well-formed: .*line 2", "Correct it there"),
         ("without.toml", "epsilon is missing", "Say how much all of a user's reports may spend"),
         ("undecided.toml", "epsilon must be a positive number", r"Use 0\.1 to 10"),
         ("kind.toml", "attribute 'age': kind is unknown", 'Use "ordinal", "categorical" or "public"'),
-        ("field.toml", "attribute 'age': min is no field of ordinal attributes", "Its fields: high, low, step"),
+        ("field.toml", "attribute 'age': min is not a field of ordinal attributes", "Its fields: high, low, step"),
     ],
 )
-def test_mistakes_in_a_specification_file(place, name, happened, repair):
-    check(lambda: dn.Collection.load(place / name), happened, repair)
+def test_mistakes_in_a_specification_file(folder, name, happened, repair):
+    check(lambda: dn.Collection.load(folder / name), happened, repair)
 
 
 DATA = [
@@ -187,7 +187,7 @@ DATA = [
     ),
     (
         lambda _: SHOP.client().report("users", [SECRET]),
-        "a row of table 'users' is no mapping",
+        "a row of table 'users' is not a mapping",
         "Give age, marital by name",
     ),
     (
@@ -231,13 +231,13 @@ DATA = [
         "Pass a frame, a dictionary of columns, or the path",
     ),
     (
-        lambda place: SHOP.perturb(users=place / "no.csv"),
+        lambda folder: SHOP.perturb(users=folder / "no.csv"),
         r"there is no file 'no\.csv'",
         "Pass a frame, a dictionary of columns, or the path",
     ),
     (
-        lambda place: SHOP.perturb(users=place / "broken.parquet"),
-        r"'broken\.parquet' is no Parquet file",
+        lambda folder: SHOP.perturb(users=folder / "broken.parquet"),
+        r"'broken\.parquet' is not a Parquet file",
         "Pass a frame, a dictionary of columns, or the path",
     ),
     (
@@ -246,7 +246,7 @@ DATA = [
         "Pass the ids of all users",
     ),
     (
-        lambda place: SHOP.perturb(users=U, orders=O, out=place / "reports"),
+        lambda folder: SHOP.perturb(users=U, orders=O, out=folder / "reports"),
         "holds reports of table 'users' already; new ones would spend ε again",
         "choose another folder",
     ),
@@ -272,14 +272,14 @@ DATA = [
         "Announce another",
     ),
     (
-        lambda place: SHOP.client(place / "nowhere" / "memory.json").report(
+        lambda folder: SHOP.client(folder / "nowhere" / "memory.json").report(
             "users", {"age": SECRET, "marital": "single"}
         ),
         r"the memory 'memory\.json' cannot be written \(no such file",
         "Check that its folder exists",
     ),
     (
-        lambda place: ToPLClient(1.0, 500, place / "nowhere" / "memory.json").report(SECRET),
+        lambda folder: ToPLClient(1.0, 500, folder / "nowhere" / "memory.json").report(SECRET),
         r"the memory 'memory\.json' cannot be written",
         "Check that its folder exists",
     ),
@@ -288,7 +288,7 @@ DATA = [
         r"file 'shop\.toml' cannot be written",
         "Check that its folder exists",
     ),
-    (lambda _: SHOP.gather("a line"), "lines are one text", "Pass a list of lines"),
+    (lambda _: SHOP.gather("a line"), "lines are a single text", "Pass a list of lines"),
     (
         lambda _: EXACT.client().report("users", {"age": 31}),
         "ε = inf lets the data out as they are",
@@ -311,8 +311,8 @@ DATA = [
 
 
 @pytest.mark.parametrize(("mistake", "happened", "repair"), DATA)
-def test_mistakes_with_data(place, mistake, happened, repair):
-    check(lambda: mistake(place), happened, repair)
+def test_mistakes_with_data(folder, mistake, happened, repair):
+    check(lambda: mistake(folder), happened, repair)
 
 
 def test_a_value_outside_its_domain_is_counted_and_not_shown():
@@ -337,14 +337,14 @@ REPORTS = [
     (
         "mixed",
         "all reports of table 'users' were refused: made under another specification",
-        r"Open them beside the collection\.json",
+        r"Open them with the collection\.json",
     ),
 ]
 
 
 @pytest.mark.parametrize(("name", "happened", "repair"), REPORTS)
-def test_mistakes_with_reports(place, name, happened, repair):
-    check(lambda: dn.connect(place / name).sql("SELECT COUNT(*) FROM users WHERE age < 30"), happened, repair)
+def test_mistakes_with_reports(folder, name, happened, repair):
+    check(lambda: dn.connect(folder / name).sql("SELECT COUNT(*) FROM users WHERE age < 30"), happened, repair)
 
 
 def test_something_else_than_reports():
@@ -467,17 +467,17 @@ STREAMS = [
         "publish it with timestamps",
     ),
     (
-        lambda place: dn.streams.Released.load(place / "no.parquet"),
+        lambda folder: dn.streams.Released.load(folder / "no.parquet"),
         "there is no file",
         "Give the path of a released stream",
     ),
     (
-        lambda place: dn.streams.Released.load(place / "other.parquet"),
+        lambda folder: dn.streams.Released.load(folder / "other.parquet"),
         "not a released stream: its metadata are missing",
         "Use a file of stream publish",
     ),
     (
-        lambda place: dn.streams.Released.load(place / "broken.parquet"),
+        lambda folder: dn.streams.Released.load(folder / "broken.parquet"),
         "is not a Parquet file",
         "Give a file of `deniable stream publish`",
     ),
@@ -496,14 +496,14 @@ STREAMS = [
 
 
 @pytest.mark.parametrize(("mistake", "happened", "repair"), STREAMS)
-def test_mistakes_with_streams(place, mistake, happened, repair):
-    check(lambda: mistake(place), happened, repair)
+def test_mistakes_with_streams(folder, mistake, happened, repair):
+    check(lambda: mistake(folder), happened, repair)
 
 
 COMMANDS = [
     ("query nowhere SELECT", "there is no folder 'nowhere'", "Pass a folder of reports"),
     ("query reports", "the SQL is missing or given twice", "Give it as an argument"),
-    ("query reports SELECT --plot out.gif", r"a plot ends in \.png", r"Name it out\.png"),
+    ("query reports SELECT --plot out.gif", r"the name of a plot must end in \.png", r"Name it out\.png"),
     ("query reports SELECT --engine hadoop", "the engine is unknown", "Write --engine duckdb"),
     ("query reports SELECT --json --csv", "--json and --csv exclude each other", "Choose one"),
     ("perturb shop.toml users.csv -o out", r"'users\.csv' is not TABLE=FILE", r"Write users=users\.csv"),
@@ -587,8 +587,8 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize(("command", "happened", "repair"), COMMANDS)
-def test_mistakes_on_the_command_line(place, command, happened, repair, monkeypatch):
-    monkeypatch.chdir(place)
+def test_mistakes_on_the_command_line(folder, command, happened, repair, monkeypatch):
+    monkeypatch.chdir(folder)
     done = run(*command.split())
     assert done.returncode == 2
     said = done.stderr
@@ -611,16 +611,16 @@ def test_mistakes_on_the_command_line(place, command, happened, repair, monkeypa
         ("stream publish --epsilon 1 stream.txt", "Missing option '--bound'"),
     ],
 )
-def test_mistakes_in_how_a_command_is_called(place, command, happened, monkeypatch):
-    monkeypatch.chdir(place)
+def test_mistakes_in_how_a_command_is_called(folder, command, happened, monkeypatch):
+    monkeypatch.chdir(folder)
     done = run(*command.split())
     assert done.returncode == 2
     assert happened in done.stderr
     assert done.stderr.endswith("Nothing was done.\n")
 
 
-def test_a_folder_that_cannot_be_written_is_named(place, monkeypatch):
-    monkeypatch.chdir(place)
+def test_a_folder_that_cannot_be_written_is_named(folder, monkeypatch):
+    monkeypatch.chdir(folder)
     done = run("perturb", "shop.toml", "users=users.parquet", "-o", "/proc/nowhere/reports")
     assert done.returncode == 1
     check(
@@ -630,8 +630,8 @@ def test_a_folder_that_cannot_be_written_is_named(place, monkeypatch):
     )
 
 
-def test_numbers_are_taken_as_people_write_them(place, monkeypatch):
-    monkeypatch.chdir(place)
+def test_numbers_are_taken_as_people_write_them(folder, monkeypatch):
+    monkeypatch.chdir(folder)
     asked = ["forecast", "shop.toml", "SELECT COUNT(*) FROM users WHERE age < 30", "--users"]
     assert len({run(*asked, number).stdout for number in ("1000000", "1e6", "1,000,000", "1_000_000")}) == 1
 
@@ -639,20 +639,24 @@ def test_numbers_are_taken_as_people_write_them(place, monkeypatch):
 def test_java_is_missing(monkeypatch, tmp_path):
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(session, "_HOMES", ())
-    check(session.require_java, "Java was not found; Spark 4 needs Java 17 or newer", "Run: apt-get install openjdk-17")
+    monkeypatch.setattr(spark_session, "_JAVA_HOMES", ())
+    check(
+        spark_session.require_java,
+        "Java was not found; Spark 4 needs Java 17 or newer",
+        "Run: apt-get install openjdk-17",
+    )
     assert "JAVA_HOME" not in os.environ
 
 
 @pytest.mark.parametrize(
     ("package", "extra", "mistake"),
     [
-        ("pyspark", "spark", session.require_pyspark),
+        ("pyspark", "spark", spark_session.require_pyspark),
         ("matplotlib", "plot", lambda: run_plot("reports")),
     ],
 )
 def test_an_extra_is_missing(monkeypatch, package, extra, mistake):
-    for name in [one for one in sys.modules if one.partition(".")[0] == package]:
+    for name in [module for module in sys.modules if module.partition(".")[0] == package]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
     check(

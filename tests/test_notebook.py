@@ -123,7 +123,7 @@ def test_nothing_that_is_looked_at_shows_data(shop, reports, tmp_path):
         texts = [repr(value), str(value)]
         texts += [value._repr_html_()] if hasattr(value, "_repr_html_") else []
         for text in texts:
-            assert not any(one in text for one in secret), type(value)
+            assert not any(word in text for word in secret), type(value)
 
 
 def test_what_was_written_can_be_opened_as_it_is(shop, tmp_path):

@@ -18,16 +18,16 @@ import { readFileSync } from "node:fs";
 const [folder, vectors] = process.argv.slice(1);
 const { reports } = await import(`${folder}/client.mjs`);
 const { streamReport } = await import(`${folder}/stream-client.mjs`);
-for (const one of JSON.parse(readFileSync(vectors))) {
-  const draws = one.draws[Symbol.iterator]();
+for (const vector of JSON.parse(readFileSync(vectors))) {
+  const draws = vector.draws[Symbol.iterator]();
   const replay = (bound) => {
     const { value, done } = draws.next();
     if (done || BigInt(value[0]) !== bound) throw new Error(`drew below ${bound}`);
     return BigInt(value[1]);
   };
-  const report = one.settings
-    ? (below) => [streamReport(one.settings, one.value, one.theta, below)]
-    : (below) => reports(one.specification, one.sha256, one.table, one.rows, below);
+  const report = vector.settings
+    ? (below) => [streamReport(vector.settings, vector.value, vector.theta, below)]
+    : (below) => reports(vector.specification, vector.sha256, vector.table, vector.rows, below);
   console.log(JSON.stringify({ sent: report(replay), left: [...draws].length, fresh: report() }));
 }
 """
@@ -45,7 +45,7 @@ def test_clients_in_javascript_repeat_every_vector(name, count):
         expected = vector.get("reports") or [vector["report"]]
         assert (line["sent"], line["left"]) == (expected, 0)
         # Version, tag and slot (or phase) are the same whatever is drawn.
-        assert [one[:8] for one in line["fresh"]] == [one[:8] for one in expected]
+        assert [report[:8] for report in line["fresh"]] == [report[:8] for report in expected]
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")

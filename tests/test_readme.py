@@ -21,8 +21,8 @@ PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md"
 
 def blocks(page, *languages):
     """The blocks of a page in some languages, in their order."""
-    found = re.findall(r"^```(\w+)\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.S | re.M)
-    return [(language, text) for language, text in found if language in languages]
+    all_blocks = re.findall(r"^```(\w+)\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+    return [(language, text) for language, text in all_blocks if language in languages]
 
 
 def name(page):
@@ -72,7 +72,7 @@ def check_command(command, expected):
 @pytest.mark.parametrize("page", [page for page in PAGES if "\nmake " in page.read_text()], ids=name)
 def test_make_targets_exist(page):
     makefile = (ROOT / "Makefile").read_text()
-    targets = [one for _, text in blocks(page, "sh") for one in re.findall(r"^make ([\w-]+)", text, flags=re.M)]
+    targets = [target for _, text in blocks(page, "sh") for target in re.findall(r"^make ([\w-]+)", text, flags=re.M)]
     assert targets
     for target in targets:
         assert re.search(rf"^{target}:", makefile, flags=re.M)
@@ -97,7 +97,7 @@ def test_cited_papers_are_those_of_the_references():
     (_, cited), *_ = blocks(ROOT / "README.md", "bibtex")
     references = (ROOT / "docs" / "references.md").read_text(encoding="utf-8").casefold()
     titles = re.findall(r"title\s+= \{(.*?)\}", cited)
-    assert len([one for one in titles if one.casefold() in references]) == 2
+    assert len([title for title in titles if title.casefold() in references]) == 2
 
 
 # Links ----------------------------------------------------------------------------------------------------------------
@@ -110,12 +110,12 @@ def prose(page):
 
 def anchors(page):
     """The anchors of a page's headings, by the rule of Markdown's table of contents."""
-    found = []
+    slugs = []
     for heading in re.findall(r"^#+ (.*)$", prose(page), flags=re.M):
         plain = re.sub(r"[`*]|\[([^\]]*)\]\([^)]*\)", r"\1", heading)
         slug = re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain.encode("ascii", "ignore").decode()).strip().lower())
-        found.append(slug if slug not in found else f"{slug}_{found.count(slug)}")
-    return found
+        slugs.append(slug if slug not in slugs else f"{slug}_{slugs.count(slug)}")
+    return slugs
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
@@ -134,7 +134,7 @@ def test_every_page_has_its_place_in_the_navigation():
     text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     listed = re.findall(r"(\S+\.md)$", text, flags=re.M)
     assert len(listed) == len(set(listed))
-    assert {ROOT / "docs" / one for one in listed} == set((ROOT / "docs").rglob("*.md"))
+    assert {ROOT / "docs" / page for page in listed} == set((ROOT / "docs").rglob("*.md"))
 
 
 # What is made ---------------------------------------------------------------------------------------------------------
@@ -150,18 +150,18 @@ def made():
 
 
 def test_the_reference_is_current(made):
-    assert {ROOT / "docs" / place for place in made} == {*MADE, ROOT / "docs" / "reference" / "command-line.md"}
-    for place, text in made.items():
-        written = (ROOT / "docs" / place).read_text(encoding="utf-8")
-        assert written.split() == text.split(), f"{place} is out of date: run `make pages`"
+    assert {ROOT / "docs" / page for page in made} == {*MADE, ROOT / "docs" / "reference" / "command-line.md"}
+    for page, text in made.items():
+        written = (ROOT / "docs" / page).read_text(encoding="utf-8")
+        assert written.split() == text.split(), f"{page} is out of date: run `make pages`"
 
 
 def test_the_reference_names_everything_public(made):
     from test_public_names import public_values
 
     text = "\n".join(made.values())
-    for one in public_values():
-        assert re.search(rf"\b{one.rsplit('.', 1)[-1]}\b", text), one
+    for name in public_values():
+        assert re.search(rf"\b{name.rsplit('.', 1)[-1]}\b", text), name
 
 
 def test_pictures_are_there_and_small():

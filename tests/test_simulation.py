@@ -186,7 +186,7 @@ def test_the_mark_is_no_part_of_the_specification(tmp_path):
     assert loaded == SHOP
     assert loaded.to_json() == SHOP.to_json()
     assert dn.connect(tmp_path / "reports").collection.sha256 == SHOP.sha256
-    for entry, message in (({"simulation": False}, "must be true"), ({"pretence": True}, "pretence is no field")):
+    for entry, message in (({"simulation": False}, "must be true"), ({"pretence": True}, "pretence is not a field")):
         path.write_text(json.dumps({**SHOP.to_dict(), **entry}))
         with pytest.raises(InvalidParameter, match=message):
             dn.connect(tmp_path / "reports")

@@ -41,7 +41,7 @@ def publisher(request):
 
 
 def together(parts):
-    return [one for part in parts for one in part]
+    return [value for part in parts for value in part]
 
 
 def published_alone(make):
@@ -106,7 +106,7 @@ def test_sums_of_blocks():
         lambda _: [shared.push(VALUE) for _ in range(EACH)] + shared.push_many([VALUE] * EACH).tolist(),
     )
     expected = alone.push_many(np.full(2 * THREADS * EACH, VALUE))
-    assert sorted(one for part in sums for one in part if one is not None) == sorted(expected.tolist())
+    assert sorted(value for part in sums for value in part if value is not None) == sorted(expected.tolist())
     assert shared.flush().tolist() == alone.flush().tolist()
 
 
@@ -146,8 +146,8 @@ def test_a_server_takes_every_user_once():
     server = ToPLServer(1.0, 100, first=500)
     asking = ToPLClient(1.0, 100)
     first = [asking.fresh(30) for _ in range(THREADS * 50)]
-    hammered(lambda number: [server.push(one, uid=uid) for uid, one in enumerate(first[number * 50 :][:50])])
-    hammered(lambda _: [server.push(one, uid=uid) for uid, one in enumerate(first)])
+    hammered(lambda number: [server.push(report, uid=uid) for uid, report in enumerate(first[number * 50 :][:50])])
+    hammered(lambda _: [server.push(report, uid=uid) for uid, report in enumerate(first)])
     assert server.heard == THREADS * 50
     assert sum(server.refused.values()) == THREADS * 50 + THREADS * len(first) - server.heard
     tables = [streams.report_table(server.protocol, np.zeros(200, dtype=np.int64), None, None)] * THREADS
@@ -157,7 +157,7 @@ def test_a_server_takes_every_user_once():
     second = [asking.fresh(30, theta=theta) for _ in range(EACH)]
 
     def work(_):
-        estimates = [server.push(one, uid=f"u{uid}") for uid, one in enumerate(second)]
+        estimates = [server.push(report, uid=f"u{uid}") for uid, report in enumerate(second)]
         assert server.state()["published"] >= len(server.released) - EACH
         assert server.total.stderr > 0
         return [estimate for estimate in estimates if estimate is not None]
@@ -246,11 +246,11 @@ def test_a_database_answers_as_it_does_alone(memory_limit, tmp_path, monkeypatch
 
     def work(number):
         order = np.roll(np.arange(len(questions)), number)
-        return {int(place): answers(shared, questions[place]) for place in order}
+        return {int(index): answers(shared, questions[index]) for index in order}
 
-    for found in hammered(work):
-        for place, numbers in found.items():
-            assert numbers == pytest.approx(expected[place], rel=1e-9, nan_ok=True)
+    for answered in hammered(work):
+        for index, numbers in answered.items():
+            assert numbers == pytest.approx(expected[index], rel=1e-9, nan_ok=True)
 
 
 def test_a_plan_that_another_thread_throws_away_is_still_answered():
@@ -312,7 +312,7 @@ for settings in ({}, {"source": dn.SeededSource(1), "simulation": True}):
     clients = ToPLClient(1.0, 100, memory), shop.client(memory)
     seeded, idle = dn.SeededSource(2), ToPS(1.0, 100, **public, block=100, **settings)
     idle.push(3)
-    for turn in (*(one._turn for one in used), clients[0]._alone.__self__):
+    for turn in (*(publisher._turn for publisher in used), clients[0]._alone.__self__):
         turn.free.pop()  # as if another thread stood in the middle of a method
     seeded._lock.acquire()
     child = os.fork()

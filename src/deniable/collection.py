@@ -42,6 +42,10 @@ class Collection(Specification):
     >>> orders = dn.Table("orders", many=10, amount=dn.Ordinal(0, 500))
     >>> dn.Collection(users, orders, epsilon=2.0)
     Collection(users (1 per user), orders (1 per user); epsilon=2, design='hio', 90f25183)
+
+    The examples of its methods use a smaller one:
+
+    >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
     """
 
     __slots__ = ()
@@ -50,8 +54,6 @@ class Collection(Specification):
     def of(cls, specification: Specification) -> Collection:
         """The collection with this specification.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> dn.Collection.of(shop) is shop
         True
         """
@@ -62,12 +64,10 @@ class Collection(Specification):
     def client(
         self, memory: MutableMapping[str, str] | str | Path | None = None, *, simulation: bool = False
     ) -> Client:
-        """What runs on one device; `memory` (a file or a mapping) keeps it from answering twice in different words.
+        """What runs on one device. `memory`, a file or a mapping, makes sure that it repeats its first answer.
 
-        With `simulation` an infinite ε is allowed, and reports are marked: a release does not take them.
+        With `simulation` an infinite ε is allowed, and reports are marked so that a release refuses them.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> len(shop.client().report("users", {"age": 31}).to_bytes())
         16
         """
@@ -119,23 +119,21 @@ class Collection(Specification):
 
         Tables are frames (Arrow, pandas, Polars) or paths of Parquet and CSV files, given by name; one is enough.
         `key` names the column of user ids. With `out` the reports are written to a folder, one Parquet dataset per
-        table beside `collection.json`; otherwise they are returned. For a table with many rows per user, `everyone`
-        (a frame or path with the ids) or a one-row table says who sends reports: also those without rows do.
+        table next to `collection.json`; otherwise they are returned. For a table with many rows per user, `everyone`
+        (a frame or path with the ids) or a one-row table lists who sends reports, including users without rows.
 
-        Rows that the specification has no place for are counted by reason. In a table with many rows they do not
-        count; in others a random row takes their place, because a missing report would tell.
+        Rows outside the specification's domains are counted by reason. In a table with many rows they are left out; in
+        others a random row replaces them, because a missing report would reveal that something was odd.
 
         A seeded `source` and an ε without noise (infinite, or above 64 per report) need `simulation`. Reports then
         carry a mark, answers from them say *simulation*, and they do not mix with those of a release.
 
-        Rows that do not fit into memory are spilled to a private folder inside `spill`, by default where `out` will
-        be, or else in the system's folder for temporary files. It is removed; after a kill, by the next run there.
+        Rows that do not fit into memory are spilled to a private folder inside `spill`, by default next to `out`, or
+        else in the system's temporary folder. It is removed afterwards; after a kill, by the next run there.
 
         With `engine`, a SparkSession, tables are its DataFrames or names in its catalog, and the reports are written to
         `out` on any path that Spark can write.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> shop.perturb(users={"uid": [1, 2, 3], "age": [31, 40, 52]})
         Reports(users: 3 reports)
         """
@@ -151,12 +149,10 @@ class Collection(Specification):
         return perturb(self, tables, key=key, out=out, everyone=everyone, **options)
 
     def forecast(self, sql: str, users: int, *, weights: str = "optimal", sums: str = "direct") -> Forecast:
-        """The standard errors of a question's answers if so many users report, before anything is collected.
+        """The standard errors that a question's answers would have with `users` users, before anything is collected.
 
         Prints with the causes of each error; `.scalar().stderr` is the number.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> print(shop.forecast("SELECT COUNT(*) AS n FROM users WHERE age < 30", users=1_000_000))
         1,000,000 users, ε = 2, design hio, optimal weights
            stderr  of users  truncation  rounding  view sampling  randomiser
@@ -167,12 +163,10 @@ class Collection(Specification):
         return forecast(self, sql, users, weights=weights, sums=sums)
 
     def gather(self, lines: Iterable[str], *, simulation: bool = False) -> Reports:
-        """The reports that devices sent, from lines of JSON (`Report.to_json`); `dn.connect` takes the result.
+        """The reports that devices sent, from lines of JSON (`Report.to_json`); `dn.connect` opens the result.
 
-        A release does not take what simulated devices sent; with `simulation` nothing else is taken.
+        A release refuses what simulated devices sent; with `simulation` everything else is refused.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> line = shop.client().report("users", {"age": 31}).to_json(uid=7, table="users")
         >>> shop.gather([line])
         Reports(users: 1 report)
@@ -195,13 +189,13 @@ def fit(
 
     `tables` are dn.Table values with their ε, or a collection whose design is to be replaced. Without a workload, all
     ranges of one and of two attributes count alike. Nothing but these public facts is looked at, and the same facts
-    give the same fit. Without `compared`, other designs are not forecast beside. Further settings are the
-    collection's `fanout`, `oracle` and `shares`.
+    give the same fit. With `compared`, other designs are forecast too. Further settings are the collection's `fanout`,
+    `oracle` and `shares`.
 
     >>> import deniable as dn
     >>> people = dn.Table("people", age=dn.Ordinal(0, 99), sex=dn.Categorical("f", "m"))
-    >>> found = dn.fit(people, epsilon=1.0, users=100_000, workload=["SELECT COUNT(*) FROM people WHERE age < 18"])
-    >>> found.collection.grids["people"]
+    >>> fitted = dn.fit(people, epsilon=1.0, users=100_000, workload=["SELECT COUNT(*) FROM people WHERE age < 18"])
+    >>> fitted.collection.grids["people"]
     (GridView(axes={'age': Cells(starts=(0, 18))}, weight=400),)
     """
     from deniable.queries.forecasts.fit import fit_grids
@@ -213,7 +207,7 @@ def _with_grids(tables: Any, epsilon: float | None, settings: Mapping[str, Any])
     """The collection whose grids are to be chosen."""
     if unknown := sorted(set(settings) - FIT_SETTINGS):
         known = ", ".join(sorted(FIT_SETTINGS))
-        raise InvalidParameter(unknown[0], "is no setting of fit", f"Use {known}; the design is always a grid.")
+        raise InvalidParameter(unknown[0], "is not a setting of fit", f"Use {known}; the design is always a grid.")
     if isinstance(tables, Specification):
         changes = dict(settings) if epsilon is None else {"epsilon": epsilon, **settings}
         return Collection.of(tables).with_settings(design=GRID, **changes)

@@ -107,10 +107,6 @@ class Database:
         `unbiased` allows only what cells and points show without any assumption; other designs need none. There,
         `postprocess="consistent"` answers from one possible table of cells instead: less noise, and biased.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
-        >>> frame = {"uid": range(10_000), "age": [20, 30] * 5_000}
-        >>> db = dn.connect(shop.perturb(users=frame, source=dn.SeededSource(1), simulation=True))
         >>> answer = db.sql("SELECT COUNT(*) AS young FROM users WHERE age < 25")
         >>> print(answer.scalar())
         5,274 ± 204 (95%: 4,875 to 5,674)
@@ -121,11 +117,8 @@ class Database:
     def answer(self, text: str, options: AnswerOptions) -> Result:
         """Answer a question under options that are passed as one value. See `sql`.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
-        >>> db = dn.connect(shop.perturb(users={"uid": range(100), "age": [20, 30] * 50}))
         >>> db.answer("SELECT COUNT(*) FROM users", dn.AnswerOptions(confidence=0.9)).scalar().value
-        100.0
+        10000.0
         """
         plan = self._planned(text, options)
         consistent = options.postprocess is not None
@@ -166,7 +159,7 @@ class Database:
             (reason, _), *_ = refused.most_common(1)
             raise QueryRefused(
                 f"all reports of table {name!r} were refused: {reason}",
-                "Open them beside the collection.json they were made with.",
+                "Open them with the collection.json that they were made under.",
             )
 
     def revised(self, plan: Plan) -> Plan:
@@ -175,12 +168,10 @@ class Database:
         Reports show how smooth the data is, and are asked once per table. Designs other than grids assume nothing, so
         their plans stay as they are.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0, design="grid")
-        >>> frame = {"uid": range(10_000), "age": [20, 30] * 5_000}
-        >>> db = dn.connect(shop.perturb(users=frame, source=dn.SeededSource(1), simulation=True))
-        >>> plan = db.plan("SELECT COUNT(*) FROM users WHERE age < 25")
-        >>> str(db.revised(plan)) == str(plan)
+        >>> grid = shop.with_settings(design="grid")
+        >>> assuming = dn.connect(grid.perturb(users=frame, source=dn.SeededSource(1), simulation=True))
+        >>> plan = assuming.plan("SELECT COUNT(*) FROM users WHERE age < 25")
+        >>> str(assuming.revised(plan)) == str(plan)
         True
         """
         return self._beliefs.revised(plan)
@@ -188,10 +179,6 @@ class Database:
     def plan(self, text: str, *, weights: str = "optimal", sums: str = DIRECT, unbiased: bool = False) -> Plan:
         """How a question would be answered: a value that prints.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
-        >>> frame = {"uid": range(10_000), "age": [20, 30] * 5_000}
-        >>> db = dn.connect(shop.perturb(users=frame, source=dn.SeededSource(1), simulation=True))
         >>> print(db.plan("SELECT COUNT(*) FROM users WHERE age < 25"))
         optimal weights, direct sums
         m0 = count(*): 1 term
@@ -219,10 +206,6 @@ class Database:
     ) -> Explanation:
         """How a question is answered, how many reports count, and the error to expect with its causes; it prints.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
-        >>> frame = {"uid": range(10_000), "age": [20, 30] * 5_000}
-        >>> db = dn.connect(shop.perturb(users=frame, source=dn.SeededSource(1), simulation=True))
         >>> print(db.explain("SELECT COUNT(*) FROM users WHERE age < 25"))
         optimal weights, direct sums
         m0 = count(*): 1 term
@@ -246,8 +229,6 @@ class Database:
     def close(self) -> None:
         """Give back what the engine keeps of the reports. Dropping the database does it, too.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> dn.connect(shop.perturb(users={"uid": [1, 2, 3], "age": [31, 40, 52]})).close()
         """
         self.engine.close()
@@ -296,7 +277,7 @@ def connect(
 
     Reports that cannot be right are refused and counted; the others are kept. `dimensions` are public tables (frames,
     or paths of Parquet and CSV files) that questions may join on an attribute. Tables that need more than
-    `memory_limit` bytes stay in their files and are read anew for every question. If they have to be sorted or cleaned
+    `memory_limit` bytes stay in their files and are read again for every question. If they have to be sorted or cleaned
     first, a copy is kept as long as the database is, in the folder `spill` or the system's temporary folder.
 
     With a SparkSession as `engine`, all work is done there. The path may be any that Spark reads; `reports` may also be

@@ -1,4 +1,4 @@
-"""Errors while a file is written (a full disk, a missing right) as a `Failure`. Standard library only."""
+"""Errors while a file is written (a full disk, a missing permission) as a `Failure`. Standard library only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from deniable.errors import Failure
 
 @contextmanager
 def writing(what: str, cost: str = "Nothing more was done") -> Iterator[None]:
-    """Write `what`; if the disk is full, the path unusable or a right missing, say so, and what it cost.
+    """Write `what`. If the disk is full, the path unusable or a permission missing, say so, and what it cost.
 
     >>> try:
     ...     with writing("the report 'a'", "No report was written"):
@@ -23,13 +23,13 @@ def writing(what: str, cost: str = "Nothing more was done") -> Iterator[None]:
     try:
         yield
     except OSError as problem:
-        if problem.errno is None:  # Arrow's word for what it cannot read
+        if problem.errno is None:  # Arrow raises this for what it cannot read
             raise
         raise unwritable(what, problem, cost) from None
 
 
 def unwritable(what: str, problem: OSError, cost: str) -> Failure:
-    """What is said of a file that cannot be written."""
+    """The failure of a file that cannot be written."""
     reason = "unknown" if problem.errno is None else os.strerror(problem.errno).lower()
     return Failure(
         f"{what} cannot be written ({reason}). {cost}. Check that its folder exists, has room, and may be written to."

@@ -1,7 +1,7 @@
 """Files that one holder at a time may change, and that a crash leaves whole. Standard library only.
 
-A lock is one of the operating system, on a file next to the one it protects, so it ends with its process, however that
-ends. Links are followed first: whatever name a file is reached by, it is the same lock and the same file.
+A lock belongs to the operating system. It is on a file next to the one that it protects, and ends with its process,
+however that ends. Links are followed first: by whatever name a file is reached, it has the same lock.
 """
 
 from __future__ import annotations
@@ -23,13 +23,22 @@ _PAUSE_S = 0.02
 if sys.platform == "win32":  # pragma: no cover
     import msvcrt
 
-    def _try_lock(descriptor: int) -> None:
+    def _lock(descriptor: int) -> None:
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
 else:
     import fcntl
 
-    def _try_lock(descriptor: int) -> None:
+    def _lock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def try_lock(descriptor: int) -> bool:
+    """Lock an open file, unless somebody else has. The lock ends when the file is closed, or the process ends."""
+    try:
+        _lock(descriptor)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
 
 
 class InUse(Failure):
@@ -37,7 +46,7 @@ class InUse(Failure):
 
 
 class Lock:
-    """Whoever has it is alone with the file or folder `path`, among all threads and processes of this machine.
+    """Its holder is alone with the file or folder `path`, among all threads and processes of this machine.
 
     `what` and `cost` are for messages: what is locked, and what a refusal cost.
     """
@@ -53,8 +62,11 @@ class Lock:
         self._what, self._cost = what, cost
         try:
             self.path = Path(path).resolve()
+            endless = self.path.is_symlink()  # from Python 3.13 on, a link to itself is resolved to itself
         except (OSError, RuntimeError):
-            raise Failure(f"{what} {Path(path).name!r} is a link to itself. {cost}. Give its real path.") from None
+            endless = True
+        if endless:
+            raise Failure(f"{what} {Path(path).name!r} is a link to itself. {cost}. Give its real path.")
         self._name = self.path.with_name(self.path.name + ".lock")
         end = time.monotonic() + wait_s
         while (descriptor := self._attempt()) is None:
@@ -73,12 +85,9 @@ class Lock:
         except OSError as problem:
             raise self._unwritable(problem) from None
         try:
-            _try_lock(descriptor)
             # The last holder may have removed the file between the two calls: then its name is another lock's.
-            if _is_at(descriptor, self._name):
+            if try_lock(descriptor) and _is_at(descriptor, self._name):
                 return descriptor
-        except (BlockingIOError, PermissionError):
-            pass
         except OSError as problem:
             os.close(descriptor)
             raise self._unwritable(problem) from None
@@ -89,7 +98,7 @@ class Lock:
         return unwritable(f"{self._what} {self.path.name!r}", problem, self._cost)
 
     def close(self) -> None:
-        """Let others in. A second time does nothing."""
+        """Let others in. A second call does nothing."""
         if self._descriptor is None:
             return
         descriptor, self._descriptor = self._descriptor, None
@@ -109,7 +118,7 @@ _HELD: WeakSet[Lock] = WeakSet()
 
 
 def _let_go() -> None:
-    """A fork has the locks of its parent too, and must not keep them when that has ended."""
+    """A fork has the locks of its parent too, and must not keep them after the parent has ended."""
     for lock in _HELD:
         if lock._descriptor is not None:
             os.close(lock._descriptor)
@@ -124,7 +133,7 @@ class LockedFile(Lock):
     """A locked file that is read and replaced as a whole. After a crash it holds the old bytes or the new ones."""
 
     def read(self) -> bytes | None:
-        """What it holds; None if there is no such file."""
+        """The content of the file; None if there is none."""
         try:
             about = self.path.stat()
             if not stat.S_ISREG(about.st_mode):
@@ -154,7 +163,7 @@ class LockedFile(Lock):
                     f"the lock {self._name.name!r} was removed, or is another process's, so somebody else may use "
                     f"{self._what}. {self._cost}. Start again, and leave locks where they are."
                 )
-            new.unlink(missing_ok=True)  # a killed holder's
+            new.unlink(missing_ok=True)  # left by a killed holder
             _write(new, content, mode, durable=durable)
             os.replace(new, self.path)  # noqa: PTH105 - as the other calls, to be counted in tests
             if durable:
@@ -178,8 +187,8 @@ def _write(path: Path, content: bytes, mode: int, *, durable: bool) -> None:
 
 
 def _settle(folder: Path) -> None:
-    """See that the names in a folder are on the disk: else a power cut could bring back the file of before."""
-    if sys.platform != "win32":  # there folders cannot be opened
+    """Wait until the names in a folder are on the disk: otherwise a power cut could bring back the old file."""
+    if sys.platform != "win32":  # which cannot open folders
         descriptor = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(descriptor)
@@ -188,7 +197,7 @@ def _settle(folder: Path) -> None:
 
 
 def _is_at(descriptor: int, path: Path) -> bool:
-    """Whether that is the file's name, still."""
+    """Whether the open file is still the one of that name."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:

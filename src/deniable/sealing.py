@@ -1,4 +1,4 @@
-"""A digest inside a JSON object that notices every change of it. Standard library only."""
+"""A digest inside a JSON object that reveals every change to it. Standard library only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SEAL = "seal"
 
 
 def sealed(content: Mapping[str, Any], key: bytes) -> dict[str, Any]:
-    """The same with a keyed digest of all of it.
+    """The content with a keyed digest of all of it.
 
     >>> unsealed(sealed({"block": 29}, b"key"), b"key")
     {'block': 29}
@@ -23,7 +23,7 @@ def sealed(content: Mapping[str, Any], key: bytes) -> dict[str, Any]:
 
 
 def unsealed(content: Any, key: bytes, what: str = "state") -> dict[str, Any]:
-    """What was sealed, without the seal; refused as damaged if anything of it was changed.
+    """The content without its seal; refused as damaged if anything was changed.
 
     >>> try:
     ...     unsealed({**sealed({"block": 29}, b"key"), "block": 28}, b"key")
@@ -36,7 +36,7 @@ def unsealed(content: Any, key: bytes, what: str = "state") -> dict[str, Any]:
     rest = {name: value for name, value in content.items() if name != SEAL}
     try:
         whole = hmac.compare_digest(str(content.get(SEAL)).encode(), _digest(rest, key).encode())
-    except (TypeError, ValueError, RecursionError):  # what JSON cannot hold
+    except (TypeError, ValueError, RecursionError):  # not JSON
         whole = False
     if not whole:
         raise damaged(what)
@@ -44,7 +44,7 @@ def unsealed(content: Any, key: bytes, what: str = "state") -> dict[str, Any]:
 
 
 def damaged(what: str) -> InvalidData:
-    """The refusal of something that was changed."""
+    """The error for something that was changed."""
     return InvalidData(
         f"the {what} is damaged",
         "Use a whole copy that nobody has gone on from, or start a new one with new noise.",

@@ -1,7 +1,7 @@
 """Simulations: what was made with simulation=True says so wherever it goes, and never mixes with a release.
 
-A seeded source can be repeated by anyone who knows the seed, and an infinite ε adds no noise. Both are useful in tests
-and experiments on data that need no protection, and neither protects anybody. Standard library only, for devices.
+Anyone who knows the seed can repeat a seeded source, and an infinite ε adds no noise. Both are useful in tests and
+experiments on data that need no protection. Neither protects anybody. Standard library only, for devices.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ NOTE = "simulation: no privacy"
 """What every answer from a simulation says."""
 
 MARK, MARKED = b"deniable.simulation", b"true"
-"""Where the metadata of a file say that it is a simulation's, and what stands there. A release has no such entry."""
+"""The entry of a file's metadata that marks a simulation. A release has no such entry."""
 
 LARGEST_RELEASE_EPSILON = 64.0
-"""Above it a release would be one in name only: something else than the truth has a chance below e^-64 · cells."""
+"""Above it, a release protects nobody: an answer other than the truth has a chance below e^-64 · cells."""
 
 
 def has_noise(epsilon: float) -> bool:
-    """Whether an ε leaves room for doubt: infinity does not, and numbers above 64 do so on paper only.
+    """Whether an ε leaves room for doubt: infinity does not, and numbers above 64 do so only on paper.
 
     >>> has_noise(2.0), has_noise(64.5), has_noise(float("inf"))
     (True, False, False)
@@ -32,7 +32,7 @@ def has_noise(epsilon: float) -> bool:
 
 
 def check_noise(epsilon: float, *, simulation: bool) -> None:
-    """Refuse an ε without noise, unless the caller says that this is a simulation.
+    """Refuse an ε without noise unless the caller says that this is a simulation.
 
     >>> check_noise(float("inf"), simulation=True)
     """
@@ -45,7 +45,7 @@ def check_noise(epsilon: float, *, simulation: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedDraws:
-    """Draws of one device in a simulation: what is made with them is marked.
+    """Draws of one device in a simulation. What is made with them is marked.
 
     >>> SimulatedDraws(lambda bound: bound - 1)(6)
     5
@@ -60,12 +60,12 @@ class SimulatedDraws:
 
 
 def is_simulated(draws: object) -> bool:
-    """Whether a source, or draws for one device, say of themselves that they are for a simulation."""
+    """Whether a source, or the draws of one device, are marked as being for a simulation."""
     return bool(getattr(draws, "simulation", False))
 
 
 def mark(*, simulation: bool) -> dict[bytes, bytes]:
-    """The entry that a simulation's metadata hold beside their other ones.
+    """The additional entry in the metadata of a simulation.
 
     >>> mark(simulation=True), mark(simulation=False)
     ({b'deniable.simulation': b'true'}, {})
@@ -74,7 +74,7 @@ def mark(*, simulation: bool) -> dict[bytes, bytes]:
 
 
 def is_marked(metadata: Mapping[Any, Any] | None) -> bool:
-    """Whether metadata are those of a simulation. Whatever stands under the mark's name counts: nobody else writes it.
+    """Whether metadata are those of a simulation. Any value under the mark's name counts: nothing else writes it.
 
     >>> is_marked({b"deniable.simulation": b"true"}), is_marked(None)
     (True, False)
@@ -83,7 +83,7 @@ def is_marked(metadata: Mapping[Any, Any] | None) -> bool:
 
 
 def one_kind(kinds: Mapping[str, bool]) -> bool:
-    """Whether tables are a simulation's, by their names; a simulation and a release together are refused.
+    """Whether the named tables are a simulation's; a simulation and a release together are refused.
 
     >>> one_kind({"users": True, "orders": True})
     True

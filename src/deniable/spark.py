@@ -1,4 +1,4 @@
-"""Spark: sessions, and functions for users of its SQL. `connect` and `Collection.perturb` take engine=session."""
+"""Spark sessions, and functions for Spark SQL. `connect` and `Collection.perturb` take engine=session."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
     from deniable.database import Database
 
-__all__ = ["register", "session"]
+__all__ = ["register", "session", "unregister"]
 
 
 def session(master: str = "local[*]") -> Any:
-    """A session at a master, for use here; on a cluster most have one already."""
-    from deniable.engines.spark.session import open_session
+    """Start a Spark session at a master. On a cluster you usually have one already."""
+    from deniable.engines.spark.spark_session import open_session
 
     return open_session(master)
 
@@ -35,21 +35,37 @@ def register(
 
     `deniable_<table>(uid, attribute, …)` gives the reports of a user, an array of (slot, view, seed, y); private
     attributes stand in the order of the specification. For a table with many rows per user it is
-    `deniable_<table>(uid, rows)` with an array of structs. Every call releases anew: write what it gives, once.
+    `deniable_<table>(uid, rows)` with an array of structs. Every call is a new release: write its result once.
 
-    `SELECT * FROM deniable_sql('SELECT …')` answers a question, with standard errors and intervals as columns. It
-    looks for reports in `reports` (a path, or DataFrames and catalog names by table), else in the catalog's tables and
-    views named `<table>_reports`. Answers from a simulation have a column `simulation`.
+    From then on `spark.sql` of this session answers plain SQL about the collection's tables: `spark.sql("SELECT
+    AVG(amount) AS a FROM orders JOIN users USING (uid) WHERE age < 48")` is a DataFrame with the answer, its standard
+    errors and intervals. A SELECT from these tables and `dimensions` alone is rewritten, also as a part of a larger
+    statement, into `SELECT * FROM deniable_sql('SELECT …')`, which can be written out as well. A SELECT that joins such
+    a table with another one is refused. Statements about other tables pass untouched, and so do those that perturb
+    rows. A name of the collection means reports, even where a view of that name has the rows.
 
-    An ε without noise needs `simulation`, as it does everywhere.
+    Reports are looked for in `reports` (a path, or DataFrames and catalog names by table), else in the catalog's tables
+    and views named `<table>_reports`. Answers from a simulation have a column `simulation`.
+
+    An ε without noise needs `simulation`, as everywhere.
     """
-    from deniable.engines.spark.session import checked_session
+    from deniable.engines.spark.spark_session import checked_session
 
     checked_session(spark)
     from deniable.engines.spark.sql_functions import register_functions
 
     reader = _ReportReader(spark, collection, reports, dimensions or {})
-    register_functions(spark, collection, reader.answer, simulation=simulation)
+    register_functions(spark, collection, reader.answer, dimensions or (), simulation=simulation)
+
+
+def unregister(spark: Any) -> None:
+    """Give a session its own `sql` back, and drop the functions that `register` made."""
+    from deniable.engines.spark.spark_session import checked_session
+
+    checked_session(spark)
+    from deniable.engines.spark.sql_functions import unregister_functions
+
+    unregister_functions(spark)
 
 
 class _ReportReader:

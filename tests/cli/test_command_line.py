@@ -51,7 +51,7 @@ def test_every_command_has_help_and_a_documented_example(path):
     assert command.help
     if not isinstance(command, click.Group):
         assert f"deniable {' '.join(path)}" in command.help
-    shown = started(*path, "--help")
+    shown = run(*path, "--help")
     assert shown.returncode == 0
     assert max(map(len, shown.stdout.splitlines())) <= 80
     assert "\\b" not in shown.stdout

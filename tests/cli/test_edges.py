@@ -289,8 +289,10 @@ def test_a_command_that_is_stopped(place, tmp_path, number):
     assert "Interrupted. Nothing more was done." in shown
 
 
-@pytest.mark.parametrize("write", ["save", "released", "perturb"])
-def test_python_says_it_too(place, tmp_path, monkeypatch, write):
+@pytest.mark.parametrize(
+    ("write", "reason"), [("save", "not a directory"), ("released", "not a directory"), ("perturb", "file exists")]
+)
+def test_python_says_it_too(place, tmp_path, monkeypatch, write, reason):
     users = {"uid": [SECRET], "age": [31], "marital": ["single"], "city": ["Rome"]}
     calls = {
         "save": lambda path: SHOP.save(path.with_suffix(".toml")),
@@ -299,7 +301,7 @@ def test_python_says_it_too(place, tmp_path, monkeypatch, write):
     }
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(
-        Failure, match=r"cannot be written \((not a directory|file exists)\)\. .*\. Check that its folder exists"
+        Failure, match=rf"cannot be written \({reason}\)\. .*\. Check that its folder exists"
     ) as stopped:
         calls[write](tmp_path / "file" / "out")
     assert str(SECRET) not in str(stopped.value)

@@ -123,26 +123,26 @@ def mutated_bytes(chance, data):
     """The same with one to four changes: bits, pieces, cuts, repetitions."""
     made = bytearray(data)
     for _ in range(chance.choice((1, 1, 1, 2, 4))):
-        place = chance.randrange(len(made) + 1)
+        position = chance.randrange(len(made) + 1)
         length = chance.choice((1, 1, 2, 4, 16, 100))
         match chance.randrange(8):
-            case 0 if place < len(made):
-                made[place] ^= 1 << chance.randrange(8)
-            case 1 if place < len(made):
-                made[place] = chance.randrange(256)
+            case 0 if position < len(made):
+                made[position] ^= 1 << chance.randrange(8)
+            case 1 if position < len(made):
+                made[position] = chance.randrange(256)
             case 2:
-                del made[place : place + length]
+                del made[position : position + length]
             case 3:
-                made[place:place] = made[place : place + length]
+                made[position:position] = made[position : position + length]
             case 4:
-                made[place : place + length] = chance.choice(PIECES)
+                made[position : position + length] = chance.choice(PIECES)
             case 5:
-                made[place:place] = chance.choice(PIECES)
+                made[position:position] = chance.choice(PIECES)
             case 6:
                 other = chance.randrange(len(made) + 1)
-                made[place:place] = made[other : other + length]
+                made[position:position] = made[other : other + length]
             case _ if chance.random() < 0.2:
-                del made[place:]
+                del made[position:]
     return bytes(made)
 
 
@@ -161,8 +161,8 @@ def mutated_value(chance, tree, values=VALUES):
             case 2 if isinstance(holder, list) and holder is not made:
                 holder.insert(key, copy.deepcopy(holder[key]))
             case 3:
-                other, place = chance.choice(list(_places(made)))
-                holder[key] = copy.deepcopy(other[place])
+                other, key_there = chance.choice(list(_places(made)))
+                holder[key] = copy.deepcopy(other[key_there])
             case 4:
                 holder[key] = chance.choice(([holder[key]], {"a": holder[key]}, str(holder[key])))
             case _:

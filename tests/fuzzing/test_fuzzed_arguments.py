@@ -86,7 +86,7 @@ COMMANDS = [
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def folder_of_files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("arguments")
     shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 20)), epsilon=2.0)
     shop.save(folder / "shop.toml")
@@ -100,8 +100,8 @@ def place(tmp_path_factory):
 
 
 @cases(200)
-def test_odd_arguments(place, monkeypatch, count):
-    monkeypatch.chdir(place)
+def test_odd_arguments(folder_of_files, monkeypatch, count):
+    monkeypatch.chdir(folder_of_files)
 
     def attempt(chance):
         arguments = [

@@ -151,21 +151,21 @@ TOKENS = re.compile(r"\s+|\w+|'[^']*'|[<>=!]+|.")
 def mutated(chance):
     tokens = TOKENS.findall(chance.choice(QUERIES))
     for _ in range(chance.choice([1, 1, 1, 2, 3])):
-        place = chance.randrange(len(tokens))
+        position = chance.randrange(len(tokens))
         other = chance.randrange(len(tokens))
         match chance.randrange(6):
             case 0:
-                tokens[place] = " "
+                tokens[position] = " "
             case 1:
-                tokens.insert(place, f" {chance.choice(WORDS)} ")
+                tokens.insert(position, f" {chance.choice(WORDS)} ")
             case 2:
-                tokens[place] = f" {chance.choice(WORDS)} "
+                tokens[position] = f" {chance.choice(WORDS)} "
             case 3:
-                tokens[place], tokens[other] = tokens[other], tokens[place]
+                tokens[position], tokens[other] = tokens[other], tokens[position]
             case 4:
-                tokens[place:place] = tokens[place : place + chance.randrange(6)]
+                tokens[position:position] = tokens[position : position + chance.randrange(6)]
             case _:
-                tokens[place] = f"({tokens[place]})"
+                tokens[position] = f"({tokens[position]})"
     return "".join(tokens)
 
 

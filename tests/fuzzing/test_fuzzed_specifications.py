@@ -35,8 +35,8 @@ GRID = dn.Collection(
 TREES = [SHOP.to_dict(), GRID.to_dict()]
 FILES = {
     f"{name}{ending}": text.encode()
-    for name, one in (("shop", SHOP), ("grid", GRID))
-    for ending, text in ((".toml", to_toml(one.to_dict())), (".json", one.to_json()))
+    for name, collection in (("shop", SHOP), ("grid", GRID))
+    for ending, text in ((".toml", to_toml(collection.to_dict())), (".json", collection.to_json()))
 }
 
 

@@ -18,12 +18,12 @@ BOUND = 500.0
 
 def changed(chance, data):
     """One byte is another, or missing, or doubled."""
-    place = chance.randrange(len(data))
-    byte = chance.choice((chance.randrange(256), data[place] ^ 1, ord(chance.choice('0123456789"{}[],:.-e'))))
+    position = chance.randrange(len(data))
+    byte = chance.choice((chance.randrange(256), data[position] ^ 1, ord(chance.choice('0123456789"{}[],:.-e'))))
     return (
-        data[:place]
-        + chance.choice((bytes([byte]), bytes([byte]), b"", data[place : place + 1] * 2))
-        + data[place + 1 :]
+        data[:position]
+        + chance.choice((bytes([byte]), bytes([byte]), b"", data[position : position + 1] * 2))
+        + data[position + 1 :]
     )
 
 
@@ -74,8 +74,8 @@ def test_files_of_servers(tmp_path, count):
         file.write(server.state(), read=5, waiting=[])
     whole = path.read_bytes()
 
-    def later(one):
-        return [one.push(report, uid=SECRET + uid) for uid, report in enumerate(sent)], one.total.value
+    def later(server):
+        return [server.push(report, uid=SECRET + uid) for uid, report in enumerate(sent)], server.total.value
 
     expected = later(server)
 
@@ -114,12 +114,12 @@ def test_memories_of_devices(tmp_path, count):
     shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
     path = tmp_path / "memory.json"
     row = [{"age": 31}]
-    first = [one.to_bytes() for one in Client(shop, path).reports("users", row)]
+    first = [report.to_bytes() for report in Client(shop, path).reports("users", row)]
     whole = path.read_bytes()
 
     def attempt(chance):
         write(path, changed(chance, whole))
-        assert [one.to_bytes() for one in Client(shop, path).reports("users", row)] == first
+        assert [report.to_bytes() for report in Client(shop, path).reports("users", row)] == first
 
     outcomes = fuzz(attempt, "memories of devices", count)
     assert outcomes["Failure"] > 0.8 * count

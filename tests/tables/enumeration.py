@@ -23,15 +23,15 @@ def law_of(run):
 
         def choose(chances, path=path, taken=taken):
             nonlocal weight
-            possible = [place for place, chance in enumerate(chances) if chance]
+            possible = [outcome for outcome, chance in enumerate(chances) if chance]
             if len(taken) < len(path):
-                place = path[len(taken)]
+                outcome = path[len(taken)]
             else:
-                place = possible[0]
+                outcome = possible[0]
                 open_paths.extend((*taken, other) for other in possible[1:])
-            taken.append(place)
-            weight *= chances[place]
-            return place
+            taken.append(outcome)
+            weight *= chances[outcome]
+            return outcome
 
         result = run(choose)
         law[result] += weight

@@ -59,7 +59,7 @@ def on_device(monkeypatch):
 def in_bulk(collection, name, rows):
     """The law of the bulk client's reports for one table."""
     table, design = collection[name], collection.design_of(name)
-    columns = [np.array([row[place] for row in rows], dtype=np.int64) for place in range(len(table.domains))]
+    columns = [np.array([row[attribute] for row in rows], dtype=np.int64) for attribute in range(len(table.domains))]
 
     def run(choose):
         source = EnumeratedSource(choose)
@@ -92,16 +92,16 @@ def test_definition_3_holds_for_every_pair_of_users(design, oracle, on_device):
     rows = order_rows(3, most=2)
     if design in ("hio", "mg"):
         rows += [[(0,), (1,), (2,)], [(2,), (2,), (2,)]]  # more than `many`
-    users = [on_device(collection, "users", one) for one in USER_ROWS]
-    orders = [on_device(collection, "orders", one) for one in rows]
+    users = [on_device(collection, "users", held) for held in USER_ROWS]
+    orders = [on_device(collection, "orders", held) for held in rows]
     total = worst_ratio(users) * worst_ratio(orders)
     assert 1 < total <= exp_between(Fraction(1.5))[0]
     for law in orders:
         assert {len(outcome) for outcome in law} == {collection.reports_per_user("orders")}
     # The bulk client has the same law, exactly.
-    assert [in_bulk(collection, "users", one) for one in USER_ROWS] == users
-    for place in {0, 2, len(rows) - 1}:
-        assert in_bulk(collection, "orders", rows[place]) == orders[place]
+    assert [in_bulk(collection, "users", held) for held in USER_ROWS] == users
+    for user in {0, 2, len(rows) - 1}:
+        assert in_bulk(collection, "orders", rows[user]) == orders[user]
 
 
 def test_definition_3_holds_on_a_grid_of_uneven_views(on_device):
@@ -114,24 +114,24 @@ def test_definition_3_holds_on_a_grid_of_uneven_views(on_device):
     orders = dn.Table("orders", many=2, amount=dn.Ordinal(0, 3))
     collection = dn.Collection(USERS, orders, epsilon=1.5, design="grid", grids={"orders": views})
     rows = [*order_rows(4, most=1), [(0,), (3,)], [(2,), (2,)]]
-    laws = [on_device(collection, "orders", one) for one in rows]
-    users = [on_device(collection, "users", one) for one in USER_ROWS]
+    laws = [on_device(collection, "orders", held) for held in rows]
+    users = [on_device(collection, "users", held) for held in USER_ROWS]
     assert 1 < worst_ratio(users) * worst_ratio(laws) <= exp_between(Fraction(1.5))[0]
     for law in laws:  # views are drawn without looking, in the ratio of their weights
         drawn = [sum(chance for ((view, _, _),), chance in law.items() if view == number) for number in range(3)]
         assert drawn == [Fraction(2, 6), Fraction(3, 6), Fraction(1, 6)]
-    for place in (1, 3, 6):
-        assert in_bulk(collection, "orders", rows[place]) == laws[place]
+    for user in (1, 3, 6):
+        assert in_bulk(collection, "orders", rows[user]) == laws[user]
 
 
 def test_definition_3_with_several_reports_per_user(on_device):
     collection = dn.Collection(USERS, SMALL_ORDERS, epsilon=1.5, design="hio", fanout=2)
     rows = order_rows(2)
-    orders = [on_device(collection, "orders", one) for one in rows]
-    users = [on_device(collection, "users", one) for one in USER_ROWS]
+    orders = [on_device(collection, "orders", held) for held in rows]
+    users = [on_device(collection, "users", held) for held in USER_ROWS]
     assert collection.reports_per_user("orders") == 2
     assert worst_ratio(users) * worst_ratio(orders) <= exp_between(Fraction(1.5))[0]
-    assert [in_bulk(collection, "orders", one) for one in rows[:3]] == orders[:3]
+    assert [in_bulk(collection, "orders", held) for held in rows[:3]] == orders[:3]
 
 
 def test_the_whole_client_at_once(monkeypatch):
@@ -155,21 +155,21 @@ def test_the_whole_client_at_once(monkeypatch):
 
         return law_of(run)
 
-    laws = [law(*one) for one in everybody]
+    laws = [law(*user) for user in everybody]
     assert len(laws) == 20
-    assert {len(sent) for one in laws for sent in one} == {32}
+    assert {len(sent) for outcomes in laws for sent in outcomes} == {32}
     assert worst_ratio(laws) <= exp_between(Fraction(1))[0]
 
 
 def test_an_epsilon_that_is_not_shared_out_would_be_noticed(on_device):
     # Two reports with the whole ε each break the promise, and this test sees it.
     alone = dn.Collection(USERS, epsilon=1.5, design="mg")
-    users = [on_device(alone, "users", one) for one in USER_ROWS]
+    users = [on_device(alone, "users", held) for held in USER_ROWS]
     assert worst_ratio(users) ** 2 > exp_between(Fraction(1.5))[1]
 
 
 def advantage(reports_of, counts):
-    """How much better than guessing one can tell two users apart by the number of their reports."""
+    """How much better than guessing two users can be told apart by the number of their reports."""
     first, second = (len(reports_of(count)) for count in counts)
     return 1.0 if first != second else 0.0
 

@@ -36,7 +36,7 @@ def test_finished_runs_are_enough_for_tables_pictures_and_pages(monkeypatch, tmp
     assert done.returncode == 0
     assert [line.rpartition(".")[2] for line in done.stdout.splitlines()] == ["csv", "png", "md"]
     page = (tmp_path / "streams" / "overall.md").read_text()
-    assert "POS stand-in: drawn, not real" in page
+    assert "POS stand-in: synthetic, not real" in page
     assert "Halves are [1.0, 1.5]." in page
 
 

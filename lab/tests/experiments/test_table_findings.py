@@ -200,7 +200,7 @@ def test_what_is_said_about_a_grid_follows_from_the_rows():
         for method, measured in {**numbers, NOTHING: {"NMSE": zero}}.items()
     ]
     said = " ".join(about_grid(summarise(runs)).split())
-    assert "tells something in 4 of 6 cells" in said
+    assert "is informative in 4 of 6 cells" in said
     assert "ours in 2." in said
     assert "4 (4 to 4) times smaller for COUNT and 4 (4 to 4) times smaller for SUM" in said
     assert "better" not in said

@@ -37,7 +37,7 @@ def prepare() -> None:
     codecs.register(lambda name: _ascii_codec() if name == _ASCII else None)
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
-        if stream is None:  # it was closed: no file of ours may get its number
+        if stream is None:  # it was closed: no file that we open may get its number
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - stays open
         elif name == "stdin" and isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="surrogateescape")  # odd bytes are refused where they stand

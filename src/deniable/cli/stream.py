@@ -1,4 +1,4 @@
-"""`deniable stream query`, `plot` and `forecast`: what is free once a stream is published, or before."""
+"""`deniable stream query`, `plot` and `forecast`: commands that spend no ε."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def stream() -> None:
 @stream.command()
 @click.argument("path", type=click.Path(dir_okay=False))
 @click.argument("windows", nargs=-1, required=True)
-@click.option("--mean", "as_mean", is_flag=True, help="Means instead of sums.")
+@click.option("--mean", "as_mean", is_flag=True, help="Show means instead of sums.")
 @click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per window.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per window.")
 def query(path: str, windows: tuple[str, ...], as_mean: bool, confidence: float, as_json: bool) -> None:
     """Sums (or means) over WINDOWS of a released stream.
 
-    A window is START:STOP by position, START..STOP by time. Stop is not part of a window; either end may be left out.
-    *noise* is a standard error, and exact. *smoothing* is an estimate of how far predictions inside blocks are off; the
-    interval counts both. *cut* is at most what cutting values at θ may have taken away, which the interval does not
-    count. k, M, G: thousands, millions, billions.
+    A window is START:STOP by position, or START..STOP by time. STOP is not part of the window, and either end may be
+    left out. *noise* is an exact standard error. *smoothing* estimates how far predictions inside blocks are off. The
+    interval covers both. *cut* is the most that cutting values at θ may have taken away; the interval does not cover
+    it. k, M, G: thousands, millions, billions.
 
     \b
     Example:
@@ -42,10 +42,10 @@ def query(path: str, windows: tuple[str, ...], as_mean: bool, confidence: float,
     from deniable.streams import Released
 
     released = Released.load(path)
-    places = [_window(text, released) for text in windows]
-    answers = [(released.mean if as_mean else released.sum)(*place, confidence=confidence) for place in places]
+    ends = [_window(text, released) for text in windows]
+    answers = [(released.mean if as_mean else released.sum)(*pair, confidence=confidence) for pair in ends]
     if as_json:
-        for (start, stop), answer in zip(places, answers, strict=True):
+        for (start, stop), answer in zip(ends, answers, strict=True):
             low, high = answer.interval
             facts: dict[str, float | None] = {
                 "start": start,
@@ -76,7 +76,7 @@ def query(path: str, windows: tuple[str, ...], as_mean: bool, confidence: float,
 def _window(text: str, released: Any) -> tuple[int, int]:
     import numpy as np
 
-    refusal = QueryRefused(f"{text!r} is no window", "Use START:STOP by position, or START..STOP by time.")
+    refusal = QueryRefused(f"{text!r} is not a window", "Use START:STOP by position, or START..STOP by time.")
     start, by_time, stop = (part.strip() for part in text.partition(".."))
     if by_time:
         if released.timestamps is None:
@@ -86,11 +86,11 @@ def _window(text: str, released: Any) -> tuple[int, int]:
         except QueryRefused:
             raise refusal from None
         last = last if stop else len(released)
-        oldest, newest = (released.timestamps[place] for place in (0, -1))
+        oldest, newest = released.timestamps[0], released.timestamps[-1]
         if first == len(released) or last == 0:
             raise QueryRefused(f"{text!r} holds no published value", f"There are values from {oldest} to {newest}.")
         if start and np.asarray(start).astype(released.timestamps.dtype) < oldest:
-            click.echo(f"{text} begins before the first value, of {oldest}: what came before is not in it", err=True)
+            click.echo(f"{text} begins before the first value ({oldest}): earlier values are not in it", err=True)
         return first, last
     start, colon, stop = text.partition(":")
     try:
@@ -104,9 +104,9 @@ def _window(text: str, released: Any) -> tuple[int, int]:
 @stream.command()
 @click.argument("path", type=click.Path(dir_okay=False))
 @click.option("-o", "--output", required=True, help="A .png, .svg or .pdf file.")
-@click.option("--window", type=int, default=None, help="Values per point; whole blocks, about 200 points, if left out.")
-@click.option("--truth", default=None, help="The file that was published, to compare: shows what privacy hides.")
-@click.option("--column", default="value", show_default=True, help="Column of the truth.")
+@click.option("--window", type=int, default=None, help="Values per point. Default: whole blocks, about 200 points.")
+@click.option("--truth", default=None, help="The original file, for comparison. Shows what privacy hides.")
+@click.option("--column", default="value", show_default=True, help="Column of the values in --truth.")
 def plot(path: str, output: str, window: int | None, truth: str | None, column: str) -> None:
     """Draw the means of consecutive windows with 95 % intervals.
 
@@ -125,7 +125,7 @@ def plot(path: str, output: str, window: int | None, truth: str | None, column: 
 
 
 def check_theta(theta: float, bound: float, low: float = 0.0) -> None:
-    """A threshold cuts between the ends of the range."""
+    """Refuse a threshold outside the range of values."""
     if not low < theta <= bound:
         raise InvalidParameter("--theta", f"must lie above {low:g} and not above the bound", "Give another.")
 
@@ -134,19 +134,19 @@ def check_theta(theta: float, bound: float, low: float = 0.0) -> None:
 @click.option("--epsilon", type=float, required=True)
 @click.option("--bound", type=float, required=True, help="Public upper bound of values.")
 @click.option("--horizon", type=int, default=1 << 20, show_default=True)
-@click.option("--theta", type=float, default=None, help="Threshold to assume; the bound if left out.")
+@click.option("--theta", type=float, default=None, help="Threshold to assume. Default: the bound.")
 @click.option(
-    "--block", type=click.IntRange(1), default=None, help="Values of a block; chosen by predicted error if left out."
+    "--block", type=click.IntRange(1), default=None, help="Values of a block. Default: chosen by predicted error."
 )
-@click.option("--drift", type=float, default=0.005, show_default=True, help="Change of a block's mean, share of θ.")
+@click.option("--drift", type=float, default=0.005, show_default=True, help="Change of the mean by block, share of θ.")
 @click.option("--spread", type=float, default=0.1, show_default=True, help="Deviation of single values, share of θ.")
 def forecast(
     epsilon: float, bound: float, horizon: int, theta: float | None, block: int | None, drift: float, spread: float
 ) -> None:
-    """The error to expect by window length.
+    """Predict the error by window length, before anything is published.
 
-    Before anything is published: reads no data and spends nothing. Errors are proportional to θ. Shown are standard
-    errors of window sums, and what they are per value.
+    Reads no data and spends no ε. Shows the standard errors of window sums, and the same per value. Errors are
+    proportional to θ.
 
     \b
     Example:
@@ -157,7 +157,7 @@ def forecast(
 
     check_epsilon(epsilon)
     if not 0 < bound < math.inf:
-        raise InvalidParameter("--bound", "must be a number above 0", "Give the largest value that may be expected.")
+        raise InvalidParameter("--bound", "must be a number above 0", "Give the largest value to expect.")
     if theta is not None:
         check_theta(theta, bound)
     expected = Expectation(drift, spread)
@@ -175,7 +175,7 @@ def forecast(
     )
     for row in predict(plan, epsilon, cut, sorted(set(lengths)), expected):
         numbers = (row.noise, row.smoothing, row.total, row.total / row.length)
-        made.add_row(f"{row.length:,}", *(f"{one:,.4g}" for one in numbers))
+        made.add_row(f"{row.length:,}", *(f"{figure:,.4g}" for figure in numbers))
     show(made)
     click.echo(
         f"ε = {epsilon:g}, θ = {cut:g}, chunks of {plan.horizon:,}, blocks of {plan.block:,}, fan-out {plan.fanout}."

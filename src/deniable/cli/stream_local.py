@@ -1,4 +1,4 @@
-"""`deniable stream report` and `collect`: streams without trust, as two filters joined by a pipe."""
+"""`deniable stream report` and `collect`: a stream without trust, as two filters that a pipe can join."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 def _agreed(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Options that devices and server must agree on."""
+    """Options that must be the same for devices and server."""
     for option in (
         simulation_option,
-        click.option("--name", default="", help="Name of the stream, if a user takes part in several."),
-        click.option("--bound", type=float, required=True, help="Public upper bound; values above count as it."),
+        click.option("--name", default="", help="Name of the stream, if users take part in several."),
+        click.option("--bound", type=float, required=True, help="Public upper bound. Larger values count as it."),
         click.option("--epsilon", type=float, required=True, help="Privacy of a user's value, against everybody."),
     ):
         command = option(command)
@@ -35,19 +35,19 @@ def _agreed(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command()
 @click.argument("source", metavar="[INPUT]", default="-")
 @_agreed
-@click.option("--column", default="value", show_default=True, help="Column of the values, in a table.")
-@click.option("--theta", type=float, default=None, help="The announced threshold; without it, first reports are sent.")
-@click.option("--theta-from", type=click.Path(), default=None, help="File or named pipe that will tell the threshold.")
-@click.option("--first", type=int, default=1 << 16, show_default=True, help="First reports, with --theta-from.")
+@click.option("--column", default="value", show_default=True, help="Column of the values in a table.")
+@click.option("--theta", type=float, default=None, help="The announced threshold. Without it, first reports are sent.")
+@click.option("--theta-from", type=click.Path(), default=None, help="File or named pipe to read the threshold from.")
+@click.option("--first", type=int, default=1 << 16, show_default=True, help="First reports to send, with --theta-from.")
 @click.option("--wait", type=float, default=600.0, show_default=True, help="Seconds to wait for the threshold.")
-@click.option("--uid", default=None, help="The user's id; without it every line is a user, numbered from --first-uid.")
+@click.option("--uid", default=None, help="The user's id. Without it every line is a user, numbered from --first-uid.")
 @click.option("--first-uid", type=int, default=0, show_default=True)
-@click.option("--memory", type=click.Path(dir_okay=False), default=None, help="What this user has sent; needs --uid.")
+@click.option("--memory", type=click.Path(dir_okay=False), default=None, help="What this user has sent. Needs --uid.")
 def report(source: str, epsilon: float, bound: float, name: str, simulation: bool, **options: Any) -> None:
-    """Randomise values on the device side: a line of JSON for each.
+    """Randomise values as devices do: one line of JSON for each.
 
-    Without --uid every line is a user of its own, for trying things out. On a device there is one user, with --uid and
-    --memory: asked again, the same answer is sent, and a line of text that is no number counts as missing.
+    Without --uid every line is a different user, to try things out. On a device there is one user, with --uid and
+    --memory. Asked again, it sends the same answer, and a line of text that is not a number counts as missing.
 
     \b
     Example:
@@ -61,7 +61,7 @@ def report(source: str, epsilon: float, bound: float, name: str, simulation: boo
         raise InvalidParameter("--theta-from", "is given in addition to --theta", "Give one of them.")
     if (options["memory"] is None) != (uid is None):
         raise InvalidParameter(
-            "--memory", "and --uid belong together", "Give both on a device, none to try things out."
+            "--memory", "and --uid belong together", "Give both on a device, or neither to try things out."
         )
     client = ToPLClient(epsilon, bound, memory=options["memory"], name=name, simulation=simulation)
     sent = 0
@@ -92,20 +92,20 @@ def _device_values(source: str, column: str, *, one_user: bool) -> Iterable[list
 @click.command()
 @click.argument("source", metavar="[INPUT]", default="-")
 @_agreed
-@click.option("--first", type=int, default=1 << 16, show_default=True, help="First reports to choose the threshold by.")
+@click.option("--first", type=int, default=1 << 16, show_default=True, help="First reports that choose the threshold.")
 @click.option("--horizon", type=int, default=1 << 20, show_default=True, help="The longest windows that matter.")
 @click.option("--theta", type=float, default=None, help="A public threshold, instead of a first phase.")
-@click.option("--announce", type=click.Path(), default=None, help="File or named pipe to tell the threshold to.")
-@click.option("--state", type=click.Path(dir_okay=False), default=None, help="Private file to go on from and leave.")
+@click.option("--announce", type=click.Path(), default=None, help="File or named pipe to write the threshold to.")
+@click.option("--state", type=click.Path(dir_okay=False), default=None, help="Private file to continue from.")
 @click.option("-o", "--output", default="-", show_default=True, help="A .parquet file, or - for lines.")
-@click.option("--every", type=click.IntRange(1), default=1, show_default=True, help="Mean and ± of so many estimates.")
+@click.option("--every", type=click.IntRange(1), default=1, show_default=True, help="Print means of this many.")
 def collect(source: str, epsilon: float, bound: float, name: str, simulation: bool, **options: Any) -> None:
     """Collect reports of devices: the threshold, then estimates.
 
     INPUT is a Parquet file with columns `uid` and `report`, JSON lines, or - for a pipe. Refused reports are counted
     by reason, on stderr. A single estimate is almost all noise: ask for windows of an -o file (`deniable stream
-    query`), or for means with --every. With --state a collection goes on where the last run ended, with the same
-    settings: its threshold holds, and nobody is counted twice.
+    query`), or for means with --every. With --state a collection continues where the last run ended, with the
+    same settings. Its threshold holds, and nobody is counted twice.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""Where the commands of streams write: to a Parquet file, or to a pipe whose reader may leave."""
+"""Where stream commands write: a Parquet file, or a pipe whose reader may leave; and how signals end them."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 
 
 def parquet_output(output: str) -> AbstractContextManager[ParquetOutput | None]:
-    """The file that `--output` names, which nobody else can write to meanwhile; None for stdout."""
+    """The file that `--output` names, locked for this run; None for stdout."""
     from deniable.stores.parquet_output import ParquetOutput
 
     if output == "-":
         return nullcontext()
     if not output.endswith(".parquet"):
-        raise InvalidParameter("--output", "must be a .parquet file or -", "Name it so.")
+        raise InvalidParameter("--output", "must be a .parquet file or -", "Give the file that ending.")
     if not Path(output).absolute().parent.is_dir():
         raise InvalidParameter("--output", "is in a folder that does not exist", "Make the folder first.")
     return ParquetOutput(output)
 
 
 class Interrupts:
-    """Ctrl-C, and what a service manager sends (SIGTERM), end a run between two batches, with its files in order.
+    """Ctrl-C, and the SIGTERM of a service manager, end a run between two batches, with its files in order.
 
-    So it is certain what has left. Who asks a second time, because a batch does not leave, is obeyed at once.
+    So it is certain what has left. A second signal ends the run at once, even if a batch is stuck.
     """
 
     def __init__(self) -> None:
@@ -42,12 +42,12 @@ class Interrupts:
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():  # only there may a program say what signals do
-            self._before = {one: signal.signal(one, self._interrupt) for one in (signal.SIGINT, signal.SIGTERM)}
+            self._before = {name: signal.signal(name, self._interrupt) for name in (signal.SIGINT, signal.SIGTERM)}
         return self
 
     def __exit__(self, *_: object) -> None:
-        for one, handler in self._before.items():
-            signal.signal(one, handler)
+        for name, handler in self._before.items():
+            signal.signal(name, handler)
 
     def _interrupt(self, number: int, _: object) -> None:
         if self._asked or not self._held:
@@ -56,7 +56,7 @@ class Interrupts:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """What must not be done by halves."""
+        """Hold signals back: this part must not be done by halves."""
         self._held = True
         try:
             yield
@@ -68,7 +68,7 @@ class Interrupts:
 
 @contextmanager
 def until_the_reader_leaves() -> Iterator[None]:
-    """Write to stdout; if nobody reads it any more, stop without an error."""
+    """Write to stdout. If nobody reads it any more, stop without an error."""
     try:
         yield
     except BrokenPipeError:

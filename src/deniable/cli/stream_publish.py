@@ -31,30 +31,30 @@ SECONDS_BETWEEN_REPORTS = 1.0
 @click.argument("source", metavar="INPUT")
 @click.option("-o", "--output", default="-", show_default=True, help="A .parquet file, or - for one number per line.")
 @click.option("--epsilon", type=float, required=True, help="Privacy of one value against another.")
-@click.option("--bound", type=float, required=True, help="Public upper bound of values; above it they count as it.")
-@click.option("--low", type=float, default=0, show_default=True, help="Public lower bound.")
+@click.option("--bound", type=float, required=True, help="Public upper bound. Larger values count as it.")
+@click.option("--low", type=float, default=0, show_default=True, help="Public lower bound. Smaller values are refused.")
 @click.option("--resolution", type=float, default=1, show_default=True, help="Step of the grid of values.")
 @click.option("--column", default="value", show_default=True, help="Column of the values.")
 @click.option("--time-column", default=None, help="Column of timestamps, published as they are.")
 @click.option("--warmup", type=int, default=1 << 16, show_default=True, help="Values that are never published.")
 @click.option("--horizon", type=int, default=1 << 20, show_default=True, help="Values of a chunk: the longest windows.")
 @click.option(
-    "--block", type=click.IntRange(1), default=None, help="Values of a block; chosen by predicted error if left out."
+    "--block", type=click.IntRange(1), default=None, help="Values of a block. Default: chosen by predicted error."
 )
-@click.option("--drift", type=float, default=None, help="How much a block's mean moves, share of θ; else 0.005.")
+@click.option("--drift", type=float, default=None, help="Change of the mean by block, share of θ. Default: 0.005.")
 @click.option("--theta", type=float, default=None, help="A public threshold, instead of a private choice.")
 @click.option("--method", type=click.Choice(METHODS), default="tops", show_default=True)
-@click.option("--paper", is_flag=True, help="ToPS with the paper's threshold and blocks.")
-@click.option("--state", type=click.Path(dir_okay=False), default=None, help="Private file to go on from and leave.")
-@click.option("--json-lines", is_flag=True, help="A pipe brings JSON objects instead of numbers.")
+@click.option("--paper", is_flag=True, help="Use ToPS with the paper's threshold and blocks.")
+@click.option("--state", type=click.Path(dir_okay=False), default=None, help="Private file to continue from.")
+@click.option("--json-lines", is_flag=True, help="Read JSON objects from a pipe instead of numbers.")
 @simulation_option
 @click.pass_context
 def publish(context: click.Context, /, **_: Any) -> None:
-    """Publish the numbers of a file or a pipe, each as it comes.
+    """Publish the numbers of a file or a pipe, each as it arrives.
 
-    INPUT is a .parquet, .csv or .jsonl file, text with a number per line, or - for a pipe. From a pipe every line is
-    answered as soon as it has come, after the warm-up. With --state a stream goes on where the last run ended, with the
-    same settings; without it, a file's last block is closed at the end.
+    INPUT is a .parquet, .csv or .jsonl file, text with one number per line, or - for a pipe. After the warm-up, every
+    line of a pipe is answered as soon as it arrives. With --state a stream continues where the last run ended, with the
+    same settings. Without it, the last block of a file is closed at the end.
 
     \b
     Example:

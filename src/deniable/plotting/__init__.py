@@ -1,4 +1,4 @@
-"""Pictures: the one room that asks for matplotlib, an extra.
+"""Plots: the only room that imports matplotlib, an extra.
 
 In: answers and released streams. Out: figures.
 """

@@ -1,4 +1,4 @@
-"""An empty figure: the one place where matplotlib is asked for. It is an extra, `deniable[plot]`."""
+"""Figures: the only module that imports matplotlib, which is the extra `deniable[plot]`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ INK, SOFT, TRUTH = "#1f4e79", "#8a8a8a", "#d1495b"
 
 
 def check_ending(path: str | Path) -> None:
-    """Refuse a file of another kind before anything is computed."""
+    """Refuse a file of another type before anything is computed."""
     if Path(path).suffix.lower() not in ENDINGS:
-        raise BadInput(f"a plot ends in {', '.join(ENDINGS)}. Nothing was drawn. Name it out.png, for example.")
+        raise BadInput(
+            f"the name of a plot must end in {', '.join(ENDINGS)}. Nothing was drawn. Name it out.png, for example."
+        )
 
 
 def require_plotting() -> None:
-    """Say how to get matplotlib before anything is computed, if it is not there."""
+    """Refuse if matplotlib is not installed, before anything is computed."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
@@ -27,7 +29,7 @@ def require_plotting() -> None:
 
 
 def new_figure(width: float, height: float) -> Any:
-    """A figure of so many inches that needs no display."""
+    """A figure of this size in inches, which needs no display."""
     require_plotting()
     from matplotlib.figure import Figure
 
@@ -43,7 +45,7 @@ def tidy(axis: Any) -> None:
 
 
 def save(figure: Any, path: str | Path, *, dpi: int = 150) -> None:
-    """Write a picture in the format of the file's ending, whole or not at all."""
+    """Write a picture in the format that the file's name ends in, whole or not at all."""
     check_ending(path)
     with writing(f"the picture {Path(path).name!r}", "Nothing was drawn"):
         figure.savefig(path, dpi=dpi)

@@ -1,4 +1,4 @@
-"""A picture of a released stream: means of consecutive windows, their intervals, and the truth where it is given."""
+"""A plot of a released stream: means of consecutive windows, their intervals, and the truth if it is given."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from deniable.plotting.figure import INK, TRUTH, check_ending, new_figure, save,
 from deniable.stores.sources.batch import Columns
 from deniable.stores.sources.readers import read_file
 
-POINTS = 200
+WINDOWS_SHOWN = 200
 
 
 class Windowed(Protocol):
-    """What a picture needs of a released stream."""
+    """What a plot needs of a released stream."""
 
     @property
     def about(self) -> Any:
@@ -46,14 +46,14 @@ def draw(
     unit: str = "values",
     dpi: int = 150,
 ) -> None:
-    """Write the picture; its format is the file's ending. `truth` is the whole stream, the warm-up included."""
+    """Write the plot, in the format that the file's name ends in. `truth` is the whole stream, with the warm-up."""
     check_ending(output)
     if len(released) == 0:
         raise InvalidParameter("the stream", "is empty", "Publish something first.")
     size = window
     if size is None:  # whole blocks, so that no point shows the correction at the end of one
         block = int(released.about.get("s", 1))
-        size = min(max(-(-len(released) // (POINTS * block)), 1) * block, len(released))
+        size = min(max(-(-len(released) // (WINDOWS_SHOWN * block)), 1) * block, len(released))
     if not 1 <= size <= len(released):
         raise InvalidParameter("--window", f"must be 1 to {len(released):,}", "Use a smaller one.")
     figure = new_figure(6.5, 3.4)
@@ -83,5 +83,5 @@ def draw(
 
 
 def read_truth(path: str, column: str) -> NDArray[Any]:
-    """The values of a file, to be drawn beside what was published."""
+    """The values of a file, to be drawn next to what was published."""
     return np.concatenate([batch.values for batch in read_file(path, Columns(column))])

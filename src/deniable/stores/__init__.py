@@ -5,8 +5,9 @@ In: paths, pipes and publishers. Out: released values and state files. Commands 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from deniable.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from deniable.stores.batch_publisher import BatchPublisher
@@ -28,12 +29,4 @@ _LAZY = {
     "read_file": "deniable.stores.sources.readers",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'deniable.stores' has no attribute {name!r}")
-    return getattr(import_module(_LAZY[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _LAZY)

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from deniable.errors import InvalidData
 from deniable.streams.local.stream_report import SIZE, parse
-from deniable.streams.released.release_file import UNREADABLE
+from deniable.streams.released.release_file import READ_ERRORS
 from deniable.tables.reports.report import kind_of
 
 _PIPE_BYTES, _BATCH_ROWS = 1 << 16, 1 << 18
@@ -93,5 +93,5 @@ def read_report_file(path: str | os.PathLike[str]) -> Iterator[ReportBatch]:
             columns = [name for name in ("uid", "report") if name in file.schema_arrow.names]
             for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=columns):
                 yield ReportBatch(pa.table(batch))
-    except UNREADABLE:
+    except READ_ERRORS:
         raise InvalidData(f"{str(path)!r} is not a Parquet file, or is damaged", "Check the file.") from None

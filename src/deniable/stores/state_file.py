@@ -11,7 +11,7 @@ from deniable.files import LockedFile
 from deniable.sealing import SEAL, damaged, sealed, unsealed
 
 FILE_VERSION = 2
-FORMAT = "deniable stream state"
+STATE_FORMAT = "deniable stream state"
 
 
 class StateFile:
@@ -43,7 +43,11 @@ class StateFile:
             record = json.loads(content)
         except (ValueError, RecursionError):
             raise damaged("state file") from None
-        if not isinstance(record, dict) or record.get("format") != FORMAT or record.get("version") != FILE_VERSION:
+        if (
+            not isinstance(record, dict)
+            or record.get("format") != STATE_FORMAT
+            or record.get("version") != FILE_VERSION
+        ):
             raise InvalidData(
                 "this is not a state file of this version, or it is damaged", "Use the version that wrote it."
             )
@@ -54,7 +58,7 @@ class StateFile:
 
     def write(self, state: dict[str, Any], **more: Any) -> None:
         """Replace the file, whole or not at all, and wait until it is on the disk."""
-        record = {"format": FORMAT, "version": FILE_VERSION, "state": state, **more}
+        record = {"format": STATE_FORMAT, "version": FILE_VERSION, "state": state, **more}
         record[SEAL] = sealed(_covered(record), _key(record))[SEAL]
         self._file.write(json.dumps(record).encode())
 

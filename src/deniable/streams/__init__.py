@@ -6,8 +6,9 @@ is, devices are `ToPLClient`s and `ToPLServer` adds up what they send; `ToPL` si
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from deniable.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from deniable.streams.central.named_publishers import NME, PAK, Flat, Hc16, ToPS, restore
@@ -141,12 +142,4 @@ _LAZY = {
     "restore": "deniable.streams.central.named_publishers",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'deniable.streams' has no attribute {name!r}")
-    return getattr(import_module(_LAZY[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _LAZY)

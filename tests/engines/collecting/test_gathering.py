@@ -21,7 +21,7 @@ SHOP = dn.Collection(USERS, ORDERS, epsilon=3.0)
 def sent_by(uid, collection=SHOP, **public):
     client = collection.client()
     lines = [client.report("users", {"age": 31}).to_json(uid, "users", public or {"city": "Rome"})]
-    return lines + [one.to_json(uid, "orders") for one in client.reports("orders", [])]
+    return lines + [report.to_json(uid, "orders") for report in client.reports("orders", [])]
 
 
 STORE = dn.Collection(
@@ -51,7 +51,7 @@ def test_of_different_reports_for_one_slot_the_first_counts():
     first, second = sent_by(7), sent_by(7)
     reports = SHOP.gather([*first, *second, *first])
     assert rows(reports) == rows(SHOP.gather(first))
-    differing = sum(one != other for one, other in zip(first[1:], second[1:], strict=True))
+    differing = sum(before != after for before, after in zip(first[1:], second[1:], strict=True))
     assert reports.summaries["orders"].rejected == ({ANOTHER: differing} if differing else {})
     moved = Report.from_json(first[0])[2].to_json(7, "users", {"city": "Oslo"})
     assert SHOP.gather([first[0], moved]).summaries["users"].rejected == {ANOTHER: 1}
@@ -95,10 +95,10 @@ def test_blank_lines_are_none_and_long_ones_are_not_read():
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('{"a": 1, "a": 600}', "'a' stands twice"),
-        ('{"b": [{"a": 1, "c": 2, "a": 1}]}', "'a' stands twice"),
-        ('{"a": 1, "\\u0061": 2}', "'a' stands twice"),
-        (json.dumps({"k" * 10**6: 1})[:-1] + "," + json.dumps({"k" * 10**6: 1})[1:], "'k{40}' stands twice"),
+        ('{"a": 1, "a": 600}', "'a' occurs twice"),
+        ('{"b": [{"a": 1, "c": 2, "a": 1}]}', "'a' occurs twice"),
+        ('{"a": 1, "\\u0061": 2}', "'a' occurs twice"),
+        (json.dumps({"k" * 10**6: 1})[:-1] + "," + json.dumps({"k" * 10**6: 1})[1:], "'k{40}' occurs twice"),
         ("[NaN]", "NaN is not"),
         ("-Infinity", "-Infinity is not"),
         ("[" * 100_000, "nested too deeply"),
@@ -116,11 +116,11 @@ def test_json_means_one_thing_or_nothing(text, problem):
 def test_a_key_that_stands_twice_is_refused_wherever_json_is_read(tmp_path):
     twice = SHOP.to_json().replace('"epsilon":3.0', '"epsilon":3.0,"epsilon":600')
     (tmp_path / "shop.json").write_text(twice)
-    with pytest.raises(InvalidParameter, match="'epsilon' stands twice"):
+    with pytest.raises(InvalidParameter, match="'epsilon' occurs twice"):
         dn.Collection.load(tmp_path / "shop.json")
     SHOP.gather(sent_by(1)).save(tmp_path / "reports")
     (tmp_path / "reports" / "collection.json").write_text(twice)
-    with pytest.raises(InvalidParameter, match="'epsilon' stands twice"):
+    with pytest.raises(InvalidParameter, match="'epsilon' occurs twice"):
         dn.connect(tmp_path / "reports")
     for text in sent_by(1):
         doubled = text[:-1] + ',"uid":2}'
@@ -146,7 +146,7 @@ def test_gathered_reports_are_saved_as_perturbed_ones_are(tmp_path):
             again.save(tmp_path / "out")
     SHOP.gather(sent_by(1)[:1]).save(tmp_path / "two")
     SHOP.gather(sent_by(1)[1:]).save(tmp_path / "two")  # a table may be added
-    assert sorted(one.name for one in (tmp_path / "two").iterdir()) == ["collection.json", "orders", "users"]
+    assert sorted(entry.name for entry in (tmp_path / "two").iterdir()) == ["collection.json", "orders", "users"]
     with pytest.raises(BadInput, match="holds something else"):
         dn.Collection(USERS, epsilon=1.0).gather([]).save(tmp_path / "out")
 
@@ -219,8 +219,8 @@ def test_attributes_may_be_called_as_columns_of_reports_are(tmp_path):
 
 def test_devices_send_such_attributes_too():
     lines = []
-    for place, uid in enumerate(PEOPLE["uid"]):
-        row = {name: PEOPLE[name][place] for name in NAMES.attributes}
+    for index, uid in enumerate(PEOPLE["uid"]):
+        row = {name: PEOPLE[name][index] for name in NAMES.attributes}
         client = EXACT.client(simulation=True)
         lines.append(client.report("t", row).to_json(uid, "t", {name: row[name] for name in NAMES.public}))
     database = dn.connect(
@@ -236,7 +236,7 @@ def test_what_devices_sent_becomes_reports_that_can_be_read():
     for user in range(30):
         client = STORE.client()
         lines.append(client.report("users", ROW).to_json(user, "users", {"city": "Rome"}))
-        lines += [one.to_json(user, "orders") for one in client.reports("orders", [])]
+        lines += [report.to_json(user, "orders") for report in client.reports("orders", [])]
     other = dn.Collection(*STORE.tables, epsilon=9.0).client().report("users", ROW)
     swapped = STORE.client().report("users", ROW)
     lines += ["nonsense", swapped.to_json(1, "visits"), other.to_json(99, "users"), swapped.to_json(98, "orders")]

@@ -76,7 +76,7 @@ def test_rows_out_of_order_end_the_run(monkeypatch):
         reader = pa.RecordBatchReader.from_batches(batches[0].schema, batches)
         with pytest.raises(Failure, match="out of the order"):
             list(sorted_users(reader))
-    monkeypatch.setattr(user_batches, "BATCH_ROWS", 2)
+    monkeypatch.setattr(user_batches, "USER_BATCH_ROWS", 2)
     batches = [pa.record_batch({"uid": chunk}) for chunk in (["a", "b"], ["b", "c"], [])]
     reader = pa.RecordBatchReader.from_batches(batches[0].schema, batches[:2])
     assert users_of(sorted_users(reader)) == [{"a"}, {"b"}, {"c"}]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from deniable.engines.spark.session import require_java
+from deniable.engines.spark.spark_session import checked_session, require_java
 from deniable.errors import Failure
 
 
@@ -30,5 +30,5 @@ def spark(tmp_path_factory):
         .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         .getOrCreate()
     )
-    yield session
+    yield checked_session(session)  # workers run this Python, whichever test comes first
     session.stop()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 pytest.register_assert_rewrite("spark_shop")
 
 import deniable as dn  # noqa: E402
-from deniable.engines.spark.session import as_frame, large_batches  # noqa: E402
+from deniable.engines.spark.spark_session import as_frame, large_batches  # noqa: E402
 from deniable.errors import BadInput, InvalidData, InvalidParameter, QueryRefused  # noqa: E402
 from deniable.randomness import SeededSource  # noqa: E402
 from spark_shop import DIMENSIONS, GOLDEN, JOBS, PEOPLE, agree, collect, frames  # noqa: E402

@@ -222,7 +222,7 @@ def test_keys_differ_in_everything_that_a_batch_is():
 
 def test_impossible_requests(spark, tmp_path):
     given = rows(spark)
-    with pytest.raises(InvalidParameter, match="Spark writes reports, once"):
+    with pytest.raises(InvalidParameter, match="on Spark, reports are written to a folder"):
         SHOP.perturb(**given, key="id", engine=spark, simulation=True)
     with pytest.raises(InvalidParameter, match="everyone is missing"):
         SHOP.perturb(orders=given["orders"], key="id", out=tmp_path / "a", engine=spark, simulation=True)

@@ -47,4 +47,4 @@ def test_the_command_line_asks_spark(spark, tmp_path):
     one, other = (json.loads(answer.stdout) for answer in answers)
     assert one == pytest.approx(other, rel=1e-9)
     wrong = CliRunner().invoke(cli, [*asked, "--engine", "flink"])
-    assert "two engines" in str(wrong.exception)
+    assert "the engine is unknown" in str(wrong.exception)

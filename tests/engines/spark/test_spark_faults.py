@@ -12,8 +12,8 @@ import pytest
 pytest.register_assert_rewrite("spark_shop")
 
 import deniable as dn  # noqa: E402
-from deniable.engines.spark import session  # noqa: E402
-from deniable.engines.spark.session import as_frame  # noqa: E402
+from deniable.engines.spark import spark_session  # noqa: E402
+from deniable.engines.spark.spark_session import as_frame  # noqa: E402
 from deniable.errors import Failure, InvalidData, MissingExtra  # noqa: E402
 from deniable.randomness import SeededSource  # noqa: E402
 from deniable.tables.specification.runs import run_text  # noqa: E402
@@ -113,7 +113,7 @@ def fake_java(folder, version):
 def test_old_java_is_named_with_what_to_install(monkeypatch, tmp_path, version, said):
     monkeypatch.setenv("JAVA_HOME", fake_java(tmp_path / "java", version))
     with pytest.raises(Failure, match=said) as caught:
-        session.open_session("local[1]")
+        spark_session.open_session("local[1]")
     assert "apt-get install openjdk-17-jre-headless" in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -121,16 +121,16 @@ def test_old_java_is_named_with_what_to_install(monkeypatch, tmp_path, version, 
 def test_missing_java_and_missing_pyspark(monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(Failure, match="Java was not found"):
-        session.open_session("local[1]")
+        spark_session.open_session("local[1]")
     monkeypatch.setitem(sys.modules, "pyspark", None)
     with pytest.raises(MissingExtra, match=r"pyspark.*\[spark\]"):
-        session.open_session("local[1]")
+        spark_session.open_session("local[1]")
 
 
 def test_java_is_recognised(monkeypatch, tmp_path):
     for version, number in (("17.0.2", 17), ("21", 21), ("23-ea", 23)):
         monkeypatch.setenv("JAVA_HOME", fake_java(tmp_path / version, version))
-        assert session.java_version() == number
+        assert spark_session.java_version() == number
 
 
 def test_java_off_the_path_is_found(monkeypatch, tmp_path):
@@ -138,6 +138,6 @@ def test_java_off_the_path_is_found(monkeypatch, tmp_path):
     fake_java(tmp_path / "java-21", "21.0.1")
     monkeypatch.setenv("JAVA_HOME", "")
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(session, "_HOMES", (f"{tmp_path.relative_to('/')}/*",))
-    session.require_java()
+    monkeypatch.setattr(spark_session, "_JAVA_HOMES", (f"{tmp_path.relative_to('/')}/*",))
+    spark_session.require_java()
     assert os.environ["JAVA_HOME"] == str(tmp_path / "java-21")

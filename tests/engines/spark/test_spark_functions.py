@@ -7,7 +7,7 @@ import pytest
 pytest.register_assert_rewrite("spark_shop")
 
 import deniable as dn  # noqa: E402
-from deniable.errors import SimulationOnly  # noqa: E402
+from deniable.errors import InvalidParameter, QueryRefused, SimulationOnly  # noqa: E402
 from spark_shop import agree  # noqa: E402
 
 USERS = dn.Table("buyers", age=dn.Ordinal(0, 24), kind=dn.Categorical("a", "b"))
@@ -47,7 +47,7 @@ def test_reports_from_sql_are_complete_and_answer_questions(shop):
     result = database.sql("SELECT AVG(age) AS a FROM buyers").scalar()
     assert abs(result.value - 12) < 6 * result.stderr
     total = database.sql("SELECT SUM(amount) AS s FROM sales").scalar()
-    truth = shop.sql("SELECT sum(amount) FROM sales").first()[0]
+    truth = shop.table("sales").selectExpr("sum(amount)").first()[0]
     assert abs(total.value - truth) < 6 * total.stderr
 
 
@@ -62,10 +62,88 @@ def test_questions_are_a_table_function(shop):
     assert [row["n"] for row in rows] == pytest.approx([one.value for one in expected.answers["n"]], rel=1e-9)
     (joined,) = shop.sql(
         "SELECT count(*) AS c FROM deniable_sql('SELECT kind, COUNT(*) AS n FROM buyers GROUP BY kind') d "
-        "JOIN (SELECT DISTINCT kind FROM buyers) USING (kind)"
+        "JOIN VALUES ('a'), ('b') AS k(kind) USING (kind)"
     ).collect()
     assert joined.c == 2
     agree(database.sql(question), expected)
+
+
+def numbers(frame):
+    return [tuple(row) for row in frame.collect()]
+
+
+def test_plain_sql_is_answered_from_reports(shop):
+    database = dn.connect({name: f"{name}_reports" for name in ("buyers", "sales")}, engine=shop, collection=SHOP)
+    for question in (
+        "SELECT kind, COUNT(*) AS n FROM buyers WHERE age < 12 GROUP BY kind ORDER BY kind",
+        "SELECT AVG(amount) AS a, COUNT(*) AS n FROM sales JOIN buyers ON sales.uid = buyers.uid WHERE age < 12",
+        "SELECT COUNT(*) AS n FROM Buyers WHERE kind = 'a' OR age > 20;",
+    ):
+        found = shop.sql(question).toArrow()
+        expected = database.sql(question).to_arrow()
+        assert found.column_names == expected.column_names
+        for name in expected.column_names:
+            values = expected[name].to_pylist()
+            assert found[name].to_pylist() == (
+                values if name == "kind" else pytest.approx(values, rel=1e-9, nan_ok=True)
+            )
+
+
+def test_plain_sql_is_read_as_spark_reads_it(shop):
+    asked = 'SELECT COUNT(*) AS n FROM `buyers` WHERE kind = "a" AND age < 12 -- in Spark\'s quotes'
+    expected = numbers(shop.sql("SELECT COUNT(*) AS n FROM buyers WHERE kind = 'a' AND age < 12"))
+    assert numbers(shop.sql(asked)) == expected
+    by_name = "SELECT COUNT(*) AS n FROM buyers WHERE kind = :kind AND age < :age"
+    assert numbers(shop.sql(by_name, args={"kind": "a", "age": 12})) == expected
+    in_order = "SELECT COUNT(*) AS n FROM buyers WHERE kind = ? AND age < ?"
+    assert numbers(shop.sql(in_order, args=["a", 12])) == expected
+
+
+def test_questions_are_parts_of_larger_statements(shop):
+    (whole,) = numbers(shop.sql("SELECT COUNT(*) AS n FROM buyers WHERE age < 12"))
+    (doubled,) = numbers(shop.sql("SELECT 2 * n AS n FROM (SELECT COUNT(*) AS n FROM buyers WHERE age < 12)"))
+    assert doubled == (2 * whole[0],)
+    joined = shop.sql(
+        "WITH asked AS (SELECT kind, COUNT(*) AS n FROM buyers GROUP BY kind) "
+        "SELECT label, n FROM asked JOIN VALUES ('a', 'it\\'s'), ('b', 'two\\n') AS k(kind, label) USING (kind)"
+    )
+    assert {row.label for row in joined.collect()} == {"it's", "two\n"}
+    shop.sql("CREATE OR REPLACE TEMPORARY VIEW answers AS SELECT COUNT(*) AS n FROM buyers WHERE age < 12")
+    assert numbers(shop.sql("SELECT * FROM answers")) == [whole]
+
+
+def test_other_statements_reach_spark_as_they_are(shop):
+    assert shop.sql("SELECT {a} + 1 AS b", a=1).first().b == 2
+    assert shop.sql("SELECT :a + 1 AS b", args={"a": 1}).first().b == 2
+    assert shop.sql("SELECT 'buyers' AS b").first().b == "buyers"
+    assert shop.sql("DESCRIBE buyers").count() == 3
+    assert shop.sql("SELECT count(*) AS c FROM buyers_reports").first().c == COUNT
+
+
+def test_a_name_of_the_collection_never_shows_rows(shop):
+    from pyspark.errors import AnalysisException
+
+    with pytest.raises(AnalysisException, match="rows cannot be seen, only aggregates"):
+        shop.sql("SELECT * FROM buyers")
+    with pytest.raises(QueryRefused, match="cannot be joined with 'k'"):
+        shop.sql("SELECT count(*) FROM buyers JOIN VALUES ('a') AS k(kind) USING (kind)")
+    with pytest.raises(QueryRefused, match="WITH names a query 'buyers'"):
+        shop.sql("WITH buyers AS (SELECT 1) SELECT * FROM buyers")
+    with pytest.raises(QueryRefused, match="could not be read"):
+        shop.sql("TABLE buyers")
+    with pytest.raises(InvalidParameter, match="Write :name in the statement"):
+        shop.sql("SELECT COUNT(*) FROM buyers WHERE age < {age}", age=12)
+
+
+def test_a_session_gets_its_own_sql_back(shop):
+    dn.spark.unregister(shop)
+    try:
+        assert shop.sql("SELECT count(*) AS c FROM buyers").first().c == COUNT
+        assert not shop.catalog.functionExists("deniable_sql")
+        dn.spark.unregister(shop)
+    finally:
+        dn.spark.register(shop, SHOP)
+    assert shop.sql("SELECT COUNT(*) AS n FROM buyers WHERE age < 12").columns == ["n", "n_stderr", "n_low", "n_high"]
 
 
 def test_simulations_need_the_word_and_their_answers_say_so(shop, tmp_path):
@@ -75,7 +153,7 @@ def test_simulations_need_the_word_and_their_answers_say_so(shop, tmp_path):
     exact.perturb(people={"uid": [1, 2], "age": [7, 9]}, out=tmp_path / "reports", simulation=True)
     dn.spark.register(shop, exact, tmp_path / "reports", simulation=True)
     try:
-        (row,) = shop.sql("SELECT * FROM deniable_sql('SELECT SUM(age) AS s FROM people')").collect()
+        (row,) = shop.sql("SELECT SUM(age) AS s FROM people").collect()
         assert (row.s, row.simulation) == (16, True)
     finally:
         dn.spark.register(shop, SHOP)
@@ -86,6 +164,8 @@ def test_refusals_reach_whoever_asks(shop):
 
     with pytest.raises(AnalysisException, match="there is no attribute 'shoe'"):
         shop.sql("SELECT * FROM deniable_sql('SELECT AVG(shoe) FROM buyers')")
+    with pytest.raises(AnalysisException, match="there is no attribute 'shoe'"):
+        shop.sql("SELECT AVG(shoe) FROM buyers")
 
 
 def test_wrong_rows_release_nothing(shop):

@@ -11,7 +11,7 @@ import pytest
 pytest.register_assert_rewrite("spark_shop")
 
 import deniable as dn  # noqa: E402
-from deniable.engines.spark.session import as_frame  # noqa: E402
+from deniable.engines.spark.spark_session import as_frame  # noqa: E402
 from deniable.randomness import SeededSource  # noqa: E402
 from deniable_lab.benchmarks import spark_speed  # noqa: E402
 from deniable_lab.benchmarks.spark_udf import our_way, paper_way  # noqa: E402

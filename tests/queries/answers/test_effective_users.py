@@ -11,6 +11,7 @@ from deniable.queries.answers.estimation import answer
 from deniable.queries.parsing.sql import parse
 from deniable.queries.planning.plan import make_plan
 from deniable.randomness import SeededSource
+from many_collections import simulated
 
 USERS = dn.Table("users", age=dn.Ordinal(0, 24), kind=dn.Categorical("a", "b", "c"))
 JOBS = dn.Table("jobs", hours=dn.Ordinal(0, 24), pay=dn.Ordinal(0, 24))
@@ -115,8 +116,7 @@ def test_a_note_says_where_intervals_fail_to_cover_and_only_there():
         collection = dn.Collection(USERS, JOBS, epsilon=4.0, design=design)
         plan = make_plan(parse(JOINED, collection, centred=sums == "direct"), collection, weights, sums)
         results = []
-        for run in range(60):
-            database = dn.connect(collection.perturb(**rows, source=SeededSource(run), simulation=True))
+        for database in simulated(collection, rows, 2_000, runs=60):
             moments = database.engine.moments(plan, {})
             effective = effective_users(plan, moments, single_rows=True)
             results.append(answer(plan.question, moments, single_rows=True, effective=effective))

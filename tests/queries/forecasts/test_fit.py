@@ -30,7 +30,7 @@ def test_the_same_facts_give_the_same_fit_and_it_beats_the_default_grid():
 @pytest.mark.parametrize(("setting", "value"), [("design", "hio"), ("grids", {}), ("fan_out", 5)])
 def test_settings_that_fit_does_not_take(setting, value):
     for tables, epsilon in ((PEOPLE, 1.0), (dn.Collection(PEOPLE, epsilon=1.0), None)):
-        with pytest.raises(InvalidParameter, match=f"{setting} is no setting of fit.*fanout, oracle, shares"):
+        with pytest.raises(InvalidParameter, match=f"{setting} is not a setting of fit.*fanout, oracle, shares"):
             dn.fit(tables, epsilon=epsilon, users=1000, **{setting: value})
 
 
@@ -100,6 +100,7 @@ def test_questions_without_conditions_and_names_that_are_keywords():
     assert all(np.isfinite(dn.fit(order, epsilon=1.0, users=10_000, compared=False).errors["grid"]))
 
 
+@pytest.mark.slow  # fits a join of four attributes: a minute on a busy machine
 def test_what_the_readme_says_a_fit_saves():
     users = dn.Table("users", age=dn.Ordinal(1, 95), marital=dn.Categorical("married", "single", "widowed"))
     orders = dn.Table("orders", many=10, amount=dn.Ordinal(0, 500), category=dn.Categorical("sports", "books", "food"))

@@ -12,6 +12,7 @@ from deniable.queries.grids.smoothness import ASSUMED
 from deniable.queries.grids.smoothness_evidence import AMPLITUDES, LENGTHS, ROUGHNESSES, Evidence
 from deniable.queries.planning.cell_frequencies import counting_plan, counting_table
 from deniable.queries.weights.table_plan import Product
+from many_collections import simulated
 from recording_engine import RecordingEngine
 
 SIZE = 60
@@ -27,15 +28,14 @@ def grid(epsilon):
     return dn.Collection(TABLE, epsilon=epsilon, design="grid", grids={"t": VIEWS})
 
 
-def opened(x, epsilon=4.0, seed=1):
+def rows(x, seed=1):
     random = np.random.default_rng(seed)
-    frame = {
-        "uid": range(len(x)),
-        "x": x,
-        "z": random.integers(0, SIZE, len(x)),
-        "c": random.choice(list("abc"), len(x)),
-    }
-    return dn.connect(grid(epsilon).perturb(t=frame, source=dn.SeededSource(seed), simulation=True))
+    others = {"z": random.integers(0, SIZE, len(x)), "c": random.choice(list("abc"), len(x))}
+    return {"uid": range(len(x)), "x": x, **others}
+
+
+def opened(x, epsilon=4.0, seed=1):
+    return dn.connect(grid(epsilon).perturb(t=rows(x, seed), source=dn.SeededSource(seed), simulation=True))
 
 
 def smooth(users=40_000):
@@ -74,7 +74,8 @@ def test_noise_of_frequencies_is_as_stated():
     x = np.random.default_rng(3).integers(0, SIZE, 4_000)
     evidence = Evidence.of(grid(1.0), "t")
     along = evidence.along[0]
-    found = np.array([evidence.frequencies(0, *asked(opened(x, 1.0, seed), evidence)) for seed in range(150)])
+    collections = simulated(grid(1.0), {"t": rows(x)}, users=4_000, runs=150)
+    found = np.array([evidence.frequencies(0, *asked(database, evidence)) for database in collections])
     # A mean square is stated: it has the square of the mean in it, which a count of reports per view takes out again.
     measured, stated = found.var(axis=0), np.diag(along.noise) / x.size
     assert np.all(measured < 1.4 * stated)

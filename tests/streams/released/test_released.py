@@ -65,7 +65,7 @@ def test_windows_by_timestamps():
         stream(timestamps=days[::-1])
     with pytest.raises(InvalidData, match="one timestamp per value"):
         stream(timestamps=days[:5])
-    with pytest.raises(QueryRefused, match="an end of the window is no time"):
+    with pytest.raises(QueryRefused, match="an end of the window is not a time"):
         released.between("soon", "2025-01-01")
     for odd in ([f"{day:02}.01.2024" for day in range(len(released))], [*days[:-1], np.datetime64("NaT")]):
         with pytest.raises(InvalidData, match="numbers or points in time"):

@@ -12,7 +12,7 @@ from deniable.mechanisms import LocalHashing, RandomizedResponse
 from deniable.mechanisms.single_cell import SingleCell
 from deniable.tables.bulk.bulk_client import _cells
 from deniable.tables.designs import DESIGNS
-from deniable.tables.designs.views import EMBEDDED, FEW_CELLS, Axis, Design, Group, all_levels
+from deniable.tables.designs.views import EMBEDDED, NUMBERED_CELLS, Axis, Design, Group, all_levels
 from deniable.trees import Tree
 
 ONE = dn.Table("t", age=dn.Ordinal(1, 7), kind=dn.Categorical("a", "b", "c"), size=dn.Ordinal(0, 4))
@@ -26,7 +26,7 @@ def design_of(table, name, **settings):
 
 # Levels: age 4 (7 values, fan-out 2), kind 2, size 4 (5 values), every rounded value or weight 2.
 @pytest.mark.parametrize(
-    ("name", "one", "many"),
+    ("name", "single", "many"),
     [
         ("hio", 4 * 2 * 4, 4 * 2 * 4 * 2),
         ("sr-hio", 4 * 2 * 4 * 2 * 2, 4 * 2 * 4 * 2 * 2 * 2),
@@ -37,8 +37,8 @@ def design_of(table, name, **settings):
         ("amg", 2, 2),
     ],
 )
-def test_how_many_views_there_are(name, one, many):
-    assert design_of(ONE, name).views == one
+def test_how_many_views_there_are(name, single, many):
+    assert design_of(ONE, name).views == single
     assert design_of(MANY, name).views == many
 
 
@@ -71,7 +71,7 @@ def test_cells_of_a_view_are_numbered_without_gaps_or_collisions(name, table):
 
 
 def test_the_embedded_axis_mirrors_values_that_were_rounded_down():
-    # On [1, 7] a value t rounded down becomes 2·1 − t − 1, counted from 2·1 − 7 − 1 on; others keep their place above.
+    # On [1, 7] a value t rounded down becomes 2·1 − t − 1, counted from 2·1 − 7 − 1 on; others stay above.
     axis = Axis(EMBEDDED, Tree(14, 2), 0)
     for t in range(1, 8):
         assert axis.coordinate(t - 1, False, False) == (2 * 1 - t - 1) - (2 * 1 - 7 - 1)
@@ -101,7 +101,7 @@ def test_a_design_prints():
 
 
 def test_fold_and_radix_agree_between_one_row_and_many():
-    big = all_levels(*(Axis("value", Tree(1000, 10), place) for place in range(5)))
+    big = all_levels(*(Axis("value", Tree(1000, 10), attribute) for attribute in range(5)))
     small = Group(big.axes[:2], big.levels[:2])
     random = np.random.default_rng(3)
     for group in (big, small):
@@ -110,15 +110,15 @@ def test_fold_and_radix_agree_between_one_row_and_many():
         numbers, cells = _cells(group, local, coordinates)
         for row in range(500):
             levels = group.choice(int(local[row]))
-            place = tuple(int(column[row]) for column in coordinates)
-            assert numbers[row] == group.number(levels, place)
+            single = tuple(int(column[row]) for column in coordinates)
+            assert numbers[row] == group.number(levels, single)
             assert cells[row] == group.cells(levels)
-        assert (cells > FEW_CELLS).any() == (group is big)
+        assert (cells > NUMBERED_CELLS).any() == (group is big)
         assert numbers.max() < 2**32
 
 
 def test_very_many_cells_are_still_told_apart():
-    huge = Group(tuple(Axis("value", Tree(10**6, 10), place) for place in range(8)), ((6,),) * 8)
+    huge = Group(tuple(Axis("value", Tree(10**6, 10), attribute) for attribute in range(8)), ((6,),) * 8)
     random = np.random.default_rng(4)
     coordinates = [random.integers(0, 10**6, 100_000) for _ in range(8)]
     numbers, cells = _cells(huge, np.zeros(100_000, dtype=np.int64), coordinates)

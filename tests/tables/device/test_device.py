@@ -26,7 +26,7 @@ def test_one_report_and_several():
     client = SHOP.client()
     report = client.report("users", {**ROW, "city": "Rome"})
     assert report.view < SHOP.views("users")
-    assert [one.slot for one in client.reports("orders", [{"amount": 7, "kind": "b"}])] == [0, 1, 2]
+    assert [report.slot for report in client.reports("orders", [{"amount": 7, "kind": "b"}])] == [0, 1, 2]
     assert len(client.reports("orders", [])) == 3
     with pytest.raises(InvalidParameter, match="several reports"):
         client.report("orders", {"amount": 7, "kind": "b"})
@@ -60,7 +60,7 @@ def test_a_memory_is_on_the_disk_under_its_name_before_anything_is_sent(tmp_path
 
 
 def test_a_client_without_a_memory_draws_nothing_in_a_fork():
-    # Parent and child would answer for one user in different words, and spend ε twice.
+    # Parent and child would give different answers for one user, and spend ε twice.
     script = """
 import os, sys
 import deniable as dn
@@ -68,8 +68,8 @@ from deniable.client import ToPLClient
 from deniable.errors import Failure
 shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
 for client, ask in (
-    (shop.client(), lambda one: one.report("users", {"age": 31})),
-    (ToPLClient(1.0, 500), lambda one: one.report(31)),
+    (shop.client(), lambda client: client.report("users", {"age": 31})),
+    (ToPLClient(1.0, 500), lambda client: client.report(31)),
 ):
     for drawn in (False, True):
         known = ask(client) if drawn else None
@@ -117,7 +117,7 @@ def test_a_memory_notices_a_changed_name_and_reads_one_without_a_seal(tmp_path):
         ("users", [{**ROW, "income": 987_654}], "unknown attribute"),
         ("users", [], "exactly one row"),
         ("users", [ROW, ROW], "exactly one row"),
-        ("users", ["987654"], "is no mapping"),
+        ("users", ["987654"], "is not a mapping"),
     ],
 )
 def test_bad_rows_are_refused_before_anything_is_sent(table, rows, message):
@@ -142,7 +142,7 @@ def test_two_at_once_send_one_answer(tmp_path):
         path = tmp_path / f"memory{attempt}.json"
         with ThreadPoolExecutor(4) as pool:
             asked = [pool.submit(SHOP.client(path).reports, "orders", []) for _ in range(4)]
-        assert len({tuple(one.result()) for one in asked}) == 1
+        assert len({tuple(answer.result()) for answer in asked}) == 1
 
 
 HOLDING = """

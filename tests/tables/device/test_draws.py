@@ -55,7 +55,7 @@ def test_a_device_draws_alike_whatever_it_holds(design):
                 script = Script(seed)
                 sent = Client(collection, randbelow=script).reports(table, rows)
                 traces.add(tuple(script.asked))
-                public.add(tuple((one.view, one.seed) for one in sent))
+                public.add(tuple((report.view, report.seed) for report in sent))
             assert len(traces) == len(public) == 1
 
 
@@ -100,7 +100,7 @@ def test_noise_of_zero_is_drawn_as_other_noise_is():
         script = Script(seed)
         drawn.setdefault(discrete_laplace(Fraction(1, 2), script), []).append(tuple(script.asked))
     assert {0, 1, -1} <= set(drawn)
-    assert len({asked for one in drawn.values() for asked in one}) == 1
+    assert len({bound for asked in drawn.values() for bound in asked}) == 1
     # One coin for zero, those of the size, and a sign.
     script = Script(0)
     geometric(Fraction(1, 2), script)

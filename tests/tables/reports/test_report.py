@@ -10,7 +10,7 @@ from deniable.errors import InvalidData
 from deniable.mechanisms.local_hashing import SEEDS
 from deniable.tables.reports.report_table import nobody
 from deniable.tables.schema import report_format
-from deniable.tables.schema.report_format import ANSWER_COLUMNS, FIELD_BYTES, LAYOUT, REPORT_COLUMNS, SIZE
+from deniable.tables.schema.report_format import ANSWER_COLUMNS, FIELD_BYTES, LAYOUT, REPORT_BYTES, REPORT_COLUMNS
 
 ORDERS = dn.Table("orders", many=10, tau=3, amount=dn.Ordinal(0, 500), kind=dn.Categorical("a", "b", "c"))
 SHOP = dn.Collection(ORDERS, epsilon=2.0, design="ahio")
@@ -24,7 +24,7 @@ def test_bytes_and_json_have_one_size_and_are_read_back():
             json_sizes.add(len(report.to_json("u1", "orders")))
             assert Report.from_bytes(report.to_bytes()) == report
             assert Report.from_json(report.to_json(17, "orders")) == (17, "orders", report)
-    assert client_sizes == {SIZE} == {16}
+    assert client_sizes == {REPORT_BYTES} == {16}
     assert len(json_sizes) == 1
 
 
@@ -39,9 +39,9 @@ def test_malformed_reports_are_refused():
 
 
 def test_the_facts_of_the_format_fit_together():
-    assert (LAYOUT.format, sum(FIELD_BYTES.values())) == (">BBHIII", SIZE)
+    assert (LAYOUT.format, sum(FIELD_BYTES.values())) == (">BBHIII", REPORT_BYTES)
     assert tuple(FIELD_BYTES)[-4:] == REPORT_COLUMNS == ("slot", *ANSWER_COLUMNS)
-    assert (report_format.MOST_SLOTS, report_format.MOST_VIEWS) == (2**16, 2**32)
+    assert (report_format.SLOT_NUMBERS, report_format.VIEW_NUMBERS) == (2**16, 2**32)
     assert report_format.LARGEST_SEED == SEEDS - 1 == np.iinfo(np.uint32).max
     schema = nobody(SHOP, "orders").schema
     assert [schema.field(column).type for column in REPORT_COLUMNS] == [pa.uint16(), *[pa.uint32()] * 3]

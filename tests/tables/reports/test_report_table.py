@@ -24,8 +24,8 @@ def reports():
 def changed(reports, column, row, value):
     values = reports[column].to_pylist()
     values[row] = value
-    place = reports.column_names.index(column)
-    return reports.set_column(place, reports.schema.field(column), pa.array(values, reports.schema.field(column).type))
+    index = reports.column_names.index(column)
+    return reports.set_column(index, reports.schema.field(column), pa.array(values, reports.schema.field(column).type))
 
 
 def test_honest_reports_pass(reports):

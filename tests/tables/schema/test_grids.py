@@ -65,15 +65,15 @@ def test_other_designs_keep_their_identity():
         ([dn.GridView({"age": 101})], "must have 1 to 100 cells"),
         ([dn.GridView({"age": dn.Points(1)})], "must have 2 to 100 points"),
         ([dn.GridView({"age": dn.Points([0, 50])})], "the last being 99"),
-        ([dn.GridView({"age": dn.Cells([1, 50])})], "rising places below 100 from 0 on"),
-        ([dn.GridView({"age": dn.Cells([0, 50, 50])})], "rising places"),
-        ([dn.GridView({"age": dn.Cells([0, 100])})], "rising places"),
-        ([dn.GridView({"age": dn.Cells([0, 1.5])})], "must list places"),
+        ([dn.GridView({"age": dn.Cells([1, 50])})], "rising positions from 0 to below 100"),
+        ([dn.GridView({"age": dn.Cells([0, 50, 50])})], "rising positions"),
+        ([dn.GridView({"age": dn.Cells([0, 100])})], "rising positions"),
+        ([dn.GridView({"age": dn.Cells([0, 1.5])})], "must list positions"),
         ([dn.GridView({"age": "8"})], "neither cells nor points"),
         ([dn.GridView({"sex": dn.Points(2)})], "is categorical"),
         ([dn.GridView({"age": 4}, weight=0)], "weight must be an integer"),
         ([{"axes": {"age": {"cell": 4}}}], "neither cells nor points"),
-        ([{"axes": {"age": 4}, "probability": 1}], "no field of a view"),
+        ([{"axes": {"age": 4}, "probability": 1}], "is not a field of a view"),
     ],
 )
 def test_what_is_wrong_is_named(views, message):
@@ -84,7 +84,7 @@ def test_what_is_wrong_is_named(views, message):
 def test_grids_belong_to_their_design_and_tables():
     with pytest.raises(InvalidParameter, match="are for the design grid"):
         dn.Collection(USERS, epsilon=1.0, grids={"users": VIEWS})
-    with pytest.raises(InvalidParameter, match="are of no table"):
+    with pytest.raises(InvalidParameter, match="are not of any table"):
         shop(people=VIEWS)
 
 
@@ -92,9 +92,9 @@ def test_a_point_is_right_on_average_and_a_cell_is_a_cell():
     design = shop(users=VIEWS).design_of("users")
     points, cells = design.view(0).group.axes[0], design.view(1).group.axes[0]
     for value in range(100):
-        place, chance = points.located(value, 100)
-        first, second = points.places[place : place + 2]
+        index, chance = points.located(value, 100)
+        first, second = points.places[index : index + 2]
         assert first + chance * (second - first) == value
-        place, chance = cells.located(value, 100)
+        index, chance = cells.located(value, 100)
         assert chance == 0
-        assert place == (value >= 18) + (value >= 65)
+        assert index == (value >= 18) + (value >= 65)

@@ -175,7 +175,7 @@ def test_times_with_a_zone_are_of_the_wrong_type():
         (lambda: dn.Table("a b", a=dn.Categorical("x", "y")), "table name"),
         (lambda: dn.Table("out", a=dn.Categorical("x", "y")), "argument of perturb"),
         (lambda: dn.Table("t", UID=dn.Categorical("x", "y")), "attribute 'UID' is the column of user ids"),
-        (lambda: dn.Table("t", a=5), "attribute 'a' is no attribute"),
+        (lambda: dn.Table("t", a=5), "attribute 'a' is not an attribute"),
         (lambda: dn.Table("t", tau=2, a=dn.Categorical("x", "y")), "tau is for tables with many rows"),
         (lambda: dn.Table("t", many=3, tau=4, a=dn.Categorical("x", "y")), "tau must be 1 to many"),
         (lambda: dn.Table("t", many=0, a=dn.Categorical("x", "y")), "many must be 1 to"),

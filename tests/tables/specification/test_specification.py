@@ -109,7 +109,7 @@ def wide(count):
         (lambda: shop(shares=3), "shares must name every table once"),
         (lambda: shop(shares={"users": 1e-300, "orders": 1}), "epsilon per report of table 'users' is too small"),
         (lambda: dn.Collection(USERS, dn.Table("USERS", a=dn.Categorical("x", "y")), epsilon=1.0), "is named twice"),
-        (lambda: dn.Table("t", a=dn.Categorical("x", "y"), A=dn.Categorical("x", "y")), "named twice but for case"),
+        (lambda: dn.Table("t", a=dn.Categorical("x", "y"), A=dn.Categorical("x", "y")), "named twice, apart from case"),
         (lambda: dn.Collection.from_dict([]), "the specification must have named fields"),
         (lambda: dn.Collection.from_dict({"epsilon": 1, "tables": [1]}), "a table must have named fields"),
         (lambda: dn.Collection.from_dict({"epsilon": 1, "tables": {"u": 3}}), "table 'u' must have named fields"),
@@ -119,7 +119,7 @@ def wide(count):
         (lambda: dn.Collection.from_dict({"epsilon": 1}), "tables are missing"),
         (
             lambda: dn.Collection.from_dict({"epsilon": 1, "tables": [], "budget": 2}),
-            "budget is no field of a collection",
+            "budget is not a field of a collection",
         ),
         (lambda: dn.Collection.from_dict({"deniable": 9, "epsilon": 1, "tables": []}), "version of the format"),
     ],
@@ -141,9 +141,9 @@ def test_every_mistake_names_the_field(make, message):
         ('epsilon = 1\n[tables.t]\nattributes.a = { kind = "number" }', "attribute 'a': kind is unknown"),
         (
             'epsilon = 1\n[tables.t]\nattributes.a = { kind = "public", low = 1 }',
-            "attribute 'a': low is no field of public",
+            "attribute 'a': low is not a field of public",
         ),
-        ('epsilon = 1\n[tables.t]\nrows = 1\nattributes.a = { kind = "public" }', "rows is no field of a table"),
+        ('epsilon = 1\n[tables.t]\nrows = 1\nattributes.a = { kind = "public" }', "rows is not a field of a table"),
         ("epsilon = 1\n[tables.t]\n", "table 't' has no attributes"),
         ("epsilon = ", "is not well-formed"),
         ("epsilon = 1\n[tables.t]\nattributes.a = 5", "attribute 'a' must have named fields"),
@@ -163,8 +163,8 @@ def test_mistakes_in_files_name_the_place(tmp_path, text, message):
 
 
 def test_equality_is_identity():
-    one, other = (dn.Categorical(1, 0), dn.Categorical(True, False))
-    assert one != other
+    numbers, flags = (dn.Categorical(1, 0), dn.Categorical(True, False))
+    assert numbers != flags
     first = dn.Table("t", a=dn.Ordinal(0, 1), b=dn.Ordinal(0, 1))
     second = dn.Table("t", b=dn.Ordinal(0, 1), a=dn.Ordinal(0, 1))
     assert first != second
@@ -186,7 +186,7 @@ def test_odd_characters_survive(tmp_path):
     for name in ("odd.toml", "odd.json"):
         dn.Collection(odd, epsilon=1.0).save(tmp_path / name)
         assert dn.Collection.load(tmp_path / name) == dn.Collection(odd, epsilon=1.0)
-    with pytest.raises(InvalidParameter, match="half a character"):
+    with pytest.raises(InvalidParameter, match="an unpaired surrogate"):
         dn.Categorical("\ud800", "b")
     (tmp_path / "latin.toml").write_bytes(b"epsilon = 1 # \xff")
     with pytest.raises(BadInput, match="not UTF-8"):

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deniable.collection import Collection
-from deniable.engines.duckdb.session import literal_path, open_duckdb
+from deniable.engines.duckdb.duckdb_session import literal_path, open_duckdb
 from deniable.tables import Categorical, Ordinal, Table
 
 USERS, MANY_ROWS = 1_000_000, 10_000_000

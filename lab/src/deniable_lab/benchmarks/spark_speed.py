@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from deniable.collection import Collection
 from deniable.database import connect
-from deniable.engines.spark.session import checked_session, require_java, require_pyspark
+from deniable.engines.spark.spark_session import checked_session, require_java, require_pyspark
 from deniable.errors import Failure
 from deniable.randomness import SeededSource
 from deniable.tables import Categorical, Ordinal, Table

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from deniable.arrays import Integers
 from deniable.collection import Collection
 from deniable.database import Database
-from deniable.engines.duckdb.session import open_duckdb
+from deniable.engines.duckdb.duckdb_session import open_duckdb
 from deniable.queries.answers.result import Estimate, Result
 from deniable.tables import Categorical, Ordinal, Public, Table
 

@@ -40,7 +40,7 @@ class Reports:
 
     @property
     def simulation(self) -> bool:
-        """Whether they protect nobody; tables of a simulation and of a release together are refused."""
+        """Whether they protect nobody; a simulation and a release cannot be mixed."""
         tables = self.tables.items()
         return one_kind({name: is_simulation(self.collection, table.schema.metadata) for name, table in tables})
 
@@ -49,11 +49,9 @@ class Reports:
         return f"Reports({counts}{'; simulation' * self.simulation})"
 
     def save(self, folder: str | Path) -> Collected:
-        """Write the reports to a folder, as `perturb(out=…)` does; nothing is written over.
+        """Write the reports to a folder, as `perturb(out=…)` does; nothing is overwritten.
 
         >>> import pathlib, tempfile
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> line = shop.client().report("users", {"age": 31}).to_json(uid=7, table="users")
         >>> folder = pathlib.Path(tempfile.mkdtemp(), "reports")
         >>> dn.connect(shop.gather([line]).save(folder))
@@ -68,7 +66,7 @@ class Reports:
         return Collected(self.collection, self.summaries, Path(folder), self.simulation)
 
     def _repr_html_(self) -> str:
-        """How many reports there are, for notebooks: not what became of the rows."""
+        """How many reports there are, for notebooks."""
         rows = ((name, f"{table.num_rows:,}") for name, table in self.tables.items())
         return html_table(
             ("table", "reports"), rows, title=f"Reports of {self.collection.sha256[:8]}", notes=[NOTE] * self.simulation
@@ -77,7 +75,7 @@ class Reports:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Collected:
-    """What a run has read and sent.
+    """A folder of reports that a run has written, and what became of the rows.
 
     >>> import pathlib, tempfile
     >>> import deniable as dn
@@ -95,11 +93,11 @@ class Collected:
     """Whether they protect nobody."""
 
     def __repr__(self) -> str:
-        counts = ", ".join(f"{name}: {counted(one.reports, 'report')}" for name, one in self.summaries.items())
+        counts = ", ".join(f"{name}: {counted(summary.reports, 'report')}" for name, summary in self.summaries.items())
         return f"Collected({counts}; in {str(self.path)!r}{'; simulation' * self.simulation})"
 
     def _repr_html_(self) -> str:
-        """How many reports there are, for notebooks: not what became of the rows."""
-        rows = ((name, f"{one.reports:,}") for name, one in self.summaries.items())
+        """How many reports there are, for notebooks."""
+        rows = ((name, f"{summary.reports:,}") for name, summary in self.summaries.items())
         notes = [NOTE] * self.simulation
         return html_table(("table", "reports"), rows, title=f"Reports in {str(self.path)!r}", notes=notes)

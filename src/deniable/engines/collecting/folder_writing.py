@@ -34,7 +34,7 @@ class TableReports(NamedTuple):
 
 
 def writing_folder(out: Path) -> AbstractContextManager[None]:
-    """Errors of the disk while a folder of reports is written, as failures that say what to do."""
+    """Disk errors while a folder of reports is written, as failures that say what to do."""
     return writing(f"the folder {out.name!r}", "Nothing was written, and no report left")
 
 
@@ -66,7 +66,7 @@ def write_folder(
 def _partial_folder(out: Path) -> Iterator[Path]:
     """An empty folder next to `out`, which is gone afterwards.
 
-    Only who holds the lock of `out` comes here, so one that is there already is a killed run's.
+    Only the holder of the lock of `out` comes here, so an existing one is what a killed run left behind.
     """
     partial = out.with_name(f".{out.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
@@ -93,7 +93,7 @@ def even_batches(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterat
     """The same reports in batches of a constant size.
 
     A batch of input ends after a certain number of rows. If its reports made a row group of their own, the sizes of
-    groups would tell how many rows users have.
+    groups would reveal how many rows users have.
     """
     held = schema.empty_table()
     for batch in batches:

@@ -34,7 +34,7 @@ Advance = Callable[[int], None]
 
 
 class Entry(NamedTuple):
-    """What one device sent for one slot."""
+    """What a device sent for one slot."""
 
     uid: str
     slot: int
@@ -43,7 +43,7 @@ class Entry(NamedTuple):
 
 
 class _Sent:
-    """What was sent for one table. Of several reports for a user and slot the first one counts."""
+    """What was sent for one table. Of several reports for a user and slot the first counts."""
 
     def __init__(self) -> None:
         self.lines = 0
@@ -51,7 +51,7 @@ class _Sent:
         self.entries: dict[tuple[str, int], Entry] = {}
 
     def add(self, entry: Entry) -> None:
-        """The same once more is no fault: devices repeat themselves, and networks deliver twice."""
+        """Keep an entry. The same one again is not an error: devices repeat themselves, and networks deliver twice."""
         if self.entries.setdefault((entry.uid, entry.slot), entry) != entry:
             self.rejected[ANOTHER] += 1
 
@@ -65,11 +65,11 @@ def gather(
 ) -> Reports:
     """The reports in lines of JSON, as `Report.to_json` writes them. What cannot be read is counted by reason.
 
-    The order of the lines is the order of arrival, which may tell something: reports are put in the order of ids. Ids
-    are compared as texts: 1 and "1" are one user. `advance` is told the length of every line.
+    The order of arrival may reveal something, so reports are sorted by user id. Ids are compared as texts: 1 and "1"
+    are one user. `advance` is called with the length of every line.
     """
     if isinstance(lines, (str, bytes)):
-        raise InvalidData("lines are one text", "Pass a list of lines, or an open file.")
+        raise InvalidData("lines are a single text", "Pass a list of lines, or an open file.")
     check_noise(largest_epsilon(collection), simulation=simulation)
     sent = {table.name: _Sent() for table in collection.tables}
     tags = {name: run_tag(collection, name, simulation=simulation) for name in sent}
@@ -101,34 +101,36 @@ def gather(
 
 
 def _reports(collection: Specification, sent: dict[str, _Sent], lost: Counter[str], *, simulation: bool) -> Reports:
-    entries = {name: _fitting(collection[name].public, list(one.entries.values())) for name, one in sent.items()}
+    entries = {
+        name: _fitting(collection[name].public, list(arrived.entries.values())) for name, arrived in sent.items()
+    }
     # One type of ids for all tables: they are joined by them.
     as_integers = all(_is_integer(entry.uid) for mine in entries.values() for entry in mine)
     tables, summaries = {}, {}
-    for name, one in sent.items():
-        if one.lines:
-            one.rejected[ODD_PUBLIC] += len(one.entries) - len(entries[name])
+    for name, arrived in sent.items():
+        if arrived.lines:
+            arrived.rejected[ODD_PUBLIC] += len(arrived.entries) - len(entries[name])
             ids = [int(entry.uid) if as_integers else entry.uid for entry in entries[name]]
             tables[name] = _table(collection, name, ids, entries[name], simulation=simulation)
             users, spent = len({entry.uid for entry in entries[name]}), collection.epsilon_per_report(name)
-            summaries[name] = Summary(one.lines, users, len(entries[name]), spent, dict(+one.rejected))
+            summaries[name] = Summary(arrived.lines, users, len(entries[name]), spent, dict(+arrived.rejected))
     if lost:
         summaries[NOWHERE] = Summary(lost.total(), 0, 0, 0.0, dict(lost))
     return Reports(collection, tables, summaries)
 
 
 def _is_long(text: str) -> bool:
-    """Whether a text is longer than a column of reports may hold: one such would spoil the whole folder."""
+    """Whether a text is longer than a column of reports may hold: a single one would spoil the whole folder."""
     return len(text.encode()) > LONGEST_TEXT
 
 
 def _is_integer(uid: str) -> bool:
-    """Whether an id is written as an integer of 64 bits is: 007 is not."""
+    """Whether an id is written as a 64-bit integer is: 007 is not."""
     return _INTEGER.fullmatch(uid) is not None and -(2**63) <= int(uid) < 2**63
 
 
 def _fitting(public: Sequence[str], entries: list[Entry]) -> list[Entry]:
-    """Those whose public values are missing or of the type that most devices send; numbers are of one type."""
+    """Entries whose public values are missing or of the type that most devices send; all numbers count as one type."""
     for column in public:
         values = [entry.public.get(column) for entry in entries]
         kinds = [None if value is None else _family(value) for value in values]
@@ -153,9 +155,9 @@ def _column(values: list[Any]) -> pa.Array:
 def _table(
     collection: Specification, name: str, ids: Sequence[Any], entries: list[Entry], *, simulation: bool
 ) -> pa.Table:
-    order = sorted(range(len(entries)), key=lambda place: (ids[place], entries[place].slot))
-    uid = pa.array([ids[place] for place in order], pa.string() if ids and isinstance(ids[0], str) else pa.int64())
-    entries = [entries[place] for place in order]
+    order = sorted(range(len(entries)), key=lambda index: (ids[index], entries[index].slot))
+    uid = pa.array([ids[index] for index in order], pa.string() if ids and isinstance(ids[0], str) else pa.int64())
+    entries = [entries[index] for index in order]
     wire = np.frombuffer(b"".join(entry.report for entry in entries), dtype=_WIRE)
     public = {column: _column([entry.public.get(column) for entry in entries]) for column in collection[name].public}
     schema = report_schema(

@@ -1,6 +1,6 @@
-"""Tables as people hand them in: frames of any library, dictionaries of columns, Parquet and CSV files.
+"""Tables as people pass them: frames of any library, dictionaries of columns, Parquet and CSV files.
 
-What DuckDB and Arrow say of a bad one may quote data, so it is said in other words.
+Error messages of DuckDB and Arrow may quote data, so they are replaced.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from deniable.engines.duckdb.duckdb_session import literal_path, open_duckdb
 from deniable.engines.duckdb.regular_files import why_not_a_file
-from deniable.engines.duckdb.session import literal_path, open_duckdb
 from deniable.errors import InvalidData
 from deniable.tables.schema.attributes import Categorical, Private
 from deniable.wording import shown
@@ -26,16 +26,16 @@ _TEXTS = {"header": True, "all_varchar": True}
 
 
 def is_csv(path: str | Path) -> bool:
-    """Whether a path is that of a CSV file, packed or not."""
+    """Whether a path is that of a CSV file, compressed or not."""
     return any(suffix.lower() in (".csv", ".tsv") for suffix in Path(path).suffixes)
 
 
 def why_unreadable(frame: Any, where: str) -> str:
-    """What is wrong with a table, as far as its path tells; DuckDB's own words may quote data."""
+    """What is wrong with a table, as far as its path shows; DuckDB's own message may quote data."""
     if not isinstance(frame, (str, Path)):
         return f"{where} cannot be read"
     kind = "CSV" if is_csv(frame) else "Parquet"
-    return f"{where} cannot be read: {why_not_a_file(frame) or f'{shown(Path(frame).name)} is no {kind} file'}"
+    return f"{where} cannot be read: {why_not_a_file(frame) or f'{shown(Path(frame).name)} is not a {kind} file'}"
 
 
 def opened_as_text(connection: Any, path: str | Path, where: str) -> Any:
@@ -44,7 +44,7 @@ def opened_as_text(connection: Any, path: str | Path, where: str) -> Any:
 
 
 def _opened(connection: Any, path: str | Path, where: str, **csv: Any) -> Any:
-    """One regular file as a relation: neither its name nor those of the folders above it say what it holds."""
+    """One regular file as a relation. Names of folders are not read as values (`hive_partitioning`)."""
     if why_not_a_file(path):
         raise InvalidData(why_unreadable(path, where), FRAMES)
     if is_csv(path):
@@ -67,12 +67,12 @@ def csv_type(domain: Private) -> str:
 
 
 def arrow_or_as_it_is(frame: Any) -> Any:
-    """A frame as it is; a dictionary of columns as an Arrow table. What Arrow says of a bad one may quote data."""
+    """A frame as it is; a dictionary of columns as an Arrow table. Arrow's own messages may quote data."""
     if not isinstance(frame, Mapping):
         return frame
     try:
         ready = (np.ndarray, pa.Array, pa.ChunkedArray, list)
-        return pa.table({name: one if isinstance(one, ready) else list(one) for name, one in frame.items()})
+        return pa.table({name: values if isinstance(values, ready) else list(values) for name, values in frame.items()})
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         raise TypeError from None
 

@@ -1,6 +1,6 @@
 """From frames and files to reports: read in the order of user ids, randomise batch by batch, write.
 
-Reports leave in the order of user ids and in groups of a constant size, so that neither tells anything.
+Reports leave in the order of user ids and in groups of a constant size, so that neither reveals anything.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from deniable.arrays import Integers
 from deniable.engines.collecting.collected_reports import Collected, Reports
 from deniable.engines.collecting.folder_writing import TableReports, even_batches, write_folder, writing_folder
 from deniable.engines.collecting.row_counts import Tally
-from deniable.engines.collecting.sorted_rows import PRESENT, UNREADABLE, RowReader
+from deniable.engines.collecting.sorted_rows import PRESENT, UNREADABLE_SUFFIX, RowReader
 from deniable.engines.collecting.user_batches import few_users, starts_of
 from deniable.engines.duckdb.spill_folders import spill_parent
 from deniable.errors import InvalidData, InvalidParameter
@@ -58,8 +58,8 @@ def perturb(
         with writing_folder(Path(out)):
             Path(out).parent.mkdir(parents=True, exist_ok=True)  # rows may have to be spilled there
     try:
-        place = spill_parent(spill, out)
-        with RowReader(collection, frames, key, everyone, repeatable=source.simulation, spill=place) as reader:
+        parent = spill_parent(spill, out)
+        with RowReader(collection, frames, key, everyone, repeatable=source.simulation, spill=parent) as reader:
 
             def randomised(name: str) -> TableReports:
                 return _randomised(collection, reader, name, source.fresh(name), advance, simulation=simulation)
@@ -130,8 +130,8 @@ def _prepared(
     codes = [values for values, _ in encoded]
     problems = np.zeros(len(uid), dtype=np.uint8)
     for name, (_, more) in zip(table.private, encoded, strict=True):
-        if name + UNREADABLE in rows.column_names:
-            unreadable = np.asarray(pc.fill_null(rows[name + UNREADABLE], False))
+        if name + UNREADABLE_SUFFIX in rows.column_names:
+            unreadable = np.asarray(pc.fill_null(rows[name + UNREADABLE_SUFFIX], False))
             more = np.where(unreadable, np.uint8(REASONS.index(WRONG_TYPE)), more)
         problems = np.where(problems == 0, more, problems)
     present = np.ones(len(uid), dtype=bool) if table.many is None else np.asarray(pc.is_valid(rows[PRESENT]))
@@ -146,7 +146,7 @@ def _prepared(
             tally.rejected[REASONS[number]] += int(count)
     good = present & (problems == 0) & ~extra
     if table.many is None:
-        # A row that cannot be reported is replaced by a random one: a missing report would tell that it was odd.
+        # A row that cannot be reported is replaced by a random one: a missing report would reveal that it was odd.
         chosen = []
         for column, domain in zip(codes, table.domains, strict=True):
             dummies = source.below(domain.size, starts.size)

@@ -11,7 +11,7 @@ from deniable.tables.specification.specification import Specification
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What became of the rows of one table: for whoever runs the collection. Its exact counts are not private."""
+    """What became of the rows of one table: exact counts for whoever runs the collection. They are not private."""
 
     rows: int
     users: int
@@ -22,14 +22,14 @@ class Summary:
 
 
 class Tally:
-    """Counts of one table's run."""
+    """Counts of one table while its rows are read."""
 
     def __init__(self) -> None:
         self.rows = self.users = self.reports = 0
         self.rejected: Counter[str] = Counter()
 
     def reject(self, reason: str, rows: int) -> None:
-        """Rows that are not even looked at."""
+        """Count rows that are skipped unread."""
         self.rows += rows
         self.rejected[reason] += rows
 

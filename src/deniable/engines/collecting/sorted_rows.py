@@ -1,7 +1,7 @@
 """Rows of frames and files, in the order of user ids, in batches that hold whole users.
 
-DuckDB reads whatever it is given, and sorts and joins with bounded memory, on disk if need be. A CSV file's columns are
-typed by the specification, so that one odd value spoils its own row only. Ids out of order end a run.
+DuckDB reads any frame or file, and sorts and joins with bounded memory, on disk if necessary. The columns of a CSV file
+get their types from the specification, so that an odd value spoils only its own row. Ids out of order end a run.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from deniable.engines.collecting.input_frames import (
     why_unreadable,
 )
 from deniable.engines.collecting.row_counts import Tally
-from deniable.engines.collecting.user_batches import BATCH_ROWS, sorted_users
-from deniable.engines.duckdb.session import open_duckdb, quoted
+from deniable.engines.collecting.user_batches import USER_BATCH_ROWS, sorted_users
+from deniable.engines.duckdb.duckdb_session import open_duckdb, quoted
 from deniable.engines.duckdb.spill_folders import SpillFolder
 from deniable.errors import InvalidData, InvalidParameter
 from deniable.tables.bulk.column_encoding import readable
@@ -34,24 +34,24 @@ from deniable.tables.specification.specification import Specification
 NO_USER, UNKNOWN_USER = "without a user id", "of an unknown user"
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 _NULL = '"NULL"'
-UNREADABLE = " is unreadable"
+UNREADABLE_SUFFIX = " is unreadable"
 PRESENT = "row is present"  # a space keeps it apart from every attribute
 
 
 def everyone_missing() -> InvalidParameter:
-    """Nobody said who sends reports."""
+    """The list of users who send reports is missing."""
     return InvalidParameter(
         "everyone",
-        "is missing: users without rows must send reports too, or their absence would tell",
+        "is missing: users without rows must send reports too, or their absence would reveal them",
         "Pass the ids of all users, or a table with one row per user.",
     )
 
 
 def public_of_rows(column: str, key: str) -> InvalidData:
-    """A public column would be taken from rows that are private."""
+    """A public column would have to be taken from private rows."""
     return InvalidData(
         f"the public column {column!r} belongs to a table with many rows per user; taken from its rows "
-        "it would tell users with rows from users without",
+        "it would show which users have rows",
         f"Pass everyone= with the columns {key!r} and {column!r}, one value per user.",
     )
 
@@ -59,7 +59,7 @@ def public_of_rows(column: str, key: str) -> InvalidData:
 def varying(column: str) -> InvalidData:
     """A public column differs from the user's own value."""
     return InvalidData(
-        f"the public column {column!r} varies between rows of a user: it would tell dummy rows from real ones",
+        f"the public column {column!r} varies between rows of a user: it would show which rows are dummies",
         "Make it a private attribute, or give each user one value.",
     )
 
@@ -74,7 +74,7 @@ def unreadable_column(table: str, column: str, kind: str) -> InvalidData:
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """Rows as they were handed in, and the name they get."""
+    """Rows as they were passed, and the name of their view in DuckDB."""
 
     view: str
     frame: Any
@@ -93,10 +93,10 @@ class _Given:
 
 
 class RowReader:
-    """The tables that were handed in, as sorted streams of batches that hold whole users.
+    """The tables that were passed, as sorted streams of batches that hold whole users.
 
-    DuckDB's threads leave a user's rows in any order. A release does not mind: which rows are drawn is random. For a
-    simulation that is to be repeated, `repeatable` sorts them too.
+    DuckDB's threads leave the rows of a user in any order, which is fine for a release: it draws among them at random.
+    For a simulation that is to be repeated, `repeatable` sorts them too.
     """
 
     def __init__(
@@ -123,18 +123,18 @@ class RowReader:
             given = [_Given(f"rows_{name}", self._frames[name], self._collection[name]) for name in self.names]
             if self._given is not None:
                 given.append(_Given("everyone_given", self._given, None))
-            opened = [(one, self._open(one)) for one in given]
-            self._text_ids = any(self._has_text_ids(one, relation) for one, relation in opened)
+            opened = [(rows, self._open(rows)) for rows in given]
+            self._text_ids = any(self._has_text_ids(rows, relation) for rows, relation in opened)
             opened = [
-                (one, relation.project(self._typed(relation, one.table)) if one.is_csv else relation)
-                for one, relation in opened
+                (rows, relation.project(self._typed(relation, rows.table)) if rows.is_csv else relation)
+                for rows, relation in opened
             ]
             doubtful = self._types_are_doubtful([relation for _, relation in opened])
-            for one, relation in opened:
+            for rows, relation in opened:
                 if doubtful and not relation.filter(f"{quoted(self._key)} IS NOT NULL").limit(1).fetchall():
-                    self._without_ids[one.view] = relation, one.table
+                    self._without_ids[rows.view] = relation, rows.table
                 else:
-                    self._attach(one, relation)
+                    self._attach(rows, relation)
             self._attach_empty()
             self._everyone(self._given is not None)
         except BaseException:
@@ -155,7 +155,7 @@ class RowReader:
             if isinstance(frame, (str, Path)):
                 relation = opened_as_text(self._connection, frame, where)
             else:
-                # No view begins like this, whatever tables are called: a clash would mix up their rows.
+                # No other view begins like this, whatever tables are called: a clash would mix up rows.
                 self._connection.register(f"given_{given.view}", arrow_or_as_it_is(frame))
                 relation = self._connection.table(f"given_{given.view}")
         except (duckdb.Error, TypeError):
@@ -168,7 +168,7 @@ class RowReader:
         return relation
 
     def _has_text_ids(self, given: _Given, relation: duckdb.DuckDBPyRelation) -> bool:
-        """Whether some id is a text. In a CSV file it is one if it is not written as integers are: 007 is not 7.
+        """Whether some id is a text. In a CSV file, ids that are not written as integers are texts: 007 is not 7.
 
         Ids are public, so they may decide their own type.
         """
@@ -178,7 +178,7 @@ class RowReader:
         return bool(relation.filter(odd).limit(1).project("true").fetchall())
 
     def _types_are_doubtful(self, relations: Sequence[duckdb.DuckDBPyRelation]) -> bool:
-        """Whether it matters that a table may be empty: ids are of several types or odd ones, or a column has none."""
+        """Whether it matters which tables are empty: ids have several types or odd ones, or a column has no type."""
         kinds = {self._kind(relation) for relation in relations}
         if len(kinds) > 1 or not kinds <= {"VARCHAR", *_INTEGERS}:
             return True
@@ -188,7 +188,7 @@ class RowReader:
         return str(relation.types[relation.columns.index(self._key)])
 
     def _attach(self, given: _Given, relation: duckdb.DuckDBPyRelation) -> None:
-        """Make a frame or file known under a name, if its ids are of the type that those before it have."""
+        """Register a frame or file under its name, if its ids have the same type as those before it."""
         relation.create_view(given.view)
         kind = self._kind(relation)
         if kind != "VARCHAR" and kind not in _INTEGERS:
@@ -199,7 +199,7 @@ class RowReader:
             raise InvalidData("user ids are integers in one table and texts in another", "Use one type for all.")
 
     def _attach_empty(self) -> None:
-        """Tables without any id do not say of which type ids are: of that of the others. So with untyped columns."""
+        """Register tables without any id: their ids get the type of the others, untyped columns that of the domain."""
         key, kind = quoted(self._key), "VARCHAR" if self._key_kinds == {"text"} else "BIGINT"
         for view, (relation, table) in self._without_ids.items():
             columns = [f"TRY_CAST({key} AS {kind}) AS {key}"]
@@ -211,19 +211,19 @@ class RowReader:
             relation.project(f"* REPLACE ({', '.join(columns)})").create_view(view)
 
     def _typed(self, relation: Any, table: Table | None) -> str:
-        """The columns of a CSV file, all texts, as the specification wants them: an odd value spoils only its row."""
+        """The text columns of a CSV file, converted as the specification says; an odd value spoils only its row."""
         key = quoted(self._key)
         columns = [key if self._text_ids else f"CAST({key} AS BIGINT) AS {key}"]
         for name, domain in zip(table.private, table.domains, strict=True) if table else ():
             column, kind = quoted(name), csv_type(domain)
             columns.append(f"{kind.format(column)} AS {column}")
             unreadable = f"{column} IS NOT NULL AND {kind.format(column)} IS NULL"
-            columns.append(f"({unreadable}) AS {quoted(name + UNREADABLE)}")
+            columns.append(f"({unreadable}) AS {quoted(name + UNREADABLE_SUFFIX)}")
         public = [name for name in (table.public if table else relation.columns) if name in relation.columns]
         return ", ".join([*columns, *(quoted(name) for name in public if name != self._key)])
 
     def _everyone(self, given: bool) -> None:
-        """The list of users who send reports for tables with many rows: given, or those of the one-row tables here."""
+        """Create the list of users who send reports for tables with many rows: as given, or from the one-row tables."""
         single = [name for name in self.names if self._collection[name].many is None]
         if given:
             sources = ["everyone_given"]
@@ -248,7 +248,7 @@ class RowReader:
             self._check_constant(column, "everyone_given")
 
     def _public_of_users(self, given: bool) -> list[str]:
-        """Public columns of tables with many rows. They come with the list of users, one value for each."""
+        """Public columns of tables with many rows. They come with the list of users, one value per user."""
         public = {
             column for name in self.names if self._collection[name].many for column in self._collection[name].public
         }
@@ -274,8 +274,8 @@ class RowReader:
             **dict.fromkeys(table.public, "r" if table.many is None else "e"),
         }
         present = self._connection.table(f"rows_{name}").columns
-        marks = {name + UNREADABLE: "r" for name in table.private if name + UNREADABLE in present}
-        columns = ", ".join(f"{place}.{quoted(column)}" for column, place in (holder | marks).items())
+        marks = {name + UNREADABLE_SUFFIX: "r" for name in table.private if name + UNREADABLE_SUFFIX in present}
+        columns = ", ".join(f"{source}.{quoted(column)}" for column, source in (holder | marks).items())
         nobody = self._count(f"SELECT count(*) FROM rows_{name} WHERE {key} IS NULL")  # noqa: S608
         tally.reject(NO_USER, nobody)
         if table.many is None:
@@ -295,7 +295,7 @@ class RowReader:
                 f"(SELECT *, true AS {quoted(PRESENT)} FROM rows_{name}) r ON e.uid = r.{key} "
                 f"ORDER BY {', '.join(order)}"
             )
-        reader: pa.RecordBatchReader = self._connection.sql(query).to_arrow_reader(BATCH_ROWS)
+        reader: pa.RecordBatchReader = self._connection.sql(query).to_arrow_reader(USER_BATCH_ROWS)
         uid = reader.schema.field("uid").type
         for column, domain in zip(table.private, table.domains, strict=True):
             kind = reader.schema.field(column).type

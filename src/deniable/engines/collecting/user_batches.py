@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from deniable.arrays import Integers
 from deniable.errors import Failure
 
-BATCH_ROWS = 1 << 18
+USER_BATCH_ROWS = 1 << 18
 
 
 def starts_of(uid: pa.Array) -> Integers:
@@ -58,11 +58,11 @@ def whole_users(
 
 def sorted_users(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
     """The rows of a sorted stream in large batches of whole users. Ids out of order end the run."""
-    return whole_users(_in_order(reader), least=BATCH_ROWS)
+    return whole_users(_in_order(reader), least=USER_BATCH_ROWS)
 
 
 def few_users(stream: Iterable[pa.Table], users: int) -> Iterator[pa.Table]:
-    """Batches of at most so many users: a user may send more reports than she has rows."""
+    """Batches of at most `users` users each: a user may send more reports than she has rows."""
     for rows in stream:
         starts = starts_of(rows["uid"].combine_chunks())
         cuts = [*starts[::users].tolist(), rows.num_rows]

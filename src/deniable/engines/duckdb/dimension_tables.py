@@ -65,8 +65,8 @@ class AlignedDimension:
 
     def holds(self, condition: Tree) -> Booleans:
         """Where a condition on the dimension's columns is true."""
-        (found,) = evaluate(self.frame, [holds(condition)])
-        return found.astype(bool) & self.present
+        (true,) = evaluate(self.frame, [holds(condition)])
+        return true.astype(bool) & self.present
 
     def numbers(self, column: str) -> Floats | None:
         """A column's numbers, with NaN for NULL; None if it is not numeric."""

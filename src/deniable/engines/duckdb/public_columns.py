@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from deniable.arrays import Integers
-from deniable.engines.duckdb.session import open_duckdb
+from deniable.engines.duckdb.duckdb_session import open_duckdb
 from deniable.errors import QueryRefused
 from deniable.queries.question.public_trees import Tree
 

@@ -6,7 +6,6 @@ ends. Whoever makes the next folder next to it removes those that nobody holds.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import tempfile
@@ -15,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from deniable.errors import Failure, InvalidParameter
+from deniable.files import try_lock
 from deniable.wording import shown
 
 PREFIX = ".deniable-spill-"
@@ -74,17 +74,9 @@ def _made(parent: Path) -> tuple[Path, int]:
             lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         except FileNotFoundError:
             continue
-        if _locked(lock) and os.fstat(lock).st_nlink:
+        if try_lock(lock) and os.fstat(lock).st_nlink:
             return path, lock
         os.close(lock)
-
-
-def _locked(lock: int) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
 
 
 def _remove_if_left(path: Path) -> None:
@@ -93,10 +85,10 @@ def _remove_if_left(path: Path) -> None:
     try:
         lock = os.open(path / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
     except FileNotFoundError:
-        path.rmdir()  # it ended before it locked anything; one that is about to be locked is made anew
+        path.rmdir()  # it ended before it locked anything; one that is about to be locked is made again
         return
     try:
-        if _locked(lock):
+        if try_lock(lock):
             _emptied(path)
     finally:
         os.close(lock)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from deniable.engines.collecting.user_batches import whole_users
-from deniable.engines.duckdb.session import open_duckdb
+from deniable.engines.duckdb.duckdb_session import open_duckdb
 from deniable.engines.duckdb.spill_folders import SpillFolder
 from deniable.engines.reports.report_files import ReportFiles
 from deniable.engines.reports.report_stores import FileStore, with_text_ids

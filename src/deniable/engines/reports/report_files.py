@@ -16,8 +16,8 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from deniable.engines.duckdb.duckdb_session import literal_path, open_duckdb
 from deniable.engines.duckdb.regular_files import is_folder, why_not_a_file
-from deniable.engines.duckdb.session import literal_path, open_duckdb
 from deniable.engines.reports.report_origin import with_origin
 from deniable.engines.reports.user_blocks import BLOCK_REPORTS
 from deniable.errors import InvalidData

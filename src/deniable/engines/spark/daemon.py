@@ -1,4 +1,4 @@
-"""Python workers that have everything loaded when they start: Spark forks them from this process.
+"""Python workers that start with everything loaded: Spark forks them from this process.
 
 Set `spark.python.daemon.module` to this module's name on a session to spare each worker a second or two.
 """
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from deniable.arrays import Integers
 
-LOADED = (
+PRELOADED = (
     "deniable.engines.spark.report_validation",
     "deniable.engines.spark.spark_moments",
     "deniable.engines.spark.spark_perturbing",
@@ -20,8 +20,8 @@ LOADED = (
 
 
 def serve() -> None:
-    """Load what workers need, and wait for Spark."""
-    for name in LOADED:
+    """Load what workers need, then serve Spark."""
+    for name in PRELOADED:
         importlib.import_module(name)
     _compile()
     from pyspark.daemon import manager
@@ -30,7 +30,7 @@ def serve() -> None:
 
 
 def _compile() -> None:
-    """Load the compiled loops, too: with one report that is added up."""
+    """Load the compiled loops as well, by adding up one report."""
     from deniable.engines.kernel.user_sums import Summing
     from deniable.queries.parsing.sql import parse
     from deniable.queries.planning.plan import make_plan
@@ -40,12 +40,12 @@ def _compile() -> None:
     collection = Specification(Table("one", value=Ordinal(0, 9)), epsilon=1.0)
     plan = make_plan(parse("SELECT AVG(value) FROM one WHERE value > 3", collection, {}), collection)
     reports = (np.zeros(1, dtype=np.uint32),) * 3
-    summing = Summing.of(plan, {"one": _One()}, 1, counted=False)
+    summing = Summing.of(plan, {"one": _UnknownReport()}, 1, counted=False)
     summing.add(summing.empty(), [reports], {}, np.zeros(1, dtype=np.int64), 0, 1)
 
 
-class _One:
-    """One report of which nothing is known."""
+class _UnknownReport:
+    """One report about which nothing is known."""
 
     slots, rows = 1, 1
 

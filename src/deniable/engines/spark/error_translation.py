@@ -1,4 +1,4 @@
-"""What Spark says when something fails, in our words: file names and conditions, never a value."""
+"""Errors of Spark as errors of this package: file names and conditions, never a value."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from deniable.engines.reports.report_files import RESTORE
 from deniable.errors import DeniableError, Failure, InvalidData, QueryRefused
 
-_TYPES = (
+_TYPE_CONDITIONS = (
     "CAST_INVALID_INPUT", "CAST_OVERFLOW", "DATATYPE_MISMATCH", "ARITHMETIC_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE",
     "BINARY_ARITHMETIC_OVERFLOW", "INCOMPARABLE",
 )  # fmt: skip
@@ -34,7 +34,7 @@ def spark_errors(what: str, *, collected: bool = True) -> Iterator[None]:
 def _translated(error: Exception, what: str, collected: bool) -> DeniableError:
     text = str(error)  # may quote data: only names of conditions and files leave it
     named = re.findall(r"\[([A-Z][A-Z_]+(?:\.[A-Z_]+)*)\]", text)
-    if any(condition.startswith(_TYPES) for condition in named):
+    if any(condition.startswith(_TYPE_CONDITIONS) for condition in named):
         problem = "a public attribute is used as the wrong type"
         return QueryRefused(problem, "Compare like with like.")
     lacking = re.search(r"No module named '(\w+)", text)
@@ -50,4 +50,4 @@ def _translated(error: Exception, what: str, collected: bool) -> DeniableError:
             return InvalidData(problem, RESTORE)
         return InvalidData(problem, "Restore it from a copy, then collect.", cost="Nothing was written")
     reason = named[0] if named else type(error).__name__
-    return Failure(f"Spark could not finish {what} ({reason}). Nothing was written. Its log says more.")
+    return Failure(f"Spark could not finish {what} ({reason}). Nothing was written. See its log.")

@@ -1,7 +1,7 @@
-"""Reports of a user brought together once, and kept by Spark as long as somebody asks.
+"""The reports of each user brought together once, and persisted by Spark while questions are asked.
 
 Joins, and tables whose users send several reports, need all reports of a user in one place. Spark would bring them
-together anew for every question; a DataFrame that it keeps remembers how it is partitioned and sorted.
+together for every question; a persisted DataFrame remembers how it is partitioned and sorted.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from contextlib import suppress
 from typing import Any
 
 PARTITION_BYTES = 4 * 2**20
-"""Of compressed reports, at about eight bytes each: a partition that is worth a task."""
+"""The least compressed reports that are worth a task, at about eight bytes each."""
 
 
-class Kept:
-    """A DataFrame that Spark keeps, in memory and then on disks, until this is closed or nobody refers to it."""
+class KeptFrame:
+    """A DataFrame that Spark persists, in memory and then on disks, until this is closed or garbage."""
 
     def __init__(self, frame: Any) -> None:
-        # Spark takes two readers of one path for the same data, even if the files are others by now. A condition of its
-        # own, which costs nothing, tells this copy from any other.
+        # Spark takes two readers of one path for the same data, even if the files have changed. A condition of its own,
+        # which costs nothing, distinguishes this copy from any other.
         mark = uuid.uuid4().hex
         self.frame = frame.where(f"'{mark}' = '{mark}'").persist()
         self._forget = weakref.finalize(self, _forget_aside, self.frame)
@@ -35,27 +35,27 @@ class Kept:
 
 
 class KeptJoins:
-    """Users of several tables joined once, and kept from the second question about them on."""
+    """Users of several tables joined once, and persisted from the second question about them on."""
 
-    MOST = 4
+    MOST_JOINS = 4
 
     def __init__(self) -> None:
         self._closed = False
         self._seen: set[Hashable] = set()
-        self._kept: dict[Hashable, Kept] = {}
+        self._kept: dict[Hashable, KeptFrame] = {}
         self._lock = threading.Lock()
 
     def frame(self, key: Hashable, made: Any) -> Any:
-        """A DataFrame that was made under a key, as it is the first time, kept later."""
+        """The DataFrame of a key: as it is made the first time, persisted later."""
         with self._lock:
             if key in self._kept:
                 return self._kept[key].frame
             if self._closed or key not in self._seen:
                 self._seen.add(key)
                 return made
-            while len(self._kept) >= self.MOST:
+            while len(self._kept) >= self.MOST_JOINS:
                 self._kept.pop(next(iter(self._kept))).close()
-            self._kept[key] = Kept(made)
+            self._kept[key] = KeptFrame(made)
             return self._kept[key].frame
 
     def close(self) -> None:
@@ -73,15 +73,15 @@ def _forget(frame: Any) -> None:
 
 
 def _forget_aside(frame: Any) -> None:
-    """In a thread of its own: whoever drops the last reference may be talking to Spark."""
+    """Forget it in a separate thread, because the thread that drops the last reference may be calling Spark."""
     with suppress(RuntimeError):  # the interpreter is ending
         threading.Thread(target=_forget, args=(frame,), daemon=True).start()
 
 
 def partitions_for(frames: list[Any]) -> int:
-    """Into how many partitions users are put: the same number for all tables, so that they can be joined as they lie.
+    """The number of partitions: the same for all tables, so that they can be joined without another shuffle.
 
-    At most `spark.sql.shuffle.partitions`, fewer where there are not so many reports.
+    At most `spark.sql.shuffle.partitions`, fewer for fewer reports.
     """
     spark = frames[0].sparkSession
     sizes = [int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())) for frame in frames]
@@ -91,6 +91,6 @@ def partitions_for(frames: list[Any]) -> int:
 
 
 def by_user(frame: Any, slots: int, partitions: int) -> Any:
-    """The reports of each user together, in the order of her slots."""
+    """The reports of each user together, in the order of slots."""
     order = ["uid"] if slots == 1 else ["uid", "slot"]  # a single number is sorted fastest
     return frame.repartition(partitions, "uid").sortWithinPartitions(*order)

@@ -1,6 +1,6 @@
-"""A report in one long, where view, seed and y fit into 63 bits.
+"""A report in one long, if view, seed and y fit into 63 bits.
 
-Bringing users together, joining tables and turning rows into Arrow cost by the column, and more than the kernel does.
+Shuffling, joining and converting rows to Arrow cost per column, and more than the kernel does.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from deniable.tables.schema.report_format import LARGEST_SEED, SEED_BITS
 from deniable.tables.specification.specification import Specification
 
 REPORT = "#report"
-"""The column of packed reports; attributes cannot be called so."""
+"""The column of packed reports, a name that no attribute can have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """How the reports of a table are packed: in one long where they fit, else in two."""
+    """How the reports of a table are packed: in one long if they fit, else in two."""
 
     single: bool
     views: int
@@ -38,7 +38,7 @@ class Packing:
         return cls(single, design.views, y_bits, collection.reports_per_user(name))
 
     def packed(self, frame: Any) -> Any:
-        """Reports with one column instead of view, seed and y, and of slot if there is one; what cannot be is −1."""
+        """Reports with one column instead of view, seed and y, and of a single slot; an impossible report is −1."""
         from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
         if not self.single:
@@ -53,7 +53,7 @@ class Packing:
         return frame.select(*rest, report)
 
     def unpacked(self, frame: Any) -> Any:
-        """Slot, view, seed and y, whether they are packed or not; nothing of what was not possible."""
+        """Slot, view, seed and y, whether they are packed or not; NULLs for an impossible report."""
         from pyspark.sql import functions as F  # noqa: N812
 
         if REPORT not in frame.columns:
@@ -68,7 +68,7 @@ class Packing:
         return frame.select("uid", *(column.alias(name) for name, column in columns.items()))
 
     def columns(self, frame: Any, number: int) -> dict[str, Any]:
-        """What travels to Python of the reports of a question's table, by name, as expressions of Spark's."""
+        """The columns that carry the reports of a question's table to Python, as Spark expressions by name."""
         from pyspark.sql import functions as F  # noqa: N812
 
         if REPORT in frame.columns:

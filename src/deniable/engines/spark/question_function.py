@@ -1,4 +1,4 @@
-"""The table function of Spark SQL that hands a question to the driver. See `sql_functions`.
+"""The table function of Spark SQL that passes a question to the driver. See `sql_functions`.
 
 It runs in a Python process that Spark starts for it, so this module imports next to nothing.
 """
@@ -20,7 +20,7 @@ class Answer(AnalyzeResult):  # type: ignore[misc] # its types are not looked at
 
 
 def question_function(address: Any, password: bytes) -> type:
-    """The table function: its schema is that of the answer."""
+    """The table function. Its schema is that of the answer."""
 
     class Question:
         def __init__(self, analyze_result: Any) -> None:

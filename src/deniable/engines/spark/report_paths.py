@@ -1,4 +1,4 @@
-"""Folders of reports on any path that Spark can read: what is there, and under which specification it was made."""
+"""Folders of reports on any path that Spark can read: their files, and the specification they were made under."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from deniable.wording import shown
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder of some file system that Hadoop knows."""
+    """A folder or file in a file system that Hadoop knows."""
 
     spark: Any
     path: str
@@ -58,7 +58,7 @@ class Folder:
             stream.close()
 
     def read_parquet(self) -> Any:
-        """Its Parquet files, and nothing that is named or placed otherwise, as a DataFrame."""
+        """Its own Parquet files, and no others, as a DataFrame."""
         return self.spark.read.parquet(literal_path(self.path), pathGlobFilter="*.parquet", recursiveFileLookup=False)
 
     def write_text(self, text: str) -> None:
@@ -70,24 +70,24 @@ class Folder:
             stream.close()
 
     def move(self, to: Folder) -> None:
-        """Give it another name: one step on most file systems."""
+        """Rename it: one step on most file systems."""
         if not self._system.rename(self._path, to._path):
-            raise InvalidData(f"{to.name!r} could not be put in its place", "Check the rights on the folder.")
+            raise InvalidData(f"{to.name!r} could not be moved into place", "Check the rights on the folder.")
 
     def make(self) -> None:
         """Make it, and those above."""
         self._system.mkdirs(self._path)
 
     def remove(self) -> None:
-        """Delete it with all that it holds."""
+        """Delete it with all its contents."""
         self._system.delete(self._path, True)
 
     def parquet_files(self) -> list[Any]:
-        """Paths of its Parquet files. Folders in it are refused, as on one machine."""
+        """Paths of its Parquet files. Folders in it are refused, as by the local engine."""
         if self._system.getUri().getScheme() == "file":
             folder = Path(self._system.makeQualified(self._path).toUri().getPath())
             return [self.below(path.name)._path for path in listed_files(folder, self.name)]
-        found = []
+        paths = []
         for status in self._system.listStatus(self._path):
             path = status.getPath()
             if path.getName().startswith((".", "_")):
@@ -97,13 +97,13 @@ class Folder:
                     f"{shown(path.getName())} is a folder in the reports of table {self.name!r}", "Remove it."
                 )
             if path.getName().endswith(".parquet"):
-                found.append(path)
-        if not found:
+                paths.append(path)
+        if not paths:
             raise InvalidData(f"table {self.name!r} has no files", RESTORE)
-        return sorted(found, key=lambda path: str(path.toString()))
+        return sorted(paths, key=lambda path: str(path.toString()))
 
     def origin(self, collection: Specification) -> ReportOrigin:
-        """Where all of its files say that they come from; every footer is read and judged."""
+        """The origin that all of its files declare; every footer is read and judged."""
         declared: dict[str, list[tuple[str, str]]] = {}
         origins = {str(path.getName()): self._footer(path, declared) for path in self.parquet_files()}
         named = {(origin.specification, origin.table) for origin in origins.values()}
@@ -148,9 +148,9 @@ def _declare(schema: Any, declared: dict[str, list[tuple[str, str]]]) -> None:
 
 
 def literal_path(path: str) -> str:
-    """A path as Spark has to be asked for it: it would take { } [ ] * ? for patterns.
+    """A path with { } [ ] * ? escaped, which Spark would take for patterns.
 
     >>> literal_path("hdfs:///data/r[1]")
     'hdfs:///data/r\\\\[1\\\\]'
     """
-    return "".join(f"\\{sign}" if sign in "{}[]*?\\" else sign for sign in path)
+    return "".join(f"\\{letter}" if letter in "{}[]*?\\" else letter for letter in path)

@@ -1,7 +1,7 @@
-"""Reports in Spark → reports that can be believed: the same checks and counts as `report_table.validate`.
+"""Reports in Spark → valid reports: the same checks and counts as `report_table.validate`.
 
-One job counts the reports of every view and slot, with the extremes of their numbers; where an extreme is possible,
-all are. Another one walks along the users. Only if one of them meets a fault is every report looked at on its own.
+One job counts the reports of every view and slot, with the extremes of their numbers; if the extremes are possible, all
+are. Another job walks along the users. Only if one of them finds a fault is every report checked on its own.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import pyarrow as pa
 from deniable.arrays import Integers
 from deniable.engines.collecting.user_batches import sorted_users, starts_of
 from deniable.engines.spark.error_translation import spark_errors
-from deniable.engines.spark.kept_frames import Kept, by_user
+from deniable.engines.spark.kept_frames import KeptFrame, by_user
 from deniable.engines.spark.packed_reports import Packing
-from deniable.engines.spark.session import large_batches
+from deniable.engines.spark.spark_session import large_batches
 from deniable.queries.question.question import MOST_GROUPS
 from deniable.tables.reports.report_table import (
     INCOMPLETE,
@@ -35,27 +35,27 @@ from deniable.tables.schema.report_format import REPORT_COLUMNS
 from deniable.tables.specification.specification import Specification
 
 Batches = Iterator[pa.RecordBatch]
-_REASONS = (MISSING_ENTRY, *ROW_FAULTS)
+_FAULTS = (MISSING_ENTRY, *ROW_FAULTS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparkStore:
-    """The believable reports of one table, as a DataFrame."""
+    """The valid reports of one table, as a DataFrame."""
 
     frame: Any
     slots: int
     rows: int
     _views: dict[int, int]
     """How many reports there are of each view that occurs."""
-    _kept: Kept | None = None
+    _kept: KeptFrame | None = None
     _distinct: dict[str, pa.Array] = field(default_factory=dict)
 
     def distinct(self, column: str) -> pa.Array:
-        """The values that a public column has, asked once; some of them if there are too many to group by."""
+        """The values of a public column, asked once; only some if there are too many to group by."""
         if column not in self._distinct:
             with spark_errors("listing groups"):
-                found = self.frame.select(f"`{column}`").distinct().limit(MOST_GROUPS + 1).toArrow()
-            self._distinct[column] = found[column].combine_chunks()
+                values = self.frame.select(f"`{column}`").distinct().limit(MOST_GROUPS + 1).toArrow()
+            self._distinct[column] = values[column].combine_chunks()
         return self._distinct[column]
 
     def view_counts(self, views: int) -> Integers:
@@ -73,22 +73,22 @@ class SparkStore:
 def validated(
     collection: Specification, name: str, frame: Any, partitions: int, *, joined: bool
 ) -> tuple[SparkStore, Counter[str]]:
-    """The reports of a table that can be believed, and how many were refused, by reason.
+    """The valid reports of a table, and how many were refused, by reason.
 
     If they may be `joined`, or users send several, the reports of each user are brought together and kept so.
     """
     slots = collection.reports_per_user(name)
     frame = typed(collection, name, frame)
     packing = Packing.of(collection, name)
-    kept = Kept(by_user(packing.packed(frame), slots, partitions)) if joined or slots > 1 else None
+    kept = KeptFrame(by_user(packing.packed(frame), slots, partitions)) if joined or slots > 1 else None
     try:
         with spark_errors(f"checking the reports of table {name!r}"), large_batches(frame.sparkSession):
-            found = kept.frame if kept else frame
-            views = _views(collection, name, packing.unpacked(found))
-            if views is not None and not _faulty_users(found, slots, partitions, together=kept is not None):
-                return SparkStore(found, slots, sum(views.values()), views, kept), Counter()
+            reports = kept.frame if kept else frame
+            views = _views(collection, name, packing.unpacked(reports))
+            if views is not None and not _faulty_users(reports, slots, partitions, together=kept is not None):
+                return SparkStore(reports, slots, sum(views.values()), views, kept), Counter()
             clean, refused = _cleaned(collection, name, frame)
-            faulty, kept = kept, Kept(by_user(packing.packed(clean), slots, partitions))
+            faulty, kept = kept, KeptFrame(by_user(packing.packed(clean), slots, partitions))
             views = _views(collection, name, packing.unpacked(kept.frame)) or {}
             if faulty:
                 faulty.close()
@@ -100,7 +100,7 @@ def validated(
 
 
 def typed(collection: Specification, name: str, frame: Any) -> Any:
-    """The columns of reports, numbers as longs; other types are no reports at all."""
+    """The columns of reports, numbers as longs. Frames with other types are refused."""
     from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
     from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -116,7 +116,7 @@ def typed(collection: Specification, name: str, frame: Any) -> Any:
 def _views(collection: Specification, name: str, frame: Any) -> dict[int, int] | None:
     """How many reports there are of each view; None if any of them is impossible.
 
-    What reaches the driver are as many rows as there are views and slots: unknown ones are one row together.
+    The driver gets one row per view and slot, and one for all that are unknown.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -124,17 +124,17 @@ def _views(collection: Specification, name: str, frame: Any) -> dict[int, int] |
     possible = F.col("view").between(0, views - 1) & F.col("slot").between(0, slots - 1)
     for column in ("uid", "seed", "y"):
         possible = possible & F.col(column).isNotNull()
-    places = [F.when(possible, F.col(column)).otherwise(F.lit(-1)).alias(column) for column in ("slot", "view")]
+    keys = [F.when(possible, F.col(column)).otherwise(F.lit(-1)).alias(column) for column in ("slot", "view")]
     extremes = [
         function(column).alias(f"{column}{number}")
         for column in ("seed", "y")
         for number, function in enumerate((F.min, F.max))
     ]
-    counted = frame.select("seed", "y", *places).groupBy("slot", "view")
-    found = counted.agg(F.count(F.lit(1)).alias("reports"), *extremes).toArrow()
-    columns = {column: np.asarray(found[column]) for column in ("slot", "view", "reports")}
+    counted = frame.select("seed", "y", *keys).groupBy("slot", "view")
+    counts = counted.agg(F.count(F.lit(1)).alias("reports"), *extremes).toArrow()
+    columns = {column: np.asarray(counts[column]) for column in ("slot", "view", "reports")}
     for number in (0, 1):
-        ends = {column: np.asarray(found[f"{column}{number}"]) for column in ("seed", "y")}
+        ends = {column: np.asarray(counts[f"{column}{number}"]) for column in ("seed", "y")}
         if (columns["view"] < 0).any() or row_faults(collection, name, columns | ends).any():
             return None
     totals: Counter[int] = Counter()
@@ -147,12 +147,12 @@ def _faulty_users(frame: Any, slots: int, partitions: int, *, together: bool) ->
     """Whether a user has a slot twice, or lacks one."""
     wanted = frame.select("uid", "slot") if slots > 1 else frame.select("uid")
     walked = wanted if together else by_user(wanted, slots, partitions)
-    found = walked.mapInArrow(_walking(slots), "faulty boolean").where("faulty").limit(1)
-    return bool(found.toArrow().num_rows)
+    faulty = walked.mapInArrow(_walking(slots), "faulty boolean").where("faulty").limit(1)
+    return bool(faulty.toArrow().num_rows)
 
 
 def _walking(slots: int) -> Callable[[Batches], Batches]:
-    """For a task: whether the sorted users of its partition have slots 0, 1, … each."""
+    """For a task: whether each of its sorted users has slots 0, 1, … once."""
 
     def walk(batches: Batches) -> Batches:
         first = next(batches, None)
@@ -189,8 +189,8 @@ def _cleaned(collection: Specification, name: str, frame: Any) -> tuple[Any, Cou
     slots = collection.reports_per_user(name)
     slim = frame.select(F.col("uid").isNotNull().alias("known"), *REPORT_COLUMNS)
     faults = slim.mapInArrow(_counting(collection, name), "fault int, reports bigint")
-    found = faults.groupBy("fault").agg(F.sum("reports").alias("reports")).toArrow().to_pylist()
-    refused = Counter({_REASONS[row["fault"] - 1]: row["reports"] for row in found if row["fault"]})
+    counts = faults.groupBy("fault").agg(F.sum("reports").alias("reports")).toArrow().to_pylist()
+    refused = Counter({_FAULTS[row["fault"] - 1]: row["reports"] for row in counts if row["fault"]})
     good = frame.mapInArrow(_keeping(collection, name), frame.schema)
     slot = F.count_distinct("slot") if slots > 1 else F.lit(1)
     users = good.groupBy("uid").agg(F.count(F.lit(1)).alias("reports"), slot.alias("different"))
@@ -219,7 +219,7 @@ def _faults(collection: Specification, name: str, batch: pa.RecordBatch, known: 
 
 def _counting(collection: Specification, name: str) -> Callable[[Batches], Batches]:
     def count(batches: Batches) -> Batches:
-        totals = np.zeros(len(_REASONS) + 1, dtype=np.int64)
+        totals = np.zeros(len(_FAULTS) + 1, dtype=np.int64)
         for batch in batches:
             totals += np.bincount(_faults(collection, name, batch, batch.column("known")), minlength=totals.size)
         yield pa.RecordBatch.from_pydict({"fault": np.arange(totals.size, dtype=np.int32), "reports": totals})

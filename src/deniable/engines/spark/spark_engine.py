@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from deniable.arrays import Floats
 from deniable.engines.duckdb.dimension_tables import DimensionTable
 from deniable.engines.kernel.cell_pairs import Pairs
-from deniable.engines.spark.cell_counts import cell_counts, cell_pairs
 from deniable.engines.spark.kept_frames import KeptJoins
 from deniable.engines.spark.packed_reports import Packing
 from deniable.engines.spark.report_validation import SparkStore
+from deniable.engines.spark.spark_cell_counts import cell_counts, cell_pairs
 from deniable.engines.spark.spark_moments import spark_moments
 from deniable.queries.answers.estimation import Moments
 from deniable.queries.planning.plan import Plan

@@ -1,8 +1,8 @@
 """Plan and reports in Spark → moments.
 
 Public conditions, factors and dimensions are SQL expressions of Spark's; a user's slots are brought together and
-tables joined on the user id by Spark. What then comes out, one row per user with her reports in all tables, goes once
-through the kernel, in Arrow batches on the executors. Each task adds up its users and sends one set of sums.
+tables joined on the user id by Spark. The result, one row per user with her reports in all tables, goes once through
+the kernel, in Arrow batches on the executors. Each task adds up its users and sends one set of sums.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from deniable.engines.spark.error_translation import spark_errors
 from deniable.engines.spark.kept_frames import KeptJoins
 from deniable.engines.spark.packed_reports import Packing
 from deniable.engines.spark.report_validation import SparkStore
-from deniable.engines.spark.session import as_frame
+from deniable.engines.spark.spark_session import as_frame
 from deniable.engines.spark.task_sums import Batches, added
 from deniable.queries.answers.estimation import Moments
 from deniable.queries.planning.plan import Plan, public_groups
@@ -47,12 +47,12 @@ def spark_moments(
     listed, public_count = listed_groups(plan, chosen, dimensions)
     summing = Summing.of(plan, chosen, public_count, counted=counted)
     with spark_errors("the question"):
-        users = _joined([_users(plan, one, chosen[one.name], dimensions) for one in summing.tables])
+        users = _joined([_users(plan, table, chosen[table.name], dimensions) for table in summing.tables])
         if joins is not None and len(summing.tables) > 1 and _private_only(plan):
-            users = joins.frame(tuple((one.name, one.reads) for one in summing.tables), users)
-        packings = [Packing.of(plan.collection, one.name) for one in summing.tables]
-        found = added(users, _adding(summing, listed, packings), _length(summing))
-    totals = _unpacked(summing, found)
+            users = joins.frame(tuple((table.name, table.reads) for table in summing.tables), users)
+        packings = [Packing.of(plan.collection, table.name) for table in summing.tables]
+        flat = added(users, _adding(summing, listed, packings), _length(summing))
+    totals = _unpacked(summing, flat)
     return moments_of(plan, totals, listed, summing)
 
 
@@ -79,35 +79,35 @@ def _users(plan: Plan, table: TableSumming, store: SparkStore, dimensions: Mappi
         if lookup.table == table.name:
             frame = _looked_up(frame, lookup, dimensions)
     tests = plan.question.filters.get(table.name, ())
-    told_of = {f"f{place}": F.expr(spark_sql(factor_tree(one))) for place, one in _factors(plan, table.name)}
-    told_of |= {f"g{place}": F.col(f"`{one.column}`") for place, one in _groups(plan, table.name)}
+    public = {f"f{number}": F.expr(spark_sql(factor_tree(factor))) for number, factor in _factors(plan, table.name)}
+    public |= {f"g{number}": F.col(f"`{group.column}`") for number, group in _groups(plan, table.name)}
     reports = Packing.of(plan.collection, table.name).columns(frame, number) if table.reads else {}
     if table.slots == 1 or not table.reads:
         if tests:
             frame = frame.where(spark_sql(passes(tests)))
-        return frame.select("uid", *(column.alias(name) for name, column in (reports | told_of).items()))
+        return frame.select("uid", *(column.alias(name) for name, column in (reports | public).items()))
     # Public columns belong to the user; those of her first slot count.
-    told_of["kept"] = F.expr(spark_sql(passes(tests)))
-    entry = F.struct("slot", *(column.alias(name) for name, column in (reports | told_of).items()))
+    public["kept"] = F.expr(spark_sql(passes(tests)))
+    entry = F.struct("slot", *(column.alias(name) for name, column in (reports | public).items()))
     gathered = frame.groupBy("uid").agg(F.array_sort(F.collect_list(entry)).alias("entries"))
     gathered = gathered.where("entries[0].kept")
     return gathered.select(
         "uid",
         *(F.col(f"entries.{name}").alias(name) for name in reports),
-        *(F.expr(f"entries[0].{name}").alias(name) for name in told_of if name != "kept"),
+        *(F.expr(f"entries[0].{name}").alias(name) for name in public if name != "kept"),
     )
 
 
 def _factors(plan: Plan, table: str) -> list[tuple[int, Any]]:
-    return [(place, one) for place, (name, one) in enumerate(plan.public) if name == table]
+    return [(number, factor) for number, (name, factor) in enumerate(plan.public) if name == table]
 
 
 def _groups(plan: Plan, table: str) -> list[tuple[int, Any]]:
-    return [(place, one) for place, one in enumerate(public_groups(plan.question)) if one.table == table]
+    return [(number, group) for number, group in enumerate(public_groups(plan.question)) if group.table == table]
 
 
 def _looked_up(frame: Any, lookup: Any, dimensions: Mapping[str, DimensionTable]) -> Any:
-    """A dimension's columns beside the attribute they hang on; nothing where it has no row."""
+    """Add a dimension's columns to a frame; NULLs if it has no row for an attribute's value."""
     from pyspark.sql import functions as F  # noqa: N812
 
     rows = dimensions[lookup.dimension].frame
@@ -118,7 +118,7 @@ def _looked_up(frame: Any, lookup: Any, dimensions: Mapping[str, DimensionTable]
 
 
 def _joined(frames: list[Any]) -> Any:
-    """Users who are in all tables. A number and a text that looks like it are the same id, as in DuckDB's engine."""
+    """Users who are in all tables. The number 7 and the text "7" are the same id, as in the local engine."""
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql import types as T  # noqa: N812
 
@@ -131,7 +131,7 @@ def _joined(frames: list[Any]) -> Any:
 
 
 def _adding(
-    summing: Summing, listed: Mapping[str, pa.Array], packed: list[Packing]
+    summing: Summing, listed: Mapping[str, pa.Array], packings: list[Packing]
 ) -> Callable[[Batches], Floats | None]:
     """For a task: the sums over its users."""
     values = list(listed.values())
@@ -143,16 +143,16 @@ def _adding(
             users = batch.num_rows
             seen += users
             reports = [
-                how.reports(batch, number) if one.reads else nothing
-                for number, (one, how) in enumerate(zip(summing.tables, packed, strict=True))
+                packing.reports(batch, number) if table.reads else nothing
+                for number, (table, packing) in enumerate(zip(summing.tables, packings, strict=True))
             ]
             factors = {
-                place: np.asarray(batch.column(f"f{place}")).astype(np.float64) for place in range(summing.public)
+                number: np.asarray(batch.column(f"f{number}")).astype(np.float64) for number in range(summing.public)
             }
             group = np.zeros(users, dtype=np.int64)
-            for place, known in enumerate(values):
-                found = codes(pa.chunked_array([batch.column(f"g{place}").cast(known.type)]), known)
-                group = np.where((group < 0) | (found < 0), -1, group * len(known) + found)
+            for number, known in enumerate(values):
+                code = codes(pa.chunked_array([batch.column(f"g{number}").cast(known.type)]), known)
+                group = np.where((group < 0) | (code < 0), -1, group * len(known) + code)
             summing.add(totals, reports, factors, group, 0, users)
         return _packed_totals(totals) if seen else None
 
@@ -173,7 +173,7 @@ def _unpacked(summing: Summing, flat: Floats) -> Totals:
     totals = summing.empty()
     first = 0
     for part in (totals.users, totals.sums, totals.crosses, totals.by_stratum):
-        mine = flat[first : first + part.size].reshape(part.shape)
-        part[...] = np.rint(mine) if part.dtype == np.int64 else mine
+        values = flat[first : first + part.size].reshape(part.shape)
+        part[...] = np.rint(values) if part.dtype == np.int64 else values
         first += part.size
     return totals

@@ -15,8 +15,8 @@ from deniable.engines.spark.error_translation import spark_errors
 from deniable.engines.spark.kept_frames import partitions_for
 from deniable.engines.spark.report_paths import Folder
 from deniable.engines.spark.report_validation import SparkStore, validated
-from deniable.engines.spark.session import as_frame, checked_session
 from deniable.engines.spark.spark_engine import SparkEngine
+from deniable.engines.spark.spark_session import as_frame, checked_session
 from deniable.errors import BadInput, InvalidData, InvalidParameter
 from deniable.simulation import has_noise, one_kind
 from deniable.strict_json import read_json

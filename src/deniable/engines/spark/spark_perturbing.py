@@ -2,8 +2,8 @@
 
 Spark brings each user's rows together, partitions users by their ids, sorts, and commits what its tasks have written.
 A task randomises its partition in batches of whole users. The key of a batch is a keyed hash of the run's secret, the
-table, the partition, the batch's number and everything in the batch: a task that is tried again with the same rows
-draws the same bits and sends the same reports, and one that meets other rows draws others.
+table, the partition, the batch's number and everything in the batch. So a task that is retried with the same rows
+draws the same bits and sends the same reports; with other rows it draws other bits.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from deniable.engines.collecting.user_batches import few_users, sorted_users
 from deniable.engines.reports.report_origin import WHOLE_SPECIFICATION
 from deniable.engines.spark.error_translation import spark_errors
 from deniable.engines.spark.report_paths import Folder
-from deniable.engines.spark.session import checked_session
+from deniable.engines.spark.spark_session import checked_session
 from deniable.errors import InvalidData, InvalidParameter
 from deniable.randomness import SecureSource, Source, release_source
 from deniable.simulation import mark
@@ -66,8 +66,8 @@ def perturb_spark(
     source = release_source(source, simulation=simulation, epsilon=largest_epsilon(collection))
     spark = checked_session(engine)
     if out is None:
-        # A DataFrame is computed anew whenever it is looked at; reports must not be.
-        raise InvalidParameter("out", "is missing: Spark writes reports, once", "Say where to put them.")
+        # A DataFrame is computed again whenever it is used; reports must not be.
+        raise InvalidParameter("out", "is missing: on Spark, reports are written to a folder", "Say where to put them.")
     if not frames:
         raise InvalidParameter("tables", "are missing", "Pass the rows of one table at least.")
     for name in frames:
@@ -78,11 +78,11 @@ def perturb_spark(
 
 
 def _written(rows: _Rows, out: Folder, source: Source, *, simulation: bool) -> Collected:
-    """Write each table's dataset beside its place, and move it there when it is whole."""
+    """Write each table's dataset next to its destination, and move it there when it is complete."""
     collection = rows.collection
     specification = out.below(SPECIFICATION_FILE)
-    there = out.exists()
-    if there:
+    existing = out.exists()
+    if existing:
         run = read_run(json.loads(specification.read_text())) if specification.exists() else None
         held = [name for name in rows.names if out.below(name).exists()]
         check_destination(out.name, collection, run, held, simulation)
@@ -97,7 +97,7 @@ def _written(rows: _Rows, out: Folder, source: Source, *, simulation: bool) -> C
             frame = randomised(rows, name, secret, tally, simulation=simulation)
             frame.write.parquet(partial.below(name).path)
             summaries[name] = _summary(collection, name, tally, rows.counted.value[name])
-        if there:
+        if existing:
             for name in rows.names:
                 partial.below(name).move(out.below(name))
         else:
@@ -109,13 +109,13 @@ def _written(rows: _Rows, out: Folder, source: Source, *, simulation: bool) -> C
 
 
 def randomised(rows: _Rows, name: str, secret: bytes, tally: Tally, *, simulation: bool) -> Any:
-    """A table's reports as a DataFrame. It must be written once, and not looked at otherwise."""
+    """A table's reports as a DataFrame. It must be written once, and not used otherwise."""
     from pyspark.sql import types as T  # noqa: N812 - as everybody calls it
 
     collection = rows.collection
     prepared = rows.prepared(name, tally)
     table = collection[name]
-    public = [T.StructField(table.column(one), prepared.schema[one].dataType) for one in table.public]
+    public = [T.StructField(table.column(label), prepared.schema[label].dataType) for label in table.public]
     numbers = [T.StructField(column, T.LongType()) for column in ANSWER_COLUMNS]
     schema = T.StructType([prepared.schema["uid"], T.StructField("slot", T.IntegerType()), *numbers, *public])
     reports = prepared.mapInArrow(_randomising(collection, name, secret, rows.counted), schema)
@@ -154,7 +154,7 @@ def _randomising(collection: Specification, name: str, secret: bytes, counted: A
 
 
 def batch_key(secret: bytes, table: str, partition: int, number: int, rows: pa.Table) -> bytes:
-    """The key for a batch of whole users: another one for every other content, place, table or run."""
+    """The key for a batch of whole users. It differs for any other content, position, table or run."""
     digest = hashlib.blake2b(key=secret, digest_size=32, person=b"spark batch")
     digest.update(json.dumps([table, partition, number, rows.schema.to_string(), rows.num_rows]).encode())
     compact = rows.take(pa.array(np.arange(rows.num_rows))).combine_chunks()  # the same content, the same bytes
@@ -172,19 +172,19 @@ def _summary(collection: Specification, name: str, tally: Tally, counted: Counte
 
 
 class _Counts:
-    """How Spark adds the counts of tasks: those of a task that was tried again count once, for it writes."""
+    """How Spark adds the counts of tasks. A task that is retried counts once, because it writes."""
 
     def zero(self, value: Any) -> Any:
         return {name: Counter() for name in value}
 
-    def addInPlace(self, one: Any, other: Any) -> Any:  # noqa: N802 - Spark's name
-        for name, counts in other.items():
-            one[name] = one.get(name, Counter()) + counts
-        return one
+    def addInPlace(self, total: Any, added: Any) -> Any:  # noqa: N802 - Spark's name
+        for name, counts in added.items():
+            total[name] = total.get(name, Counter()) + counts
+        return total
 
 
 class _Rows:
-    """The DataFrames that were handed in: users brought together, partitioned by id and sorted."""
+    """The DataFrames that were passed: users brought together, partitioned by id and sorted."""
 
     def __init__(
         self, spark: Any, collection: Specification, frames: Mapping[str, Any], key: str, everyone: Any
@@ -204,7 +204,7 @@ class _Rows:
     def _opened(self, frame: Any, where: str) -> Any:
         frame = self._spark.table(frame) if isinstance(frame, str) else frame
         if not hasattr(frame, "mapInArrow"):
-            raise InvalidData(f"{where} is no DataFrame of Spark", "Pass one, or a name in its catalog.")
+            raise InvalidData(f"{where} is not a Spark DataFrame", "Pass one, or a name in its catalog.")
         if self._key not in frame.columns:
             raise InvalidData(f"{where} has no column {self._key!r}", "Name the column of user ids with key=.")
         return frame.withColumnRenamed(self._key, "uid") if self._key != "uid" else frame
@@ -233,7 +233,7 @@ class _Rows:
                 raise unreadable_column(name, column, frame.schema[column].dataType.simpleString())
 
     def prepared(self, name: str, tally: Tally) -> Any:
-        """All rows of a table's users, with users who have none where that matters; counts what is left out."""
+        """All rows of a table's users, and users without rows if they report too; counts what is left out."""
         from pyspark.sql import functions as F  # noqa: N812
 
         table, frame = self.collection[name], self._frames[name]
@@ -246,8 +246,8 @@ class _Rows:
             tally.reject(UNKNOWN_USER, rows.join(users, "uid", "left_anti").count())
             mine = rows.select("uid", F.lit(True).alias(PRESENT), *(f"`{column}`" for column in table.private))
             rows = users.join(mine, "uid", "left")
-        # The number of partitions is a setting: it tells nothing of the rows. Sorting by everything makes the order,
-        # and with it the reports, a function of which rows there are.
+        # The number of partitions is a setting, so it reveals nothing about the rows. Sorting by everything makes the
+        # order, and with it the reports, a function of the set of rows.
         count = int(self._spark.conf.get("spark.sql.shuffle.partitions"))
         rest = [f"`{column}`" for column in rows.columns if column != "uid"]
         return rows.repartition(count, "uid").sortWithinPartitions("uid", *rest)

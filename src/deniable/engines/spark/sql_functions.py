@@ -1,7 +1,7 @@
 """Functions for users of Spark SQL: rows → reports, and questions → answers.
 
-Questions run on the cluster, so they need the driver's session, which a table function does not have: it runs in a
-Python process of its own. That process, started on the driver's machine when the statement is analysed, hands the
+Questions run on the cluster, so they need the driver's session. A table function does not have it, because it runs in a
+Python process of its own. That process is started on the driver's machine when the statement is analysed. It sends the
 question to a thread of the driver over a local socket with a secret, and gets the answer. No executor waits meanwhile.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from multiprocessing.connection import Connection, Listener
 from typing import Any
 
@@ -24,8 +24,9 @@ from deniable.engines.collecting.perturbing import reports_of
 from deniable.engines.collecting.row_counts import Tally
 from deniable.engines.collecting.sorted_rows import PRESENT
 from deniable.engines.spark.question_function import question_function
-from deniable.engines.spark.session import checked_session
+from deniable.engines.spark.question_rewriting import PREFIX, QUESTION_FUNCTION, KnownTables, RewritingSql
 from deniable.engines.spark.spark_perturbing import batch_key
+from deniable.engines.spark.spark_session import checked_session
 from deniable.errors import BadInput, DeniableError
 from deniable.randomness import SecureSource
 from deniable.simulation import check_noise
@@ -33,7 +34,6 @@ from deniable.tables.schema.report_format import ANSWER_COLUMNS, REPORT_COLUMNS
 from deniable.tables.specification.runs import largest_epsilon
 from deniable.tables.specification.specification import Specification
 
-QUESTION = "deniable_sql"
 _REPORTS = T.ArrayType(
     T.StructType(
         [T.StructField("slot", T.IntegerType()), *(T.StructField(name, T.LongType()) for name in ANSWER_COLUMNS)]
@@ -46,6 +46,7 @@ def register_functions(
     spark: Any,
     collection: Specification,
     answer: Callable[[str], pa.Table],
+    dimensions: Iterable[str] = (),
     *,
     simulation: bool = False,
 ) -> None:
@@ -55,15 +56,31 @@ def register_functions(
     secret = SecureSource.new_key()
     for table in collection.tables:
         function = arrow_udf(_perturbing(collection, table.name, secret), _REPORTS)
-        spark.udf.register(f"deniable_{table.name}", function.asNondeterministic())
+        spark.udf.register(PREFIX + table.name, function.asNondeterministic())
     password = secrets.token_bytes(32)
     listener = Listener(("127.0.0.1", 0), authkey=password)
     threading.Thread(target=_serve, args=(listener, answer), name="deniable questions", daemon=True).start()
+    _stop_listening(spark)
+    _listeners[spark.sparkContext.applicationId] = listener
+    spark.udtf.register(QUESTION_FUNCTION, udtf(question_function(listener.address, password)))
+    own = spark.sql.spark_sql if isinstance(spark.sql, RewritingSql) else spark.sql
+    spark.sql = RewritingSql(own, KnownTables.of((table.name for table in collection.tables), dimensions))
+
+
+def unregister_functions(spark: Any) -> None:
+    """Undo `register_functions`; nothing happens where nothing is registered."""
+    _stop_listening(spark)
+    if isinstance(spark.sql, RewritingSql):
+        rewriting = spark.sql
+        spark.sql = rewriting.spark_sql
+        for name in (QUESTION_FUNCTION, *(PREFIX + table for table in sorted(rewriting.known.tables))):
+            spark.sql(f"DROP TEMPORARY FUNCTION IF EXISTS `{name}`")
+
+
+def _stop_listening(spark: Any) -> None:
     former = _listeners.pop(spark.sparkContext.applicationId, None)
     if former is not None:
         former.close()
-    _listeners[spark.sparkContext.applicationId] = listener
-    spark.udtf.register(QUESTION, udtf(question_function(listener.address, password)))
 
 
 # Rows → reports -------------------------------------------------------------------------------------------------------
@@ -88,9 +105,9 @@ def _perturbing(collection: Specification, name: str, secret: bytes) -> Callable
         rows = _one_each(table.private, given) if table.many is None else _many_each(table.private, given[0])
         task = TaskContext.get()
         calls[task.taskAttemptId()] += 1
-        # The same for a task that is tried again, another one for every statement, task, call and content.
+        # The same for a task that is retried, different for every statement, task, call and content.
         number = calls[task.taskAttemptId()] + (task.stageId() << 32)
-        content = pa.table({"uid": uid, **{f"c{place}": column for place, column in enumerate(given)}})
+        content = pa.table({"uid": uid, **{f"c{index}": column for index, column in enumerate(given)}})
         key = batch_key(secret, name, task.partitionId(), number, content)
         source = SecureSource(key).recomputable(again=True)
         _, slot, *numbers = reports_of(table, design, rows, source, Tally())[:5]
@@ -103,21 +120,21 @@ def _perturbing(collection: Specification, name: str, secret: bytes) -> Callable
 
 
 def _one_each(names: tuple[str, ...], columns: list[pa.Array]) -> pa.Table:
-    """A user per row; ids are replaced by places, for two rows that follow each other are two users here."""
-    places = pa.array(np.arange(len(columns[0])))
-    return pa.table({"uid": places, **dict(zip(names, columns, strict=True))})
+    """A user per row. Ids are replaced by row numbers, because two consecutive rows are two users here."""
+    numbers = pa.array(np.arange(len(columns[0])))
+    return pa.table({"uid": numbers, **dict(zip(names, columns, strict=True))})
 
 
 def _many_each(names: tuple[str, ...], rows: pa.Array) -> pa.Table:
-    """The rows of each user one after the other; a user without rows has one that is not present."""
+    """The rows of each user in turn; a user without rows has one that is not present."""
     counts = np.asarray(rows.value_lengths().fill_null(0)).astype(np.int64)
     owners = np.repeat(np.arange(counts.size), np.maximum(counts, 1))
     present = (counts > 0)[owners]
     flat = rows.flatten()
-    places = pa.array(np.cumsum(present) - 1, mask=~present)
-    columns = {name: flat.field(name).take(places) for name in names}
-    there = pa.array(np.ones(owners.size, dtype=bool), mask=~present)
-    return pa.table({"uid": owners, PRESENT: there, **columns})
+    rows_taken = pa.array(np.cumsum(present) - 1, mask=~present)
+    columns = {name: flat.field(name).take(rows_taken) for name in names}
+    flags = pa.array(np.ones(owners.size, dtype=bool), mask=~present)
+    return pa.table({"uid": owners, PRESENT: flags, **columns})
 
 
 # Questions → answers --------------------------------------------------------------------------------------------------
@@ -128,7 +145,7 @@ def _serve(listener: Listener, answer: Callable[[str], pa.Table]) -> None:
         try:
             connection = listener.accept()
         except OSError:
-            return  # closed: registered anew
+            return  # closed: registered again
         except Exception:  # noqa: S112 - somebody without the password
             continue
         threading.Thread(target=_reply, args=(connection, answer), daemon=True).start()

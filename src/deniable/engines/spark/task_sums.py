@@ -1,7 +1,7 @@
 """Arrays that tasks make of their rows, added up on the executors.
 
-Each task sends one array, and one last task adds those: nothing that reaches the driver grows with rows or with
-partitions. Long arrays travel in pieces.
+Each task sends one array, and a last task adds them, so what reaches the driver does not grow with rows or partitions.
+Long arrays travel in pieces.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from deniable.arrays import Floats
-from deniable.engines.spark.session import large_batches
+from deniable.engines.spark.spark_session import large_batches
 
 Batches = Iterator[pa.RecordBatch]
-PIECE = 2**16
+PIECE_LENGTH = 2**16
 """Numbers that travel in one row."""
 _PIECES = pa.schema([("start", pa.int64()), ("values", pa.list_(pa.float64()))])
 _PIECES_SQL = "start bigint, values array<double>"
@@ -26,9 +26,9 @@ def added(frame: Any, work: Callable[[Batches], Floats | None], length: int) -> 
     """The sum of what `work` makes of the rows of each task: arrays of this length, or nothing."""
 
     def run(batches: Batches) -> Batches:
-        mine = work(batches)
-        if mine is not None:
-            yield from _pieces(mine)
+        sums = work(batches)
+        if sums is not None:
+            yield from _pieces(sums)
 
     def merge(batches: Batches) -> Batches:
         total = np.zeros(length)
@@ -38,15 +38,15 @@ def added(frame: Any, work: Callable[[Batches], Floats | None], length: int) -> 
 
     with large_batches(frame.sparkSession):
         parts = frame.mapInArrow(run, _PIECES_SQL)
-        found = parts.repartition(1).mapInArrow(merge, _PIECES_SQL).toArrow()
+        pieces = parts.repartition(1).mapInArrow(merge, _PIECES_SQL).toArrow()
     total = np.zeros(length)
-    _put(found, total)
+    _put(pieces, total)
     return total
 
 
 def _pieces(values: Floats) -> Batches:
-    for start in range(0, values.size, PIECE):
-        piece = pa.array([values[start : start + PIECE]], _PIECES.field("values").type)
+    for start in range(0, values.size, PIECE_LENGTH):
+        piece = pa.array([values[start : start + PIECE_LENGTH]], _PIECES.field("values").type)
         yield pa.RecordBatch.from_arrays([pa.array([start], pa.int64()), piece], schema=_PIECES)
 
 

@@ -80,7 +80,7 @@ def refuse_times(columns: Columns) -> None:
 
 
 JSON_LINES = Source((".jsonl", ".ndjson"), _read_json_lines)
-NUMBERS = Source((), _read_numbers)
+NUMBER_LINES = Source((), _read_numbers)
 """Any other ending: a text with one number per line."""
 
 

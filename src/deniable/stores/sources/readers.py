@@ -9,17 +9,17 @@ from typing import BinaryIO
 
 from deniable.errors import InvalidData
 from deniable.stores.sources.batch import Batch, Columns, Source
-from deniable.stores.sources.line_source import JSON_LINES, NUMBERS, read_lines, refuse_times
+from deniable.stores.sources.line_source import JSON_LINES, NUMBER_LINES, read_lines, refuse_times
 from deniable.stores.sources.table_sources import CSV, PARQUET
 
-SOURCES: tuple[Source, ...] = (PARQUET, CSV, JSON_LINES)
+SOURCES: list[Source] = [PARQUET, CSV, JSON_LINES]
 """Files by their endings. A file with any other ending is a text with one number per line."""
 
 
 def source_of(path: str | PathLike[str], sources: Sequence[Source] = SOURCES) -> Source:
     """The kind of source that a file is, by its ending."""
     ending = Path(path).suffix.lower()
-    return next((source for source in sources if ending in source.endings), NUMBERS)
+    return next((source for source in sources if ending in source.endings), NUMBER_LINES)
 
 
 def read_file(path: str | PathLike[str], columns: Columns, sources: Sequence[Source] = SOURCES) -> Iterator[Batch]:
@@ -45,4 +45,4 @@ def read_pipe(stream: BinaryIO, columns: Columns, *, json_lines: bool) -> Iterat
 
 def is_plain_text(path: str | PathLike[str]) -> bool:
     """Whether an existing file is read as one number per line."""
-    return Path(path).is_file() and source_of(path) is NUMBERS
+    return Path(path).is_file() and source_of(path) is NUMBER_LINES

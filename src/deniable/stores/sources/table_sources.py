@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 from deniable.errors import InvalidData
 from deniable.stores.sources.batch import Batch, Columns, Source, Unreadable
 from deniable.stores.sources.number_columns import arrow_times, arrow_values, parse_number, value_column
-from deniable.streams.released.release_file import UNREADABLE
+from deniable.streams.released.release_file import READ_ERRORS
 
-BATCH_ROWS = 1 << 16
+FILE_ROWS = 1 << 16
 
 
 def _batches(parts: Iterable[Any], columns: Columns) -> Iterator[Batch]:
@@ -31,8 +31,8 @@ def _read_parquet(path: Path, columns: Columns) -> Iterator[Batch]:
     try:
         file = pq.ParquetFile(path)
         columns.refuse_missing(file.schema_arrow.names)
-        yield from _batches(file.iter_batches(batch_size=BATCH_ROWS, columns=columns.names), columns)
-    except (KeyError, UnicodeEncodeError, *UNREADABLE):
+        yield from _batches(file.iter_batches(batch_size=FILE_ROWS, columns=columns.names), columns)
+    except (KeyError, UnicodeEncodeError, *READ_ERRORS):
         raise _damaged(path, "parquet") from None
 
 
@@ -46,14 +46,14 @@ def _read_csv(path: Path, columns: Columns) -> Iterator[Batch]:
         for batch in _batches(pa.csv.open_csv(path, convert_options=options), columns):
             following = batch.first + len(batch.values)
             yield batch
-    except (KeyError, UnicodeEncodeError, *UNREADABLE) as problem:
+    except (KeyError, UnicodeEncodeError, *READ_ERRORS) as problem:
         try:
             if isinstance(problem, (KeyError, UnicodeEncodeError)):  # no column's name has an unpaired surrogate
                 with pa.csv.open_csv(path) as header:
                     columns.refuse_missing(header.schema.names)
             else:
                 yield from _until_unreadable(path, columns, following)
-        except UNREADABLE:
+        except READ_ERRORS:
             pass
         raise _damaged(path, "csv") from None
 

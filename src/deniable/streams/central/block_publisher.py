@@ -1,7 +1,7 @@
 """A publisher after its warm-up: steps of the grid in, private steps out, block by block.
 
-Every value is cut at θ and added to the open block. Inside a block it is answered with the smoother's rate, at its end
-with what makes the block add up to its noisy sum. So a block of one value is answered with that value and its noise.
+Every value is cut at θ and added to the open block. Inside a block the answer is the smoother's rate; at the end of a
+block it is whatever makes the block add up to its noisy sum. In blocks of one value it is that value plus its noise.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from deniable.streams.structure.growing_array import GrowingArray
 from deniable.streams.structure.smoother import SLAB, publish_blocks, published_values
 from deniable.streams.structure.state_values import packed, unpacked
 
-_AHEAD = 4096  # noise that is fetched together for blocks of one value that come one by one
+_AHEAD = 4096  # noise fetched together for blocks of one value that come one by one
 
 
 _ALIVE: WeakSet[BlockPublisher] = WeakSet()
 
 
 def _throw_noise_away() -> None:
-    """In a fork noise that lies ready is there twice. Whoever asks for it again is refused (`check_process`)."""
+    """A fork has a copy of the noise that lies ready. It is dropped, and new noise is refused (`check_process`)."""
     for publisher in _ALIVE:
         publisher._ready = []
         publisher.push = publisher._push_in_a_fork  # type: ignore[method-assign]
@@ -86,7 +86,7 @@ class BlockPublisher:
         return self._totals.array()
 
     def forget(self) -> None:
-        """Keep nothing of what was published, and of what will be."""
+        """Keep nothing of what was published, now and later."""
         self._keep = False
         self._totals.clear()
 
@@ -101,7 +101,7 @@ class BlockPublisher:
     # Publishing ----------------------------------------------------------------------------------------------------
 
     def push(self, unit: int) -> float:
-        """One value."""
+        """Publish one value."""
         if unit > self._cut:
             unit = self._cut
         over = self._over + 1
@@ -121,7 +121,7 @@ class BlockPublisher:
         return single
 
     def _push_in_a_fork(self, unit: int) -> float:
-        """Refuse at once, and not only at the end of a block. A simulation goes on."""
+        """Refuse at once, not only at the end of a block. A simulation goes on."""
         self._source.check_process()
         return BlockPublisher.push(self, unit)
 
@@ -130,15 +130,15 @@ class BlockPublisher:
         return BlockPublisher.push_many(self, units)
 
     def push_many(self, units: Integers) -> NDArray[Any]:
-        """Many values: integers where blocks have one value, floats otherwise."""
+        """Publish many values: integers if blocks have one value, floats otherwise."""
         cut = np.minimum(units, self._cut)
         if self.plan.block > 1:
             return self._publish_blocks(cut)
         self._ready = []
-        return self._publish_ones(cut)
+        return self._publish_single_values(cut)
 
     def end(self) -> float:
-        """Close the open block early, if there is one: what is to be added to the last published value."""
+        """Close the open block early, if there is one. Returns what has to be added to the last published value."""
         self._ended = True
         if not self._over:
             return 0
@@ -153,14 +153,14 @@ class BlockPublisher:
         return self._noise[1].leaves(leaf, leaf + count)
 
     def _close(self, unit: int) -> float:
-        """The last value of the open block: what is missing to its noisy sum."""
+        """The last value of the open block is answered with what its noisy sum lacks."""
         total = self._sum + unit + int(self._leaves(self._block, 1)[0])
         result = total - (self._length - 1) * self._rate
         self._advance(np.array([total]), np.array([self._length]))
         return result
 
     def _advance(self, totals: Integers, lengths: Integers) -> Floats:
-        """Complete blocks are known: remember them, and predict. The rates that held inside these blocks."""
+        """Remember complete blocks, and predict. Returns the rates that held inside these blocks."""
         rates, self._memory = self.plan.smoother.follow(self._memory, totals, lengths)
         inside = np.concatenate(([self._rate], rates[:-1]))
         self._rate = float(rates[-1])
@@ -171,7 +171,7 @@ class BlockPublisher:
             self._totals.extend(totals)
         return inside
 
-    def _publish_ones(self, cut: Integers) -> Integers:
+    def _publish_single_values(self, cut: Integers) -> Integers:
         parts, start = [], 0
         while start < cut.size:
             count = min(cut.size - start, self._layout.blocks - self._block % self._layout.blocks)
@@ -216,7 +216,7 @@ class BlockPublisher:
     # State ---------------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Where it stands, as JSON."""
+        """Everything needed to go on, as JSON."""
         return {
             "block": self._block,
             "sum": self._sum,
@@ -228,7 +228,7 @@ class BlockPublisher:
         }
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on from there."""
+        """Go on from a state."""
         if self._keep:
             self._totals.extend(unpacked(state["totals"]))
         self._block, self._sum, self._over = state["block"], state["sum"], state["over"]
@@ -238,6 +238,6 @@ class BlockPublisher:
 
 
 def state_before(*, keep: bool) -> dict[str, Any]:
-    """What stands in a state while there is nothing to publish yet."""
+    """This part of a state before anything can be published."""
     nothing = {"block": 0, "sum": 0, "over": 0, "missing": 0.0, "rate": 0.0, "memory": []}
     return {**nothing, "totals": "" if keep else None}

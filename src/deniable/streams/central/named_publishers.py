@@ -1,4 +1,4 @@
-"""The publishers by name. They differ in their threshold, tree and smoother, and in nothing else."""
+"""The publishers by name. They differ only in their threshold, tree and smoother."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class ToPS(Publisher):
 
 
 class _Baseline(Publisher):
-    """A publisher with parts of its own; a fan-out of None is one flat level."""
+    """A publisher with fixed parts. A fan-out of None is one flat level."""
 
     _parts: ClassVar[dict[str, Any]]
     _threshold: ClassVar[Threshold]
@@ -121,7 +121,7 @@ class _Baseline(Publisher):
 class PAK(_Baseline):
     """PAK's raised percentile and a binary tree without consistency: (ε, δ)-DP  [PAK19].
 
-    The threshold is capped at the bound, which costs nothing; PAKPercentile(cap=False) is what published plots show.
+    The threshold is capped at the bound, which costs nothing. Published plots show PAKPercentile(cap=False).
 
     >>> publisher = PAK(epsilon=1.0, bound=100, warmup=1000, horizon=1000)
     >>> publisher.push_many([5, 6, 7, 8] * 1000).size
@@ -176,7 +176,7 @@ BY_KIND: dict[str, type[Publisher]] = {made.kind: made for made in (ToPS, PAK, N
 
 
 def restore(state: dict[str, Any], *, source: Source | None = None, replay: bool = False) -> Publisher:
-    """The publisher of any kind that a state describes. See `Publisher.restore`.
+    """The publisher that a state describes, of any kind. See `Publisher.restore`.
 
     >>> import deniable as dn
     >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)

@@ -1,6 +1,6 @@
 """The perturber: exact integer noise on the sums of blocks, arranged in a tree that is made consistent online.
 
-Noise is never stored for later: it is a function of (secret, chunk, level, node) and recomputed from that address.
+Noise is never stored. It is a function of (secret, chunk, level, node), and is recomputed from that address.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from deniable.accounting import Neighbours, Spending, Unit
 from deniable.arrays import Floats, Integers
 from deniable.checks import check_integer
+from deniable.errors import RandomnessFault
 from deniable.exact import check_epsilon
 from deniable.locking import Turn, in_turn
 from deniable.mechanisms import DiscreteLaplace
@@ -23,7 +24,7 @@ from deniable.streams.structure.hierarchy import GROUP_LEAVES, Hierarchy
 
 LARGEST_HORIZON = 1 << 40
 LARGEST_THETA = 1 << 40
-_DRAWS = 1 << 14  # nodes drawn under one address
+_NODES_PER_ADDRESS = 1 << 14  # nodes drawn under one address
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +32,14 @@ class Perturber:
     """Noise for a stream of integers in [0, θ], in chunks of `horizon` values with a fresh tree each.
 
     ε-DP when one value is replaced by another. The value is in one block of one chunk, so it is below one node of each
-    of the h levels of that chunk's tree, and moves each by at most θ. Every node has discrete Laplace noise of scale
-    θ·h/ε, so each level costs ε/h  [WCZ21, section 3.4; its text loses the θ]. All else is a function of the noisy
-    nodes: with z the noise, the residuals z_l − Σ z_0 of the upper levels are the same integers whatever the data are,
-    and the published leaf is (value + z_0) + f(residuals). So shifting the data shifts the output exactly, and no
-    rounding of a float ever meets a value.
+    of the h levels of that chunk's tree, and moves each of these nodes by at most θ. Every node has discrete Laplace
+    noise of scale θ·h/ε, so each level costs ε/h  [WCZ21, section 3.4; its text loses the θ]. Everything else is a
+    function of the noisy nodes: with z the noise, the residuals z_l − Σ z_0 of the upper levels are the same integers
+    whatever the data are, and the published leaf is (value + z_0) + f(residuals). So shifting the data shifts the
+    output exactly, and no rounding of a float ever meets a value.
 
-    `block` values are added up before they reach a leaf. `fanout` ≥ the number of leaves means one flat level.
+    `block` values are added up before they reach a leaf. If `fanout` is at least the number of leaves, there is one
+    flat level.
 
     >>> import numpy as np
     >>> Perturber(epsilon=1.0, theta=10, horizon=64, fanout=4).perturb(np.full(64, 5)).size
@@ -56,7 +58,7 @@ class Perturber:
         check_integer("theta", self.theta, 1, LARGEST_THETA)
         check_integer("horizon", self.horizon, 1, LARGEST_HORIZON)
         check_integer("block", self.block, 1, self.horizon)
-        self.node_noise  # noqa: B018 - its own checks are ours
+        self.node_noise  # noqa: B018 - for its checks
 
     @property
     def spends(self) -> Spending:
@@ -84,23 +86,23 @@ class Perturber:
         return self.node_noise.variance()
 
     def noise(self, source: Source, chunk: int) -> ChunkNoise:
-        """The noise of one chunk: the same integers for the same chunk, of a secure source for one caller only."""
+        """The noise of one chunk, always the same integers. From a secure source only one caller gets them."""
         return ChunkNoise(self.tree, self.scale, source.stream("chunk", chunk).recomputable())
 
     def begin(self, *, source: Source | None = None, simulation: bool = False) -> BlockSums:
-        """The perturber at work, for use alone: `push` and `push_many` give noisy sums of complete blocks."""
+        """A running perturber, for use on its own: `push` and `push_many` return noisy sums of complete blocks."""
         return BlockSums(
             self, release_source(source, simulation=simulation, epsilon=self.epsilon).fresh().recomputable()
         )
 
     def perturb(self, values: Any, *, source: Source | None = None, simulation: bool = False) -> Integers:
-        """All blocks of a stream at once: the noisy sum of every block, the last one possibly short."""
+        """The noisy sum of every block of a stream, all at once. The last block may be short."""
         running = self.begin(source=source, simulation=simulation)
         return np.concatenate((running.push_many(values), running.flush()))
 
 
 class BlockSums:
-    """Values in, noisy sums of blocks out. Publishers do the same with a threshold before and a smoother behind.
+    """Values in, noisy sums of blocks out. Publishers put a threshold before this and a smoother after it.
 
     Any number of threads may push: values are taken one call after the other.
     """
@@ -112,12 +114,12 @@ class BlockSums:
         self._noise = settings.noise(source, 0)
 
     def push(self, value: int) -> int | None:
-        """One value: the noisy sum of its block if it completes one, otherwise None."""
+        """Take one value. Returns the noisy sum of its block if the value completes it, otherwise None."""
         done = self.push_many([value])
         return int(done[0]) if done.size else None
 
     def push_many(self, values: Any) -> Integers:
-        """Many values: the noisy sums of the blocks that they complete."""
+        """Take many values. Returns the noisy sums of the blocks that they complete."""
         rest = np.clip(as_integers(values), 0, self.settings.theta)
         return self._push(rest)
 
@@ -130,8 +132,8 @@ class BlockSums:
             first, over = divmod(self._inside, block)
             self._inside += part.size
             ended = self._inside == self.settings.horizon
-            places = np.arange(block - over, part.size, block)  # where further blocks begin
-            sums = np.add.reduceat(part, np.concatenate(([0], places)))
+            begins = np.arange(block - over, part.size, block)  # of further blocks
+            sums = np.add.reduceat(part, np.concatenate(([0], begins)))
             sums[0] += self._sum
             complete = sums.size if ended or self._inside % block == 0 else sums.size - 1
             self._sum = 0 if complete == sums.size else int(sums[-1])
@@ -143,7 +145,7 @@ class BlockSums:
 
     @in_turn
     def flush(self) -> Integers:
-        """The open block early, if there is one. The values after it begin a new chunk."""
+        """Close the open block early, if there is one. Later values begin a new chunk."""
         leaf, over = divmod(self._inside, self.settings.block)
         if not self._inside:
             return np.zeros(0, dtype=np.int64)
@@ -171,7 +173,7 @@ class ChunkNoise:
     _drawn: dict[int, tuple[int, Integers]] = field(default_factory=dict)
 
     def leaves(self, start: int, stop: int) -> Integers:
-        """Noise of the leaves start … stop − 1; none in a fork, which would publish other values with it."""
+        """Noise of the leaves start … stop − 1. Refused in a fork, which would publish other values with it."""
         if not self.scale:
             return np.zeros(stop - start, dtype=np.int64)
         self.source.check_process()
@@ -196,7 +198,8 @@ class ChunkNoise:
     @property
     def _segment_size(self) -> int:
         if self.tree.consistent_levels == 1:  # no corrections: a segment is whatever is convenient
-            return max(_DRAWS // self.tree.fanout, 1) * self.tree.fanout if self.tree.height > 1 else _DRAWS
+            fanout = self.tree.fanout if self.tree.height > 1 else 1
+            return max(_NODES_PER_ADDRESS // fanout, 1) * fanout
         return int(self.tree.fanout**self._segment_levels)
 
     def _consistent_segment(self, number: int) -> Integers:
@@ -245,7 +248,7 @@ class ChunkNoise:
         return float(offsets[number]), float(running[number]), float(running[number + 1])
 
     def _survey(self) -> tuple[Floats, Floats]:
-        """One pass over all segments, of which only their top is kept: for trees larger than a segment."""
+        """One pass over all segments, which keeps only the top of each: for trees larger than a segment."""
         size, levels, fanout = self._segment_size, self._segment_levels, self.tree.fanout
         count = self.tree.padded // size
         sums, y = np.zeros(count, dtype=np.int64), np.zeros(count)
@@ -273,19 +276,19 @@ class ChunkNoise:
         prefixes = np.zeros(last - first + 1, dtype=np.int64)
         for level in range(self.tree.consistent_levels, self.tree.height):
             size = fanout ** (level - self.tree.consistent_levels)
-            places = np.arange(first, last + 1) // size
-            parents = places // fanout if level < self.tree.height - 1 else np.zeros_like(places)
+            nodes = np.arange(first, last + 1) // size
+            parents = nodes // fanout if level < self.tree.height - 1 else np.zeros_like(nodes)
             base = int(parents[0]) * fanout
-            noise = self._level(level, base, max(int(places[-1]), base))
+            noise = self._level(level, base, max(int(nodes[-1]), base))
             running = np.concatenate(([0], np.cumsum(noise)))
-            prefixes += running[places - base] - running[parents * fanout - base]
+            prefixes += running[nodes - base] - running[parents * fanout - base]
         totals = leaf[: (last - first) * group].reshape(-1, group).sum(1)
         result[group - 1 : (last - first) * group : group] += np.diff(prefixes) - totals
         return result
 
     def _level(self, level: int, start: int, stop: int) -> Integers:
         """The noise of nodes start … stop − 1 of a level."""
-        size = min(_DRAWS, self.tree.nodes(level))
+        size = min(_NODES_PER_ADDRESS, self.tree.nodes(level))
         parts = []
         while start < stop:
             number, inside = divmod(start, size)
@@ -297,3 +300,16 @@ class ChunkNoise:
             parts.append(drawn[1][inside : inside + end - start])
             start = end
         return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+
+
+def own_noise(source: Source, digest: str, *, given: bool, goes_on: bool) -> Source:
+    """The noise of one publisher and no other. A source that was handed in may serve several publishers."""
+    if given:
+        return source.fresh("deniable stream", digest).recomputable()
+    try:
+        return source.stream("deniable stream", digest).recomputable(again=goes_on)
+    except RandomnessFault:
+        raise RandomnessFault(
+            "another publisher was made in this process with the same key and settings. Both would add the same noise "
+            "to different values. Nothing was published. Leave key= out, give another name=, or go on from its state()."
+        ) from None

@@ -1,13 +1,13 @@
 """A publisher: values in, private values out, one for one, for ever.
 
 The first m values (the warm-up) choose the threshold and are never published. Every later value is cut at θ, added to
-its block, and answered with a private value: a prediction inside a block, and at its end what makes the block add up to
-its noisy sum.
+its block, and answered with a private value: a prediction inside a block, and at its end whatever makes the block add
+up to its noisy sum.
 
 Privacy, for neighbours that differ in one value (replace one). The value is either in the warm-up or published, and
 each part looks at its own values alone, so ε covers both (parallel composition). In the warm-up, θ, the mean, the mean
 square and the share above θ are four private answers one after another, whose shares add up to ε (sequential
-composition; each may depend on what the earlier ones told). What is published is `Perturber`'s, with ε. Block size
+composition; each may depend on the answers before it). What is published is `Perturber`'s, with ε. Block size
 and tree are chosen from public settings. How many values there are, and when they come, is not hidden.
 """
 
@@ -29,6 +29,7 @@ from deniable.notebook import html_table
 from deniable.randomness import SecureSource, Source, release_source
 from deniable.simulation import NOTE
 from deniable.streams.central.block_publisher import BlockPublisher, state_before
+from deniable.streams.central.perturber import own_noise
 from deniable.streams.central.release import release
 from deniable.streams.central.settings import Settings, check_possible
 from deniable.streams.central.warmup import Learnt, learn
@@ -48,8 +49,8 @@ class Publisher:
     refused. Two publishers must never share a key, settings and name for different values: in one process the second is
     refused, and by default every publisher draws a key of its own. `keep=False` forgets what was published, for streams
     without end. Any number of threads may use one publisher: a call is done before the next one begins.
-    What protects nobody (a seeded source, an infinite ε, a threshold that is not private) needs `simulation`, and what
-    is published then says so.
+    A run that protects nobody (a seeded source, an infinite ε, a threshold that is not private) needs `simulation`, and
+    what it publishes says so.
 
     >>> import deniable as dn
     >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
@@ -83,7 +84,7 @@ class Publisher:
         keep: bool,
         goes_on: bool,
     ) -> None:
-        """All that a new publisher needs, and one that goes on from a state."""
+        """Set up a new publisher, or one that goes on from a state."""
         if not settings.threshold.private and not simulation:
             raise InvalidParameter(
                 "threshold", "is not private", "Use it with simulation=True, on data that need no protection."
@@ -98,7 +99,7 @@ class Publisher:
         self.settings, self.plan, self._key = settings, settings.plan, key
         check_possible(settings, self.plan)
         digest = hashlib.sha256(json.dumps(settings.describe(), sort_keys=True).encode()).hexdigest()
-        self._source = _own_noise(source, digest, given=key is None, goes_on=goes_on)
+        self._source = own_noise(source, digest, given=key is None, goes_on=goes_on)
         self._grid = settings.grid
         self._top = settings.grid.top
         self._plain = settings.grid.low == 0 and settings.grid.resolution == 1
@@ -175,11 +176,8 @@ class Publisher:
 
     @in_turn
     def release_of(self, steps: NDArray[Any], *, first: int = 0, timestamps: NDArray[Any] | None = None) -> Released:
-        """Published values that the caller kept, in steps of the grid, from number `first` on, with their errors.
+        """Values that were published and kept by the caller, in steps of the grid, from number `first` on, with errors.
 
-        >>> import deniable as dn
-        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
-        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
         >>> len(tops.release_of(private))
         3000
         """
@@ -194,9 +192,8 @@ class Publisher:
     # Publishing ----------------------------------------------------------------------------------------------------
 
     def push(self, value: float) -> float | None:
-        """Take one value; its private stand-in, or None during the warm-up. A refused value changes nothing.
+        """Take one value. Returns its private stand-in, or None during the warm-up. A refused value changes nothing.
 
-        >>> import deniable as dn
         >>> tops = dn.streams.ToPS(1.0, 100, warmup=2, horizon=1000, source=dn.SeededSource(1), simulation=True)
         >>> [tops.push(value) is None for value in (5, 6, 7)]
         [True, True, False]
@@ -223,7 +220,7 @@ class Publisher:
         return self._push_carefully(unit) if self._open is None else self._open.push(unit)
 
     def _push_carefully(self, unit: int) -> float | None:
-        """A value of the warm-up, the first one after a state was handed out, or one after the end."""
+        """A value of the warm-up, the first value after a state was handed out, or a value after the end."""
         self._go_on()
         if self._blocks is not None:
             return self._blocks.push(unit)
@@ -234,11 +231,8 @@ class Publisher:
 
     @in_turn
     def forget(self) -> None:
-        """From now on keep nothing that is published, so that memory stays bounded for ever.
+        """Keep nothing that is published from now on, so that memory stays bounded for ever.
 
-        >>> import deniable as dn
-        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
-        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
         >>> tops.forget()
         >>> tops.push(5) is None
         False
@@ -251,9 +245,6 @@ class Publisher:
     def check(self, values: Any) -> None:
         """Refuse what `push_many` would refuse, and do nothing else.
 
-        >>> import deniable as dn
-        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
-        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
         >>> tops.check([5, 6])
         """
         if self._ended:
@@ -261,11 +252,8 @@ class Publisher:
         self._grid.units(values)
 
     def push_many(self, values: Any) -> NDArray[Any]:
-        """Take many values; private stand-ins for those that came after the warm-up. All are refused if one is.
+        """Take many values. Returns private stand-ins for those after the warm-up. If one is refused, all are.
 
-        >>> import deniable as dn
-        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
-        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
         >>> private.size
         3000
         """
@@ -288,13 +276,10 @@ class Publisher:
 
     @in_turn
     def flush(self) -> float:
-        """End the stream: close the open block early. What is returned is to be added to the last published value.
+        """End the stream: close the open block early. Returns what has to be added to the last published value.
 
-        `released` has it added already. After this nothing more can be pushed. 0 if no block was open.
+        `released` has it added already. If no block was open, it is 0. Nothing more can be pushed after this.
 
-        >>> import deniable as dn
-        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
-        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
         >>> tops.flush()
         0
         """
@@ -308,7 +293,7 @@ class Publisher:
         raise InvalidParameter("this publisher", "was ended by flush()", "Start another one for more values.")
 
     def _go_on(self) -> None:
-        """Before a value that is fine: the first one after a state was handed out begins a generation of its own."""
+        """Before a value is taken: the first one after a state was handed out begins a new generation."""
         if self._ended:
             self._refuse_after_end()
         if self._waiting and self._fence is not None:
@@ -316,13 +301,13 @@ class Publisher:
             self._waiting, self._open = False, self._blocks
 
     def _wait(self) -> None:
-        """A state is out: before the next value it is looked up whether somebody else has gone on from it."""
+        """A state was handed out: before the next value, look up whether somebody else has gone on from it."""
         self._waiting = self._fence is not None
         if self._waiting or self._ended:
             self._open = None
 
     def _learn(self) -> Learnt:
-        """Ask about the warm-up, and forget it."""
+        """Ask about the values of the warm-up, and forget them."""
         learnt = learn(self._warm.array(), self.settings, self.plan, self._source.stream("warm-up"))
         self._warm.clear()
         return learnt
@@ -345,11 +330,8 @@ class Publisher:
     def state(self) -> dict[str, Any]:
         """Everything needed to go on elsewhere, as JSON. As secret as the data: it holds values and the noise's key.
 
-        It holds until something more is pushed here: after that `restore` refuses it on this machine.
+        It is valid until something more is pushed here. After that `restore` refuses it on this machine.
 
-        >>> import deniable as dn
-        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
-        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
         >>> sorted(tops.state())[:3]
         ['block', 'ended', 'generation']
         """
@@ -380,9 +362,6 @@ class Publisher:
         process of this user, is refused as well. `replay=True` is for a run that ended without leaving a newer state:
         you promise to push exactly the values again that it had pushed since. `DurablePublisher` makes sure of that.
 
-        >>> import deniable as dn
-        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
-        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
         >>> again = dn.streams.ToPS.restore(tops.state(), source=dn.SeededSource(1))
         >>> again.published == tops.published
         True
@@ -408,16 +387,3 @@ class Publisher:
         made._ended = state["ended"]
         made._wait()
         return made
-
-
-def _own_noise(source: Source, digest: str, *, given: bool, goes_on: bool) -> Source:
-    """Where the noise of one publisher comes from, and of no other: a source that was handed in may serve several."""
-    if given:
-        return source.fresh("deniable stream", digest).recomputable()
-    try:
-        return source.stream("deniable stream", digest).recomputable(again=goes_on)
-    except RandomnessFault:
-        raise RandomnessFault(
-            "another publisher was made in this process with the same key and settings. Both would add the same noise "
-            "to different values. Nothing was published. Leave key= out, give another name=, or go on from its state()."
-        ) from None

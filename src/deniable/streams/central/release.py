@@ -1,4 +1,4 @@
-"""What a publisher releases: published values together with everything that answers for windows of them need."""
+"""What a publisher releases: published values, with everything that answers for windows need."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def release(
     timestamps: NDArray[Any] | None,
     simulation: bool,
 ) -> Released:
-    """Values that were published from number `first` on, in steps of the grid, with their errors."""
+    """The values that were published from number `first` on, in steps of the grid, with their errors."""
     tail = settings.expectation.tail
     truncation = Truncation(learnt.theta, settings.grid.top, learnt.above, learnt.above_stderr, tail)
     plan, node = blocks.plan, blocks.perturber.node_variance

@@ -14,7 +14,7 @@ from deniable.exact import check_epsilon
 from deniable.mechanisms import DiscreteLaplace
 from deniable.streams.central.perturber import Perturber
 from deniable.streams.central.stream_forecast import Expectation, StreamPlan, choose_plan, mean_share, paper_block
-from deniable.streams.central.threshold import KINDS, PredictedError, PublicThreshold, Threshold
+from deniable.streams.central.threshold import THRESHOLDS_BY_KIND, PredictedError, PublicThreshold, Threshold
 from deniable.streams.structure.smoother import Recent, Smoother, smoother_of
 from deniable.streams.structure.value_grid import Grid
 
@@ -25,10 +25,10 @@ SQUARE_STEPS = 1 << 10
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything public about a publisher. `block` and `fanout` are chosen by predicted error where they are None.
+    """Everything public about a publisher. If `block` or `fanout` is None, the predicted error decides.
 
     `measure_start`: spend parts of the warm-up's ε on the mean (1/50 to 1/5, more for larger blocks), the mean square
-    (1/20) and the share of values above θ (1/40); without it the first block is filled with θ/2 and intervals know
+    (1/20) and the share of values above θ (1/40). Without it the first block is filled with θ/2, and intervals know
     less.
 
     >>> Settings("tops", 0.5, Grid(1000)).plan.block
@@ -53,7 +53,7 @@ class Settings:
         check_epsilon(self.epsilon)
         check_integer("warmup", self.warmup, 0, 1 << 24)
         check_integer("horizon", self.horizon, 1, 1 << 40)
-        if not isinstance(self.threshold, tuple(KINDS.values())):
+        if not isinstance(self.threshold, tuple(THRESHOLDS_BY_KIND.values())):
             raise InvalidParameter("threshold", "is not one of this package", "Use PredictedError(), for example.")
         if self.warmup == 0 and (self.measure_start or not isinstance(self.threshold, PublicThreshold)):
             raise InvalidParameter(
@@ -66,7 +66,7 @@ class Settings:
 
     @property
     def plan(self) -> StreamPlan:
-        """How the stream is cut, and the tree: public, decided before any value."""
+        """How the stream is cut, and its tree. Public, and decided before any value."""
         if self.block == "paper":
             fanout = self.fanout or 16
             block = paper_block(self.epsilon, self.horizon, fanout)
@@ -84,7 +84,7 @@ class Settings:
 
     @property
     def delta(self) -> float:
-        """δ of the promise: that of the threshold, 0 for most."""
+        """δ of the promise: that of the threshold, and 0 for most of them."""
         return float(getattr(self.threshold, "delta", 0.0))
 
     def shares(self) -> dict[str, Fraction]:
@@ -132,14 +132,14 @@ class Settings:
                 **facts,
                 "grid": Grid(**facts["grid"]),
                 "smoother": smoother_of(**facts["smoother"]),
-                "threshold": KINDS[threshold.pop("kind")](**threshold),
+                "threshold": THRESHOLDS_BY_KIND[threshold.pop("kind")](**threshold),
                 "expectation": Expectation(**facts["expectation"]),
             }
         )
 
 
 def check_possible(settings: Settings, plan: StreamPlan) -> None:
-    """Refuse now what some θ would make impossible later: when it fails must not depend on the data."""
+    """Refuse now what some θ would make impossible later: when it fails must not depend on data."""
     top = settings.grid.top
     if top * settings.horizon > 1 << 62 or top * plan.block > 1 << 60:
         raise InvalidParameter(

@@ -1,4 +1,4 @@
-"""The error of a stream before it is published: from public settings and stated expectations, without any data.
+"""The error of a stream before it is published, from public settings and stated expectations, without any data.
 
 All figures are squared and per θ², averaged over random windows of a chunk (two independent uniform ends). They decide
 the block size and the fan-out, and they are the noise part of the threshold's score.
@@ -22,18 +22,18 @@ from deniable.streams.structure.block_layout import BlockLayout
 from deniable.streams.structure.hierarchy import Hierarchy, even_pairs
 from deniable.streams.structure.smoother import Recent, Smoother
 
-_PAIRS = 1 << 11
-_STEPS = np.arange(1, _PAIRS + 1)
+_SAMPLE_WINDOWS = 1 << 11
+_SAMPLE_STEPS = np.arange(1, _SAMPLE_WINDOWS + 1)
 LARGEST_BLOCK = 1 << 26
 SMALLEST_FANOUT, LARGEST_CHOICE = 5, 64
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What is expected of the data, as shares of θ. Assumptions, not measurements: they cost nothing.
+    """What is expected of the data, as shares of θ. These are assumptions, not measurements, so they cost nothing.
 
     `drift`: how much the mean of a block differs from that of the block before, apart from chance. `spread`: standard
-    deviation of single values. `tail`: by how much a value above θ exceeds it, on average.
+    deviation of single values. `tail`: by how much a value above θ exceeds θ, on average.
 
     >>> Expectation(drift=0.05).spread
     0.1
@@ -53,7 +53,7 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class StreamPlan:
-    """How a chunk is cut and which tree stands on it.
+    """How a chunk is cut into blocks, and the tree over them.
 
     >>> plan = choose_plan(0.5, 2**18, expectation=Expectation())
     >>> plan.block, plan.fanout, plan.tree.height
@@ -92,7 +92,7 @@ class StreamPlan:
         """
         if self.block == 1:
             return 0.0
-        starts, stops = even_pairs(_STEPS, self.horizon)
+        starts, stops = even_pairs(_SAMPLE_STEPS, self.horizon)
         model = Smoothing(self.layout, expectation.spread**2, expectation.drift**2)
         error = float(model.variance(starts, stops).mean())
         if not measured_start:
@@ -103,7 +103,7 @@ class StreamPlan:
 
 @dataclass(frozen=True, slots=True)
 class WindowForecast:
-    """What to expect of windows of one length: standard errors of their sums, from noise and from predictions."""
+    """The error to expect for windows of one length: standard errors of their sums, from noise and from predictions."""
 
     length: int
     noise: float
@@ -111,14 +111,14 @@ class WindowForecast:
 
     @property
     def total(self) -> float:
-        """Both together."""
+        """Noise and smoothing together."""
         return math.hypot(self.noise, self.smoothing)
 
 
 def forecast(
     plan: StreamPlan, epsilon: float, theta: float, lengths: Sequence[int], expectation: Expectation
 ) -> list[WindowForecast]:
-    """Errors of window sums at a given θ, averaged over windows inside a chunk that start after its first block.
+    """The errors of window sums at a given θ, averaged over windows inside a chunk that start after its first block.
 
     >>> plan = choose_plan(0.5, 2**18, expectation=Expectation())
     >>> (day,) = forecast(plan, 0.5, 60.0, [86_400], Expectation())
@@ -131,8 +131,8 @@ def forecast(
     for length in lengths:
         room = max(plan.horizon - length, 0)
         first = min(plan.block, room)
-        places = first + (np.arange(_PAIRS) * 0.6180339887498949 % 1 * (room - first + 1)).astype(np.int64)
-        noise, error = (float(kind.variance(places, places + length).mean()) for kind in (model, smoothing))
+        starts = first + (np.arange(_SAMPLE_WINDOWS) * 0.6180339887498949 % 1 * (room - first + 1)).astype(np.int64)
+        noise, error = (float(part.variance(starts, starts + length).mean()) for part in (model, smoothing))
         result.append(WindowForecast(length, math.sqrt(noise), math.sqrt(error)))
     return result
 
@@ -149,10 +149,10 @@ def choose_plan(
     smoother: Smoother | None = None,
     warmup: int = 1 << 16,
 ) -> StreamPlan:
-    """The block size and fan-out of least predicted error; what is given stays. warmup=0: nothing measures a mean.
+    """The block size and fan-out of least predicted error. What is given stays. warmup=0: nothing measures a mean.
 
-    Every power of two is tried as a block, and for each height the smallest fan-out that reaches. Only public settings
-    are read, so the choice is public too. θ cancels.
+    Every power of two is tried as a block, and for each height the smallest fan-out that reaches all leaves. The choice
+    reads public settings only, so it is public too. θ cancels.
 
     >>> choose_plan(0.5, 2**18, expectation=Expectation(drift=0.05)).block
     256
@@ -170,8 +170,8 @@ def choose_plan(
     for size in reversed(blocks):
         leaves = -(-horizon // size)
         fanouts = [fanout] if fanout is not None else _fanouts(leaves)
-        plans = [StreamPlan(horizon, size, one, consistent, smoother) for one in fanouts]
-        plan = min(plans, key=lambda one: _rough_noise(one.tree))
+        plans = [StreamPlan(horizon, size, width, consistent, smoother) for width in fanouts]
+        plan = min(plans, key=lambda candidate: _rough_noise(candidate.tree))
         error = plan.noise(epsilon) + plan.smoothing(expectation, measured_start=warmup > 0)
         if warmup:
             error += _start_noise(plan, warmup) / (float(mean_share(plan, warmup)) * epsilon) ** 2
@@ -216,7 +216,7 @@ def paper_block(epsilon: float, horizon: int, fanout: int) -> int:
 
 
 def _fanouts(leaves: int) -> list[int]:
-    """For each height the smallest fan-out that reaches all leaves; only those that can be best."""
+    """For each height the smallest fan-out that reaches all leaves, if it can be the best."""
     if leaves <= SMALLEST_FANOUT:
         return [max(leaves, 2)]
     result: list[int] = []
@@ -238,5 +238,5 @@ def _rough_noise(tree: Hierarchy) -> float:
 
 @lru_cache(maxsize=256)
 def _mean_noise(plan: StreamPlan) -> float:
-    starts, stops = even_pairs(_STEPS, plan.horizon)
+    starts, stops = even_pairs(_SAMPLE_STEPS, plan.horizon)
     return float(plan.model(1.0, 1.0).variance(starts, stops).mean())

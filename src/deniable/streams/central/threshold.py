@@ -1,7 +1,7 @@
 """Thresholds: where values are cut, chosen privately from values that are never published.
 
-All of them look at the first m values of the stream, as whole numbers 0 … bound, and return θ ≥ 1. Cutting low loses
-what lies above, cutting high costs noise everywhere.
+Every rule looks at the first m values of the stream, as whole numbers 0 … bound, and returns θ ≥ 1. A low θ loses what
+lies above it, a high θ costs noise everywhere.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from deniable.mechanisms.smooth_sensitivity import DEFAULT_DELTA
 from deniable.randomness import Source
 from deniable.streams.structure.hierarchy import Hierarchy
 
-_UNIT = 1 << 16  # scores are integers in this fraction of a count
+_SCORE_UNIT = 1 << 16  # scores are integers in this fraction of a count
 _MOST_CANDIDATES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """The public facts a threshold may use.
+    """The public facts that a rule may use.
 
-    `error` is the predicted squared error of a random window per θ²; `epsilon` pays for publishing, not for the
+    `error` is the predicted squared error of a random window per θ². `epsilon` pays for publishing, not for the
     threshold.
     """
 
@@ -79,7 +79,7 @@ class PredictedError:
         return np.unique(np.minimum(np.rint(2.0 ** (np.arange(steps) / self.per_octave)), bound).astype(np.int64))
 
     def tipping(self, situation: Situation) -> float:
-        """N_0: as many values above θ cost as much as the noise does."""
+        """N_0: that many values above θ cost as much as the noise does."""
         exact = math.sqrt(6 * situation.error) * situation.warmup / (situation.horizon * situation.tail)
         return min(max(exact, 1e-3), 1e9)
 
@@ -89,10 +89,10 @@ class PredictedError:
         return min(self.tipping(situation) * math.sqrt(tail / (1 - tail)) / situation.warmup, 1.0)
 
     def scores(self, values: Integers, situation: Situation) -> Integers:
-        """One integer score per candidate, the larger the better."""
+        """One integer score per candidate. Larger is better."""
         thetas = self.candidates(situation.bound)
         tipping = self.tipping(situation)
-        penalty = np.rint(2 * tipping * np.log(thetas) * _UNIT).astype(np.int64)
+        penalty = np.rint(2 * tipping * np.log(thetas) * _SCORE_UNIT).astype(np.int64)
         return -penalty - _loss_table(tipping, values.size)[_counts_above(values, thetas)]
 
     def choose(
@@ -133,13 +133,13 @@ class PaperScore:
         return np.append(np.arange(step, bound, step), bound) if bound > 1 else np.ones(1, dtype=np.int64)
 
     def scores(self, values: Integers, situation: Situation) -> Integers:
-        """One integer score per candidate, the larger the better."""
+        """One integer score per candidate. Larger is better."""
         thetas = self.candidates(situation.bound)
         levels = self.levels or Hierarchy(situation.horizon, self.fanout).height
         noise = math.sqrt(2 * (self.fanout - 1) * levels**3)
         slope = 3 * situation.warmup / (self.c * situation.horizon * situation.epsilon) * noise
-        penalty = np.rint(np.minimum(slope * thetas * _UNIT, 2.0**60)).astype(np.int64)
-        return np.asarray(-penalty - _UNIT * _counts_above(values, thetas))
+        penalty = np.rint(np.minimum(slope * thetas * _SCORE_UNIT, 2.0**60)).astype(np.int64)
+        return np.asarray(-penalty - _SCORE_UNIT * _counts_above(values, thetas))
 
     def choose(
         self, values: Integers, situation: Situation, epsilon: float, source: Source, *, simulation: bool = False
@@ -187,7 +187,7 @@ class PAKPercentile(SmoothThreshold):
 
 @dataclass(frozen=True, slots=True)
 class FixedPercentile:
-    """A percentile as it is: not private. For experiments, and refused without simulation=True.
+    """A percentile without noise: not private. For experiments, and refused without simulation=True.
 
     >>> FixedPercentile(0.9).private
     False
@@ -206,7 +206,7 @@ class FixedPercentile:
 
 @dataclass(frozen=True, slots=True)
 class PublicThreshold:
-    """A θ that somebody knows without looking at the data, in the stream's own unit. Costs nothing.
+    """A θ that is known without looking at the data, in the stream's own unit. Costs nothing.
 
     >>> PublicThreshold(40)
     PublicThreshold(theta=40)
@@ -217,12 +217,12 @@ class PublicThreshold:
     private: ClassVar[bool] = True
 
     def choose(self, *_: Any, **__: Any) -> int:
-        """Never asked: the publisher puts θ on its grid."""
+        """Never called: the publisher puts θ on its grid."""
         raise InvalidParameter("theta", "is public and needs no choice", "Read .theta.")
 
 
 Threshold = PredictedError | PaperScore | SmoothThreshold | PAKPercentile | FixedPercentile | PublicThreshold
-KINDS: dict[str, type[Threshold]] = {
+THRESHOLDS_BY_KIND: dict[str, type[Threshold]] = {
     kind.kind: kind
     for kind in (PredictedError, PaperScore, SmoothThreshold, PAKPercentile, FixedPercentile, PublicThreshold)
 }
@@ -230,13 +230,13 @@ KINDS: dict[str, type[Threshold]] = {
 
 def _check_mechanism(name: str) -> None:
     if name not in ("noisy-max", "permute-and-flip"):
-        raise InvalidParameter("mechanism", "is not known", "Use 'noisy-max' or 'permute-and-flip'.")
+        raise InvalidParameter("mechanism", "is unknown", "Use 'noisy-max' or 'permute-and-flip'.")
 
 
 def _winner(mechanism: str, scores: Integers, epsilon: float, source: Source, *, simulation: bool) -> int:
     """The index of the winner."""
     kind: type[Any] = NoisyMax if mechanism == "noisy-max" else PermuteAndFlip
-    chooser = kind(epsilon, sensitivity=_UNIT, monotone=True)
+    chooser = kind(epsilon, sensitivity=_SCORE_UNIT, monotone=True)
     return int(chooser.perturb(scores, source=source, simulation=simulation))
 
 
@@ -250,6 +250,6 @@ def _loss_table(tipping: float, count: int) -> Integers:
     """G(0) … G(count) in units of 2^-16: integer steps of at least 0 and at most one unit, by construction."""
     n = np.arange(count + 1, dtype=np.float64)
     below = tipping * np.log1p((np.minimum(n, tipping) / tipping) ** 2)
-    loss = (below + np.maximum(n - tipping, 0.0)) * _UNIT
-    steps = np.clip(np.rint(np.diff(loss)), 0, _UNIT).astype(np.int64)
+    loss = (below + np.maximum(n - tipping, 0.0)) * _SCORE_UNIT
+    steps = np.clip(np.rint(np.diff(loss)), 0, _SCORE_UNIT).astype(np.int64)
     return np.concatenate(([0], np.cumsum(steps)))

@@ -17,7 +17,7 @@ from deniable.streams.central.threshold import PredictedError, PublicThreshold, 
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
-    """What the warm-up told, privately; in steps of the grid. The mean and the rest are None where nobody asked.
+    """The private answers of the warm-up, in steps of the grid. Those that were not measured are None.
 
     >>> import deniable as dn
     >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
@@ -35,7 +35,7 @@ class Learnt:
 
 
 def learn(values: Integers, settings: Settings, plan: StreamPlan, source: Source) -> Learnt:
-    """Four private answers about the warm-up, of shares of ε that add up to it. `values` are steps 0 … bound."""
+    """Four private answers about the warm-up, whose shares of ε add up to ε. `values` are steps 0 … bound."""
     epsilon, count = settings.epsilon, values.size
     costs = settings.costs
     error = 0.0 if math.isinf(epsilon) else plan.noise(epsilon)
@@ -67,7 +67,7 @@ def learn(values: Integers, settings: Settings, plan: StreamPlan, source: Source
     spread = (square + math.sqrt(square_variance)) * (theta / SQUARE_STEPS) ** 2 - mean**2
     spread = min(max(spread, 0.0), mean * (theta - mean))
     if isinstance(settings.threshold, PredictedError) and above_variance > 0:
-        # The measured share and the one the choice aims at, which it misses by about as much again: weighted.
+        # A weighted mean of the measured share and the share that the choice aims at, which it misses by as much again.
         aim = settings.threshold.aim(situation)
         weight = above_variance / (above_variance + aim**2)
         above, above_variance = weight * aim + (1 - weight) * above, weight * aim**2

@@ -1,4 +1,4 @@
-"""Who has answered already: one 64-bit key per user, in sorted arrays that are merged as they grow."""
+"""Which users have answered: one 64-bit key per user, in sorted arrays that are merged as they grow."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from deniable.mechanisms._compiled import compiled
 from deniable.streams.structure.state_values import packed, unpacked
 
 _SMALL = 1 << 16
-_INTEGER = re.compile("0|-?[1-9][0-9]{0,17}")
+_WRITTEN_INTEGER = re.compile("0|-?[1-9][0-9]{0,17}")
 _PRIME = 0x100000001B3
 
 
 class Answered:
-    """The users a server has heard of. Eight bytes each, whatever their ids are.
+    """The users that a server has heard from. Each takes eight bytes, whatever the id is.
 
     An integer id is its own key, and so is a text of up to 18 digits that is written as an integer: 7 and "7" are one
-    user. Another text is hashed under a secret drawn for this object: two of n users share a key with a chance of about
-    n²/2^65 (3 in a million for ten million), and then the second one's report is refused.
+    user. Any other text is hashed with a secret drawn for this object. Two of n users share a key with a chance of
+    about n²/2^65 (3 in a million for ten million). The report of the second one is then refused.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Answered:
         self._runs: list[Words] = []
 
     def state(self) -> dict[str, Any]:
-        """All that is remembered, as JSON: integer ids as they are, of texts the hashes and their secret."""
+        """Everything that is remembered, as JSON: integer ids as they are; of texts, the hashes and their secret."""
         self._settle()
         keys = np.sort(np.concatenate((np.zeros(0, dtype=np.uint64), *self._runs)))
         return {"secret": f"{int(self._secret):016x}", "keys": packed(keys)}
@@ -63,7 +63,7 @@ class Answered:
         if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
             raise InvalidData("user ids must be integers or texts", "Convert them first.")
         keys = self._hashed(column.cast(pa.large_string()))
-        written = np.asarray(pc.match_substring_regex(column, f"^({_INTEGER.pattern})$"))
+        written = np.asarray(pc.match_substring_regex(column, f"^({_WRITTEN_INTEGER.pattern})$"))
         if written.any():
             numbers = column.filter(pa.array(written)).cast(pa.int64())
             keys[written] = np.asarray(numbers).view(np.uint64)
@@ -71,7 +71,7 @@ class Answered:
 
     def key(self, uid: int | str) -> int:
         """The key of one user."""
-        if isinstance(uid, int) or _INTEGER.fullmatch(uid):
+        if isinstance(uid, int) or _WRITTEN_INTEGER.fullmatch(uid):
             return int(uid) % 2**64
         return int(self._hashed(pa.array([uid], pa.large_string()))[0])
 
@@ -85,14 +85,14 @@ class Answered:
         return keys
 
     def fresh(self, keys: Words) -> Booleans:
-        """Which of these are new, and the first of their kind here."""
+        """Which of these users are new. Of equal keys only the first is."""
         self._settle()
-        ordered, places = np.unique(keys, return_index=True)  # looked up in order, which the cache likes
+        ordered, first = np.unique(keys, return_index=True)  # looked up in order, which suits the cache
         new = np.ones(ordered.size, dtype=np.bool_)
         for run in self._runs:
             new &= run[np.minimum(np.searchsorted(run, ordered), run.size - 1)] != ordered
         result = np.zeros(keys.size, dtype=np.bool_)
-        result[places[new]] = True
+        result[first[new]] = True
         return result
 
     def is_fresh(self, key: int) -> bool:
@@ -121,10 +121,10 @@ class Answered:
             self._merge(run)
 
     def _merge(self, run: Words) -> None:
-        """Keep runs of falling sizes, each more than twice the next: few to look through, rarely merged."""
+        """Keep runs of falling sizes, each more than twice the next: there are few, and they are rarely merged."""
         while self._runs and self._runs[-1].size <= 2 * run.size:
             run = np.concatenate((self._runs.pop(), run))
-            run.sort(kind="stable")  # two sorted parts: a merge
+            run.sort(kind="stable")  # a merge: both parts are sorted
         self._runs.append(run)
 
 
@@ -132,8 +132,8 @@ class Answered:
 def _hash(letters: NDArray[np.uint8], ends: Integers, secret: np.uint64, keys: Words) -> None:
     for text in range(keys.size):
         state = secret
-        for place in range(ends[text], ends[text + 1]):
-            state = np.uint64((state ^ np.uint64(letters[place])) * np.uint64(_PRIME))
+        for letter in range(ends[text], ends[text + 1]):
+            state = np.uint64((state ^ np.uint64(letters[letter])) * np.uint64(_PRIME))
             state = np.uint64(state ^ (state >> np.uint64(29)))
         state = np.uint64((state ^ (state >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD))
         keys[text] = np.uint64(state ^ (state >> np.uint64(33)))

@@ -1,4 +1,4 @@
-"""Second reports of a stream without trust: each gives an unbiased estimate, their sums are the answers."""
+"""Second reports of a stream without trust: each is an unbiased estimate, and their sums are the answers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from deniable.streams.structure.value_grid import Grid
 
 
 class Estimates:
-    """What second reports under one θ tell. With keep=False single ones are forgotten, and their sum stays."""
+    """What second reports under one θ say. With keep=False single estimates are forgotten, and their sum stays."""
 
     def __init__(self, protocol: ToPLProtocol, choice: LocalChoice, *, keep: bool) -> None:
         self._protocol, self.choice, self._keep = protocol, choice, keep
@@ -51,7 +51,7 @@ class Estimates:
     def variance(self) -> float:
         """Variance of the noise of one estimate, averaged over what values are believed to be.
 
-        Where nothing is known of the values it is taken where it is largest.
+        If nothing is known about the values, it is the largest variance of any value.
         """
         choice = self.choice
         if choice.mean is None or choice.square is None:
@@ -73,22 +73,22 @@ class Estimates:
         return self.decoded(codes) if codes.size else np.zeros(0)
 
     def release(self, values: Floats, about: dict[str, Any], first: int) -> Released:
-        """Estimates from number `first` on, with all that answers for windows need."""
+        """Estimates from number `first` on, with everything that answers for windows need."""
         noise, grid = IndependentNoise(self.variance), Grid(self._protocol.bound)
         return Released(values, noise, grid, about, self._truncation, first=first)
 
     def state(self) -> dict[str, Any]:
-        """Where it stands, as JSON."""
+        """Everything needed to go on, as JSON."""
         codes = packed(self._codes.array()) if self._keep else None
         return {"published": self.number, "total": self._total, "codes": codes}
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on from there."""
+        """Go on from a state."""
         self.number, self._total = state["published"], state["total"]
         if self._keep:
             self._codes.extend(unpacked(state["codes"], np.uint32))
 
 
 def state_before(*, keep: bool) -> dict[str, Any]:
-    """What stands in a state while there is no θ."""
+    """This part of a state before there is a θ."""
     return {"published": 0, "total": 0.0, "codes": "" if keep else None}

@@ -1,4 +1,4 @@
-"""Reports of a stream without trust as columns: how they are read, and what may be wrong with them."""
+"""Reports of a stream without trust as columns: how they are read, and why they may be refused."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from deniable.arrays import Booleans, Integers
 from deniable.errors import InvalidData
 from deniable.streams.local.stream_protocol import ToPLProtocol
-from deniable.streams.local.stream_report import FIRST, SECOND, SIZE, VERSION
+from deniable.streams.local.stream_report import FIRST, SECOND, SIZE, STREAM_REPORT_VERSION
 
-_WIRE = np.dtype([("version", ">u1"), ("phase", ">u1"), ("tag", ">u2"), ("y", ">u4"), ("theta", ">f8")])
+_STREAM_WIRE = np.dtype([("version", ">u1"), ("phase", ">u1"), ("tag", ">u2"), ("y", ">u4"), ("theta", ">f8")])
 MALFORMED, OTHER_SETTINGS = "malformed", "made under other settings"
 LATE, OTHER_THETA = "first-phase, after θ was announced", "made for another θ"
 OTHER_KIND = {False: "of a simulation", True: "of a release, not of a simulation"}
@@ -23,14 +23,14 @@ OUT_OF_RANGE, DUPLICATE = "out of range", "of a user who has answered"
 def report_table(
     protocol: ToPLProtocol, codes: Integers, theta: float | None = None, uid: Any = None, *, simulation: bool = False
 ) -> pa.Table:
-    """Reports as an Arrow table that `ToPLServer.push_many` takes: what a gateway makes of the bytes of devices.
+    """Reports as an Arrow table for `ToPLServer.push_many`: what a gateway makes of the bytes that devices send.
 
     >>> import numpy as np
     >>> report_table(ToPLProtocol(epsilon=1.0, bound=500), np.array([3, 4]), uid=[1, 2]).column_names
     ['uid', 'report']
     """
-    wire = np.zeros(codes.size, dtype=_WIRE)
-    wire["version"], wire["phase"] = VERSION, FIRST if theta is None else SECOND
+    wire = np.zeros(codes.size, dtype=_STREAM_WIRE)
+    wire["version"], wire["phase"] = STREAM_REPORT_VERSION, FIRST if theta is None else SECOND
     wire["tag"] = protocol.run_tag(simulation=simulation)
     wire["y"], wire["theta"] = codes, 0.0 if theta is None else theta
     column = pa.FixedSizeBinaryArray.from_buffers(pa.binary(SIZE), codes.size, [None, pa.py_buffer(wire.tobytes())])
@@ -47,22 +47,22 @@ def read_table(reports: Any) -> NDArray[Any]:
     if column.type != pa.binary(SIZE) or column.null_count:
         raise InvalidData(f"the column `report` must hold {SIZE} bytes in every row", "See `report_table`.")
     if not len(column):
-        return np.zeros(0, dtype=_WIRE)
-    return np.frombuffer(column.buffers()[1], dtype=_WIRE)[column.offset : column.offset + len(column)]
+        return np.zeros(0, dtype=_STREAM_WIRE)
+    return np.frombuffer(column.buffers()[1], dtype=_STREAM_WIRE)[column.offset : column.offset + len(column)]
 
 
 def read_one(data: bytes) -> NDArray[Any] | None:
     """The fields of one report as a single row; None if it is not of the right length."""
-    return np.frombuffer(data, dtype=_WIRE) if len(data) == SIZE else None
+    return np.frombuffer(data, dtype=_STREAM_WIRE) if len(data) == SIZE else None
 
 
-def faults(
+def refusals(
     wire: NDArray[Any], protocol: ToPLProtocol, theta: float | None, *, simulation: bool
 ) -> list[tuple[str, Booleans]]:
-    """Why reports cannot be taken: for each reason that occurs, which ones. Each report has one reason at most."""
+    """Why reports cannot be taken: for each reason that occurs, which ones. Each report has at most one reason."""
     phase = wire["phase"]
     checks = [
-        (MALFORMED, (wire["version"] != VERSION) | ((phase != FIRST) & (phase != SECOND))),
+        (MALFORMED, (wire["version"] != STREAM_REPORT_VERSION) | ((phase != FIRST) & (phase != SECOND))),
         (OTHER_KIND[simulation], wire["tag"] == protocol.run_tag(simulation=not simulation)),
         (OTHER_SETTINGS, wire["tag"] != protocol.run_tag(simulation=simulation)),
     ]
@@ -71,11 +71,11 @@ def faults(
     else:
         checks += [(LATE, phase == FIRST), (OTHER_THETA, wire["theta"] != theta)]
     checks.append((OUT_OF_RANGE, wire["y"] >= protocol.outputs(theta)))
-    found = []
+    reasons = []
     good = np.ones(wire.size, dtype=np.bool_)
     for reason, where in checks:
         which = where & good
         if which.any():
-            found.append((reason, which))
+            reasons.append((reason, which))
             good &= ~which
-    return found
+    return reasons

@@ -1,8 +1,8 @@
 """The server of a stream without trust: reports in, a threshold and then unbiased estimates out.
 
-It holds no data that anybody has to protect: every report was randomised on the device that sent it, with ε, and all
-that happens here is computed from reports. What it must get right is to count each user once, to take nothing that was
-made under other settings, and to know its own noise.
+It holds no data that need protection: every report was randomised with ε on the device that sent it, and everything
+here is computed from reports. The server has to count each user once, to take nothing that was made under other
+settings, and to know its own noise.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from deniable.mechanisms.reconstruction import count_outputs
 from deniable.simulation import check_noise
 from deniable.streams.local.answered_ids import Answered
 from deniable.streams.local.estimates import Estimates, state_before
-from deniable.streams.local.report_arrays import DUPLICATE, MALFORMED, faults, read_one, read_table
+from deniable.streams.local.report_arrays import DUPLICATE, MALFORMED, read_one, read_table, refusals
 from deniable.streams.local.stream_protocol import ToPLProtocol
 from deniable.streams.local.stream_report import StreamReport
-from deniable.streams.local.threshold_choice import KINDS, LocalChoice, LocalRule, SmoothTail
+from deniable.streams.local.threshold_choice import RULES_BY_KIND, LocalChoice, LocalRule, SmoothTail
 from deniable.streams.local.value_distribution import DistributionBelief, FirstReports, bins_of, reconstructed
 from deniable.streams.released.released_stream import SIMULATION, Released
 from deniable.streams.released.windows import WindowEstimate
@@ -39,12 +39,12 @@ STATE_VERSION, STATE_KIND = 2, "topl"
 class ToPLServer:
     """Takes reports of `ToPLClient`, announces a threshold, and publishes one unbiased estimate per second report.
 
-    `first` first-phase reports are taken; then `rule` chooses θ, which users may be told: `theta` is None until then.
-    With `theta` given, a public threshold, there is no first phase. Reports that cannot be taken are counted in
-    `refused`, by reason. With keep=False only running sums are kept, and memory does not grow with the stream but for
-    eight bytes per user id; reports without ids cannot be checked for duplicates. With `simulation` it takes what
-    simulated devices sent and nothing else, allows an infinite ε, and what it publishes is marked. Any number of
-    threads may use one server: a call is done before the next one begins.
+    `first` first-phase reports are taken; then `rule` chooses θ, which may be announced. Until then `theta` is None.
+    With a public threshold `theta` there is no first phase. Reports that cannot be taken are counted in `refused`, by
+    reason. With keep=False only running sums are kept, and memory grows by eight bytes per user id and nothing else.
+    Reports without ids cannot be checked for duplicates. With `simulation` the server takes only what simulated devices
+    sent, allows an infinite ε, and marks what it publishes. Any number of threads may use one server: a call is done
+    before the next one begins.
 
     >>> from deniable.client import ToPLClient
     >>> server = ToPLServer(epsilon=1.0, bound=10, theta=10.0)
@@ -99,7 +99,7 @@ class ToPLServer:
 
     @property
     def choice(self) -> LocalChoice | None:
-        """The threshold and what was believed when it was chosen; None before."""
+        """The threshold, and what was believed when it was chosen; None before."""
         return None if self._estimates is None else self._estimates.choice
 
     @property
@@ -117,7 +117,7 @@ class ToPLServer:
     @property
     @in_turn
     def first_reports(self) -> FirstReports:
-        """What was heard in the first phase, counted."""
+        """The first-phase reports, counted."""
         return self._first_reports()
 
     def distribution(self) -> DistributionBelief:
@@ -128,7 +128,7 @@ class ToPLServer:
 
     @in_turn
     def announce(self) -> float:
-        """End the first phase with the reports that are there, and choose θ."""
+        """End the first phase with the reports so far, and choose θ."""
         return self._announce()
 
     @property
@@ -157,7 +157,7 @@ class ToPLServer:
     # Reports -------------------------------------------------------------------------------------------------------
 
     def push(self, report: StreamReport | bytes, uid: int | str | None = None) -> float | None:
-        """Take one report. The estimate it gives, or None for a first-phase report and for a refused one."""
+        """Take one report. Returns its estimate; None for a first-phase report, and for a refused one."""
         if not isinstance(report, (bytes, StreamReport)):
             raise InvalidData("a report must be a StreamReport or its 16 bytes", "Pass what ToPLClient.report gave.")
         return self._push(read_one(report if isinstance(report, bytes) else report.to_bytes()), uid)
@@ -167,8 +167,8 @@ class ToPLServer:
         if wire is None:
             self.refused[MALFORMED] += 1
             return None
-        if found := faults(wire, self.protocol, self.theta, simulation=self.simulation):
-            self.refused[found[0][0]] += 1
+        if reasons := refusals(wire, self.protocol, self.theta, simulation=self.simulation):
+            self.refused[reasons[0][0]] += 1
             return None
         if uid is not None:
             key = self._answered.key(uid)
@@ -184,9 +184,9 @@ class ToPLServer:
 
     @in_turn
     def push_many(self, reports: Any) -> Floats:
-        """Take many reports: the estimates of those second-phase ones that were taken, in their order.
+        """Take many reports. Returns the estimates of the second-phase reports that were taken, in order.
 
-        `reports`: an Arrow table or batch with a column `report` of 16 bytes each and, for finding duplicates, a column
+        `reports` is an Arrow table or batch with a column `report` of 16 bytes each and, to find duplicates, a column
         `uid` of integers or texts.
         """
         wire = read_table(reports)
@@ -201,19 +201,19 @@ class ToPLServer:
         return np.concatenate(estimates) if estimates else np.zeros(0)
 
     def _push_slab(self, wire: NDArray[Any], keys: Words | None) -> list[Floats]:
-        """Reports of one phase after the other: where the first phase ends, the rest is looked at again."""
+        """Reports of one phase after the other. If the first phase ends among them, the rest is judged again."""
         estimates: list[Floats] = []
         while wire.size:
             good = np.ones(wire.size, dtype=np.bool_)
-            reasons = faults(wire, self.protocol, self.theta, simulation=self.simulation)
+            reasons = refusals(wire, self.protocol, self.theta, simulation=self.simulation)
             for _, where in reasons:
                 good &= ~where
             duplicates = np.zeros(wire.size, dtype=np.bool_)
             if keys is not None:
-                places = np.flatnonzero(good)
-                known = ~self._answered.fresh(keys[places])
-                duplicates[places[known]] = True
-                good[places[known]] = False
+                rows = np.flatnonzero(good)
+                known = ~self._answered.fresh(keys[rows])
+                duplicates[rows[known]] = True
+                good[rows[known]] = False
             stop = wire.size
             if self._estimates is None:
                 taken = np.flatnonzero(good)[: self.first - self._heard]
@@ -237,7 +237,7 @@ class ToPLServer:
         if number:
             self.refused[reason] += number
 
-    # Codes: also for a simulation, which needs no bytes in between ----------------------------------------------------
+    # Codes: a simulation calls these too, without bytes in between ----------------------------------------------------
 
     def _take_first(self, codes: Integers) -> None:
         self._counts += count_outputs(self._window, codes, self._bins)
@@ -258,7 +258,7 @@ class ToPLServer:
     @property
     @in_turn
     def total(self) -> WindowEstimate:
-        """The running sum of all published estimates, also where single ones are not kept."""
+        """The running sum of all published estimates, even if single ones are not kept."""
         return self._under_theta.total
 
     @property
@@ -269,7 +269,7 @@ class ToPLServer:
 
     @in_turn
     def release_of(self, values: Floats, first: int = 0) -> Released:
-        """Estimates that were kept elsewhere, with all that answers for windows need."""
+        """Estimates that were kept elsewhere, with everything that answers for windows need."""
         return self._under_theta.release(values, self._about(), first)
 
     @in_turn
@@ -293,7 +293,7 @@ class ToPLServer:
         >>> ToPLServer(epsilon=1.0, bound=10).settings["rule"]
         {'kind': 'smooth tail'}
         """
-        if type(self.rule) is not KINDS.get(self.rule.kind):
+        if type(self.rule) is not RULES_BY_KIND.get(self.rule.kind):
             raise InvalidParameter("rule", "is not one of this package, so a state cannot name it", "Use one that is.")
         return {
             "protocol": asdict(self.protocol),
@@ -307,9 +307,9 @@ class ToPLServer:
 
     @in_turn
     def state(self) -> dict[str, Any]:
-        """Everything needed to go on elsewhere, as JSON. It tells who has answered: keep it as secret as the user ids.
+        """Everything needed to go on elsewhere, as JSON. It shows who has answered: keep it as secret as the user ids.
 
-        Reports in it are randomised already, and there is no noise of the server's own to be kept secret.
+        The reports in it are randomised already, and the server has no noise of its own to keep secret.
 
         >>> from deniable.client import ToPLClient
         >>> server = ToPLServer(epsilon=1.0, bound=10, theta=10.0)
@@ -346,7 +346,7 @@ class ToPLServer:
             raise InvalidParameter("state", "is not that of a ToPLServer", "Use dn.streams.restore for publishers.")
         settings = dict(state["settings"])
         protocol, rule = dict(settings.pop("protocol")), dict(settings.pop("rule"))
-        made = cls(**protocol, **settings, rule=KINDS[rule.pop("kind")](**rule))
+        made = cls(**protocol, **settings, rule=RULES_BY_KIND[rule.pop("kind")](**rule))
         made._counts += unpacked(state["counts"])
         if state["choice"] is not None:
             made._start(LocalChoice(**state["choice"]))

@@ -1,4 +1,4 @@
-"""Both sides of a stream without trust, on an array: for experiments, and for whoever holds the values already."""
+"""Both sides of a stream without trust, on an array: for experiments, and for anyone who already has the values."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _SLAB = 1 << 18
 
 
 class ToPL:
-    """Every value is a user of her own: the first ones send first reports, all others second ones.
+    """Every value belongs to a different user. The first users send first reports, all others second reports.
 
-    Settings are those of `ToPLServer`. `publish` may be called again with more values; the law of the reports is that
-    of devices, value by value. Threads may share it as they may share a server.
+    Settings are those of `ToPLServer`. `publish` may be called again with more values. The reports have the same law as
+    those of devices, value by value. Threads may share it, as they may share a server.
 
     >>> import numpy as np
     >>> from deniable.randomness import SeededSource
@@ -87,7 +87,7 @@ class ToPL:
 
 
 def cut_to(values: Any, bound: float) -> Floats:
-    """Values as a device cuts them: into [0, bound], missing ones 0."""
+    """Values as a device cuts them: to [0, bound]. Missing values are 0."""
     array = as_array(values)
     if array.dtype.kind not in "iuf":
         raise InvalidData("values must be numbers", "Convert them to a numeric type first.")

@@ -21,17 +21,17 @@ from deniable.streams.local.stream_protocol import ToPLProtocol
 from deniable.streams.local.stream_report import FIRST, SECOND, StreamReport
 from deniable.tables.device.sent_reports import FileMemory, ProcessMemory, ReportMemory, alone_with
 
-ABOVE, BELOW, MISSING = "above the bound", "below zero", "not a number"
+ABOVE_BOUND, BELOW_ZERO, NOT_A_NUMBER = "above the bound", "below zero", "not a number"
 
 
 class ToPLClient:
     """The one report of one user. Asked again, in either phase and under any θ, it sends the same bytes.
 
-    ε-LDP: whichever phase it is asked in, and whatever θ a server announces, any two values give any report with
-    probabilities at most e^ε apart, and there is no second report. `memory` remembers what was sent: a path, or any
-    mutable mapping from texts to texts. Without it the client remembers as long as it lives. An infinite ε needs
-    `simulation`; reports of a simulation carry another tag, so that a release does not take them. Threads
-    may share a client, or a memory between several clients.
+    ε-LDP: in either phase, and whatever θ a server announces, any two values give any report with probabilities at most
+    a factor e^ε apart, and there is no second report. `memory` remembers what was sent: a path, or any mutable mapping
+    from texts to texts. Without it the client remembers as long as it lives. An infinite ε needs `simulation`. Reports
+    of a simulation carry another tag, so that a release does not take them. Threads may share a client, and several
+    clients may share a memory.
 
     >>> client = ToPLClient(epsilon=1.0, bound=500)
     >>> first = client.report(31)
@@ -64,10 +64,10 @@ class ToPLClient:
         return f"ToPLClient(protocol {self.protocol.sha256[:8]}{'; simulation' * self.simulation})"
 
     def report(self, value: Any, theta: float | None = None) -> StreamReport:
-        """The report of the user's value: a first one while no threshold is announced, a second one under θ.
+        """The report of the user's value: a first report while no threshold is announced, a second report under θ.
 
-        A value outside [0, bound] counts as the nearer end and whatever is not a number (None, NaN, a text) as 0: a
-        device that fell silent would tell that something was odd. `clipped` counts them, on the device only.
+        A value outside [0, bound] counts as the nearer end. Anything that is not a number (None, NaN, a text) counts as
+        0: a device that fell silent would reveal that something was odd. `clipped` counts both, on the device only.
         """
         threshold = None if theta is None else self.protocol.check_theta(theta)
         number = _as_float(value)
@@ -78,7 +78,7 @@ class ToPLClient:
             return StreamReport.from_bytes(bytes.fromhex(self._memory[key]))
 
     def fresh(self, value: Any, theta: float | None = None) -> StreamReport:
-        """The report of yet another user with the same settings, who is not remembered: to try things out."""
+        """The report of another user with the same settings, which is not remembered: to try things out."""
         threshold = None if theta is None else self.protocol.check_theta(theta)
         return self._randomised(self._cut(_as_float(value)), threshold)
 
@@ -92,12 +92,12 @@ class ToPLClient:
 
     def _cut(self, value: float) -> float:
         if math.isnan(value):
-            self._count(MISSING)
+            self._count(NOT_A_NUMBER)
             return 0.0
         if value > self.protocol.bound:
-            self._count(ABOVE)
+            self._count(ABOVE_BOUND)
         elif value < 0:
-            self._count(BELOW)
+            self._count(BELOW_ZERO)
         return min(max(value, 0.0), float(self.protocol.bound))
 
     @in_turn
@@ -106,7 +106,7 @@ class ToPLClient:
 
 
 def _as_float(value: Any) -> float:
-    """A number as a float; NaN for everything else, and for what fails when it is looked at."""
+    """A number as a float; NaN for everything else, and for a value that raises when it is looked at."""
     try:
         if isinstance(value, bool) or not isinstance(value, (Real, Decimal)):
             return math.nan

@@ -1,4 +1,4 @@
-"""What devices and the server of a stream agree on before anything is sent: all of it public."""
+"""What devices and the server of a stream agree on before anything is sent. All of it is public."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ SMALLEST_BOUND, LARGEST_BOUND = 1e-3, 2.0**40
 
 @dataclass(frozen=True, slots=True)
 class ToPLProtocol:
-    """Values in [0, bound], one per user. Each user sends one ε-LDP report: of one of two kinds.
+    """Values in [0, bound], one per user. Each user sends one ε-LDP report, of one of two kinds.
 
     *First*: the square wave of the value's position on a scale from 0 to 1. On the linear scale, the paper's, all
-    values far below the bound look alike; on the logarithmic one (default) the reports tell the order of magnitude,
-    which is what a threshold has to be right about. *Second*, once a threshold θ is announced: min(value, θ) through a
+    values far below the bound look alike. On the logarithmic one (default) the reports show the order of magnitude,
+    which is what a threshold has to get right. *Second*, once a threshold θ is announced: min(value, θ) through a
     mechanism for numbers in [0, θ]: the hybrid one unless a comparison asks for another.
 
-    `name` tells streams apart: a user who takes part in two spends ε on each. `grid` coarsens both mechanisms, for
+    `name` distinguishes streams: a user who takes part in two spends ε on each. `grid` coarsens both mechanisms, for
     tests.
 
     >>> ToPLProtocol(epsilon=1.0, bound=2047).position(1.0)
@@ -58,7 +58,7 @@ class ToPLProtocol:
             raise InvalidParameter("mechanism", f"must be one of {', '.join(MECHANISMS)}", "Use the default.")
         if not isinstance(self.name, str):
             raise InvalidParameter("name", "must be a text", "Name the stream.")
-        self.wave  # noqa: B018 - its own checks are ours
+        self.wave  # noqa: B018 - for its checks
 
     @property
     def wave(self) -> SquareWave:
@@ -87,7 +87,7 @@ class ToPLProtocol:
     def mean_variance(self, theta: float, mean: float, square: float) -> float:
         """Variance of second reports, averaged over values with this mean and mean square.
 
-        For every mechanism it is a quadratic of the value, for the hybrid one above ε = 0.61 a constant.
+        For every mechanism this is a quadratic in the value; for the hybrid one above ε = 0.61 it is constant.
         """
         low, middle, high = (self.second(theta).variance(share * theta) for share in (0.0, 0.5, 1.0))
         bend, slope = 2 * (low + high - 2 * middle), 4 * middle - 3 * low - high
@@ -114,7 +114,7 @@ class ToPLProtocol:
 
     @property
     def sha256(self) -> str:
-        """The hash of all settings: reports made under others are refused."""
+        """The hash of all settings. Reports made under other settings are refused."""
         facts = {**asdict(self), "epsilon": float(self.epsilon), "bound": float(self.bound)}
         return hashlib.sha256(json.dumps({"topl": facts}, sort_keys=True).encode()).hexdigest()
 
@@ -124,5 +124,5 @@ class ToPLProtocol:
         return int(self.sha256[:4], 16)
 
     def run_tag(self, *, simulation: bool) -> int:
-        """The two bytes that reports carry: `tag` in a release, and never those in a simulation."""
+        """The two bytes that reports carry: `tag` in a release, and other bytes in a simulation."""
         return self.tag ^ 0xFFFF if simulation else self.tag

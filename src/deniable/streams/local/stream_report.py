@@ -6,7 +6,7 @@
     bytes 4-7    y, what the mechanism answered
     bytes 8-15   θ as a 64-bit float; 0 in phase 1                    all unsigned, big-endian
 
-In JSON the same bytes stand as 32 hexadecimal digits, so that the length of a message does not depend on the data.
+In JSON the same bytes are 32 hexadecimal digits, so that the length of a message does not depend on the data.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from dataclasses import dataclass
 from deniable.errors import InvalidData
 from deniable.strict_json import read_json
 
-VERSION = 129
+STREAM_REPORT_VERSION = 129
 FIRST, SECOND = 1, 2
-_LAYOUT = struct.Struct(">BBHId")
-SIZE = _LAYOUT.size
+_FIELDS = struct.Struct(">BBHId")
+SIZE = _FIELDS.size
 
 
 @dataclass(frozen=True, slots=True)
 class StreamReport:
-    """What a device sends about one value: already randomised, so it may be shown to anybody.
+    """What a device sends about one value. It is randomised already, so it may be shown to anybody.
 
     >>> from deniable.client import ToPLClient
     >>> report = ToPLClient(epsilon=1.0, bound=500).report(31)
@@ -41,18 +41,19 @@ class StreamReport:
 
     def to_bytes(self) -> bytes:
         """The 16 bytes of the report."""
-        return _LAYOUT.pack(VERSION, self.phase, self.tag, self.y, self.theta)
+        return _FIELDS.pack(STREAM_REPORT_VERSION, self.phase, self.tag, self.y, self.theta)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> StreamReport:
         """The report of 16 bytes."""
         if len(data) != SIZE:
-            raise InvalidData(f"a report has {SIZE} bytes, and this has not", "Check how it was sent.")
-        version, phase, tag, y, theta = _LAYOUT.unpack(data)
-        if version != VERSION:
-            raise InvalidData(f"a report is of version {version}, not {VERSION}", "Upgrade the older side.")
+            raise InvalidData(f"expected {SIZE} bytes, got {len(data)}", "Check how it was sent.")
+        version, phase, tag, y, theta = _FIELDS.unpack(data)
+        if version != STREAM_REPORT_VERSION:
+            expected = f"expected a report of version {STREAM_REPORT_VERSION}, got {version}"
+            raise InvalidData(expected, "Upgrade the older side.")
         if phase not in (FIRST, SECOND):
-            raise InvalidData("a report is of neither phase", "Check how it was sent.")
+            raise InvalidData("a report belongs to neither phase", "Check how it was sent.")
         return cls(phase, y, theta, tag)
 
     def to_json(self, uid: str | int) -> str:
@@ -67,12 +68,12 @@ class StreamReport:
 
 
 def parse(text: str | bytes) -> tuple[str | int, bytes]:
-    """(user, bytes of the report) of one line of JSON; the bytes are not looked at."""
+    """(user, bytes of the report) of one line of JSON. The bytes are not checked."""
     try:
         fields = read_json(text)
         uid, data = fields["uid"], bytes.fromhex(fields["report"])
     except (ValueError, KeyError, TypeError):
-        raise InvalidData("a report is not of the documented JSON form", "Check how it was sent.") from None
+        raise InvalidData("a report does not have the documented JSON form", "Check how it was sent.") from None
     if isinstance(uid, bool) or not isinstance(uid, (str, int)):
-        raise InvalidData("a report is not of the documented JSON form", "Check how it was sent.")
+        raise InvalidData("a report does not have the documented JSON form", "Check how it was sent.")
     return uid, data

@@ -6,9 +6,9 @@ error of a window's sum is predicted as
     (r/3)·(θ/2)²·Var(ε) + (r²/6)·(Σ_{t>θ} f_t·(t − θ))²        [WCZ21, Section 4.1, with the constants derived here]
 
 The distribution f is not known but believed (`value_distribution`). The regret of θ under one distribution is its
-predicted error as a multiple of the best one's. A rule takes the θ of least mean cubed regret over the belief: too
-small a θ is punished where the tail may be heavy, too large a one where it may be light, and the cube minds the worse
-cases more.
+predicted error as a multiple of the best one's. A rule takes the θ of least mean cubed regret over the belief. Too
+small a θ is punished if the tail may be heavy, too large a θ if it may be light, and the cube gives the worse cases
+more weight.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _REGRET_POWER = 3
 
 @dataclass(frozen=True, slots=True)
 class LocalChoice:
-    """A threshold, and what first reports tell about it: all estimates, all public.
+    """A threshold, and what first reports say about it. All of these are estimates, and all are public.
 
     >>> LocalChoice(theta=40.0, above=0.01, above_stderr=0.001).theta
     40.0
@@ -47,7 +47,7 @@ class LocalChoice:
     square: float | None = None
 
     def truncation(self, bound: float) -> Truncation:
-        """What is known of the values above θ."""
+        """What is known about the values above θ."""
         if self.mean is None:
             return Truncation(self.theta, bound)
         tail = self.excess / (self.above * self.theta) if self.above > 0 else 0.0
@@ -80,7 +80,7 @@ class SmoothTail:
 
 @dataclass(frozen=True, slots=True)
 class Reconstructed:
-    """Least predicted error on the EMS estimate as it is: noise in its tail decides. For comparison.
+    """Least predicted error on the plain EMS estimate, where noise in the tail decides. For comparison.
 
     >>> Reconstructed().kind
     'reconstructed'
@@ -97,7 +97,7 @@ class Reconstructed:
 class CutTail:
     """Least predicted error on the EMS estimate without its last few per cent, which may be noise. For comparison.
 
-    How few: `deviations` standard errors of a share, which are those of n coins over the signal that ε leaves.
+    How much is left out: `deviations` standard errors of a share, those of n coins over the signal that ε leaves.
 
     >>> CutTail(deviations=2.0).kind
     'cut tail'
@@ -157,7 +157,7 @@ class NoThreshold:
         return _choice(reconstructed(reports), float(reports.protocol.bound))
 
 
-KINDS: dict[str, type[LocalRule]] = {
+RULES_BY_KIND: dict[str, type[LocalRule]] = {
     rule.kind: rule for rule in (SmoothTail, Reconstructed, CutTail, LocalPercentile, NoThreshold)
 }
 
@@ -177,7 +177,7 @@ def predicted_error(protocol: ToPLProtocol, horizon: int, thetas: Floats, excess
 
 
 def least_regret(belief: DistributionBelief, protocol: ToPLProtocol, horizon: int) -> float:
-    """The candidate of least mean cubed regret; for a belief in one distribution, the one of least predicted error."""
+    """The candidate of least mean cubed regret. For a single distribution it is the one of least predicted error."""
     thetas = candidates(protocol)
     errors = predicted_error(protocol, horizon, thetas, belief.excess(thetas))
     regrets = belief.weights @ (errors / errors.min(axis=1, keepdims=True)) ** _REGRET_POWER
@@ -195,7 +195,7 @@ def _rounded(theta: float, bound: float) -> float:
 
 def _choice(belief: DistributionBelief, theta: float) -> LocalChoice:
     if not np.isfinite(theta) or theta <= 0:
-        raise InvalidData("first reports lead to no threshold", "Give a threshold by hand.")
+        raise InvalidData("the first reports give no threshold", "Set a threshold by hand.")
     above = belief.above(theta)
     mean = float(belief.weights @ above)
     spread = float(np.sqrt(belief.weights @ (above - mean) ** 2))

@@ -1,10 +1,10 @@
-"""What first reports tell about the distribution of values, and how sure that is.
+"""What first reports say about the distribution of values, and how certain that is.
 
 A `DistributionBelief` is a list of distributions with weights: one distribution where the reports were simply inverted
 (EMS), many where they leave many possible. Everything here is post-processing of reports, so it costs no privacy.
 
-Why not EMS alone? A threshold hangs on the far tail: 0.1 % of the values at a hundred times the typical value count as
-much as all the rest. At ε = 0.2, 65,536 square-wave reports tell a share of the values to within about 3 %, so EMS
+Why not EMS alone? A threshold depends on the far tail: 0.1 % of the values at a hundred times the typical value count
+as much as all the rest. At ε = 0.2, 65,536 square-wave reports give a share of the values to within about 3 %, so EMS
 leaves several per cent of pure noise spread over the tail, and that noise decides θ. `smooth_tail` asks instead which
 *smooth* distributions explain the reports, and keeps all of them, weighted by how well they do.
 """
@@ -29,7 +29,7 @@ _COARSE, _FINE = 64, 256  # bins that the likelihood and the answer of `smooth_t
 
 @dataclass(frozen=True, eq=False)
 class FirstReports:
-    """The first reports of a stream, counted by bins of outputs; and r, the longest windows that matter."""
+    """The first reports of a stream, counted in bins of outputs, and r, the longest windows that matter."""
 
     protocol: ToPLProtocol
     counts: Floats
@@ -42,7 +42,7 @@ class FirstReports:
 
 
 def bins_of(window: SlidingWindow) -> int:
-    """How many bins inputs are counted in: 1024, or as many of them as divide a coarse grid."""
+    """How many bins inputs are counted in: 1024, or the largest divisor that fits a coarse grid."""
     return math.gcd(window.inputs, BINS)
 
 
@@ -64,8 +64,8 @@ class DistributionBelief:
     def excess(self, thetas: Floats) -> Floats:
         """Σ_{t>θ} f_t·(t − θ) for every distribution (rows) and θ (columns): what cutting takes from a value."""
         above, beyond = self._tails()
-        place = np.searchsorted(self.values, thetas, side="right")
-        result: Floats = beyond[:, place] - thetas * above[:, place]
+        index = np.searchsorted(self.values, thetas, side="right")
+        result: Floats = beyond[:, index] - thetas * above[:, index]
         return np.maximum(result, 0.0)
 
     def above(self, theta: float) -> Floats:
@@ -84,7 +84,7 @@ class DistributionBelief:
         return result
 
     def _tails(self) -> tuple[Floats, Floats]:
-        """Σ f and Σ f·t over values from each place on, with a zero at the end."""
+        """Σ f and Σ f·t over the values from each index on, with a zero at the end."""
 
         def tails(terms: Floats) -> Floats:
             zero = np.zeros((terms.shape[0], 1))
@@ -96,8 +96,8 @@ class DistributionBelief:
 def reconstructed(reports: FirstReports) -> DistributionBelief:
     """The one distribution that EMS finds (EM where ε is infinite).  [LWL20; WCZ21, App. E.1]"""
     window = reports.protocol.wave.window
-    found = reconstruct_counts(window, reports.counts, bins_of(window), smooth=math.isfinite(window.epsilon))
-    return DistributionBelief(_middles(reports.protocol, found.shares.size), found.shares[None, :], np.ones(1))
+    estimate = reconstruct_counts(window, reports.counts, bins_of(window), smooth=math.isfinite(window.epsilon))
+    return DistributionBelief(_middles(reports.protocol, estimate.shares.size), estimate.shares[None, :], np.ones(1))
 
 
 # The family of `smooth_tail`, on the scale from 0 to 1: a bump with its own width to the left and to the right, and a
@@ -106,11 +106,12 @@ def reconstructed(reports: FirstReports) -> DistributionBelief:
 # Chosen on the streams that docs/streams.md names, so its figures for them flatter the choice.
 _SHAPES = {1.5: 0.05, 2.0: 0.45, 3.0: 0.5}
 _LOW_END = 0.03
-_LOWEST = np.array([0.0, math.log(0.02), math.log(0.01), 0.0])  # place, log left width, log right width, share at 0
-_HIGHEST = np.array([1.0, math.log(0.5), math.log(0.7), 0.95])
-_POINTS = (17, 4, 13, 6)
-_ROUNDS = 4
-_NEGLIGIBLE = 1e-3
+# Parameters: position of the bump, log of its left and of its right width, share of values at the low end.
+_SMALLEST_PARAMETERS = np.array([0.0, math.log(0.02), math.log(0.01), 0.0])
+_LARGEST_PARAMETERS = np.array([1.0, math.log(0.5), math.log(0.7), 0.95])
+_GRID_POINTS = (17, 4, 13, 6)
+_GRID_REFINEMENTS = 4
+_NEGLIGIBLE_WEIGHT = 1e-3
 
 
 def smooth_tail(reports: FirstReports) -> DistributionBelief:
@@ -123,26 +124,26 @@ def smooth_tail(reports: FirstReports) -> DistributionBelief:
     coarse = math.gcd(bins, _COARSE)
     counts = np.add.reduceat(reports.counts, np.arange(0, reports.counts.size, bins // coarse))
     matrix = _transition(window, coarse)
-    low, high = _LOWEST, _HIGHEST
-    for remaining in reversed(range(_ROUNDS)):
-        axes = [np.linspace(a, b, n) for a, b, n in zip(low, high, _POINTS, strict=True)]
+    low, high = _SMALLEST_PARAMETERS, _LARGEST_PARAMETERS
+    for remaining in reversed(range(_GRID_REFINEMENTS)):
+        axes = [np.linspace(a, b, n) for a, b, n in zip(low, high, _GRID_POINTS, strict=True)]
         weights = _posterior(counts, matrix, axes)
         closer = _support(weights, axes)
         if not remaining or np.all(closer[1] - closer[0] > 0.8 * (high - low)):
             break
         low, high = closer
-    members, ends = np.nonzero(weights.reshape(-1, _POINTS[3]) > _NEGLIGIBLE * weights.max())
-    kept = weights.reshape(-1, _POINTS[3])[members, ends]
+    members, ends = np.nonzero(weights.reshape(-1, _GRID_POINTS[3]) > _NEGLIGIBLE_WEIGHT * weights.max())
+    kept = weights.reshape(-1, _GRID_POINTS[3])[members, ends]
     share = axes[3][ends][:, None]
     shares = (1 - share) * _bumps(axes, _FINE)[members] + share * _low_end(_FINE)
     return DistributionBelief(_middles(reports.protocol, _FINE), shares, kept / kept.sum())
 
 
 def _posterior(counts: Floats, matrix: Floats, axes: list[Floats]) -> Floats:
-    """Weights over (place, left, right, shape, share at 0)."""
+    """Weights over (position, left width, right width, shape, share at 0)."""
     bumps, end = _bumps(axes, matrix.shape[1]) @ matrix.T, matrix @ _low_end(matrix.shape[1])
     fits = np.stack([np.log((1 - share) * bumps + share * end) @ counts for share in axes[3]], axis=-1)
-    fits = fits.reshape(*_POINTS[:3], len(_SHAPES), _POINTS[3])
+    fits = fits.reshape(*_GRID_POINTS[:3], len(_SHAPES), _GRID_POINTS[3])
     prior = np.log(np.array(list(_SHAPES.values())))[:, None]
     weights = np.exp(fits + prior - (fits + prior).max())
     return np.asarray(weights / weights.sum())
@@ -150,10 +151,10 @@ def _posterior(counts: Floats, matrix: Floats, axes: list[Floats]) -> Floats:
 
 def _support(weights: Floats, axes: list[Floats]) -> tuple[Floats, Floats]:
     """The box of parameters that are not negligible, one step larger on every side."""
-    low, high = _LOWEST.copy(), _HIGHEST.copy()
-    for axis, place in ((0, 0), (1, 1), (2, 2), (3, 4)):
-        best = weights.max(axis=tuple(other for other in range(5) if other != place))
-        alive = np.flatnonzero(best > _NEGLIGIBLE * best.max())
+    low, high = _SMALLEST_PARAMETERS.copy(), _LARGEST_PARAMETERS.copy()
+    for axis, dimension in ((0, 0), (1, 1), (2, 2), (3, 4)):
+        best = weights.max(axis=tuple(other for other in range(5) if other != dimension))
+        alive = np.flatnonzero(best > _NEGLIGIBLE_WEIGHT * best.max())
         step = axes[axis][1] - axes[axis][0]
         low[axis] = max(low[axis], axes[axis][alive[0]] - step)
         high[axis] = min(high[axis], axes[axis][alive[-1]] + step)
@@ -161,10 +162,10 @@ def _support(weights: Floats, axes: list[Floats]) -> tuple[Floats, Floats]:
 
 
 def _bumps(axes: list[Floats], bins: int) -> Floats:
-    """One bump per row, for all combinations of place, left width, right width and shape."""
+    """One bump per row, for all combinations of position, left width, right width and shape."""
     grid = np.meshgrid(axes[0], np.exp(axes[1]), np.exp(axes[2]), list(_SHAPES), indexing="ij")
-    place, left, right, shape = (part.reshape(-1, 1) for part in grid)
-    away = (np.arange(bins) + 0.5) / bins - place
+    position, left, right, shape = (part.reshape(-1, 1) for part in grid)
+    away = (np.arange(bins) + 0.5) / bins - position
     size = np.where(away < 0, (away / left) ** 2, (np.abs(away) / right) ** shape)
     bumps = np.exp(-size / 2) + 1e-300
     return np.asarray(bumps / bumps.sum(axis=1, keepdims=True))
@@ -183,4 +184,4 @@ def _transition(window: SlidingWindow, bins: int) -> Floats:
 
 
 def _middles(protocol: ToPLProtocol, bins: int) -> Floats:
-    return np.array([protocol.value((place + 0.5) / bins) for place in range(bins)])
+    return np.array([protocol.value((index + 0.5) / bins) for index in range(bins)])

@@ -1,8 +1,8 @@
-"""How the noise of a released stream varies: one variance for every window, in closed form.
+"""The noise of a released stream: the variance of every window, in closed form.
 
 A model answers `variance(starts, stops)`: the variance of the noise of the sum of the released values start … stop − 1,
-in squared grid units, for whole arrays of windows. It describes itself for a file's metadata and is read back from
-there.
+in squared grid units, for whole arrays of windows. It describes itself in the metadata of a file, and is read back
+from there.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import numpy as np
 from deniable.arrays import Floats, Integers
 from deniable.errors import InvalidData
 from deniable.streams.structure.block_layout import BlockLayout
-from deniable.streams.structure.hierarchy import BATCH, Hierarchy
+from deniable.streams.structure.hierarchy import WINDOWS_AT_ONCE, Hierarchy
 from deniable.streams.structure.smoother import Smoother, smoother_of
 
 
 class Covariance(Protocol):
-    """What a released stream knows of its noise."""
+    """What a released stream knows about its noise."""
 
     def variance(self, starts: Integers, stops: Integers) -> Floats:
         """Variance of the noise of every window sum, in squared units."""
@@ -31,7 +31,7 @@ class Covariance(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class IndependentNoise:
-    """Every released value has noise of its own, of the same variance.
+    """Every released value has its own noise, of the same variance.
 
     >>> import numpy as np
     >>> IndependentNoise(2.0).variance(np.array([0]), np.array([10]))
@@ -79,8 +79,8 @@ class TreeNoise:
     def variance(self, starts: Integers, stops: Integers) -> Floats:
         """Variance of the noise of every window sum, in squared units."""
         result = np.empty(starts.shape)
-        for first in range(0, starts.size, BATCH):
-            part = slice(first, first + BATCH)
+        for first in range(0, starts.size, WINDOWS_AT_ONCE):
+            part = slice(first, first + WINDOWS_AT_ONCE)
             result[part] = self._variance(starts[part], stops[part])
         return result
 
@@ -89,12 +89,12 @@ class TreeNoise:
         blocks = self.layout.blocks
         # Count chunks from the first one of a window, so that no precision is lost far out.
         base = np.minimum.reduce([edge // blocks for edge, _ in taps])
-        placed = [(edge // blocks - base, edge % blocks, weight) for edge, weight in taps]
+        located = [(edge // blocks - base, edge % blocks, weight) for edge, weight in taps]
         result = np.zeros(starts.shape)
-        for place, one in enumerate(placed):
-            result += one[2] ** 2 * self._covariance(one, one)
-            for other in placed[place + 1 :]:
-                result += 2 * one[2] * other[2] * self._covariance(one, other)
+        for index, tap in enumerate(located):
+            result += tap[2] ** 2 * self._covariance(tap, tap)
+            for other in located[index + 1 :]:
+                result += 2 * tap[2] * other[2] * self._covariance(tap, other)
         # Whole chunks before: their weights add up to nothing, unless the smoother remembers them.
         common = sum(weight for _, weight in taps)
         result += base * self._whole * common**2
@@ -103,27 +103,27 @@ class TreeNoise:
     def _window_taps(self, starts: Integers, stops: Integers) -> tuple[list[tuple[Integers, Floats]], Floats]:
         """Edges and weights of the difference of two positions, equal edges merged before anything is squared."""
         (last, over_last), (first, over_first) = self.layout.locate(stops), self.layout.locate(starts)
-        one = np.ones(starts.shape)
+        ones = np.ones(starts.shape)
         if self.layout.block == 1:
-            return [(last, one), (first, -one)], np.zeros(starts.shape)
+            return [(last, ones), (first, -ones)], np.zeros(starts.shape)
         upper, upper_initial = self.smoother.taps(self.layout, last, over_last)
         lower, lower_initial = self.smoother.taps(self.layout, first, over_first)
         taps: list[tuple[Integers, Floats]] = []
-        for place in range(max(len(upper), len(lower))):
+        for index in range(max(len(upper), len(lower))):
             nothing = (np.zeros_like(first), np.zeros(starts.shape))
-            late, late_weight = upper[place] if place < len(upper) else nothing
-            early, early_weight = lower[place] if place < len(lower) else nothing
+            late, late_weight = upper[index] if index < len(upper) else nothing
+            early, early_weight = lower[index] if index < len(lower) else nothing
             same = late == early
-            apart = one if place == 0 else 0.0  # the prefix at the edge itself
+            apart = ones if index == 0 else 0.0  # the prefix at the edge itself
             taps.append((late, np.where(same, late_weight - early_weight, late_weight + apart)))
             taps.append((early, np.where(same, 0.0, -early_weight - apart)))
         return taps, upper_initial - lower_initial
 
-    def _covariance(self, one: tuple[Any, ...], other: tuple[Any, ...]) -> Floats:
-        """Cov(N, N) over several chunks: common whole chunks, and what is shared of the earlier one's chunk."""
+    def _covariance(self, tap: tuple[Any, ...], other: tuple[Any, ...]) -> Floats:
+        """Cov(N, N) over several chunks: whole chunks in common, and the shared part of the earlier tap's chunk."""
         tree, blocks = self.tree, self.layout.blocks
-        (chunk_i, i, _), (chunk_j, j, _) = one, other
-        if one is other and not chunk_i.any():
+        (chunk_i, i, _), (chunk_j, j, _) = tap, other
+        if tap is other and not chunk_i.any():
             return tree.covariance(i, i)
         common = np.minimum(chunk_i, chunk_j)
         inside_i = np.where(chunk_i > chunk_j, blocks, i)

@@ -1,8 +1,8 @@
-"""How far predictions inside blocks are off: as expected, on the whole, and near the ends of a window.
+"""How far predictions inside blocks are off: as expected, over the whole stream, and near the ends of a window.
 
 A window that ends o values into a block of g has these o values published at the rate that was predicted for the block.
-What it misses is known to nobody, but blocks that are complete tell about it: e_t, the noisy mean of block t less the
-rate predicted for it, is public. It is made of
+Nobody knows what it misses, but complete blocks show it: e_t, the noisy mean of block t less the rate predicted for it,
+is public. It is made of
 
     a trend      that blocks nearby share, with its sign: days and nights
     bursts       of block t and of the one the prediction came from, with variance B² each
@@ -25,16 +25,16 @@ from deniable.streams.released.covariance import Covariance
 from deniable.streams.structure.block_layout import BlockLayout
 
 _OWN_WEIGHT = 0.5
-"""How much a block's own burst counts beside the mean of all bursts."""
-_FEWEST = 4
-"""Blocks from which anything local is learnt."""
+"""How much a block's own burst counts, compared with the mean of all bursts."""
+_FEWEST_BLOCKS = 4
+"""With fewer blocks nothing local is learnt."""
 _SAMPLE = 1024
-"""Blocks whose noise is averaged: it differs little from one to the next."""
+"""Blocks whose noise is averaged. It differs little from one to the next."""
 
 
 @dataclass(frozen=True, slots=True)
 class Smoothing:
-    """The same for all blocks, as expected or measured on the whole; both in squared steps.
+    """One estimate for all blocks, expected or measured over the whole stream; both in squared steps.
 
     `spread` is the variance of single values, `drift` that of the change of the mean from block to block. A window that
     ends o values into a block of g misses their true sum by about o·spread·(1 + o/g) + o²·drift, squared.
@@ -75,7 +75,7 @@ def measured_smoothing(
 
 @dataclass(frozen=True, eq=False)
 class SmoothingByBlock:
-    """What complete blocks tell about window ends in and around them; entry 0 of the arrays is block `first`."""
+    """What complete blocks show about window ends in and around them. Entry 0 of the arrays is block `first`."""
 
     layout: BlockLayout
     spread: float
@@ -102,24 +102,24 @@ class SmoothingByBlock:
     def _reach(self, block: Integers, over: Integers) -> Floats:
         """How often the trend counts: a line that passes the predicted rate in the middle of the block before.
 
-        The first block of all is filled with one rate that was no block's: there the difference is the same throughout.
+        The very first block is filled with a rate that came from no block: there the difference is the same throughout.
         """
         share = (self.layout.block + over) / (2 * self.layout.block)
         return np.asarray(over * np.where(block == 0, 1.0, share))
 
-    def _chance(self, place: Integers, over: Integers) -> Floats:
+    def _chance(self, index: Integers, over: Integers) -> Floats:
         """Squared error from bursts, of which any part may lie before the end, and from single values."""
         block = self.layout.block
-        result: Floats = over * (1 + over / block) * (self.spread + block * self.burst[place])
+        result: Floats = over * (1 + over / block) * (self.spread + block * self.burst[index])
         return result
 
 
 def smoothing_by_block(
     prefix: Floats, number: int, covariance: Covariance, whole: Smoothing
 ) -> SmoothingByBlock | Smoothing:
-    """What the blocks show that lie in a stream of published prefix sums, whose first value is number `number`.
+    """What the blocks of a stream of published prefix sums show, whose first value is number `number`.
 
-    `whole` counts as one more block, and stays alone where there are too few.
+    `whole` counts as one more block. With too few blocks it is the answer.
     """
     layout, block = whole.layout, whole.layout.block
     ends = layout.locate(np.array([number, number + prefix.size - 1]))[0]
@@ -128,11 +128,12 @@ def smoothing_by_block(
     edges, stops = layout.position(numbers), layout.position(numbers + 1)
     # Blocks that are here from their first value to their last, and of full length.
     known = (edges >= number) & (stops < number + prefix.size) & (stops - edges == block)
-    if block == 1 or known.sum() < _FEWEST:
+    if block == 1 or known.sum() < _FEWEST_BLOCKS:
         return whole
     errors = np.zeros(numbers.size)
-    place = edges[known] - number
-    errors[known] = (prefix[place + block] - prefix[place]) / block - (prefix[place + 1] - prefix[place])
+    start_of = edges[known] - number
+    total, predicted = (prefix[start_of + length] - prefix[start_of] for length in (block, 1))
+    errors[known] = total / block - predicted
     some = np.flatnonzero(known)[:: max(int(known.sum()) // _SAMPLE, 1)]
     noise = 2 * float(covariance.variance(edges[some], stops[some]).mean()) / block**2 + 2 * whole.spread / block
     start = known & (numbers == 0)

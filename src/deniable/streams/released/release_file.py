@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from deniable.disk_faults import writing
 from deniable.errors import InvalidData
 
-UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError)
+READ_ERRORS = (pa.ArrowException, OSError, UnicodeDecodeError)
 """What Arrow raises if a file is damaged or cannot be read. Never show their messages: they may quote data."""
 
 
@@ -30,7 +30,7 @@ def read_release(path: str | PathLike[str]) -> pa.Table:
             # Metadata that was added when the file was finished is in the footer, not in the stored schema.
             stored, added = file.schema_arrow.metadata or {}, file.metadata.metadata or {}
             return file.read().replace_schema_metadata({**stored, **added})
-    except UNREADABLE:
+    except READ_ERRORS:
         raise InvalidData(
             f"{str(path)!r} is not a Parquet file, or is damaged", "Give a file of `deniable stream publish`."
         ) from None

@@ -1,6 +1,6 @@
 """A released stream: private values, and the sum or mean over any window with its standard error.
 
-Everything here is a function of what was published and of public settings, so asking costs nothing, however often.
+Everything here is a function of published values and public settings, so any number of questions costs nothing.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from deniable.streams.released.covariance import Covariance, covariance_of
 from deniable.streams.released.prediction_error import Smoothing, SmoothingByBlock, smoothing_by_block
 from deniable.streams.released.windows import Truncation, WindowEstimate, Windows
 from deniable.streams.structure.block_layout import BlockLayout
-from deniable.streams.structure.hierarchy import BATCH
+from deniable.streams.structure.hierarchy import WINDOWS_AT_ONCE
 from deniable.streams.structure.value_grid import Grid
 from deniable.wording import counted
 
 METADATA_KEY = b"deniable.stream"
 METADATA_VERSION = 1
-_PUBLIC_KEY = b"released"  # the seal is there for accidents
+_RELEASE_SEAL_KEY = b"released"  # the seal is there for accidents
 _DAMAGE = (
     *(ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError, pa.ArrowException),
     InvalidParameter,
@@ -45,11 +45,11 @@ SIMULATION = "simulation"
 
 @dataclass(frozen=True, eq=False)
 class Released:
-    """Private values in order of arrival, with all that is needed to answer for windows of them.
+    """Private values in order of arrival, with everything that is needed to answer for windows of them.
 
-    `values` are steps of the `grid`: integers, or floats where predictions or noise are real. Positions count from the
-    first value here, which is number `first` of its stream. Windows are half-open, as Python's are: `sum(1000, 5000)`
-    adds 4,000 values.
+    `values` are steps of the `grid`: integers, or floats if predictions or noise are real numbers. Positions count from
+    the first value here, which is number `first` of its stream. Windows are half-open, as Python's are: `sum(1000,
+    5000)` adds 4,000 values.
 
     >>> import deniable as dn
     >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
@@ -70,7 +70,7 @@ class Released:
     def __post_init__(self) -> None:
         stamps = self.timestamps
         if stamps is not None and stamps.size != self.values.size:
-            raise InvalidData("there is not one timestamp per value", "Give as many as there are values.")
+            raise InvalidData("there must be one timestamp per value", "Give as many as there are values.")
         if stamps is not None and (stamps.dtype.kind not in "iufM" or np.isnan(stamps).any()):
             raise InvalidData("timestamps must be numbers or points in time", "Convert them, and leave out none.")
         if stamps is not None and (stamps[1:] < stamps[:-1]).any():
@@ -91,8 +91,8 @@ class Released:
         )
         rows = []
         for start, stop in pairwise(ends.tolist()):
-            one = self.mean(start, stop)
-            value, low, high = (number(end, one.stderr) for end in (one.value, *one.interval))
+            answer = self.mean(start, stop)
+            value, low, high = (number(end, answer.stderr) for end in (answer.value, *answer.interval))
             rows.append((f"{start:,} to {stop:,}", value, f"{low} to {high}"))
         title = f"Released stream of {counted(len(self), 'value')}"
         return html_table(
@@ -116,11 +116,8 @@ class Released:
         return smoothing_by_block(self._prefix, self.first, self.covariance, self.smoothing)
 
     def with_timestamps(self, timestamps: Any) -> Released:
-        """The same stream with a timestamp for every value, none before the one ahead of it.
+        """The same stream with a timestamp for every value. Timestamps must not go back.
 
-        >>> import deniable as dn
-        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
-        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
         >>> tops.released.with_timestamps(range(3000)).between(10, 20)
         (10, 20)
         """
@@ -129,9 +126,6 @@ class Released:
     def array(self) -> NDArray[Any]:
         """The published values in the stream's own unit.
 
-        >>> import deniable as dn
-        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
-        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
         >>> tops.released.array().size
         3000
         """
@@ -142,31 +136,22 @@ class Released:
     def sum(self, start: int, stop: int, *, confidence: float = 0.95) -> WindowEstimate:
         """The sum of the values at positions start … stop − 1.
 
-        >>> import deniable as dn
-        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
-        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
         >>> print(tops.released.sum(0, 2000))
         12,964 ± 32 (95%: 12,901 to 13,027)
         """
-        return self._one(self.sums(np.array([start]), np.array([stop])), confidence)
+        return self._single(self.sums(np.array([start]), np.array([stop])), confidence)
 
     def mean(self, start: int, stop: int, *, confidence: float = 0.95) -> WindowEstimate:
         """The mean of the values at positions start … stop − 1.
 
-        >>> import deniable as dn
-        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
-        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
         >>> print(tops.released.mean(0, 2000, confidence=0.99))
         6.482 ± 0.016 (99%: 6.441 to 6.523)
         """
-        return self._one(self.means(np.array([start]), np.array([stop])), confidence)
+        return self._single(self.means(np.array([start]), np.array([stop])), confidence)
 
     def sums(self, starts: Any, stops: Any) -> Windows:
-        """The sums over many windows; a million of them take about a second.
+        """The sums over many windows. A million of them take about a second.
 
-        >>> import deniable as dn
-        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
-        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
         >>> import numpy as np
         >>> tops.released.sums(np.array([0, 1000]), np.array([1000, 3000])).values.round()
         array([ 6503., 12955.])
@@ -176,24 +161,21 @@ class Released:
         step = float(self.grid.resolution)
         units = np.empty(starts.shape)
         noise, smooth = np.empty(starts.shape), np.zeros(starts.shape)
-        for first in range(0, starts.size, BATCH):
-            part = slice(first, first + BATCH)
+        for first in range(0, starts.size, WINDOWS_AT_ONCE):
+            part = slice(first, first + WINDOWS_AT_ONCE)
             units[part] = self._prefix[stops[part]] - self._prefix[starts[part]]
-            place, end = starts[part] + self.first, stops[part] + self.first
-            noise[part] = self.covariance.variance(place, end)
+            begin, end = starts[part] + self.first, stops[part] + self.first
+            noise[part] = self.covariance.variance(begin, end)
             if self._smoothing_here is not None:
-                smooth[part] = self._smoothing_here.variance(place, end)
+                smooth[part] = self._smoothing_here.variance(begin, end)
         loss = np.zeros(starts.shape) if self.truncation is None else self.truncation.loss(count)
         return Windows(
             float(self.grid.low) * count + step * units, step * np.sqrt(noise), step * np.sqrt(smooth), step * loss
         )
 
     def means(self, starts: Any, stops: Any) -> Windows:
-        """The means over many windows, none of them empty.
+        """The means over many windows. No window may be empty.
 
-        >>> import deniable as dn
-        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
-        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
         >>> tops.released.means([0, 1000], [1000, 3000]).values.round(2)
         array([6.5 , 6.48])
         """
@@ -207,9 +189,6 @@ class Released:
     def between(self, start: Any, stop: Any) -> tuple[int, int]:
         """The window of positions whose timestamps are at least `start` and before `stop`.
 
-        >>> import deniable as dn
-        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
-        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
         >>> import numpy as np
         >>> days = np.datetime64("2024-01-01") + np.arange(3000)
         >>> stream = tops.released.with_timestamps(days)
@@ -221,7 +200,7 @@ class Released:
         try:
             ends = [np.asarray(end).astype(self.timestamps.dtype) for end in (start, stop)]
         except (ValueError, TypeError):
-            raise QueryRefused("an end of the window is no time", "Write 2024-01-31T12:00, for example.") from None
+            raise QueryRefused("an end of the window is not a time", "Write 2024-01-31T12:00, for example.") from None
         first, last = (int(np.searchsorted(self.timestamps, end, side="left")) for end in ends)
         return first, max(first, last)
 
@@ -237,7 +216,7 @@ class Released:
             )
         return first, last
 
-    def _one(self, windows: Windows, confidence: float) -> WindowEstimate:
+    def _single(self, windows: Windows, confidence: float) -> WindowEstimate:
         value, stderr = float(windows.values[0]), float(windows.stderrs[0])
         cut = float(windows.truncation[0])
         known = None if math.isnan(cut) else cut
@@ -246,11 +225,8 @@ class Released:
     # Files ---------------------------------------------------------------------------------------------------------
 
     def metadata(self) -> dict[bytes, bytes]:
-        """What stands in a file beside the values: every public fact that answers need, as JSON.
+        """The metadata of a file: every public fact that answers need, as JSON.
 
-        >>> import deniable as dn
-        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
-        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
         >>> list(tops.released.metadata())
         [b'deniable.stream', b'deniable.simulation']
         """
@@ -259,14 +235,11 @@ class Released:
         facts["covariance"] = self.covariance.describe()
         facts["truncation"] = None if self.truncation is None else asdict(self.truncation)
         facts["smoothing"] = None if self.smoothing is None else asdict(self.smoothing)
-        return {METADATA_KEY: json.dumps(sealed(facts, _PUBLIC_KEY)).encode(), **mark(simulation=self.simulation)}
+        return {METADATA_KEY: json.dumps(sealed(facts, _RELEASE_SEAL_KEY)).encode(), **mark(simulation=self.simulation)}
 
     def to_arrow(self) -> pa.Table:
-        """A column `value`, in the stream's own unit, and `timestamp` where there is one, with the metadata.
+        """A table with a column `value`, in the stream's own unit, `timestamp` if there are any, and the metadata.
 
-        >>> import deniable as dn
-        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
-        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
         >>> tops.released.to_arrow().column_names
         ['value']
         """
@@ -277,9 +250,6 @@ class Released:
     def from_arrow(cls, table: pa.Table) -> Released:
         """The stream that `to_arrow` wrote.
 
-        >>> import deniable as dn
-        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
-        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
         >>> same = dn.streams.Released.from_arrow(tops.released.to_arrow())
         >>> same.sum(0, 2000) == tops.released.sum(0, 2000)
         True
@@ -320,9 +290,6 @@ class Released:
     def save(self, path: str | PathLike[str]) -> None:
         """Write a Parquet file that DuckDB, pandas and `deniable stream query` read.
 
-        >>> import deniable as dn
-        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
-        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
         >>> import pathlib, tempfile
         >>> path = pathlib.Path(tempfile.mkdtemp(), "private.parquet")
         >>> tops.released.save(path)
@@ -337,9 +304,6 @@ class Released:
     def load(cls, path: str | PathLike[str]) -> Released:
         """Read a file that `save` or `deniable stream publish` wrote.
 
-        >>> import deniable as dn
-        >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
-        >>> private = tops.push_many([5, 6, 7, 8] * 1000)
         >>> import pathlib, tempfile
         >>> path = pathlib.Path(tempfile.mkdtemp(), "private.parquet")
         >>> tops.released.save(path)
@@ -352,11 +316,11 @@ class Released:
 
 
 def _facts(text: bytes) -> dict[str, Any]:
-    """What stands in a file beside the values; a ValueError if anything of it was changed."""
+    """The metadata of a file; a ValueError if anything in it was changed."""
     facts: dict[str, Any] = json.loads(text)
     if SEAL not in facts:  # earlier versions wrote none
         return facts
     try:
-        return unsealed(facts, _PUBLIC_KEY)
+        return unsealed(facts, _RELEASE_SEAL_KEY)
     except InvalidData:
         raise ValueError from None

@@ -1,4 +1,4 @@
-"""Answers for windows of a released stream: a sum or mean, and what may be wrong with it."""
+"""Answers for windows of a released stream: a sum or mean, and how far it may be off."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from deniable.queries.answers.result import Estimate
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """What is known of the values that were cut at θ; all in steps of the grid.
+    """What is known about the values that were cut at θ; all in steps of the grid.
 
-    `share` estimates, from values that were not published, how many values lie above θ; None if nobody asked. How much
-    each of those loses is not known but for bound − θ; `tail` is the share of θ that is assumed on average.
+    `share` estimates, from values that were not published, how many values lie above θ; None if nothing measured it.
+    Each of those loses at most bound − θ; `tail` is the share of θ that they are assumed to lose on average.
     """
 
     theta: float
@@ -27,7 +27,7 @@ class Truncation:
     tail: float = 1.0
 
     def loss(self, count: Floats) -> Floats:
-        """What truncation may have taken from sums of `count` values: two standard errors above an estimate, or NaN."""
+        """What truncation may have taken from sums of `count` values: an estimate plus two standard errors, or NaN."""
         share = math.nan if self.share is None else min(max(self.share + 2 * self.share_stderr, 0.0), 1.0)
         each = max(min(self.bound - self.theta, self.tail * self.theta), 0)
         return np.asarray(count * (share * each if each else 0.0), dtype=np.float64)
@@ -37,9 +37,9 @@ class Truncation:
 class WindowEstimate(Estimate):
     """A sum or mean over a window. `stderr` is the exact standard error of the noise that was added, and nothing else.
 
-    `smoothing`: how far predictions inside blocks may be off, a standard error that is estimated. The interval counts
-    both. `truncation`: what cutting values at θ may have taken away, None if nothing is known; the interval
-    does not count it.
+    `smoothing` is an estimated standard error: how far predictions inside blocks may be off. The interval covers both.
+    `truncation` is what cutting values at θ may have taken away, None if nothing is known. The interval does not cover
+    it.
 
     >>> answer = WindowEstimate(100.0, 3.0, smoothing=4.0)
     >>> answer.interval[1] - answer.value > 1.95 * 5
@@ -51,7 +51,7 @@ class WindowEstimate(Estimate):
 
     @property
     def interval(self) -> tuple[float, float]:
-        """From low to high, for the truncated stream."""
+        """Low and high end, for the truncated stream."""
         reach = NormalDist().inv_cdf(0.5 + self.confidence / 2) * float(np.hypot(self.stderr, self.smoothing))
         return self.value - reach, self.value + reach
 

@@ -1,4 +1,4 @@
-"""Where a position of the stream lies: in which chunk, which block, and how far into it."""
+"""How a stream is cut into chunks and blocks, and in which of them a position lies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from deniable.arrays import Integers
 
 @dataclass(frozen=True, slots=True)
 class BlockLayout:
-    """Chunks of `horizon` values, each cut into blocks of `block` values, the last one of a chunk possibly shorter.
+    """Chunks of `horizon` values, each cut into blocks of `block` values. The last block of a chunk may be shorter.
 
     Blocks are numbered through all chunks; edge t is the position where block t begins. A stream that was ended inside
     a block has its `end` there, and the edge after that block lies at the end.
@@ -27,7 +27,7 @@ class BlockLayout:
         return -(-self.horizon // self.block)
 
     def locate(self, positions: Integers) -> tuple[Integers, Integers]:
-        """The last edge at or before each position, and how many values lie between."""
+        """The last edge at or before each position, and how many values lie in between."""
         chunk, inside = np.divmod(positions, self.horizon)
         block, over = np.divmod(inside, self.block)
         edge = chunk * self.blocks + block
@@ -43,6 +43,6 @@ class BlockLayout:
         return np.asarray(result if self.end is None else np.minimum(result, self.end))
 
     def length(self, block: int) -> int:
-        """Values of one block, a stream without end assumed."""
+        """Values of one block, if the stream does not end inside it."""
         last = block % self.blocks == self.blocks - 1
         return self.horizon - (self.blocks - 1) * self.block if last else self.block

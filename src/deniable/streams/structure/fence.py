@@ -1,10 +1,10 @@
-"""A fence between copies of one stream: once its state was handed out, only one of the copies on this machine goes on.
+"""A fence between copies of one stream: of all copies of a state on this machine, only one goes on.
 
 Two copies that both go on would publish the same noise on different values, and the difference would be the data. So a
-stream has a random name, and whenever it goes on after a state was handed out, a new generation begins: its number is
-one more, and its mark is random. The newest generation is noted in a small file per stream, in a private folder of the
-user. A copy goes on only if that is still its own, which is looked up once, at its first value. Copies on other
-machines are not noticed.
+stream has a random name, and whenever it goes on after a state was handed out, a new generation begins. Its number is
+one higher, and its mark is random. The newest generation is noted in a small file per stream, in a private folder of
+the user. A copy goes on only if the newest generation is still its own. It looks that up once, at its first value.
+Copies on other machines are not noticed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _token() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """What one copy of a stream published from one state on, until the next state that somebody went on from."""
+    """What one copy of a stream publishes between two states that somebody went on from."""
 
     stream: str = field(default_factory=_token)
     number: int = 0
@@ -43,11 +43,11 @@ class Generation:
 
 
 class Fence:
-    """The generation that a publisher is in, and whether it may begin the next."""
+    """The generation of a publisher, and whether it may begin the next."""
 
     def __init__(self, generation: Generation | None = None, *, noted: Generation | None = None) -> None:
         self._generation = Generation() if generation is None else generation
-        self._noted = self._generation if noted is None else noted  # what others must not have changed
+        self._noted = self._generation if noted is None else noted  # what nobody else may have changed
 
     def state(self) -> dict[str, Any]:
         """The generation that a state belongs to, as JSON."""
@@ -55,9 +55,9 @@ class Fence:
 
     @classmethod
     def restore(cls, state: Any, *, replay: bool) -> Fence:
-        """Go on from a state, if nobody has. `replay`: the generation after it may have begun, and is repeated.
+        """Go on from a state, if nobody else has. `replay`: the generation after it may have begun, and is repeated.
 
-        Nothing is noted yet: a run that ends before its first value has not gone on.
+        Nothing is noted yet, because a run that ends before its first value has not gone on.
         """
         try:
             generation = Generation(**state)
@@ -108,17 +108,17 @@ def _note(generation: Generation) -> LockedFile:
 
 
 def _folder() -> Path:
-    """A folder of the user's alone; without a home it is among the temporary files, and lasts as long as they do."""
+    """A folder of the user alone. Without a home it is among the temporary files, and lasts as long as they do."""
     candidates = []
     with suppress(RuntimeError):  # a user without a home
         candidates.append(Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "deniable")
     candidates.append(Path(tempfile.gettempdir()) / f"deniable-{getattr(os, 'getuid', lambda: 'user')()}")
-    for place in candidates:
-        folder = place / "streams"
+    for home in candidates:
+        folder = home / "streams"
         try:
-            place.mkdir(mode=0o700, parents=True, exist_ok=True)
+            home.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder.mkdir(mode=0o700, exist_ok=True)
-            about = place.stat()
+            about = home.stat()
         except OSError:
             continue
         mine = not hasattr(os, "getuid") or (about.st_uid == os.getuid() and not about.st_mode & 0o022)
@@ -126,5 +126,5 @@ def _folder() -> Path:
             return folder
     raise Failure(
         "there is no private folder to note who goes on with this stream. Nothing was published. "
-        "Set XDG_STATE_HOME to a folder of yours that may be written to."
+        "Set XDG_STATE_HOME to a folder that you own and may write to."
     )

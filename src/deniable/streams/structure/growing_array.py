@@ -1,4 +1,4 @@
-"""Numbers in the order they came, one by one or many at a time, both cheaply."""
+"""An array that grows by single numbers or by many at a time, both cheaply."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ class GrowingArray:
         self._kind = kind
         self._parts: list[NDArray[Any]] = []
         self._settled = 0  # numbers in the parts
-        self._ones: list[int] = []  # those that came one by one, behind the parts
+        self._singles: list[int] = []  # numbers that came one by one, after the parts
 
     def __len__(self) -> int:
-        return self._settled + len(self._ones)
+        return self._settled + len(self._singles)
 
     def append(self, number: int) -> None:
-        """One more."""
-        self._ones.append(number)
+        """Add one number."""
+        self._singles.append(number)
 
     def extend(self, numbers: NDArray[Any]) -> None:
-        """Many more; they are copied."""
+        """Add many numbers. They are copied."""
         self._settle()
         self._add(np.array(numbers, dtype=self._kind))
 
     def array(self) -> NDArray[Any]:
-        """All of them, not to be changed."""
+        """All numbers. Do not change them."""
         self._settle()
         if len(self._parts) != 1:
             self._parts = [np.concatenate((np.zeros(0, dtype=self._kind), *self._parts))]
         return self._parts[0]
 
     def clear(self) -> None:
-        """Drop them all."""
-        self._parts, self._settled, self._ones = [], 0, []
+        """Drop all numbers."""
+        self._parts, self._settled, self._singles = [], 0, []
 
     def _settle(self) -> None:
-        if self._ones:
-            self._add(np.array(self._ones, dtype=self._kind))
-            self._ones = []
+        if self._singles:
+            self._add(np.array(self._singles, dtype=self._kind))
+            self._singles = []
 
     def _add(self, part: NDArray[Any]) -> None:
         self._parts.append(part)

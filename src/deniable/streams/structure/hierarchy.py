@@ -1,7 +1,7 @@
 """Trees of counters over a run of leaves, and the exact covariance of what they publish.
 
 A tree has no root. Level l has nodes of B_l = b^l leaves, l = 0 … h − 1, and every node carries independent noise of
-variance σ². What is published is the stream of prefix sums N(0) = 0, N(1), …: everything else is a difference of those.
+variance σ². What is published is the stream of prefix sums N(0) = 0, N(1), …; all else is a difference of two of them.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from deniable.arrays import Floats, Integers
 from deniable.checks import check_flag, check_integer
 
 CONSISTENT_LEAVES = 1 << 24
-"""Beyond so many leaves a tree is consistent inside groups only."""
+"""A tree with more leaves is consistent only inside groups."""
 GROUP_LEAVES = 1 << 20
-"""Leaves of such a group, at most."""
+"""The most leaves of such a group."""
 LARGEST_FANOUT = 1 << 16
-BATCH = 1 << 14  # windows handled together, so that their numbers stay in the cache
+WINDOWS_AT_ONCE = 1 << 14  # windows handled together, so that their numbers stay in the cache
+_SAMPLE_PAIRS = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class Hierarchy:
 
     @property
     def consistent_levels(self) -> int:
-        """How many of the lowest levels are made consistent with each other: their groups have b^levels leaves."""
+        """How many of the lowest levels are made consistent with each other. Their groups have b^levels leaves."""
         if not self.consistent:
             return 1
         if self.leaves <= CONSISTENT_LEAVES:
@@ -77,11 +78,11 @@ class Hierarchy:
         return -(-self.padded // int(self.fanout**level))
 
     def covariance(self, i: Integers, j: Integers) -> Floats:
-        """Cov(N(i), N(j)) in units of σ², for arrays of places 0 … leaves.
+        """Cov(N(i), N(j)) in units of σ², for arrays of positions 0 … leaves.
 
         The consistent leaves of a group have covariance Σ_l (P_l − P_{l+1})/λ_l: P_l averages over the nodes of level
         l, λ_l = Σ_{k≤l} B_k, and P vanishes above the top. Above the groups two prefixes share min(d_i, d_j) nodes of
-        every level at which they have the same parent, d being the place below it.
+        every level at which they have the same parent, d being the position below it.
         """
         low, high = np.minimum(i, j), np.maximum(i, j)
         whole = self.consistent_levels == self.height
@@ -98,13 +99,13 @@ class Hierarchy:
         result *= group == high // self.group
         for level in range(self.consistent_levels, self.height):
             size = self.fanout**level
-            place_low, place_high = low // size, high // size
+            node_low, node_high = low // size, high // size
             if level < self.height - 1:
-                parent = place_low // self.fanout
-                alike = parent == place_high // self.fanout
-                result += np.where(alike, np.minimum(place_low, place_high) - parent * self.fanout, 0)
+                parent = node_low // self.fanout
+                alike = parent == node_high // self.fanout
+                result += np.where(alike, np.minimum(node_low, node_high) - parent * self.fanout, 0)
             else:
-                result += place_low
+                result += node_low
         return result
 
     def variance(self, i: Integers, j: Integers) -> Floats:
@@ -112,7 +113,7 @@ class Hierarchy:
         return self.covariance(i, i) + self.covariance(j, j) - 2 * self.covariance(i, j)
 
     def mean_variance(self) -> float:
-        """Variance of a random range, ends independent and uniform, in units of σ²; from 16,384 evenly spread pairs."""
+        """Variance of a random range with independent uniform ends, in units of σ²; from 16,384 evenly spread pairs."""
         return _mean_variance(self)
 
 
@@ -137,11 +138,11 @@ def _coefficients(fanout: int, levels: int) -> tuple[tuple[int, ...], tuple[floa
 
 @lru_cache(maxsize=4096)
 def _mean_variance(tree: Hierarchy) -> float:
-    return float(tree.variance(*even_pairs(np.arange(BATCH), tree.leaves)).mean())
+    return float(tree.variance(*even_pairs(np.arange(_SAMPLE_PAIRS), tree.leaves)).mean())
 
 
 def even_pairs(steps: Integers, size: int) -> tuple[Integers, Integers]:
-    """Ranges of places below `size`, one per step, that cover the square of all pairs evenly.
+    """Ranges of positions below `size`, one per step, that cover the square of all pairs evenly.
 
     A lattice of two irrational rotations, which is the same on every machine.
     """

@@ -1,10 +1,10 @@
 """Smoothers: what is published inside a block, before the block's noisy sum is known.
 
 Every value of a block is published as a prediction from the blocks before it; the last one makes the block add up to
-its noisy sum  [WCZ21, Algorithm 1 with its misprints repaired, appendix D]. A prediction is a function of what was
+its noisy sum  [WCZ21, Algorithm 1 with its misprints corrected, appendix D]. A prediction is a function of what was
 published, so it costs no privacy.
 
-All but the median are linear, so what is published at any position is a weighted sum of noisy prefix sums (`taps`):
+All but the median are linear. What is published at any position is a weighted sum of noisy prefix sums (`taps`), and
 from these the standard error of every window follows in closed form.
 """
 
@@ -42,7 +42,7 @@ class Recent:
 
     name: ClassVar[str] = "recent"
 
-    def begin(self, initial: float, block: int) -> SmootherMemory:  # noqa: ARG002 - others need them
+    def begin(self, initial: float, block: int) -> SmootherMemory:  # noqa: ARG002 - other smoothers need them
         """What is remembered before the first block."""
         return []
 
@@ -128,16 +128,16 @@ class Exponential:
         problem = "must be a number from 0.05 to 1"
         check_number("alpha", self.alpha, problem, "Use 0.6, for example.", smallest=0.05, largest=1)
 
-    def begin(self, initial: float, block: int) -> SmootherMemory:  # noqa: ARG002 - others need it
+    def begin(self, initial: float, block: int) -> SmootherMemory:  # noqa: ARG002 - other smoothers need it
         """What is remembered before the first block."""
         return [initial]
 
     def follow(self, memory: SmootherMemory, totals: Integers, lengths: Integers) -> tuple[Floats, SmootherMemory]:
         """The rate predicted after each of the given blocks, and what is remembered then."""
         rates, rate = np.empty(totals.size), float(memory[0])
-        for place, newest in enumerate((totals / lengths).tolist()):
+        for index, newest in enumerate((totals / lengths).tolist()):
             rate = self.alpha * newest + (1 - self.alpha) * rate
-            rates[place] = rate
+            rates[index] = rate
         return rates, [rate]
 
     def taps(self, layout: BlockLayout, edge: Integers, over: Integers) -> Taps:
@@ -166,17 +166,17 @@ class Median:
 
     name: ClassVar[str] = "median"
 
-    def begin(self, initial: float, block: int) -> SmootherMemory:  # noqa: ARG002 - others need them
+    def begin(self, initial: float, block: int) -> SmootherMemory:  # noqa: ARG002 - other smoothers need them
         """What is remembered before the first block."""
         return []
 
     def follow(self, memory: SmootherMemory, totals: Integers, lengths: Integers) -> tuple[Floats, SmootherMemory]:
         """The rate predicted after each of the given blocks, and what is remembered then."""
         rates, ordered = np.empty(totals.size), list(memory)
-        for place, newest in enumerate((totals / lengths).tolist()):
+        for index, newest in enumerate((totals / lengths).tolist()):
             insort(ordered, newest)
             middle = len(ordered) // 2
-            rates[place] = ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+            rates[index] = ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
         return rates, ordered
 
     def taps(self, layout: BlockLayout, edge: Integers, over: Integers) -> Taps:
@@ -202,7 +202,7 @@ def smoother_of(name: str | Smoother, **settings: Any) -> Smoother:
         return name
     kinds: dict[str, type[Smoother]] = {kind.name: kind for kind in (Recent, Mean, MovingAverage, Exponential, Median)}
     if name not in kinds:
-        raise InvalidParameter("smoother", "is not known", f"Use one of {', '.join(kinds)}, or block=1 for none.")
+        raise InvalidParameter("smoother", "is unknown", f"Use one of {', '.join(kinds)}, or block=1 for none.")
     return kinds[name](**settings)
 
 
@@ -226,12 +226,12 @@ def published_values(
         memory = smoother.begin(initial, layout.block)
         rates = np.concatenate((rates, smoother.follow(memory, totals, lengths)[0]))
     result = np.full(int(edges[-1]) + over, rates[-1])
-    place, slab = 0, max(SLAB // layout.block, 1)
-    while place < totals.size:
-        length = int(lengths[place])
-        alike = lengths[place : place + slab]
+    first, slab = 0, max(SLAB // layout.block, 1)
+    while first < totals.size:
+        length = int(lengths[first])
+        alike = lengths[first : first + slab]
         count = alike.size if (alike == length).all() else int(np.argmax(alike != length))
-        part = slice(place, place + count)
-        result[edges[place] : edges[place + count]] = publish_blocks(totals[part], rates[part], length)
-        place += count
+        part = slice(first, first + count)
+        result[edges[first] : edges[first + count]] = publish_blocks(totals[part], rates[part], length)
+        first += count
     return result

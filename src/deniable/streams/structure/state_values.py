@@ -1,4 +1,4 @@
-"""What states of streams are made of: a version, a seal, and arrays as texts, so that a state is a JSON value."""
+"""Parts of the states of streams: a version, a seal, and arrays as text, so that a state is a JSON value."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from deniable.sealing import damaged, sealed, unsealed
 
 
 def packed(values: NDArray[Any]) -> str:
-    """Numbers as a text: little-endian bytes in base 64."""
+    """Numbers as text: little-endian bytes in base 64."""
     return base64.b64encode(np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes()).decode()
 
 
 def unpacked(text: str, kind: type[np.generic] = np.int64) -> NDArray[Any]:
-    """The numbers that `packed` packed, which were of that kind."""
+    """The numbers that `packed` packed, of the given type."""
     return np.frombuffer(base64.b64decode(text), dtype=np.dtype(kind).newbyteorder("<")).astype(kind)
 
 
 def seal(state: dict[str, Any]) -> dict[str, Any]:
-    """A state with a digest of all of it, under the secret that it holds."""
+    """A state with a digest of everything in it, keyed with the secret that it holds."""
     return sealed(state, _secret(state))
 
 
 def unseal(state: Any, version: int) -> dict[str, Any]:
-    """The state as it was sealed. Refused if it is of another version, or damaged."""
+    """The state as it was sealed. A state of another version is refused, and so is a damaged one."""
     if not isinstance(state, dict):
         raise damaged("state")
     if state.get("version") != version:
@@ -41,6 +41,6 @@ def unseal(state: Any, version: int) -> dict[str, Any]:
 
 
 def _secret(state: dict[str, Any]) -> bytes:
-    """A publisher's key of the noise, or the secret that a server hashes ids under; a simulation has none."""
+    """The key of a publisher's noise, or the secret that a server hashes ids with. A simulation has neither."""
     answered = state.get("answered")
     return str(answered.get("secret") if isinstance(answered, dict) else state.get("key")).encode()

@@ -1,4 +1,4 @@
-"""The grid of a stream's values: all noise is integer, so values are whole numbers of steps."""
+"""The grid of a stream's values. All noise is integer, so values are whole numbers of steps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Grid:
     """Values in [low, high] as whole numbers of steps of `resolution` above `low`.
 
     A value above `high` counts as `high`: the public bound is a promise about the result, not about the data. A value
-    below `low` is refused, because a stream whose lower end was guessed wrong would be wrong silently, everywhere.
+    below `low` is refused: with a lower end that is wrong, the whole stream would be wrong, and nobody would notice.
 
     >>> Grid(high=50.0, low=-20.0, resolution=0.5).unit(1.5)
     43
@@ -58,8 +58,8 @@ class Grid:
         if not isinstance(value, Rational) and not math.isfinite(value):
             raise InvalidData("the value must be finite", "Replace or leave it out; nothing was lost.")
         if value < self.low:
-            raise InvalidData(_BELOW.format(low=self.low), "Give a lower `low`; nothing was lost.")
-        if not value <= (ceiling := math.ceil(self.high)):  # as `units` does it, and a float may be too small for it
+            raise InvalidData(_BELOW_LOW.format(low=self.low), "Give a lower `low`; nothing was lost.")
+        if not value <= (ceiling := math.ceil(self.high)):  # as in `units`; a float may be too small to hold it
             value = ceiling
         if isinstance(value, Integral) and self.whole:
             return min((int(value) - int(self.low) + int(self.resolution) // 2) // int(self.resolution), self.top)
@@ -75,7 +75,7 @@ class Grid:
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise InvalidData("values contain NaN or infinity", "Replace or remove those entries first.")
         if array.min() < self.low:
-            raise InvalidData(_BELOW.format(low=self.low), "Give a lower `low`.")
+            raise InvalidData(_BELOW_LOW.format(low=self.low), "Give a lower `low`.")
         array = np.minimum(array, array.dtype.type(min(math.ceil(self.high), _largest(array.dtype))))
         if array.dtype.kind in "iu" and self.whole:
             units = array.astype(np.int64)
@@ -86,18 +86,18 @@ class Grid:
         return np.asarray(np.minimum(steps, self.top).astype(np.int64))
 
     def value(self, unit: float) -> float:
-        """One released number of steps in the stream's own unit."""
+        """A released number of steps, in the stream's own unit."""
         return self.low + self.resolution * unit
 
     def values(self, units: NDArray[Any]) -> NDArray[Any]:
-        """Many of them; integers stay integers where the grid is one of integers."""
+        """Many released numbers of steps. On a grid of integers they stay integers."""
         if self.low == 0 and self.resolution == 1:
             return units
         result: Floats = self.low + self.resolution * units
         return result
 
 
-_BELOW = "values must not be below the public lower bound {low:g}"
+_BELOW_LOW = "values must not be below the public lower bound {low:g}"
 
 
 def _largest(dtype: np.dtype[Any]) -> float:

@@ -16,7 +16,7 @@ from deniable.arrays import Integers, Words32
 from deniable.mechanisms._oracle_draws import draw_reports
 from deniable.mechanisms.hashing import CELL_OFFSET, mix_array
 from deniable.randomness import Source
-from deniable.tables.designs.views import FEW_CELLS, POINTS, Axis, Design, Group, chances
+from deniable.tables.designs.views import NUMBERED_CELLS, POINTS, Axis, Design, Group, chances
 from deniable.tables.schema.attributes import Table
 
 _MANY_CELLS = np.int64(2**62)
@@ -46,10 +46,10 @@ def truncate(
     over = counts > many
     if over.any():
         order = _shuffled_rows(starts[over], counts[over], source)
-        place = np.cumsum(over) - 1
+        rank = np.cumsum(over) - 1  # of a user among those with too many rows
         shuffled_start = np.cumsum(counts[over]) - counts[over]
         heavy = over[users]
-        rows[heavy] = order[shuffled_start[place[users[heavy]]] + picks[heavy]]
+        rows[heavy] = order[shuffled_start[rank[users[heavy]]] + picks[heavy]]
     chosen = []
     empty = (counts == 0)[users]
     for column, domain in zip(codes, table.domains, strict=True):
@@ -87,11 +87,11 @@ def _randomise_part(
     reach = np.array(chances(groups))
     chosen = np.searchsorted(reach, source.below(int(reach[-1]), size), side="right")
     view, number, cells = (np.empty(size, dtype=np.int64) for _ in range(3))
-    for place, group in enumerate(groups):
-        rows = np.flatnonzero(chosen == place) if len(groups) > 1 else slice(None)
-        local = source.below(group.views, int(np.count_nonzero(chosen == place)))
+    for index, group in enumerate(groups):
+        rows = np.flatnonzero(chosen == index) if len(groups) > 1 else slice(None)
+        local = source.below(group.views, int(np.count_nonzero(chosen == index)))
         coordinates = [_coordinates(axis, table, codes, weights, rows, source) for axis in group.axes]
-        view[rows] = design.offset(part, place) + local
+        view[rows] = design.offset(part, index) + local
         number[rows], cells[rows] = _cells(group, local, coordinates)
     seeds, reports = _respond(design, number, cells, source)
     return view, seeds, reports
@@ -105,11 +105,11 @@ def _coordinates(
     up = heavy = np.zeros(values.size, dtype=np.int64)
     if axis.places:
         places = np.array(axis.places)
-        found = np.searchsorted(places, values, side="right") - 1
+        interval = np.searchsorted(places, values, side="right") - 1
         if axis.kind == POINTS:
-            found = np.minimum(found, places.size - 2)
-            up = (source.below_each(np.diff(places)[found]) < values - places[found]).astype(np.int64)
-        values = found
+            interval = np.minimum(interval, places.size - 2)
+            up = (source.below_each(np.diff(places)[interval]) < values - places[interval]).astype(np.int64)
+        values = interval
     elif axis.rounds_value:
         up = source.ratio_coins(values, table.domains[axis.attribute].size - 1).astype(np.int64)
     if axis.rounds_weight:
@@ -119,18 +119,18 @@ def _coordinates(
 
 
 def _cells(group: Group, local: Integers, coordinates: Sequence[Integers]) -> tuple[Integers, Integers]:
-    """The number of each row's cell in its view, and how many cells that view has (2^62 stands for more, too)."""
+    """The number of each row's cell in its view, and how many cells that view has (2^62 also stands for more)."""
     number, cells = np.zeros_like(local), np.ones_like(local)
     nodes: list[Integers] = []
     for axis, choices in zip(reversed(group.axes), reversed(group.levels), strict=True):
-        local, place = np.divmod(local, len(choices))
-        widths = np.array([axis.tree.width(level) for level in choices])[place]
-        counts = np.array([axis.tree.cells(level) for level in choices])[place]
+        local, chosen = np.divmod(local, len(choices))
+        widths = np.array([axis.tree.width(level) for level in choices])[chosen]
+        counts = np.array([axis.tree.cells(level) for level in choices])[chosen]
         nodes.append(coordinates[len(group.axes) - 1 - len(nodes)] // widths)
         with np.errstate(over="ignore"):  # numbers of views with too many cells are replaced below
             number = number + nodes[-1] * cells
         cells = np.where(cells > _MANY_CELLS // counts, _MANY_CELLS, cells * counts)
-    huge = cells > FEW_CELLS
+    huge = cells > NUMBERED_CELLS
     if huge.any():
         number = np.where(huge, _fold(nodes[::-1]), number)
     return number, cells
@@ -138,7 +138,7 @@ def _cells(group: Group, local: Integers, coordinates: Sequence[Integers]) -> tu
 
 def cell_numbers(group: Group, levels: tuple[int, ...], nodes: Sequence[Integers]) -> Integers:
     """The numbers of cells of one view, given by the nodes they have on each axis: `Group.number` for arrays."""
-    if group.cells(levels) > FEW_CELLS:
+    if group.cells(levels) > NUMBERED_CELLS:
         return _fold(nodes)
     number = np.zeros_like(nodes[0])
     for axis, level, node in zip(group.axes, levels, nodes, strict=True):

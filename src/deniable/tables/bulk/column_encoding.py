@@ -1,4 +1,4 @@
-"""Columns of values as places in their domains: what `Ordinal.encode` and `Categorical.encode` do, for arrays."""
+"""Columns of values as positions in their domains: what `Ordinal.encode` and `Categorical.encode` do, for arrays."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ def readable(domain: Private, kind: pa.DataType) -> bool:
 
 
 def encode(domain: Private, column: pa.ChunkedArray | pa.Array) -> tuple[Integers, Problems]:
-    """The places of a column's values in a domain, and what is wrong with those that have none (their place is 0)."""
+    """The positions of a column's values in a domain, and what is wrong with values outside it (they get 0)."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     missing = np.asarray(array.is_null())
-    places = _ordinal(domain, array) if isinstance(domain, Ordinal) else _categorical(domain, array)
-    if places is None:
+    encoded = _ordinal(domain, array) if isinstance(domain, Ordinal) else _categorical(domain, array)
+    if encoded is None:
         codes, problems = np.zeros(len(array), dtype=np.int64), np.full(len(array), _REASON[WRONG_TYPE], dtype=np.uint8)
     else:
-        codes, problems = places
+        codes, problems = encoded
     problems = np.where(missing, np.uint8(_REASON[MISSING]), problems)
     return np.where(problems == 0, codes, 0), problems
 
@@ -54,14 +54,14 @@ def _categorical(domain: Categorical, array: pa.Array) -> tuple[Integers, Proble
     if not fits[type(domain.values[0])](array.type):
         return None
     if isinstance(domain.values[0], bool):
-        found = pc.index_in(array, pa.array(domain.values))
+        indices = pc.index_in(array, pa.array(domain.values))
     elif isinstance(domain.values[0], int):
         if pa.types.is_uint64(array.type):  # beyond 63 bits nothing is in the list
             array = pc.if_else(pc.less(array, pa.scalar(2**63, pa.uint64())), array, pa.scalar(None, pa.uint64()))
-        found = pc.index_in(array.cast(pa.int64()), pa.array(domain.values, type=pa.int64()))
+        indices = pc.index_in(array.cast(pa.int64()), pa.array(domain.values, type=pa.int64()))
     else:
-        found = pc.index_in(array.cast(pa.string()), pa.array(domain.values, type=pa.string()))
-    codes = np.asarray(found.fill_null(-1)).astype(np.int64)
+        indices = pc.index_in(array.cast(pa.string()), pa.array(domain.values, type=pa.string()))
+    codes = np.asarray(indices.fill_null(-1)).astype(np.int64)
     return codes, np.where(codes < 0, np.uint8(_REASON[OUTSIDE]), np.uint8(0))
 
 
@@ -97,7 +97,7 @@ def _spans(ticks: Integers, low: int, step: int, size: int) -> tuple[Integers, P
 
 
 def _integers(values: NDArray[Any], domain: Ordinal) -> tuple[Integers, Problems]:
-    """Exactly: everything is multiplied by the denominator of the grid, and fits 63 bits by the domain's own check."""
+    """Exact: everything is multiplied by the denominator of the grid; the domain has checked that it fits 63 bits."""
     scale = domain.denominator
     low, step = int(domain.low * scale), int(domain.step * scale)
     first, last = math.ceil(domain.low), math.floor(domain.high)
@@ -115,11 +115,11 @@ def _floats(values: Floats, domain: Ordinal) -> tuple[Integers, Problems]:
     step = float(domain.step)
     missing = np.isnan(values)
     with np.errstate(invalid="ignore", over="ignore"):
-        places = (values - float(domain.low)) / step
-        nearest = np.rint(places)
+        steps = (values - float(domain.low)) / step
+        nearest = np.rint(steps)
         outside = ~((nearest >= 0) & (nearest < domain.size))
         slack = np.minimum(np.maximum(1e-6, 2 * np.spacing(np.abs(values)) / step), 0.25)  # see schema.grid_slack
-        off_grid = np.abs(places - nearest) > slack
+        off_grid = np.abs(steps - nearest) > slack
     problems = np.where(off_grid, np.uint8(_REASON[OFF_GRID]), np.uint8(0))
     problems = np.where(outside, np.uint8(_REASON[OUTSIDE]), problems)
     problems = np.where(missing, np.uint8(_REASON[MISSING]), problems)

@@ -9,7 +9,7 @@ from deniable.tables.schema.attributes import Table
 
 
 def ahio(table: Table, fanout: int) -> tuple[tuple[Group, ...], ...]:
-    """One group per attribute that can be summed; HIO where there is none.  [XDW20, Section 3.3.1]"""
+    """One group per attribute that can be summed; HIO if there are none.  [XDW20, Section 3.3.1]"""
     base = values(table, fanout)
-    groups = tuple(all_levels(*base, augmented(table, place)) for place in aggregatable(table))
+    groups = tuple(all_levels(*base, augmented(table, attribute)) for attribute in aggregatable(table))
     return (groups,) if groups else hio(table, fanout)

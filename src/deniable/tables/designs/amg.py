@@ -9,7 +9,7 @@ from deniable.tables.schema.attributes import Table
 
 
 def amg(table: Table, fanout: int) -> tuple[tuple[Group, ...], ...]:
-    """One group per attribute that can be summed; MG where there is none.  [XDW20, Section 7]"""
+    """One group per attribute that can be summed; MG if there are none.  [XDW20, Section 7]"""
     base = values(table, fanout)
-    groups = tuple(leaves(*base, augmented(table, place)) for place in aggregatable(table))
+    groups = tuple(leaves(*base, augmented(table, attribute)) for attribute in aggregatable(table))
     return (groups,) if groups else mg(table, fanout)

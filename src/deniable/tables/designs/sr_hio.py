@@ -9,5 +9,5 @@ from deniable.tables.schema.attributes import Table
 
 def sr_hio(table: Table, fanout: int) -> tuple[tuple[Group, ...], ...]:
     """One report per row and part.  [XDW20, Section 3.2]"""
-    ends = [rounded(place) for place in aggregatable(table)]
+    ends = [rounded(attribute) for attribute in aggregatable(table)]
     return ((all_levels(*values(table, fanout), *ends, *weight(table)),),)

@@ -24,16 +24,16 @@ from deniable.wording import counted
 
 VALUE, ROUNDED, EMBEDDED, WEIGHT, WEIGHT_AND_ROUNDED = "value", "rounded", "embedded", "weight", "weight and rounded"
 CELLS, POINTS = "cells", "points"
-FEW_CELLS = LARGEST_DOMAIN
+NUMBERED_CELLS = LARGEST_DOMAIN
 """Up to so many cells are numbered in mixed radix; beyond, numbers are folded into 32 bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One thing a view can tell about a row, as a number 0..size−1.
+    """One thing a view can show about a row, as a number 0..size−1.
 
-    With v the attribute's place in its domain of m values, up a coin that is heads with probability v/(m − 1), and w a
-    coin that is heads with probability (rows of the user)/many:
+    With v the attribute's position in its domain of m values, up a coin that is heads with probability v/(m − 1), and w
+    a coin that is heads with probability (rows of the user)/many:
 
     value: v.  rounded: up.  embedded: m + v if up, else m − 1 − v.  weight: w.  weight and rounded: 2w + up.
 
@@ -44,7 +44,7 @@ class Axis:
     kind: str
     tree: Tree
     attribute: int = -1
-    """Place of the attribute among the table's private ones; −1 if there is none."""
+    """Index of the attribute among the table's private ones; −1 if there is none."""
     places: tuple[int, ...] = ()
     """Where cells start, or the points that are rounded to."""
 
@@ -54,15 +54,15 @@ class Axis:
         return self.kind in (ROUNDED, EMBEDDED, WEIGHT_AND_ROUNDED, POINTS)
 
     def located(self, value: int, size: int) -> tuple[int, Fraction]:
-        """What the axis takes the place of a value to be, and the chance of the attribute's coin."""
+        """Where the axis sees a value, given by its position, and the chance of the attribute's coin."""
         if not self.places:
             return value, Fraction(value, size - 1)
-        place = bisect_right(self.places, value) - 1
+        index = bisect_right(self.places, value) - 1
         if self.kind == CELLS:
-            return place, Fraction(0)
-        place = min(place, len(self.places) - 2)
-        first, second = self.places[place : place + 2]
-        return place, Fraction(value - first, second - first)
+            return index, Fraction(0)
+        index = min(index, len(self.places) - 2)
+        first, second = self.places[index : index + 2]
+        return index, Fraction(value - first, second - first)
 
     @property
     def rounds_weight(self) -> bool:
@@ -72,7 +72,7 @@ class Axis:
     def coordinate(self, value: Any, up: Any, weight: Any) -> Any:
         """Where a row (or an array of rows) lies on this axis, given the coins that the axis depends on, else False.
 
-        `value` is the place that `located` found.
+        `value` is what `located` gives.
         """
         if self.kind == POINTS:
             return value + up
@@ -101,8 +101,8 @@ class Group:
         """The levels of the `local`-th combination; the last axis changes fastest."""
         chosen = []
         for choices in reversed(self.levels):
-            local, place = divmod(local, len(choices))
-            chosen.append(choices[place])
+            local, index = divmod(local, len(choices))
+            chosen.append(choices[index])
         return tuple(reversed(chosen))
 
     def cells(self, levels: tuple[int, ...]) -> int:
@@ -112,7 +112,7 @@ class Group:
     def number(self, levels: tuple[int, ...], coordinates: tuple[int, ...]) -> int:
         """The number of a cell: mixed radix, or folded into 32 bits when there are too many cells for that."""
         nodes = [a.tree.cell(level, c) for a, level, c in zip(self.axes, levels, coordinates, strict=True)]
-        if self.cells(levels) > FEW_CELLS:
+        if self.cells(levels) > NUMBERED_CELLS:
             return fold(nodes)
         number = 0
         for axis, level, node in zip(self.axes, levels, nodes, strict=True):
@@ -121,7 +121,7 @@ class Group:
 
 
 def fold(nodes: list[int]) -> int:
-    """Many node numbers as one of 32 bits; two cells share one with a chance of about 2^-32."""
+    """Many node numbers as a single one of 32 bits, which two cells share with a chance of about 2^-32."""
     number = 0
     for node in nodes:
         number = mix((number + node + CELL_OFFSET) & MASK)
@@ -171,8 +171,8 @@ class Design:
 
     def offset(self, part: int, group: int) -> int:
         """The number of a group's first view."""
-        earlier = [one for groups in self.parts[:part] for one in groups]
-        return sum(one.views for one in (*earlier, *self.parts[part][:group]))
+        earlier = [before for groups in self.parts[:part] for before in groups]
+        return sum(before.views for before in (*earlier, *self.parts[part][:group]))
 
     @property
     def oracles(self) -> list[type[FrequencyOracle]]:
@@ -186,7 +186,7 @@ class Design:
 
     def oracle(self, cells: int) -> FrequencyOracle:
         """The oracle of a view with so many cells."""
-        return best_oracle(self.oracles, self.epsilon, min(cells, FEW_CELLS))
+        return best_oracle(self.oracles, self.epsilon, min(cells, NUMBERED_CELLS))
 
     def view(self, number: int) -> View:
         """The view of a number."""

@@ -2,10 +2,10 @@
 
     rows ── truncation ──▶ tau rows with a weight ── per part ──▶ view ── rounding ──▶ cell ── oracle ──▶ report
 
-Everything before the oracle may look at the data as it likes: the view and the hash seed are drawn without looking, and
-the oracle alone decides what they let out. Number, size and order of the reports follow from the specification. How
-many random numbers are drawn, and below which bounds, follows from the specification and the views: the same for every
-row, for any number of rows, and for every answer.
+Everything before the oracle may look at the data: the view and the hash seed are drawn without looking, and the oracle
+alone decides what gets out. Number, size and order of the reports follow from the specification. How many random
+numbers are drawn, and below which bounds, follows from the specification and the views: it is the same for every row,
+for any number of rows, and for every answer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from deniable.tables.designs.views import Axis, Design, chances
 from deniable.tables.device.sent_reports import FileMemory, ProcessMemory, ReportMemory, alone_with
 from deniable.tables.reports.report import Report
 from deniable.tables.schema.attributes import WRONG_TYPE, Table, Unplaceable
-from deniable.tables.schema.report_format import SIZE
+from deniable.tables.schema.report_format import REPORT_BYTES
 from deniable.tables.specification.runs import largest_epsilon, run_tag
 from deniable.tables.specification.specification import Specification
 
@@ -33,12 +33,11 @@ Row = Mapping[str, Any]
 
 
 class Client:
-    """Reports of one user. Asked again it sends the same bytes, so that ε is spent once.
+    """Reports of one user. When asked again it sends the same bytes, so that ε is spent once.
 
-    `memory` remembers what was sent: a path, or any mutable mapping from texts to texts. Without it the client
-    remembers as long as it lives. An infinite ε, with which rows would leave as they are, needs `simulation`; reports
-    of a simulation carry another tag, so that a release does not take them. Threads
-    may share a client, or a memory between several clients.
+    `memory` holds what was sent: a path, or any mutable mapping from texts to texts. Without it the client remembers as
+    long as it lives. An infinite ε, with which rows would leave as they are, needs `simulation`. Such reports carry
+    another tag, so that a release refuses them. Threads may share a client, and clients may share a memory.
 
     >>> import deniable as dn
     >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
@@ -69,10 +68,8 @@ class Client:
         return f"Client(collection {self._collection.sha256[:8]}{'; simulation' * self.simulation})"
 
     def report(self, table: str, row: Row) -> Report:
-        """The report of the one row of a table that takes one report per user.
+        """The report for a table that takes one report per user.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> shop.client().report("users", {"age": 31}).slot
         0
         """
@@ -83,12 +80,11 @@ class Client:
     def reports(self, table: str, rows: Sequence[Row]) -> list[Report]:
         """All reports of a user for a table: always the same number, whatever the rows are.
 
-        Rows that the specification has no place for do not count (in a table with one row a random one takes their
-        place): a missing report would tell that something was odd. So with values that are absent, and with those that
-        fail when they are looked at. `rejected` counts them, on the device only. What is refused is a mistake in the
-        program: an unknown table, an unknown attribute, a row that is not a mapping.
+        Rows with values outside their domains, missing, or failing when they are read are left out. In a table with one
+        row a random row replaces them, because a missing report would reveal that something was odd. `rejected` counts
+        them, on the device only. Mistakes in the program are refused: an unknown table, an unknown attribute, a row
+        that is not a mapping.
 
-        >>> import deniable as dn
         >>> orders = dn.Table("orders", many=10, tau=2, amount=dn.Ordinal(0, 500))
         >>> client = dn.Collection(orders, epsilon=2.0).client()
         >>> len(client.reports("orders", []))
@@ -105,15 +101,15 @@ class Client:
                 reports = randomise(known, self._collection.design_of(table), codes, self._randbelow)
                 tag = run_tag(self._collection, table, simulation=self.simulation)
                 sent = [Report(slot, *fields, tag) for slot, fields in enumerate(reports)]
-                self._memory[key] = b"".join(one.to_bytes() for one in sent).hex()
+                self._memory[key] = b"".join(report.to_bytes() for report in sent).hex()
             remembered = bytes.fromhex(self._memory[key])
-        return [Report.from_bytes(remembered[i : i + SIZE]) for i in range(0, len(remembered), SIZE)]
+        return [Report.from_bytes(remembered[i : i + REPORT_BYTES]) for i in range(0, len(remembered), REPORT_BYTES)]
 
     def _encoded(self, table: Table, row: Row) -> tuple[int, ...] | None:
-        """The row as places in the domains of the private attributes; None if it has none."""
+        """The row as positions in the domains of the private attributes; None if a value is outside its domain."""
         if not isinstance(row, Mapping):
             raise InvalidData(
-                f"a row of table {table.name!r} is no mapping", f"Give {', '.join(table.private)} by name."
+                f"a row of table {table.name!r} is not a mapping", f"Give {', '.join(table.private)} by name."
             )
         if _names(row) - set(table.attributes):
             raise InvalidData(
@@ -126,14 +122,14 @@ class Client:
             except Unplaceable as problem:
                 self.rejected[problem.reason] += 1
                 return None
-            except Exception:  # whatever a value does when it is looked at: silence would tell that it is odd
+            except Exception:  # whatever a value does when it is read: silence would reveal that it is odd
                 self.rejected[WRONG_TYPE] += 1
                 return None
         return tuple(codes)
 
 
 def _names(row: Row) -> set[str]:
-    """The attributes that a row names. Keys that are no texts name nothing, and a row may fail to list them."""
+    """The attributes that a row names. Keys other than texts name nothing, and a row may fail to list them."""
     try:
         return {str(key) for key in row if isinstance(key, str)}
     except Exception:
@@ -141,9 +137,9 @@ def _names(row: Row) -> set[str]:
 
 
 def truncate(table: Table, rows: Sequence[tuple[int, ...]], randbelow: RandBelow) -> tuple[list[tuple[int, ...]], int]:
-    """`tau` rows, drawn with replacement from at most `many`, and how many that were.  [XDW20, Section 5.2]
+    """`tau` rows, drawn with replacement from at most `many`, and how many those were.  [XDW20, Section 5.2]
 
-    A user without rows sends random ones of the domain, with weight zero. Of more than `many` rows, a random `many`
+    A user without rows sends random rows of the domain, with weight zero. Of more than `many` rows, a random `many`
     count: the rows behind the numbers 0, …, `many` − 1, each drawn from those that are left when its number first comes
     up. Every draw is made whether it is needed or not.
     """
@@ -155,9 +151,9 @@ def truncate(table: Table, rows: Sequence[tuple[int, ...]], randbelow: RandBelow
     chosen = []
     for _ in range(table.tau):
         dummy = _random_row(table, randbelow)
-        number, place = secret_below(max(used, 1), randbelow), secret_below(max(len(left), 1), randbelow)
+        number, index = secret_below(max(used, 1), randbelow), secret_below(max(len(left), 1), randbelow)
         if used and number not in numbered:
-            numbered[number] = left.pop(place)
+            numbered[number] = left.pop(index)
         chosen.append(numbered[number] if used else dummy)
     return chosen, used
 
@@ -184,14 +180,14 @@ def _report(
 ) -> tuple[int, int, int]:
     groups = design.parts[part]
     reach = chances(groups)
-    place = bisect_right(reach, randbelow(reach[-1]))
-    group = groups[place]
+    index = bisect_right(reach, randbelow(reach[-1]))
+    group = groups[index]
     local = randbelow(group.views)
     levels = group.choice(local)
     coordinates = tuple(_coordinate(axis, table, row, weight, randbelow) for axis in group.axes)
     oracle = design.oracle(group.cells(levels))
     number = group.number(levels, coordinates)
-    view = design.offset(part, place) + local
+    view = design.offset(part, index) + local
     return view, *oracle.draw_report(number, randbelow)
 
 

@@ -1,4 +1,4 @@
-"""What a device has sent, kept in a small file so that it is never sent in other words."""
+"""What a device has sent, kept in a small file so that it always repeats its first answer."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from deniable.errors import Failure, InvalidData
 from deniable.files import LockedFile
 from deniable.locking import Turn
 from deniable.sealing import SEAL, sealed, unsealed
-from deniable.tables.schema.report_format import SIZE
+from deniable.tables.schema.report_format import REPORT_BYTES
 
 ReportMemory = MutableMapping[str, str]
 """What was sent, by what was asked: any mapping from texts to texts can be the memory of a device."""
 _WAIT_S = 10.0
-_REPORTS = re.compile(f"([0-9a-f]{{{2 * SIZE}}})+")
+_REPORTS = re.compile(f"([0-9a-f]{{{2 * REPORT_BYTES}}})+")
 _PUBLIC_KEY = b"memory"  # the seal is there for accidents; whoever can change the file can read the device anyway
 
 
@@ -95,10 +95,10 @@ class FileMemory(MutableMapping[str, str]):
 
 
 def _read(content: bytes) -> dict[str, str] | None:
-    """What was sent, None if the file is damaged: one changed letter of a name would mean an answer in other words."""
+    """What was sent; None if the file is damaged: a single changed letter of a name would mean a second answer."""
     try:
         entries = json.loads(content)
-        if SEAL in entries:  # earlier versions wrote none
+        if SEAL in entries:  # earlier versions did not write one
             entries = unsealed(entries, _PUBLIC_KEY)
         return entries if all(_REPORTS.fullmatch(sent) for sent in entries.values()) else None
     except (ValueError, TypeError, AttributeError, RecursionError, InvalidData):
@@ -113,7 +113,7 @@ _registering = threading.Lock()
 def alone_with(memory: MutableMapping[str, str]) -> Callable[[], AbstractContextManager[None]]:
     """What keeps every other client of the same memory out: two that answer at once would answer differently.
 
-    Who keeps the result keeps the memory too, so that its identity stays its own.
+    The result keeps the memory alive, so that no other object gets its identity.
     """
     if isinstance(memory, FileMemory):
         return memory.alone

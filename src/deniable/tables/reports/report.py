@@ -12,7 +12,7 @@ from deniable.checks import is_integer
 from deniable.errors import InvalidData
 from deniable.limits import LONGEST_TEXT
 from deniable.strict_json import read_json
-from deniable.tables.schema.report_format import LAYOUT, SIZE, VERSION
+from deniable.tables.schema.report_format import LAYOUT, REPORT_BYTES, REPORT_VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,22 +33,22 @@ class Report:
 
     def to_bytes(self) -> bytes:
         """The 16 bytes of the report."""
-        return LAYOUT.pack(VERSION, self.tag, self.slot, self.view, self.seed, self.y)
+        return LAYOUT.pack(REPORT_VERSION, self.tag, self.slot, self.view, self.seed, self.y)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Report:
         """The report of 16 bytes."""
-        if len(data) != SIZE:
-            raise InvalidData(f"expected a report of {SIZE} bytes, got {len(data)}", "Check how it was sent.")
+        if len(data) != REPORT_BYTES:
+            raise InvalidData(f"expected a report of {REPORT_BYTES} bytes, got {len(data)}", "Check how it was sent.")
         version, tag, slot, view, seed, y = LAYOUT.unpack(data)
-        if version != VERSION:
-            raise InvalidData(f"a report is of version {version}, not {VERSION}", "Upgrade the older side.")
+        if version != REPORT_VERSION:
+            raise InvalidData(f"a report is of version {version}, not {REPORT_VERSION}", "Upgrade the older side.")
         return cls(slot, view, seed, y, tag)
 
     def to_json(self, uid: str | int, table: str, public: Mapping[str, Any] | None = None) -> str:
         """The report with its user, its table and the user's public attributes, as one line of JSON.
 
-        A public value that no column can hold, or a text of over 1,000 bytes, is sent as null: the report must arrive
+        A public value that no column can hold, or a text of over 1,000 bytes, is sent as null: the report must arrive,
         whatever the row held.
         """
         fields = {"uid": uid, "table": table, "report": self.to_bytes().hex()}
@@ -63,7 +63,7 @@ class Report:
 
 
 def _sendable(value: Any) -> Any:
-    """A public value as JSON has it; None where there is no such thing, or where looking at the value fails."""
+    """A public value as JSON writes it; None if there is no such form, or if reading the value fails."""
     try:
         kind = kind_of(value)
         if kind is None or (kind is str and len(value.encode()) > LONGEST_TEXT):
@@ -80,20 +80,20 @@ def parse(text: str | bytes) -> tuple[str | int, str, Report, dict[str, Any]]:
         uid, table, data = fields["uid"], fields["table"], bytes.fromhex(fields["report"])
         public = fields.get("public", {})
     except (ValueError, KeyError, TypeError):
-        raise InvalidData("a report is not of the documented JSON form", "Check how it was sent.") from None
+        raise InvalidData("a report does not have the documented JSON form", "Check how it was sent.") from None
     if kind_of(uid) not in (int, str) or not isinstance(table, str):
-        raise InvalidData("a report is not of the documented JSON form", "Check how it was sent.")
+        raise InvalidData("a report does not have the documented JSON form", "Check how it was sent.")
     return uid, table, Report.from_bytes(data), public if isinstance(public, dict) else {}
 
 
 def kind_of(value: Any) -> type | None:
-    """The type of a value that a column can hold: bool, an int of 64 bits, a finite float, a str of whole characters.
+    """The type of a value that a column can hold: bool, a 64-bit int, a finite float, a str without lone surrogates.
 
     >>> kind_of("Rome"), kind_of(2**63), kind_of(["Rome"])
     (<class 'str'>, None, None)
     """
     if isinstance(value, str):
-        return None if any("\ud800" <= one <= "\udfff" for one in value) else str
+        return None if any("\ud800" <= character <= "\udfff" for character in value) else str
     if is_integer(value):
         return int if -(2**63) <= value < 2**63 else None
     if isinstance(value, float):

@@ -1,4 +1,4 @@
-"""Reports in bulk: their columns, what they were made by, and which of them can be believed."""
+"""Reports in bulk: their columns, what they were made under, and which of them can be believed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from deniable.tables.schema.report_format import FIELD_BYTES, REPORT_COLUMNS
 from deniable.tables.specification.specification import Specification
 
 SPECIFICATION = b"deniable.collection"
-"""Where a table's metadata holds the SHA-256 of its specification."""
+"""The metadata entry that holds the SHA-256 of the specification."""
 
 TABLE = b"deniable.table"
 
@@ -38,7 +38,11 @@ def report_schema(
 
     `public` are the types of public attributes.
     """
-    columns = {"uid": uid, **_COLUMNS, **{collection[name].column(one): kind for one, kind in public.items()}}
+    columns = {
+        "uid": uid,
+        **_COLUMNS,
+        **{collection[name].column(attribute): kind for attribute, kind in public.items()},
+    }
     for column, kind in public.items():
         public_type(column, kind)
     origin = {SPECIFICATION: collection.sha256.encode(), TABLE: name.encode()}
@@ -56,19 +60,20 @@ def check_names(collection: Specification, name: str, names: Sequence[str]) -> t
         if column not in names:
             raise InvalidData(f"reports of table {name!r} lack the column {column!r}", DOCUMENTED)
         if folded[column.casefold()] > 1:
-            problem = f"reports of table {name!r} have the column {column!r} twice, in whatever case it is written"
+            problem = f"reports of table {name!r} have the column {column!r} twice, ignoring case"
             raise InvalidData(problem, "Keep one of them.")
     return wanted
 
 
 def columns_of(collection: Specification, name: str, schema: pa.Schema) -> pa.Schema:
-    """The columns of reports that are read, with their types: the one judgement, wherever reports are."""
+    """The columns of reports that are read, with their types. Every engine judges columns here."""
     columns = check_names(collection, name, schema.names)
-    return pa.schema([(one, _read_as(one, schema.field(one).type)) for one in columns], metadata=schema.metadata)
+    fields = [(column, _read_as(column, schema.field(column).type)) for column in columns]
+    return pa.schema(fields, metadata=schema.metadata)
 
 
 def _read_as(column: str, kind: pa.DataType) -> pa.DataType:
-    """The type that a column is read as; a wrong one is no report at all."""
+    """The type that a column is read as. With a wrong type the whole table is refused."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     if column in _COLUMNS:
         if not pa.types.is_integer(kind):
@@ -108,7 +113,7 @@ def public_type(column: str, kind: pa.DataType) -> pa.DataType:
 
 
 def check_texts(columns: Iterable[pa.Array | pa.ChunkedArray], where: str) -> None:
-    """Refuse ids and public values that are longer than texts may be, wherever reports are made or read."""
+    """Refuse ids and public values that are longer than texts may be, when reports are made and when they are read."""
     for column in columns:
         if _is_text(column.type) and (pc.max(pc.binary_length(column)).as_py() or 0) > LONGEST_TEXT:
             problem = f"{where} has ids or public texts of more than {LONGEST_TEXT:,} bytes"
@@ -125,13 +130,13 @@ def validate(collection: Specification, name: str, reports: pa.Table) -> tuple[p
 
 
 def nobody(collection: Specification, name: str) -> pa.Table:
-    """A table of reports without any."""
+    """An empty table of reports."""
     public = dict.fromkeys(collection[name].public, pa.string())
     return report_schema(collection, name, pa.int64(), public, simulation=False).empty_table()
 
 
 def possible_rows(collection: Specification, name: str, reports: pa.Table) -> tuple[pa.Table, Counter[str]]:
-    """The reports that are possible, each on its own, in the columns that are read; and how many are not."""
+    """The reports that are possible on their own, with the columns that are read; and how many are not, by reason."""
     wanted = columns_of(collection, name, reports.schema)
     try:
         reports = reports.select(wanted.names).cast(wanted)
@@ -150,7 +155,7 @@ def possible_rows(collection: Specification, name: str, reports: pa.Table) -> tu
 
 
 def complete_users(collection: Specification, name: str, reports: pa.Table) -> tuple[pa.Table, Counter[str]]:
-    """The reports of users who sent every slot once. A user's reports count only together."""
+    """The reports of users who sent every slot once. The reports of a user count only together."""
     refused: Counter[str] = Counter()
     slots = collection.reports_per_user(name)
     users = _numbered(reports["uid"].combine_chunks())
@@ -176,7 +181,7 @@ def names_origin(collection: Specification, name: str, schema: pa.Schema) -> boo
 
 
 def _numbered(ids: pa.Array) -> Integers:
-    """A number for each user, the same wherever her id stands. Ids that ascend, as they mostly do, need no table."""
+    """A number for each user, the same in all her rows. Ids that ascend, as most do, need no dictionary."""
     before, after = ids.slice(0, max(len(ids) - 1, 0)), ids.slice(1)
     if pc.all(pc.less_equal(before, after)).as_py():
         return np.cumsum(np.concatenate((np.zeros(min(len(ids), 1), dtype=np.int64), pc.not_equal(before, after))))
@@ -189,21 +194,21 @@ def row_faults(collection: Specification, name: str, columns: Mapping[str, Integ
     slot, view, seed, y = (columns[column] for column in _COLUMNS)
     known = (view >= 0) & (view < design.views)
     listed = pc.dictionary_encode(pa.array(np.where(known, view, 0)))
-    views, place = [design.view(number) for number in listed.dictionary.to_pylist()], listed.indices.to_numpy()
-    outcomes = np.array([one.outcomes for one in views], dtype=np.int64)[place]
-    largest_seed = np.array([one.oracle.seeds - 1 for one in views], dtype=np.int64)[place]
-    parts = np.array([one.part for one in views], dtype=np.int64)[place]
+    views, which = [design.view(number) for number in listed.dictionary.to_pylist()], listed.indices.to_numpy()
+    outcomes = np.array([drawn.outcomes for drawn in views], dtype=np.int64)[which]
+    largest_seed = np.array([drawn.oracle.seeds - 1 for drawn in views], dtype=np.int64)[which]
+    parts = np.array([drawn.part for drawn in views], dtype=np.int64)[which]
     fits = (y >= 0) & (y < outcomes) & (seed >= 0) & (seed <= largest_seed)
     placed = (slot >= 0) & (slot < collection.reports_per_user(name)) & (slot % len(design.parts) == parts)
     return np.select([~known, ~fits, ~placed], [np.uint8(1), np.uint8(2), np.uint8(3)], np.uint8(0))
 
 
 def narrowed(reports: pa.Table) -> pa.Table:
-    """Numbers in the types they have here; other engines keep them in wider ones."""
+    """Numbers in the types of the report format; other engines keep them in wider ones."""
     for column, kind in _COLUMNS.items():
         if column in reports.column_names and reports.schema.field(column).type != kind:
-            place = reports.schema.get_field_index(column)
-            reports = reports.set_column(place, pa.field(column, kind), reports[column].cast(kind))
+            index = reports.schema.get_field_index(column)
+            reports = reports.set_column(index, pa.field(column, kind), reports[column].cast(kind))
     return reports
 
 

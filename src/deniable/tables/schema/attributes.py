@@ -1,6 +1,6 @@
 """What a service collects: attributes with public domains, in tables.
 
-A domain is public knowledge, written down before any data is seen: a domain that was read off the data would tell
+A domain is public knowledge, written down before any data is seen. A domain taken from the data would reveal something
 about the people in it.
 """
 
@@ -26,7 +26,7 @@ from deniable.tables.schema.report_format import REPORT_COLUMNS, USER_COLUMN
 from deniable.tables.schema.scalars import as_scalar, as_step, kind_of, written
 from deniable.wording import counted, shown
 
-LARGEST_DOMAIN = 2**31
+MOST_VALUES = 2**31
 LARGEST_TAU = 2**15
 LARGEST_NUMBER = 2**62
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -42,7 +42,7 @@ WRONG_TYPE = "of the wrong type"
 
 
 class Unplaceable(InvalidData):
-    """A value that has no place in its domain. The message does not repeat it."""
+    """A value outside its domain. The message does not repeat it."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"a value is {reason}", "Clean it before it is reported.")
@@ -83,7 +83,7 @@ class Ordinal:
             )
         if self.kind == "number" and max(abs(self.low), abs(self.high)) * self.denominator > LARGEST_NUMBER:
             raise InvalidParameter("low", "or high is too large for exact arithmetic", "Use a coarser unit.")
-        if not 2 <= self.size <= LARGEST_DOMAIN:
+        if not 2 <= self.size <= MOST_VALUES:
             raise InvalidParameter(
                 "step", f"gives {counted(self.size, 'value')} instead of 2 to 2^31", "Change low, high or step."
             )
@@ -114,7 +114,7 @@ class Ordinal:
         return int((value - self.low) // self.step)
 
     def encode(self, value: Any) -> int:
-        """The place of a value in the domain, from 0 on."""
+        """The position of a value in the domain, counted from 0."""
         if value is None or (isinstance(value, float) and math.isnan(value)):
             raise Unplaceable(MISSING)
         if isinstance(value, str):
@@ -132,18 +132,18 @@ class Ordinal:
         if self.kind != "number":
             code = self._offset(scalar)
         else:
-            place = (Fraction(scalar) - Fraction(self.low)) / Fraction(self.step)
-            code = round(place)
-            # A float such as 0.1 + 0.2 may lie a hair beside its place on the grid.
+            steps = (Fraction(scalar) - Fraction(self.low)) / Fraction(self.step)
+            code = round(steps)
+            # A float such as 0.1 + 0.2 may lie a hair off its grid point.
             slack = grid_slack(math.ulp(value), float(self.step)) if isinstance(value, float) else 0
-            if 0 <= code < self.size and abs(place - code) > slack:
+            if 0 <= code < self.size and abs(steps - code) > slack:
                 raise Unplaceable(OFF_GRID)
         if not 0 <= code < self.size:
             raise Unplaceable(OUTSIDE)
         return code
 
     def decode(self, code: int) -> Any:
-        """The value at a place of the domain (of an interval: where it begins)."""
+        """The value at a position of the domain; for an interval, where it begins."""
         return self.low + code * self.step
 
     def to_dict(self) -> dict[str, Any]:
@@ -166,7 +166,7 @@ class Categorical:
     """
 
     values: tuple[Any, ...]
-    _places: dict[Any, int] = field(repr=False)
+    _codes: dict[Any, int] = field(repr=False)
 
     def __init__(self, *values: Any) -> None:
         if len(values) == 1 and isinstance(values[0], Iterable) and not isinstance(values[0], str):
@@ -184,9 +184,10 @@ class Categorical:
             if isinstance(value, str) and len(value) > LONGEST_CATEGORY:
                 raise InvalidParameter("values", f"contain one over {LONGEST_CATEGORY:,} characters", "Shorten it.")
             if (isinstance(value, str) and not _is_text(value)) or (isinstance(value, int) and abs(value) >= 2**63):
-                raise InvalidParameter("values", "contain half a character or a number beyond 64 bits", "Replace it.")
+                problem = "contain an unpaired surrogate or a number beyond 64 bits"
+                raise InvalidParameter("values", problem, "Replace it.")
         object.__setattr__(self, "values", values)
-        object.__setattr__(self, "_places", {value: place for place, value in enumerate(values)})
+        object.__setattr__(self, "_codes", {value: code for code, value in enumerate(values)})
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Categorical) and _same(self, other)
@@ -205,19 +206,19 @@ class Categorical:
         return False
 
     def encode(self, value: Any) -> int:
-        """The place of a value in the list, from 0 on."""
+        """The position of a value in the list, counted from 0."""
         if value is None:
             raise Unplaceable(MISSING)
         if not isinstance(value, (int, str)) and isinstance(value, Integral):
             value = int(value)
         if type(value) is not type(self.values[0]):
             raise Unplaceable(WRONG_TYPE)
-        if value not in self._places:
+        if value not in self._codes:
             raise Unplaceable(OUTSIDE)
-        return self._places[value]
+        return self._codes[value]
 
     def decode(self, code: int) -> Any:
-        """The value at a place of the list."""
+        """The value at a position of the list."""
         return self.values[code]
 
     def to_dict(self) -> dict[str, Any]:
@@ -230,7 +231,7 @@ class Public:
     """An attribute that everybody may know: it is sent in clear, to filter and to group by.
 
     In a table with many rows per user it belongs to the user, not to the row: a value that came with the rows would
-    tell dummy rows from real ones.
+    show which rows are dummies.
 
     >>> Table("users", age=Ordinal(1, 95), city=Public()).public
     ('city',)
@@ -247,9 +248,9 @@ Attribute = Ordinal | Categorical | Public
 
 @dataclass(frozen=True, slots=True, init=False, eq=False)
 class Table:
-    """What one service collects: one row per user, or (`many`) up to so many.
+    """What one service collects: one row per user, or up to `many`.
 
-    From a table with `many`, every user sends exactly `tau` reports, whatever she has: none, one or hundreds of rows.
+    For a table with `many`, every user sends exactly `tau` reports, whether she has no rows, one or hundreds.
 
     >>> Table("orders", many=10, amount=Ordinal(0, 500)).private
     ('amount',)
@@ -273,10 +274,11 @@ class Table:
             if attribute.casefold() in RESERVED:
                 raise InvalidParameter(f"{where}: attribute {attribute!r}", "is the column of user ids", "Rename it.")
             if attribute in twice:
-                raise InvalidParameter(f"{where}: attribute {attribute!r}", "is named twice but for case", "Rename it.")
+                problem = "is named twice, apart from case"
+                raise InvalidParameter(f"{where}: attribute {attribute!r}", problem, "Rename it.")
             if not isinstance(meaning, Attribute):
                 raise InvalidParameter(
-                    f"{where}: attribute {attribute!r}", "is no attribute", "Use Ordinal, Categorical or Public."
+                    f"{where}: attribute {attribute!r}", "is not an attribute", "Use Ordinal, Categorical or Public."
                 )
         if not any(isinstance(meaning, Private) for meaning in attributes.values()):
             raise InvalidParameter(where, "collects nothing private", "Add an Ordinal or Categorical attribute.")
@@ -310,7 +312,7 @@ class Table:
 
     @staticmethod
     def column(attribute: str) -> str:
-        """The column of reports that holds a public attribute: its name, unless a column of every report has that.
+        """The column of reports that holds a public attribute: its name, prefixed if every report has such a column.
 
         >>> Table.column("city"), Table.column("view")
         ('city', 'public:view')
@@ -356,13 +358,13 @@ def _domain_shown(meaning: Attribute) -> tuple[str, str]:
 
 
 def grid_slack(spacing: float, step: float) -> float:
-    """How far from its place on the grid a float may lie, in steps: a millionth, or what its own precision costs."""
+    """How far off its grid point a float may lie, in steps: a millionth, or what its own precision costs."""
     return min(max(1e-6, 2 * spacing / step), 0.25)
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(first: Any, second: Any) -> bool:
     """Whether two parts of a specification have the same canonical form: 1 is not true, and order counts."""
-    return json.dumps(one.to_dict()) == json.dumps(other.to_dict())
+    return json.dumps(first.to_dict()) == json.dumps(second.to_dict())
 
 
 def _is_text(value: str) -> bool:
@@ -385,5 +387,5 @@ def _check_name(what: str, name: str) -> None:
         raise InvalidParameter(f"{what} name {shown(name)}", f"is longer than {LONGEST_NAME} characters", "Shorten it.")
     if not isinstance(name, str) or not _NAME.match(name):
         raise InvalidParameter(
-            f"{what} name {shown(name)}", "must be letters, digits and _, the first no digit", "Rename it."
+            f"{what} name {shown(name)}", "must be letters, digits and _, and must not start with a digit", "Rename it."
         )

@@ -1,8 +1,8 @@
-"""Grids: a few views that are chosen one by one, each with the attributes it tells and how finely.
+"""Grids: a few views that are chosen one by one, each with the attributes it shows and how finely.
 
 A view of a grid names some attributes of a table and cuts each into cells, or rounds it to points. Borders may lie
-anywhere. Users are divided over these views alone, in the ratio of their weights, instead of over all combinations of
-levels of all attributes: fewer questions can be answered exactly, and those that can get many more reports each.
+anywhere. Users are divided over these views alone, in proportion to their weights, instead of over all combinations of
+levels of all attributes. Fewer questions can be answered exactly, and those that can get many more reports each.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from deniable.wording import counted, listed, shortened, shown
 
 MOST_WEIGHT = 2**20
 CELLS_ALONE, CELLS_PAIRED = 32, 8
-"""The cells of an ordinal attribute, alone and in pairs, where nobody says anything else."""
+"""The default number of cells of an ordinal attribute, alone and in pairs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """An attribute cut into cells: their number, to cut evenly, or the places where they start, the first being 0.
+    """An attribute cut into cells: their number, to cut evenly, or the positions where they start, the first being 0.
 
     >>> Cells(4).places(10)
     (0, 2, 5, 7)
@@ -35,7 +35,7 @@ class Cells:
     starts: int | Sequence[int]
 
     def places(self, size: int) -> tuple[int, ...]:
-        """Where the cells start in a domain of so many values."""
+        """Where the cells start in a domain of `size` values."""
         if isinstance(self.starts, int):
             return tuple(number * size // self.starts for number in range(self.starts))
         return tuple(self.starts)
@@ -58,7 +58,7 @@ class Points:
     at: int | Sequence[int]
 
     def places(self, size: int) -> tuple[int, ...]:
-        """The points in a domain of so many values; the first and the last value are points."""
+        """The points in a domain of `size` values; the first and the last value are points."""
         if isinstance(self.at, int):
             steps = max(self.at - 1, 1)
             return tuple((2 * number * (size - 1) + steps) // (2 * steps) for number in range(self.at))
@@ -117,7 +117,8 @@ def checked_grids(tables: Sequence[Table], given: Mapping[str, Any] | None) -> d
     """The views of every table's grid in their canonical form, the default where none are given; or what is wrong."""
     named = {} if given is None else as_mapping("grids", given)
     if unknown := sorted(map(str, set(named) - {table.name for table in tables})):
-        raise InvalidParameter(f"grids of {shown(unknown[0])}", "are of no table", "Name tables of this collection.")
+        where = f"grids of {shown(unknown[0])}"
+        raise InvalidParameter(where, "are not of any table", "Name tables of this collection.")
     return {
         table.name: _checked(table, named[table.name] if table.name in named else default_grid(table))
         for table in tables
@@ -136,9 +137,9 @@ def _checked(table: Table, views: Any) -> tuple[GridView, ...]:
         raise InvalidParameter(where, "must be a list of views", "Give at least one GridView.")
     if len(views) > MOST_GRID_VIEWS:
         raise InvalidParameter(where, f"has more than {MOST_GRID_VIEWS:,} views", "List fewer, or let dn.fit choose.")
-    found = []
-    for one in views:
-        view = one if isinstance(one, GridView) else _from_dict(where, one)
+    checked = []
+    for given in views:
+        view = given if isinstance(given, GridView) else _from_dict(where, given)
         if unknown := sorted(map(str, set(view.axes) - set(table.private))):
             raise InvalidParameter(where, f"names {shown(unknown[0])}", f"Use {listed(table.private)}.")
         if not view.axes:
@@ -150,8 +151,8 @@ def _checked(table: Table, views: Any) -> tuple[GridView, ...]:
             for name, domain in zip(table.private, table.domains, strict=True)
             if name in view.axes
         }
-        found.append(GridView(cuts, view.weight))
-    return tuple(found)
+        checked.append(GridView(cuts, view.weight))
+    return tuple(checked)
 
 
 def _canonical(where: str, domain: Private, cut: Any) -> Cut:
@@ -165,18 +166,19 @@ def _canonical(where: str, domain: Private, cut: Any) -> Cut:
     least, kind = (1, "cells") if isinstance(cut, Cells) else (2, "points")
     if is_integer(given):
         if not least <= given <= size:
-            raise InvalidParameter(where, f"must have {least} to {size:,} {kind}", "Use fewer, or more.")
+            raise InvalidParameter(where, f"must have {least} to {size:,} {kind}", f"Use {least} to {size:,}.")
         return cut
     if not isinstance(given, Sequence) or not all(map(is_integer, given)):
-        raise InvalidParameter(where, f"must list places of the domain for its {kind}", "Use a number, or a list.")
-    places = tuple(given)
-    ends = places[:1] == (0,) and (isinstance(cut, Cells) or places[-1:] == (size - 1,))
-    rises = all(low < high for low, high in pairwise(places))
-    if len(places) < least or not ends or not rises or places[-1] >= size:
+        raise InvalidParameter(where, f"must list positions in the domain for its {kind}", "Use a number, or a list.")
+    positions = tuple(given)
+    ends = positions[:1] == (0,) and (isinstance(cut, Cells) or positions[-1:] == (size - 1,))
+    rises = all(low < high for low, high in pairwise(positions))
+    if len(positions) < least or not ends or not rises or positions[-1] >= size:
         last = "" if isinstance(cut, Cells) else f", the last being {size - 1:,}"
-        raise InvalidParameter(where, f"must list rising places below {size:,} from 0 on{last}", "Mend the list.")
-    made = type(cut)
-    return made(len(places)) if made(len(places)).places(size) == places else made(places)
+        raise InvalidParameter(where, f"must list rising positions from 0 to below {size:,}{last}", "Correct the list.")
+    kind_of_cut = type(cut)
+    even = kind_of_cut(len(positions))
+    return even if even.places(size) == positions else kind_of_cut(positions)
 
 
 def _from_dict(where: str, entry: Any) -> GridView:
@@ -190,7 +192,7 @@ def _from_dict(where: str, entry: Any) -> GridView:
     weight = rest.pop("weight", 1)
     if rest:
         raise InvalidParameter(
-            f"{where}: {shortened(min(map(str, rest)))}", "is no field of a view", "Use weight and axes."
+            f"{where}: {shortened(min(map(str, rest)))}", "is not a field of a view", "Use weight and axes."
         )
     return GridView(axes, weight)
 

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import struct
 
-VERSION = 1
+REPORT_VERSION = 1
 FIELD_BYTES = {"version": 1, "tag": 1, "slot": 2, "view": 4, "seed": 4, "y": 4}
 """The fields in their order, each an unsigned integer of so many bytes."""
 LAYOUT = struct.Struct(">" + "".join({1: "B", 2: "H", 4: "I"}[size] for size in FIELD_BYTES.values()))
-SIZE = LAYOUT.size
+REPORT_BYTES = LAYOUT.size
 
 USER_COLUMN = "uid"
 REPORT_COLUMNS = ("slot", "view", "seed", "y")
@@ -29,6 +29,7 @@ ANSWER_COLUMNS = ("view", "seed", "y")
 """Those that an estimate is made of."""
 
 SEED_BITS = 8 * FIELD_BYTES["seed"]
-MOST_SLOTS = 2 ** (8 * FIELD_BYTES["slot"])
-MOST_VIEWS = 2 ** (8 * FIELD_BYTES["view"])
+SLOT_NUMBERS = 2 ** (8 * FIELD_BYTES["slot"])
+VIEW_NUMBERS = 2 ** (8 * FIELD_BYTES["view"])
+"""How many slots and views can be numbered."""
 LARGEST_SEED = 2**SEED_BITS - 1

@@ -1,6 +1,6 @@
-"""Specifications as plain entries, the canonical form or a parsed file: what they must hold, and no more.
+"""Specifications as plain entries: the canonical form, or a parsed file. They hold what they must, and nothing else.
 
-A field that nobody would read is refused by name: it was meant to say something.
+An unknown field is refused by name: it was meant to say something.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from deniable.tables.schema.attributes import Attribute, Categorical, Ordinal, P
 from deniable.tables.schema.scalars import parsed
 from deniable.wording import shortened, shown
 
-FORMAT = 1
+SPECIFICATION_FORMAT = 1
 """The version of the canonical form."""
 
 RUN_FIELD = "simulation"
@@ -48,8 +48,10 @@ def as_mapping(where: str, entry: Any) -> dict[str, Any]:
 def read_specification(entries: Any) -> tuple[tuple[Table, ...], dict[str, Any]]:
     """The tables of a collection, and its settings by their names."""
     rest = as_mapping("the specification", entries)
-    if rest.pop("deniable", FORMAT) != FORMAT:
-        raise InvalidParameter("deniable", f"must be {FORMAT}, the version of the format", "Upgrade deniable.")
+    if rest.pop("deniable", SPECIFICATION_FORMAT) != SPECIFICATION_FORMAT:
+        raise InvalidParameter(
+            "deniable", f"must be {SPECIFICATION_FORMAT}, the version of the format", "Upgrade deniable."
+        )
     tables = rest.pop("tables", None)
     if not isinstance(tables, (list, Mapping)):
         raise InvalidParameter("tables", "are missing", "Add a table.")
@@ -61,7 +63,7 @@ def read_specification(entries: Any) -> tuple[tuple[Table, ...], dict[str, Any]]
     allowed = {"epsilon", "design", "fanout", "oracle", "shares", "grids"}
     if unknown := sorted(set(rest) - allowed):
         raise InvalidParameter(
-            shortened(unknown[0]), "is no field of a collection", f"Use {', '.join(sorted(allowed))}."
+            shortened(unknown[0]), "is not a field of a collection", f"Use {', '.join(sorted(allowed))}."
         )
     if "epsilon" not in rest:
         raise InvalidParameter("epsilon", "is missing", "Say how much all of a user's reports may spend.")
@@ -90,11 +92,11 @@ def _table(entry: Any) -> Table:
         attributes = list(_named(attributes, f"{where}: attribute"))
     if unknown := sorted(set(rest) - {"many", "tau"}):
         raise InvalidParameter(
-            f"{where}: {shortened(unknown[0])}", "is no field of a table", "Use many, tau and attributes."
+            f"{where}: {shortened(unknown[0])}", "is not a field of a table", "Use many, tau and attributes."
         )
     made: dict[str, Any] = {}
-    for one in attributes:
-        fields = as_mapping(f"{where}: attribute", one)
+    for listed_entry in attributes:
+        fields = as_mapping(f"{where}: attribute", listed_entry)
         attribute = fields.pop("name", None)
         if not isinstance(attribute, str):
             raise InvalidParameter(f"{where}: attribute", "has no name", "Give it one, a text.")
@@ -115,7 +117,7 @@ def _attribute(where: str, fields: dict[str, Any]) -> Attribute:
     if unknown := sorted(set(rest) - allowed[kind]):
         known = ", ".join(sorted(allowed[kind])) or "none"
         raise InvalidParameter(
-            f"{where}: {shortened(unknown[0])}", f"is no field of {kind} attributes", f"Its fields: {known}."
+            f"{where}: {shortened(unknown[0])}", f"is not a field of {kind} attributes", f"Its fields: {known}."
         )
     try:
         if kind == "ordinal":

@@ -20,7 +20,7 @@ _OTHER_TAG = 0xFF
 
 
 def largest_epsilon(specification: Specification) -> float:
-    """What the most telling report spends: infinite or huge, it lets the truth out."""
+    """The largest ε of any report. If it is infinite or huge, the truth gets out."""
     return max(specification.epsilon_per_report(table.name) for table in specification.tables)
 
 
@@ -30,7 +30,7 @@ def is_simulation(specification: Specification, metadata: Mapping[Any, Any] | No
 
 
 def run_text(specification: Specification, *, simulation: bool) -> str:
-    """What stands in `collection.json`."""
+    """The content of `collection.json`."""
     entries = specification.to_dict() | ({RUN_FIELD: True} if simulation else {})
     return canonical_json(entries) + "\n"
 
@@ -48,5 +48,5 @@ def read_run(entries: Any) -> tuple[Specification, bool]:
 
 
 def run_tag(specification: Specification, name: str, *, simulation: bool) -> int:
-    """The byte that reports carry: `Specification.tag` in a release, and never that one in a simulation."""
+    """The byte that reports carry: `Specification.tag` in a release, another one in a simulation."""
     return specification.tag(name) ^ _OTHER_TAG if simulation else specification.tag(name)

@@ -21,8 +21,13 @@ from deniable.tables.designs.grid import grid
 from deniable.tables.designs.views import Design
 from deniable.tables.schema.attributes import Table, repeated
 from deniable.tables.schema.grid_views import GridView, checked_grids, listed_grids
-from deniable.tables.schema.report_format import MOST_SLOTS, MOST_VIEWS
-from deniable.tables.schema.specification_entries import FORMAT, canonical_json, read_specification, without_run
+from deniable.tables.schema.report_format import SLOT_NUMBERS, VIEW_NUMBERS
+from deniable.tables.schema.specification_entries import (
+    SPECIFICATION_FORMAT,
+    canonical_json,
+    read_specification,
+    without_run,
+)
 from deniable.tables.specification.specification_files import read_file, write_file
 from deniable.wording import listed, shown
 
@@ -30,8 +35,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
 
-ORACLES = ("auto", "olh")
-LARGEST_FANOUT = 2**16
+ORACLE_CHOICES = ("auto", "olh")
+LARGEST_DESIGN_FANOUT = 2**16
 LARGEST_SHARE = 1e300
 
 
@@ -39,8 +44,13 @@ LARGEST_SHARE = 1e300
 class Specification:
     """Everything that a device, a design, a query or an engine needs to know about a collection.
 
-    A frozen value that says what each user sends and what she spends: nothing here draws, reads data or answers.
+    A frozen value that says what each user sends and spends. Nothing here draws, reads data or answers;
     `deniable.collection.Collection`, which users call, adds that.
+
+    >>> import deniable as dn
+    >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+    >>> shop.epsilon
+    2.0
     """
 
     tables: tuple[Table, ...]
@@ -92,11 +102,13 @@ class Specification:
             object.__setattr__(self, field, value)
 
     def _check_reports(self, name: str, parts: Parts) -> None:
-        """Refuse a table whose views or reports cannot be numbered, or whose reports would say nothing."""
-        if Design(parts, 1.0).views > MOST_VIEWS:
+        """Refuse a table whose views or reports cannot be numbered, or whose ε per report is too small."""
+        if Design(parts, 1.0).views > VIEW_NUMBERS:
             raise _too_many_views(name, self.design)
-        if self.reports_per_user(name) > MOST_SLOTS:
-            raise InvalidParameter(f"table {name!r}: tau", f"gives over {MOST_SLOTS:,} reports per user", "Lower tau.")
+        if self.reports_per_user(name) > SLOT_NUMBERS:
+            raise InvalidParameter(
+                f"table {name!r}: tau", f"gives over {SLOT_NUMBERS:,} reports per user", "Lower tau."
+            )
         try:
             check_epsilon(self.epsilon_per_report(name))
         except InvalidParameter:
@@ -143,8 +155,6 @@ class Specification:
     def settings(self) -> dict[str, Any]:
         """Everything but the tables, as the constructor takes it.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> shop.settings["design"]
         'hio'
         """
@@ -158,10 +168,8 @@ class Specification:
         }
 
     def with_settings(self, **changes: Any) -> Self:
-        """The same tables under other settings; grids go where the design is another.
+        """The same tables under other settings. A change of design drops the grids.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> shop.with_settings(epsilon=1.0, design="mg")
         Collection(users (1 per user); epsilon=1, design='mg', 7af1b781)
         """
@@ -173,8 +181,6 @@ class Specification:
     def views(self, name: str) -> int:
         """How many views a table's design has.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> shop.views("users")
         4
         """
@@ -186,9 +192,8 @@ class Specification:
         return DESIGNS[self.design](self[name], self.fanout)
 
     def reports_per_user(self, name: str) -> int:
-        """How many reports every user sends for a table.
+        """How many reports each user sends for a table.
 
-        >>> import deniable as dn
         >>> orders = dn.Table("orders", many=10, tau=2, amount=dn.Ordinal(0, 500))
         >>> dn.Collection(orders, epsilon=2.0).reports_per_user("orders")
         2
@@ -196,9 +201,8 @@ class Specification:
         return self._reports[self[name].name]
 
     def epsilon_per_report(self, name: str) -> float:
-        """What one report of a table spends: its share of ε, rounded down so that the sum never exceeds ε.
+        """What one report of a table spends: its share of ε, rounded down so that the sum stays within ε.
 
-        >>> import deniable as dn
         >>> orders = dn.Table("orders", many=10, tau=2, amount=dn.Ordinal(0, 500))
         >>> dn.Collection(orders, epsilon=2.0).epsilon_per_report("orders")
         1.0
@@ -212,8 +216,6 @@ class Specification:
     def spends(self) -> Spending:
         """What all reports of a user in all tables cost together: at most ε, for any two users.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> shop.spends.epsilon
         Fraction(2, 1)
         """
@@ -225,8 +227,6 @@ class Specification:
     def design_of(self, name: str) -> Design:
         """The views of a table.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> shop.design_of("users").view(1).cells
         4
         """
@@ -237,14 +237,12 @@ class Specification:
     def to_dict(self) -> dict[str, Any]:
         """The canonical form: everything a client or a server needs to know, and nothing else.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> shop.to_dict()["tables"][0]["attributes"]
         [{'name': 'age', 'kind': 'ordinal', 'low': 1, 'high': 95, 'step': 1}]
         """
         grids = {} if self.grids is None else {"grids": listed_grids(self.grids)}
         return {
-            "deniable": FORMAT,
+            "deniable": SPECIFICATION_FORMAT,
             "epsilon": "inf" if math.isinf(self.epsilon) else self.epsilon,
             "design": self.design,
             "fanout": self.fanout,
@@ -257,18 +255,14 @@ class Specification:
     def to_json(self) -> str:
         """The canonical form as text.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> shop.to_json()[:40]
         '{"deniable":1,"design":"hio","epsilon":2'
         """
         return canonical_json(self.to_dict())
 
     def tag(self, name: str) -> int:
-        """One byte that a report of this specification and table carries.
+        """The byte that reports of this specification and table carry.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> shop.tag("users")
         169
         """
@@ -278,8 +272,6 @@ class Specification:
     def from_dict(cls, entries: Any) -> Self:
         """A collection from its canonical form or from a parsed file.
 
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> dn.Collection.from_dict(shop.to_dict()) == shop
         True
         """
@@ -291,8 +283,6 @@ class Specification:
         """A collection from a TOML or JSON file.
 
         >>> import pathlib, tempfile
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> path = pathlib.Path(tempfile.mkdtemp(), "shop.toml")
         >>> shop.save(path)
         >>> dn.Collection.load(path) == shop
@@ -304,8 +294,6 @@ class Specification:
         """Write the specification as TOML or JSON, by the file's ending.
 
         >>> import pathlib, tempfile
-        >>> import deniable as dn
-        >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
         >>> path = pathlib.Path(tempfile.mkdtemp(), "shop.toml")
         >>> shop.save(path)
         >>> print(path.read_text().splitlines()[0])
@@ -336,10 +324,10 @@ def _checked_names(tables: tuple[Any, ...]) -> list[str]:
 def _check_settings(design: Any, fanout: Any, oracle: Any) -> None:
     if not isinstance(design, str) or design not in (*DESIGNS, GRID):
         raise InvalidParameter("design", "is unknown", f"Use one of {', '.join(sorted((*DESIGNS, GRID)))}.")
-    problem = f"must be an integer from 2 to {LARGEST_FANOUT}"
-    check_integer("fanout", fanout, 2, LARGEST_FANOUT, problem=problem, repair="Use 5.")
-    if oracle not in ORACLES:
-        raise InvalidParameter("oracle", "is unknown", f"Use one of {', '.join(ORACLES)}.")
+    problem = f"must be an integer from 2 to {LARGEST_DESIGN_FANOUT}"
+    check_integer("fanout", fanout, 2, LARGEST_DESIGN_FANOUT, problem=problem, repair="Use 5.")
+    if oracle not in ORACLE_CHOICES:
+        raise InvalidParameter("oracle", "is unknown", f"Use one of {', '.join(ORACLE_CHOICES)}.")
 
 
 def _checked_shares(shares: Any, names: list[str]) -> dict[str, float] | None:
@@ -365,7 +353,7 @@ def _chosen_grids(tables: tuple[Table, ...], design: str, grids: Any) -> dict[st
 
 def _check_attributes(table: Table, design: str) -> None:
     """Refuse more attributes than the design can combine, before their views are counted: each has two levels."""
-    if design in PRODUCTS and len(table.private) >= MOST_VIEWS.bit_length():
+    if design in PRODUCTS and len(table.private) >= VIEW_NUMBERS.bit_length():
         raise _too_many_views(table.name, design)
 
 

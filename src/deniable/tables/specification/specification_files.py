@@ -27,26 +27,26 @@ def read_file(path: str | Path, build: Callable[[Any], Made]) -> Made:
         text = _read(path)
     except UnicodeDecodeError:
         raise InvalidParameter(f"file {path.name!r}", "is not UTF-8 text", "Save it as UTF-8.") from None
-    except (OSError, ValueError) as error:  # a path may hold what no file system takes
+    except (OSError, ValueError) as error:  # a path may hold characters that no file system accepts
         reason = getattr(error, "strerror", None) or type(error).__name__
         raise InvalidParameter(f"file {path.name!r}", f"cannot be read ({reason.lower()})", "Check the path.") from None
     try:
         return build(tomllib.loads(text) if path.suffix == ".toml" else read_json(text))
     except (tomllib.TOMLDecodeError, json.JSONDecodeError, BadJson) as error:
-        raise InvalidParameter(f"file {path.name!r}", f"is not well-formed: {error}", "Mend that place.") from None
+        raise InvalidParameter(f"file {path.name!r}", f"is not well-formed: {error}", "Correct it there.") from None
     except RecursionError:
         raise InvalidParameter(f"file {path.name!r}", "is nested too deeply", "Three levels are enough.") from None
-    except ValueError:  # Python converts no number of over 4,300 digits
+    except ValueError:  # Python refuses to convert numbers of over 4,300 digits
         raise InvalidParameter(f"file {path.name!r}", "has a number of too many digits", "Shorten it.") from None
 
 
 def _read(path: Path) -> str:
-    """A file's text, if it is of a size that a specification may have, and in a form that is parsed in linear time."""
+    """The text of a file, if it has the size of a specification and can be parsed in linear time."""
     most = LARGEST_TOML if path.suffix == ".toml" else LARGEST_JSON
     with path.open("rb") as file:
         raw = file.read(most + 1)
     if len(raw) > most:
-        repair = "Check the path: there is no data in a specification. Long lists of categories go into JSON."
+        repair = "Check the path: a specification holds no data. Put long lists of categories into JSON."
         raise InvalidParameter(f"file {path.name!r}", f"is larger than {most // 2**20} MiB", repair)
     text = raw.decode("utf-8")
     if path.suffix == ".toml" and _LONG_KEY.search(text):
@@ -91,5 +91,5 @@ def to_toml(entries: Mapping[str, Any]) -> str:
 
 
 def _toml(value: Any) -> str:
-    """Integers, floats, truth values, texts and lists are written alike in JSON and TOML."""
+    """A value as TOML: integers, floats, truth values, texts and lists are written as in JSON."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -12,7 +12,7 @@ import pyarrow as pa
 from deniable.arrays import Floats
 from deniable.collection import Collection
 from deniable.database import Database, connect
-from deniable.engines.duckdb.session import open_duckdb
+from deniable.engines.duckdb.duckdb_session import open_duckdb
 from deniable.queries.answers.estimation import Moments, covariance
 from deniable.queries.answers.model_error import model_spread
 from deniable.queries.parsing.sql import parse

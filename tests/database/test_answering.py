@@ -12,6 +12,7 @@ from deniable.errors import InvalidParameter, QueryRefused
 from deniable.queries.answers.estimation import Moments, answer
 from deniable.queries.parsing.sql import parse
 from deniable.randomness import SeededSource
+from many_collections import simulated
 
 USERS = dn.Table("users", age=dn.Ordinal(0, 49), kind=dn.Categorical("a", "b", "c"))
 JOBS = dn.Table("jobs", hours=dn.Ordinal(0, 24))
@@ -174,9 +175,7 @@ def test_rows_that_noise_has_chosen_are_marked_and_simultaneous_intervals_cover_
     table, text = dn.Table("users", age=dn.Ordinal(0, 24)), "SELECT age, COUNT(*) AS n FROM users GROUP BY age"
     chosen = [f"{text} ORDER BY n DESC LIMIT 1", f"{text} HAVING COUNT(*) > 300"]
     held = {False: [], True: []}
-    for run in range(150):
-        reports = dn.Collection(table, epsilon=2.0).perturb(users=rows, source=SeededSource(run), simulation=True)
-        database = dn.connect(reports)
+    for database in simulated(dn.Collection(table, epsilon=2.0), {"users": rows}, users=2_500, runs=150):
         for together, inside in held.items():
             for one in database.sql(chosen[0], simultaneous=together).answers["n"]:
                 inside.append(one.interval[0] < 100 < one.interval[1])

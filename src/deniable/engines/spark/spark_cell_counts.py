@@ -1,4 +1,4 @@
-"""What the reports of a table in Spark tell of its cells, whatever the question."""
+"""Counts of a table's cells in Spark, which do not depend on a question."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from deniable.tables.designs.views import Design, View
 
 
 def cell_counts(store: SparkStore, packing: Packing, views: Sequence[View]) -> Floats:
-    """How many rows there are in each cell. See `engines.cell_counts.cell_counts`."""
-    length = sum(one.cells for one in views)
+    """Estimated rows in each cell. See `kernel.cell_counts`."""
+    length = sum(view.cells for view in views)
     return _added(store, packing, lambda view, seed, y: counted(views, view, seed, y), length)
 
 
 def cell_pairs(store: SparkStore, packing: Packing, design: Design) -> Pairs:
-    """How many reports support two cells at once. See `engines.cell_pairs.cell_pairs`."""
-    found = _added(store, packing, lambda view, seed, y: counted_pairs(design, view, seed, y), pair_count(design))
-    return by_view(design, np.rint(found).astype(np.int64))
+    """How many reports support two cells at once. See `kernel.cell_pairs`."""
+    pairs = _added(store, packing, lambda view, seed, y: counted_pairs(design, view, seed, y), pair_count(design))
+    return by_view(design, np.rint(pairs).astype(np.int64))
 
 
 def _added(store: SparkStore, packing: Packing, count: Callable[..., Any], length: int) -> Floats:
-    """The sum over all reports of what is counted of some: of their views, seeds and y."""
+    """The sum over all reports of what `count` makes of the views, seeds and y of some."""
     columns = packing.columns(store.frame, 0)
     reports = store.frame.select(*(column.alias(name) for name, column in columns.items()))
 

@@ -1,4 +1,4 @@
-"""Sessions of Spark: what they need, and what is said if it is missing."""
+"""Spark sessions: what they need, and a clear message if it is missing."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from deniable.errors import Failure, InvalidParameter, MissingExtra
 OLDEST_JAVA = 17
 INSTALL_JAVA = "apt-get install openjdk-17-jre-headless (Debian, Ubuntu), brew install openjdk@17 (macOS)"
 
-_HOMES = ("usr/lib/jvm/*", "opt/homebrew/opt/openjdk*", "usr/local/opt/openjdk*")
-"""Where Debian and Homebrew put it, from the root on."""
+_JAVA_HOMES = ("usr/lib/jvm/*", "opt/homebrew/opt/openjdk*", "usr/local/opt/openjdk*")
+"""Where Debian and Homebrew install Java, below the root."""
 
 
 def require_pyspark() -> None:
-    """Refuse where pyspark is not installed, or too old."""
+    """Refuse if pyspark is not installed, or too old."""
     try:
         import pyspark
     except ImportError:
@@ -45,29 +45,29 @@ def java_version() -> int | None:
 
 def _version(command: str) -> int | None:
     try:
-        said = subprocess.run([command, "-version"], capture_output=True, text=True, check=False)  # noqa: S603 - Java
+        printed = subprocess.run([command, "-version"], capture_output=True, text=True, check=False)  # noqa: S603 - Java
     except OSError:
         return None
-    found = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
-    return int(found.group(1)) if found else None
+    version = re.search(r'version "(?:1\.)?(\d+)', printed.stderr + printed.stdout)
+    return int(version.group(1)) if version else None
 
 
 def require_java() -> None:
-    """Refuse where there is no Java that runs Spark; one that is installed but not on the path is put there."""
-    found = java_version()
-    if (found is None or found < OLDEST_JAVA) and not os.environ.get("JAVA_HOME"):
-        for place in _HOMES:
-            for home in sorted(Path("/").glob(place), reverse=True):
+    """Refuse if no Java can run Spark. One that is installed but not on the path becomes JAVA_HOME."""
+    version = java_version()
+    if (version is None or version < OLDEST_JAVA) and not os.environ.get("JAVA_HOME"):
+        for pattern in _JAVA_HOMES:
+            for home in sorted(Path("/").glob(pattern), reverse=True):
                 if (_version(str(home / "bin" / "java")) or 0) >= OLDEST_JAVA:
                     os.environ["JAVA_HOME"] = str(home)
                     return
-    if found is None or found < OLDEST_JAVA:
-        problem = "Java was not found" if found is None else f"Java {found} is too old"
+    if version is None or version < OLDEST_JAVA:
+        problem = "Java was not found" if version is None else f"Java {version} is too old"
         raise Failure(f"{problem}; Spark 4 needs Java {OLDEST_JAVA} or newer. Nothing was done. Run: {INSTALL_JAVA}")
 
 
 def open_session(master: str = "local[*]") -> Any:
-    """A session for the command line: quiet, and with workers that start fast."""
+    """A session for the command line: quiet, with workers that start fast."""
     require_pyspark()
     require_java()
     from pyspark.sql import SparkSession
@@ -90,12 +90,12 @@ def open_session(master: str = "local[*]") -> Any:
 
 
 def checked_session(engine: Any) -> Any:
-    """The session that was handed in, if it can be used."""
+    """The session that was passed, if it can be used."""
     require_pyspark()
     if not hasattr(engine, "_jsparkSession"):
         raise InvalidParameter("engine", "must be a SparkSession (not one of Spark Connect)", "Pass engine=spark.")
     if engine.conf.get("spark.sql.ansi.enabled") != "true":
-        # Otherwise Spark compares unlike types by guessing, where DuckDB refuses.
+        # Otherwise Spark converts unlike types to compare them, where DuckDB refuses.
         raise InvalidParameter(
             "spark.sql.ansi.enabled", "must be true, the default of Spark 4", "Set it on the session."
         )
@@ -105,44 +105,44 @@ def checked_session(engine: Any) -> Any:
     return engine
 
 
-_SWIFT = {
+_LARGE_BATCHES = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-    # Spark measures a batch after every row that it adds, unless there is no limit; 65,536 rows are one anyway.
+    # Spark measures a batch after every row, unless there is no limit. A batch has 65,536 rows anyway.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
 }
 
 
 _lock = threading.Lock()
-_waiting: dict[int, tuple[int, dict[str, str]]] = {}
-"""For each session, how many questions run at the moment, and what its settings were before the first."""
+_running: dict[int, tuple[int, dict[str, str]]] = {}
+"""For each session, how many questions are running, and its settings before the first."""
 
 
 @contextmanager
 def large_batches(spark: Any) -> Iterator[None]:
-    """Reports go to Python workers in large batches meanwhile, whatever the session is set to."""
+    """Send reports to Python workers in large batches, whatever the session is set to."""
     session = id(spark)
     with _lock:
-        count, former = _waiting.get(session) or (0, {name: spark.conf.get(name) for name in _SWIFT})
-        _waiting[session] = count + 1, former
-        for name, value in _SWIFT.items():
+        count, former = _running.get(session) or (0, {name: spark.conf.get(name) for name in _LARGE_BATCHES})
+        _running[session] = count + 1, former
+        for name, value in _LARGE_BATCHES.items():
             spark.conf.set(name, value)
     try:
         yield
     finally:
         with _lock:
-            count, former = _waiting.pop(session)
+            count, former = _running.pop(session)
             if count > 1:
-                _waiting[session] = count - 1, former
+                _running[session] = count - 1, former
             else:
                 for name, value in former.items():
                     spark.conf.set(name, value)
 
 
 def as_frame(spark: Any, table: pa.Table) -> Any:
-    """An Arrow table as a DataFrame; Spark knows neither dictionaries nor numbers without sign."""
-    for place, field in enumerate(table.schema):
+    """An Arrow table as a DataFrame. Spark has neither dictionaries nor unsigned integers."""
+    for index, field in enumerate(table.schema):
         kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
         kind = pa.int64() if pa.types.is_unsigned_integer(kind) else kind
         if kind != field.type:
-            table = table.set_column(place, pa.field(field.name, kind), table.column(place).cast(kind))
+            table = table.set_column(index, pa.field(field.name, kind), table.column(index).cast(kind))
     return spark.createDataFrame(table)

@@ -256,13 +256,13 @@ def judged_alike(whole, folder, seed):
 
 
 def test_damaged_folders_are_judged_alike(whole, tmp_path):
-    verdicts = [judged_alike(whole, tmp_path / str(seed), seed) for seed in range(200)]
+    verdicts = [judged_alike(whole, tmp_path / str(seed), seed) for seed in range(100, 200)]
     refused = [error for error, *more in verdicts if isinstance(error, type)]
-    assert 40 < len(refused) < 160  # both kinds of verdicts are compared
+    assert 20 < len(refused) < 80  # both kinds of verdicts are compared
 
 
 @pytest.mark.slow  # 20,000 folders, some ten minutes
-@pytest.mark.parametrize("hundred", range(10, 210))
+@pytest.mark.parametrize("hundred", [0, *range(2, 201)])
 def test_many_damaged_folders_are_judged_alike(whole, tmp_path, hundred):
     for seed in range(hundred * 100, hundred * 100 + 100):
         judged_alike(whole, tmp_path / "folder", seed)

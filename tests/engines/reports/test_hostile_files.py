@@ -16,7 +16,7 @@ import deniable as dn
 from command_line import run
 from deniable.engines.collecting.input_frames import as_arrow, column_types, count_rows
 from deniable.engines.duckdb import spill_folders
-from deniable.engines.duckdb.session import literal_path, open_duckdb
+from deniable.engines.duckdb.duckdb_session import literal_path, open_duckdb
 from deniable.engines.duckdb.spill_folders import PREFIX, SpillFolder
 from deniable.errors import DeniableError, InvalidData, QueryRefused
 from deniable.limits import LONGEST_TEXT

@@ -132,7 +132,7 @@ def describe(rows: Rows) -> str:
         ]
         for sample in (COUNTRY, REGION)
         for epsilon in EPSILONS
-        for method in METHODS
+        for method in METHODS[:-1]
     ]
     clearer = [whole(method, sample, SURVEY, epsilon) / whole(method, sample, LARGE, epsilon)
                for method in METHODS[:-1] for sample in (COUNTRY, REGION) for epsilon in EPSILONS]  # fmt: skip
@@ -155,9 +155,9 @@ of them; averages of groups whose count is lost in noise can be anywhere, and th
 empty, have no truth.
 
 **Larger households.** The paper's persons are those of the census of 1940, up to ten in a household; it does not say
-how many households that are. The survey has 1.4 tax units per household, and 1940 had 3.7 persons. So the same people
-are put into households of that year's sizes, of which there are 2.6 times fewer. Stated standard errors of COUNT, at
-the paper's number of people:
+how many households there are. The survey has 1.4 tax units per household, and 1940 had 3.7 persons (Bureau of the
+Census, historical table HH-4). So the same people are put into households of that year's sizes, of which there are 2.6
+times fewer. Stated standard errors of COUNT, at the paper's number of people:
 
 {markdown_table(["share of all people", "1.4 per household", "3.7 per household", "times smaller"], larger)}
 

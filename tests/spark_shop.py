@@ -103,14 +103,14 @@ GOLDEN = [
 ]
 
 
-def agree(answer, other, *, relative=1e-9):
+def agree(left, right, *, relative=1e-9):
     """Two answers are the same but for rounding: rows, groups, values, standard errors and intervals."""
-    assert answer.groups == other.groups
-    assert answer.notes == other.notes
-    assert list(answer.answers) == list(other.answers)
-    for name, estimates in answer.answers.items():
-        for mine, theirs in zip(estimates, other.answers[name], strict=True):
+    assert left.groups == right.groups
+    assert left.notes == right.notes
+    assert list(left.answers) == list(right.answers)
+    for name, estimates in left.answers.items():
+        for mine, theirs in zip(estimates, right.answers[name], strict=True):
             scale = max(abs(theirs.value), theirs.stderr) if not math.isnan(theirs.value) else 1.0
-            told = (mine.value, mine.stderr, mine.model, *mine.interval)
-            for a, b in zip(told, (theirs.value, theirs.stderr, theirs.model, *theirs.interval), strict=True):
+            shown = (mine.value, mine.stderr, mine.model, *mine.interval)
+            for a, b in zip(shown, (theirs.value, theirs.stderr, theirs.model, *theirs.interval), strict=True):
                 assert a == pytest.approx(b, rel=relative, abs=relative * scale, nan_ok=True)

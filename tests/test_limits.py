@@ -230,7 +230,7 @@ def test_sums_of_the_same_share_their_weights(monkeypatch):
         return call
 
     monkeypatch.setattr(axis_weights, "_weigh_family", counted("weights", axis_weights._weigh_family))
-    monkeypatch.setattr(even_means.Functions, "of", counted("means", even_means.Functions.of))
+    monkeypatch.setattr(even_means.AttributeFunctions, "of", counted("means", even_means.AttributeFunctions.of))
     sums = ", ".join(f"SUM({number} * age) AS a{number}" for number in range(1, 31))
     plan = planned(SURVEY, f"SELECT {sums} FROM people WHERE income < 50", "optimal", "direct", 1_000)
     assert error_of(plan, 1_000) > 0

@@ -1,4 +1,6 @@
-"""Addresses of keystreams: names become keys, and what was drawn from is noted, so that no bit is used twice."""
+"""Addresses of keystreams: names become keys, and keystreams that were drawn from are recorded, so that no bit is used
+twice.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,13 @@ Taken = dict[bytes, bytes]
 """Digests of the keys of keystreams that were drawn from. A dictionary, since its `setdefault` is atomic."""
 
 OF_GIVEN_KEYS: Taken = {}
-"""Of all keys that were handed in, for the life of the process: two sources may have been made with the same one."""
+"""For all keys that callers passed in, as long as the process lives: two sources may share a key."""
 
 
 def take(taken: Taken, stream_key: bytes, *, again: bool = False) -> None:
     """Note that a keystream is drawn from; refuse it if it was before, unless the caller asks for it `again`.
 
-    There is no lock here that a fork could leave shut: of two threads, one finds its own digest and one the other's.
+    Without a lock, which a fork could leave shut: of two threads, one gets its own digest back and the other does not.
     """
     mine = hashlib.blake2b(stream_key, digest_size=16, person=b"taken").digest()
     if taken.setdefault(mine, mine) is not mine and not again:
@@ -42,7 +44,7 @@ def checked_part(part: Name) -> Name:
 
 
 def stream_key(key: bytes, name: tuple[Name, ...]) -> bytes:
-    """A key of its own for every stream name; parts are tagged and measured, so no two names read alike."""
+    """A key of its own for every stream name; parts carry their type and length, so that no two names collide."""
     digest = hashlib.blake2b(key=key, digest_size=KEY_BYTES, person=b"stream")
     for part in name:
         data = str(part).encode()

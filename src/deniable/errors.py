@@ -6,7 +6,7 @@
     │   ├── InvalidData          values are not of the declared type or domain
     │   ├── QueryRefused         a question cannot be answered, or not yet
     │   └── SimulationOnly       a seeded source or an infinite ε was offered where privacy is promised
-    └── Failure                  something else stands in the way: exit code 1
+    └── Failure                  the request was fine, something else failed: exit code 1
         ├── RandomnessFault      drawing would repeat or expose randomness
         ├── MissingExtra         an optional dependency is not installed
         └── ClaimBroken          an audit found more leakage than a mechanism claims
@@ -35,8 +35,12 @@ class DeniableError(Exception):
 class BadInput(DeniableError):
     """The request cannot be served as it stands; changing it will help.
 
-    >>> InvalidParameter.mro()[1].__name__, BadInput.exit_code
-    ('BadInput', 2)
+    >>> import deniable as dn
+    >>> try:
+    ...     dn.Ordinal(95, 1)
+    ... except BadInput as error:
+    ...     print(error, error.exit_code)
+    low is above high: the domain is empty. Nothing was drawn or spent. Swap them, or widen the range. 2
     """
 
     exit_code = 2
@@ -78,8 +82,8 @@ class QueryRefused(BadInput):
     """
 
     def __init__(self, problem: str, repair: str, *, text: str = "", start: int | None = None) -> None:
-        place = "" if start is None else f" (at character {start + 1}: …{text[start : start + 30]}…)"
-        super().__init__(f"{problem}{place}. Nothing was computed. {repair}")
+        position = "" if start is None else f" (at character {start + 1}: …{text[start : start + 30]}…)"
+        super().__init__(f"{problem}{position}. Nothing was computed. {repair}")
         self.start = start
 
 
@@ -104,16 +108,27 @@ class SimulationOnly(BadInput):
 class Failure(DeniableError):
     """The request was fine, but it could not be carried out.
 
-    >>> Failure.exit_code
-    1
+    >>> import deniable as dn
+    >>> forked = dn.SecureSource()
+    >>> forked._process = -1  # as it looks in a child process
+    >>> try:
+    ...     forked.randbelow(6)
+    ... except Failure as error:
+    ...     print(str(error).split(",")[0], error.exit_code)
+    this SecureSource was made in another process 1
     """
 
 
 class RandomnessFault(Failure):
     """Going on would repeat or expose randomness.
 
-    >>> issubclass(RandomnessFault, Failure)
-    True
+    >>> import copy
+    >>> import deniable as dn
+    >>> try:
+    ...     copy.copy(dn.SecureSource())
+    ... except RandomnessFault as error:
+    ...     print(str(error).split(":")[0])
+    a SecureSource cannot be copied or pickled
     """
 
 
@@ -134,6 +149,6 @@ class MissingExtra(Failure):
 class ClaimBroken(Failure):
     """Samples show more leakage than a mechanism claims.
 
-    >>> issubclass(ClaimBroken, Failure)
-    True
+    >>> str(ClaimBroken("piecewise: REFUTED")), ClaimBroken.exit_code
+    ('piecewise: REFUTED', 1)
     """

@@ -1,8 +1,8 @@
 """Exact numbers: what a probability is before it is sampled.
 
-A privacy proof speaks of real numbers such as e^ε, a computer of rounded ones. This file holds the bridge:
-rationals that are provably below e^ε, and probabilities whose binary digits are known as far as anyone asks.
-Standard library only, so that a device and a cluster share every digit.
+A privacy proof uses real numbers such as e^ε, a computer rounded ones. This file connects the two: rationals that are
+provably below e^ε, and probabilities with as many binary digits as a caller asks for. Standard library only, so that a
+device and a cluster share every digit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from deniable.simulation import check_noise, is_simulated
 
 WORD_BITS = 64
 SECRET_BITS = 128
-"""What depends on somebody's data is decided by one draw of so many bits, whatever the data are."""
+"""A choice that depends on private data takes one draw of so many bits, whatever the data are."""
 RandBelow = Callable[[int], int]
 """A source of one uniform integer in {0, …, bound − 1}: `secrets.randbelow`, unless a test says otherwise."""
 

@@ -1,7 +1,7 @@
-"""How large the things may be that strangers hand in: specifications, SQL, names.
+"""How large input from strangers may be: specifications, SQL, names.
 
-Each is checked before any work that grows with it, so a hostile file or text costs no time and no memory.
-`docs/reference/limits.md` lists all of them, with those that other files state beside what they bound.
+Each limit is checked before any work that grows with the input, so a hostile file or text costs no time and no memory.
+`docs/reference/limits.md` lists all limits, including those that other files define next to what they bound.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""One lock for all that an object holds, cheap enough for a path of 300 nanoseconds. Standard library only.
+"""One lock per object, cheap enough for a call of 300 nanoseconds. Standard library only.
 
-A turn is a deque with one token. Whoever takes the token out has the turn, and puts it back. A deque's `pop` and
-`append` are atomic, and take a fifth of the time of `with threading.Lock()`. Python runs signal handlers, such as that
-of Ctrl-C, after calls: every call here stands where an exception puts the token back, and never a second one.
+A turn is a deque with one token. The thread that takes the token out has the turn, and puts it back. A deque's `pop`
+and `append` are atomic, and take a fifth of the time of `with threading.Lock()`. Python runs signal handlers, such as
+that of Ctrl-C, after calls: every call here stands where an exception puts the token back, and never a second one.
 
 A fork copies an object while another thread may be changing it. In the child that thread does not exist: the object
-stays half changed, and nobody gives its turn back. There the object refuses, instead of waiting for ever.
+stays half changed, and nobody gives its turn back. There the object raises an error instead of waiting for ever.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Turn:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Have the turn for a while."""
+        """Hold the turn inside a `with` block."""
         try:
             self.free.pop()
         except IndexError:
@@ -79,7 +79,7 @@ class Turn:
             self.free.append(None)
 
     def after_fork(self) -> None:
-        """In the child: nobody waits here, and whoever had the turn will not give it back."""
+        """In the child: nobody waits here, and a thread that had the turn will not give it back."""
         self._waiting = threading.Lock()
         self._lost = not self.free
 
@@ -111,7 +111,7 @@ Answer = TypeVar("Answer")
 def in_turn(
     method: Callable[Concatenate[Owner, Arguments], Answer],
 ) -> Callable[Concatenate[Owner, Arguments], Answer]:
-    """A method that is done before another thread's begins."""
+    """A method that threads run one at a time."""
 
     @wraps(method)
     def waits(self: Owner, /, *args: Any, **settings: Any) -> Answer:

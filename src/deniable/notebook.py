@@ -1,4 +1,4 @@
-"""HTML tables for notebooks. Everything shown is escaped, and nothing is fetched or run."""
+"""HTML tables for notebooks. All content is escaped; nothing is fetched or run."""
 
 from __future__ import annotations
 

@@ -37,8 +37,8 @@ from deniable.exact import (
 from deniable.simulation import SimulatedDraws, check_noise
 
 _BLOCK_WORDS = 2  # one AES block is 128 bits
-_BATCH = 1 << 14  # draws made together, so that their words stay in the cache
-_ZEROS = bytes(8 * _BATCH * 16)
+_BATCH_DRAWS = 1 << 14  # draws made together, so that their words stay in the cache
+_ZEROS = bytes(8 * _BATCH_DRAWS * 16)
 
 
 class Source:
@@ -86,7 +86,7 @@ class Source:
         return self.stream(*name) if name else self
 
     def recomputable(self, *, again: bool = False) -> Self:  # noqa: ARG002 - for secure sources
-        """This keystream and those below it, for an owner who draws bits `again`, or several times for one data."""
+        """This keystream and those below it, for an owner who draws its bits `again`, each time for the same data."""
         return self
 
     def _sibling(self, name: tuple[Name, ...], counter: int) -> Self:
@@ -117,7 +117,7 @@ class Source:
         return Cipher(algorithms.AES(stream_key), modes.CTR(self._counter.to_bytes(16, "big"))).encryptor()
 
     def check_process(self) -> None:
-        """Refuse where two processes may use the same bits. Whoever keeps what was drawn asks before it is used."""
+        """Refuse where two processes may use the same bits. Anyone who keeps draws for later asks before using them."""
 
     def randbelow(self, bound: int) -> int:
         """One uniform integer in {0, …, bound − 1}, of any size."""
@@ -198,9 +198,9 @@ class Source:
         return (words % divisors).astype(np.int64)
 
     def _not_below(self, surplus: Words, words: Words) -> Words:
-        """Words of which none is among the lowest `surplus` = 2^64 modulo a bound; others are drawn for those.
+        """Words without those among the lowest `surplus` = 2^64 modulo a bound, which are drawn again.
 
-        What is left is a multiple of the bound, so that every remainder is equally frequent.
+        The number of words left is a multiple of the bound, so every remainder is equally likely.
         """
         rejected = np.flatnonzero(words < surplus)
         if rejected.size:
@@ -262,7 +262,7 @@ class Source:
 
 
 class SecureSource(Source):
-    """The source for releases: keyed from the operating system, or by a 32-byte secret that it once gave.
+    """The source for releases: keyed by the operating system, or by a 32-byte secret drawn from it earlier.
 
     It refuses to be copied, pickled or used after a fork, and to draw one stream's bits twice in a process: two holders
     of one keystream would add the same noise to different data, and the difference of what they publish would be the
@@ -275,7 +275,7 @@ class SecureSource(Source):
     simulation = False
 
     def __init__(self, key: bytes | None = None) -> None:
-        # Nobody else has a key that is drawn here; one that is given may be given twice.
+        # A key that is drawn here is unique; a key that is passed in may be passed in twice.
         self._taken: addresses.Taken = {} if key is None else addresses.OF_GIVEN_KEYS
         if key is None:
             key = os.urandom(KEY_BYTES)
@@ -332,7 +332,7 @@ class SecureSource(Source):
 
 
 class SeededSource(Source):
-    """For tests and simulation only: whoever knows the seed can repeat every draw.
+    """For tests and simulation only: anyone who knows the seed can repeat every draw.
 
     >>> bool((SeededSource(7).words(4) == SeededSource(7).words(4)).all())
     True
@@ -350,8 +350,8 @@ class SeededSource(Source):
         super().__init__(hashlib.blake2b(str(seed).encode(), digest_size=KEY_BYTES, person=b"seeded").digest())
 
     def words(self, size: int) -> Words:
-        """`size` uniform 64-bit words, in a fork those that its parent draws too."""
-        if os.getpid() != self._process:  # there a lock that another thread held stays shut
+        """`size` uniform 64-bit words; a fork draws the same ones as its parent."""
+        if os.getpid() != self._process:  # in a fork, a lock that another thread held is never released
             self._lock, self._cipher, self._process = threading.Lock(), None, os.getpid()
         return super().words(size)
 
@@ -390,6 +390,6 @@ def _checked_int64(value: int) -> int:
 
 
 def _batched(size: int, draw: Callable[[int], Integers]) -> Integers:
-    if size <= _BATCH:
+    if size <= _BATCH_DRAWS:
         return draw(size)
-    return np.concatenate([draw(min(_BATCH, size - start)) for start in range(0, size, _BATCH)])
+    return np.concatenate([draw(min(_BATCH_DRAWS, size - start)) for start in range(0, size, _BATCH_DRAWS)])

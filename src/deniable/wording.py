@@ -1,4 +1,4 @@
-"""Numbers and names as words have them, for everything that prints."""
+"""Numbers and names as text, for everything that prints."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def counted(number: int, what: str) -> str:
-    """So many of something.
+    """A count with its noun.
 
     >>> counted(1, "report"), counted(2_000, "report"), counted(0, "uneven cell")
     ('1 report', '2,000 reports', '0 uneven cells')
@@ -15,7 +15,7 @@ def counted(number: int, what: str) -> str:
 
 
 def percent(share: float) -> str:
-    """A share with all its digits: 99.9 % is not 100 %.
+    """A share with all its digits: 99.9 % does not become 100 %.
 
     >>> percent(0.95), percent(0.999)
     ('95%', '99.9%')

@@ -101,8 +101,8 @@ def test_power_is_what_a_stand_in_shows():
         return spending(epsilon, epsilon)
 
     def power(samples):
-        found = audit(make(1.0), samples, SeededSource(66))
-        return noticed_factor(found, make, samples, SeededSource(67))
+        finding = audit(make(1.0), samples, SeededSource(66))
+        return noticed_factor(finding, make, samples, SeededSource(67))
 
     weak, strong = power(4_000), power(100_000)
     assert 1 < strong.noticed < 1.25 < weak.noticed < 2

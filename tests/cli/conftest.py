@@ -14,7 +14,7 @@ USERS = dn.Table(
 @pytest.fixture(scope="package")
 def folder(tmp_path_factory):
     """Reports of 20,000 people, hardly any of them widowed; a dimension; a question."""
-    place = tmp_path_factory.mktemp("shop")
+    parent = tmp_path_factory.mktemp("shop")
     random, size = np.random.default_rng(1), 20_000
     frame = pa.table({
         "uid": np.arange(size),
@@ -23,7 +23,7 @@ def folder(tmp_path_factory):
         "city": np.array(["Rome", "Oslo", "Bern"])[random.integers(0, 3, size)],
     })  # fmt: skip
     options = {"source": dn.SeededSource(1), "simulation": True}
-    dn.Collection(USERS, epsilon=3.0).perturb(users=frame, out=place / "reports", **options)
-    (place / "cities.csv").write_text("name,country\nRome,Italy\nOslo,Norway\n")
-    (place / "count.sql").write_text("SELECT marital, COUNT(*) AS n FROM users GROUP BY marital\n;\n")
-    return place
+    dn.Collection(USERS, epsilon=3.0).perturb(users=frame, out=parent / "reports", **options)
+    (parent / "cities.csv").write_text("name,country\nRome,Italy\nOslo,Norway\n")
+    (parent / "count.sql").write_text("SELECT marital, COUNT(*) AS n FROM users GROUP BY marital\n;\n")
+    return parent

@@ -40,7 +40,7 @@ def test_help_and_version():
         assert f"\n  {name} " in shown.stdout
 
 
-@pytest.mark.parametrize("path", [(), *(path for path, one in every_command() if isinstance(one, click.Group))])
+@pytest.mark.parametrize("path", [(), *(path for path, command in every_command() if isinstance(command, click.Group))])
 def test_lists_of_commands_end_no_line_halfway(path):
     assert "..." not in run(*path, "--help").stdout.partition("Commands:")[2]
 
@@ -74,7 +74,7 @@ def test_every_command_has_help_and_a_documented_example(path):
     ],
 )
 def test_bad_input_exits_2_with_a_message_and_no_traceback(arguments, message):
-    done = started(*arguments)
+    done = run(*arguments)
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr

@@ -37,7 +37,7 @@ def test_it_fits_80_columns_without_colour(shown):
 
 
 def test_the_attack_succeeds_on_the_straw_man_and_gains_nothing_on_reports(shown):
-    shares = [float(one) for one in re.findall(r"report.*? ([\d.]+)%\s*$", shown[1], flags=re.M)]
+    shares = [float(share) for share in re.findall(r"report.*? ([\d.]+)%\s*$", shown[1], flags=re.M)]
     straw_man, deniable, nothing = shares
     assert straw_man == 100
     assert deniable == nothing < 30
@@ -65,7 +65,7 @@ def test_the_page_holds_its_pictures_and_asks_for_nothing(shown):
     page = Outside()
     page.feed(text)
     assert len(page.addresses) == page.tags.count("img") == 3
-    assert all(one.startswith("data:image/png;base64,iVBORw0KGgo") for one in page.addresses)
+    assert all(address.startswith("data:image/png;base64,iVBORw0KGgo") for address in page.addresses)
     assert not {"script", "link", "iframe"} & set(page.tags)
     assert "url(" not in text
     assert "@import" not in text
@@ -105,7 +105,7 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path):
     done = demo(tmp_path, "demo")
     assert done.returncode == 2
     assert "'demo' exists and was not written by this demonstration. Nothing was drawn or written" in done.stderr
-    assert [one.name for one in (tmp_path / "demo").iterdir()] == ["report.html"]
+    assert [path.name for path in (tmp_path / "demo").iterdir()] == ["report.html"]
 
 
 def test_without_matplotlib_it_tells_the_same_and_how_to_get_pictures(tmp_path, monkeypatch):
@@ -137,4 +137,4 @@ def test_made_up_people_fit_their_domains_and_need_no_truncation():
     assert all(not summary.rejected for summary in collected.summaries.values())
     watts = meters.made_up()
     assert watts.size == meters.READINGS
-    assert 0 <= watts.min() <= np.median(watts) <= watts.max() <= meters.BOUND
+    assert 0 <= watts.min() <= np.median(watts) <= watts.max() <= meters.MOST_WATTS

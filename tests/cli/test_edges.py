@@ -55,7 +55,7 @@ WRITING = {
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def inputs(tmp_path_factory):
     """Everything that commands read. Cities need more than ASCII, and hold a secret."""
     folder = tmp_path_factory.mktemp("edges")
     users = {"uid": range(200), "age": [20, 40] * 100, "marital": ["single"] * 200, "city": ["Zürich ±", "Oslo"] * 100}
@@ -104,8 +104,8 @@ def run_into(stream, *arguments):
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize(("problem", "code"), [(errno.ENOSPC, 1), (errno.EPIPE, 141), (errno.EIO, 1)])
-def test_standard_output_fails(place, monkeypatch, command, problem, code):
-    monkeypatch.chdir(place)
+def test_standard_output_fails(inputs, monkeypatch, command, problem, code):
+    monkeypatch.chdir(inputs)
     done = run_into(Stream(problem), *COMMANDS[command])
     streams = problem == errno.EPIPE and command in ("stream publish", "stream report", "stream collect")
     assert done.returncode == (0 if streams else code), done.stderr
@@ -119,9 +119,9 @@ def full(*_, **__):
 
 
 @pytest.mark.parametrize("command", list(WRITING))
-def test_the_disk_is_full(place, tmp_path, monkeypatch, command):
+def test_the_disk_is_full(inputs, tmp_path, monkeypatch, command):
     arguments, what = WRITING[command]
-    monkeypatch.chdir(place)
+    monkeypatch.chdir(inputs)
     if command == "demo":
         monkeypatch.setattr("deniable.cli.demo.story._outcome", full)
     monkeypatch.setattr("deniable_lab.experiments.running.run", full)
@@ -131,7 +131,7 @@ def test_the_disk_is_full(place, tmp_path, monkeypatch, command):
     monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
     monkeypatch.setattr(pq.ParquetWriter, "write_batch", full)
     monkeypatch.setattr(pathlib.Path, "write_text", full)
-    done = run(*(one.replace("OUT", str(tmp_path / "out")) for one in arguments))
+    done = run(*(word.replace("OUT", str(tmp_path / "out")) for word in arguments))
     assert done.returncode == 1, done.stderr
     assert f"Error: {what} cannot be written (no space left on device). " in done.stderr
     assert "Check that its folder exists, has room, and may be written to." in done.stderr
@@ -139,11 +139,11 @@ def test_the_disk_is_full(place, tmp_path, monkeypatch, command):
 
 
 @pytest.mark.parametrize("command", [name for name in WRITING if name not in ("demo", "reproduce")])
-def test_a_file_stands_where_a_folder_should_be(place, tmp_path, monkeypatch, command):
+def test_a_file_stands_where_a_folder_should_be(inputs, tmp_path, monkeypatch, command):
     arguments, what = WRITING[command]
-    monkeypatch.chdir(place)
+    monkeypatch.chdir(inputs)
     (tmp_path / "file").write_text("in the way")
-    done = run(*(one.replace("OUT", str(tmp_path / "file" / "out")) for one in arguments))
+    done = run(*(word.replace("OUT", str(tmp_path / "file" / "out")) for word in arguments))
     assert (done.returncode, "unexpected" in done.stderr) in ((1, False), (2, False)), done.stderr
     assert f"{what} cannot be written (not a directory)" in done.stderr or "folder" in done.stderr
     assert (tmp_path / "file").read_text() == "in the way"
@@ -210,18 +210,18 @@ FINE = {
 
 
 @pytest.mark.parametrize("command", INPUTS)
-def test_inputs_that_cannot_be_read(place, tmp_path, monkeypatch, command):
-    """Every odd name in every place: a message and 1 or 2, or it is a fine name for something new."""
-    monkeypatch.chdir(place)
-    (place / "odd.bin").write_bytes(b"\xff\xfe\x00" + bytes(range(256)))
+def test_inputs_that_cannot_be_read(inputs, tmp_path, monkeypatch, command):
+    """Every odd name as every argument: a message and 1 or 2, or it is a fine name for something new."""
+    monkeypatch.chdir(inputs)
+    (inputs / "odd.bin").write_bytes(b"\xff\xfe\x00" + bytes(range(256)))
     for odd, name in ODD.items():
-        done = run(*(one.replace("IN", name) for one in INPUTS[command]))
+        done = run(*(word.replace("IN", name) for word in INPUTS[command]))
         if (command, odd) not in FINE:
             assert done.returncode in (1, 2), (odd, done.stdout[-300:], done.stderr[-300:])
             assert "Error: " in done.stderr
         assert "unexpected" not in done.stderr, (odd, done.stderr)
-        assert not (place / "never").exists()
-        (place / name).unlink() if odd == "a lone surrogate" and (place / name).is_file() else None
+        assert not (inputs / "never").exists()
+        (inputs / name).unlink() if odd == "a lone surrogate" and (inputs / name).is_file() else None
 
 
 def shell(script, folder, encoding="utf-8", **environment):
@@ -245,8 +245,8 @@ ASK = shlex.join(["deniable", "query", "reports", SQL])
         ("ulimit -f 1; deniable perturb shop.toml users=users.csv -o OUT/c", 1, "the folder 'c' cannot be written"),
     ],
 )
-def test_a_process_whose_streams_fail(place, tmp_path, script, code, said):
-    done = shell(script.replace("OUT", str(tmp_path)), place)
+def test_a_process_whose_streams_fail(inputs, tmp_path, script, code, said):
+    done = shell(script.replace("OUT", str(tmp_path)), inputs)
     shown = done.stdout + done.stderr
     assert (done.returncode, said in shown, "Traceback" in shown, "ignored" in shown) == (code, True, False, False), (
         shown
@@ -256,11 +256,11 @@ def test_a_process_whose_streams_fail(place, tmp_path, script, code, said):
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
-def test_a_terminal_that_cannot_show_every_character(place, tmp_path, encoding):
+def test_a_terminal_that_cannot_show_every_character(inputs, tmp_path, encoding):
     script = f"deniable check shop.toml && {ASK} --json"
     if encoding == "ascii":
         script += f" && deniable perturb shop.toml users=users.csv -o {tmp_path}/reports"
-    done = shell(script, place, PYTHONIOENCODING=encoding, encoding=encoding)
+    done = shell(script, inputs, PYTHONIOENCODING=encoding, encoding=encoding)
     assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
     assert "spends epsilon = 2 in all" in done.stdout
     assert '{"city": "Z\\u00fcrich \\u00b1"' in done.stdout  # JSON's own escapes
@@ -272,7 +272,7 @@ def test_a_terminal_that_cannot_show_every_character(place, tmp_path, encoding):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_command_that_is_stopped(place, tmp_path, number):
+def test_a_command_that_is_stopped(inputs, tmp_path, number):
     # A shell starts commands in the background deaf to Ctrl-C, and their children inherit that.
     listen = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     start = f"{listen}; from deniable.cli.main import run; run()"
@@ -292,11 +292,11 @@ def test_a_command_that_is_stopped(place, tmp_path, number):
 @pytest.mark.parametrize(
     ("write", "reason"), [("save", "not a directory"), ("released", "not a directory"), ("perturb", "file exists")]
 )
-def test_python_says_it_too(place, tmp_path, monkeypatch, write, reason):
+def test_python_says_it_too(inputs, tmp_path, write, reason):
     users = {"uid": [SECRET], "age": [31], "marital": ["single"], "city": ["Rome"]}
     calls = {
         "save": lambda path: SHOP.save(path.with_suffix(".toml")),
-        "released": lambda path: dn.streams.Released.load(place / "private.parquet").save(path),
+        "released": lambda path: dn.streams.Released.load(inputs / "private.parquet").save(path),
         "perturb": lambda path: SHOP.perturb(users=users, out=path),
     }
     (tmp_path / "file").write_text("in the way")

@@ -111,7 +111,7 @@ def test_mistakes_exit_with_two_and_say_what_to_do(specification, arguments, mes
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "parts"),
     [
         ("SELECT 'a;b'; SELECT 2", ["SELECT 'a;b'", "SELECT 2"]),
         ("SELECT 'it''s; fine' ;SELECT 2;", ["SELECT 'it''s; fine'", "SELECT 2"]),
@@ -125,8 +125,8 @@ def test_mistakes_exit_with_two_and_say_what_to_do(specification, arguments, mes
         ("", []),
     ],
 )
-def test_a_semicolon_parts_questions_but_not_texts_names_or_comments(text, found):
-    assert questions(text) == found
+def test_a_semicolon_parts_questions_but_not_texts_names_or_comments(text, parts):
+    assert questions(text) == parts
     assert ended(text + "\n;")
 
 

@@ -40,8 +40,8 @@ def test_wide_answers_fit_into_80_columns(folder):
 
 
 def test_no_answer_is_left_out_where_the_terminal_is_too_narrow(folder):
-    names = [f"an_answer_with_a_rather_long_name_{place}" for place in range(5)] + ["long_" * 20]
-    asked = ", ".join(f"COUNT(*) + {place} AS {name}" for place, name in enumerate(names))
+    names = [f"an_answer_with_a_rather_long_name_{number}" for number in range(5)] + ["long_" * 20]
+    asked = ", ".join(f"COUNT(*) + {number} AS {name}" for number, name in enumerate(names))
     shown = ask(folder, f"SELECT marital, {asked} FROM users GROUP BY marital").stdout
     assert max(map(len, shown.splitlines())) <= 80
     assert all(name in shown for name in names[:5])
@@ -126,17 +126,17 @@ def test_plots_are_written_for_every_kind_of_answer(folder, tmp_path):
     assert (done.returncode, done.stderr) == (0, "drawn in a.png\n")
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
     nan = float("nan")
-    one, unclear = Estimate(3.0, 1.0), Estimate(nan, nan)
-    for place, result in enumerate([
-        Result({}, {"n": (one,)}),
+    clear, unclear = Estimate(3.0, 1.0), Estimate(nan, nan)
+    for index, result in enumerate([
+        Result({}, {"n": (clear,)}),
         Result({}, {"n": (unclear,)}),
-        Result({"a $b$ & <c>": ["x$", None, "long " * 9]}, {"$n^": (one, unclear, one), "m": (unclear,) * 3}),
-        Result({"age": list(range(95))}, {"n": (one,) * 94 + (unclear,)}),
-        Result({"flag": [True, False], "city": ["Rome", None]}, {"n": (one, one)}),
+        Result({"a $b$ & <c>": ["x$", None, "long " * 9]}, {"$n^": (clear, unclear, clear), "m": (unclear,) * 3}),
+        Result({"age": list(range(95))}, {"n": (clear,) * 94 + (unclear,)}),
+        Result({"flag": [True, False], "city": ["Rome", None]}, {"n": (clear, clear)}),
     ]):  # fmt: skip
-        draw(result, str(tmp_path / f"{place}.svg"))
-        assert "<svg" in (tmp_path / f"{place}.svg").read_text()
+        draw(result, str(tmp_path / f"{index}.svg"))
+        assert "<svg" in (tmp_path / f"{index}.svg").read_text()
     with pytest.raises(BadInput, match="over 200 rows"):
-        draw(Result({"age": list(range(201))}, {"n": (one,) * 201}), str(tmp_path / "x.png"))
+        draw(Result({"age": list(range(201))}, {"n": (clear,) * 201}), str(tmp_path / "x.png"))
     with pytest.raises(Failure, match="cannot be written"):
-        draw(Result({}, {"n": (one,)}), str(tmp_path / "no such folder" / "x.png"))
+        draw(Result({}, {"n": (clear,)}), str(tmp_path / "no such folder" / "x.png"))

@@ -65,10 +65,10 @@ def test_a_semicolon_within_quotes_does_not_end_a_question(capsys):
 def grid_folder(tmp_path_factory):
     people = dn.Table("people", age=dn.Ordinal(0, 99))
     fitted = dn.fit(people, epsilon=1.0, users=5_000, workload=["SELECT COUNT(*) FROM people WHERE age < 18"])
-    place = tmp_path_factory.mktemp("grid")
+    parent = tmp_path_factory.mktemp("grid")
     frame = {"uid": range(5_000), "age": [7, 70] * 2_500}
-    fitted.collection.perturb(people=frame, out=place / "reports", source=dn.SeededSource(1), simulation=True)
-    return place
+    fitted.collection.perturb(people=frame, out=parent / "reports", source=dn.SeededSource(1), simulation=True)
+    return parent
 
 
 def test_settings_change_how_a_grid_is_asked(grid_folder):
@@ -157,8 +157,8 @@ def test_on_a_terminal_there_are_prompts_completion_and_history(folder, tmp_path
         while text not in seen and time.monotonic() < end:
             if select.select([master], [], [], 0.2)[0]:
                 seen += os.read(master, 4096).decode(errors="replace")
-        _, found, seen = seen.partition(text)
-        assert found
+        _, match, seen = seen.partition(text)
+        assert match
 
     until("deniable> ")
     os.write(master, b"SELECT COUNT(*) AS total\n")

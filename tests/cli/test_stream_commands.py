@@ -282,7 +282,7 @@ def test_a_file_that_appears_meanwhile_is_not_overwritten(tmp_path):
 @pytest.mark.parametrize("odd", ["", "73313x", "-73313"])
 def test_a_csv_file_is_published_up_to_an_odd_row(tmp_path, odd):
     values = [*map(str, VALUES[:2100]), odd, "5"]
-    rows = "".join(f"{place},{value}\n" for place, value in enumerate(values))
+    rows = "".join(f"{number},{value}\n" for number, value in enumerate(values))
     (tmp_path / "meter.csv").write_text(f"at,watts\n{rows}")
     out = tmp_path / "private.parquet"
     columns = ["--column", "watts", "--time-column", "at"]

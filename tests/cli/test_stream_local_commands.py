@@ -86,8 +86,10 @@ def test_phases_one_after_the_other_and_a_file_of_estimates(tmp_path):
 def test_reports_in_a_parquet_file(tmp_path):
     lines = run("stream", "report", *AGREED, "--theta", "40", text=TEXT).stdout.splitlines()
     reports = [json.loads(line) for line in lines]
-    data = pa.array([bytes.fromhex(one["report"]) for one in reports], pa.binary(16))
-    pq.write_table(pa.table({"uid": [f"u{one['uid']}" for one in reports], "report": data}), tmp_path / "r.parquet")
+    data = pa.array([bytes.fromhex(report["report"]) for report in reports], pa.binary(16))
+    pq.write_table(
+        pa.table({"uid": [f"u{report['uid']}" for report in reports], "report": data}), tmp_path / "r.parquet"
+    )
     (tmp_path / "r.jsonl").write_text("\n".join(lines))
     outputs = [
         run("stream", "collect", *AGREED, "--theta", "40", tmp_path / name).stdout for name in ("r.parquet", "r.jsonl")
@@ -155,10 +157,10 @@ def test_who_waits_in_vain_is_told(tmp_path):
     sent = run("stream", "report", "--epsilon", "1", "--bound", "500", text="1\n2\n").stdout
     done = run("stream", "collect", *AGREED, "--first", "2", "--announce", tmp_path / "new", text=sent)
     assert (done.returncode, "all 2 reports were refused: 2 made under other settings" in done.stderr) == (1, True)
-    one = run("stream", "report", *AGREED, text="1\n").stdout
-    done = run("stream", "collect", *AGREED, "--first", "2", "--announce", tmp_path / "new", text=one + sent)
+    single = run("stream", "report", *AGREED, text="1\n").stdout
+    done = run("stream", "collect", *AGREED, "--first", "2", "--announce", tmp_path / "new", text=single + sent)
     assert float((tmp_path / "new").read_text()) == pytest.approx(float(done.stdout.split()[1]))
-    done = run("stream", "collect", *AGREED, "--first", "2", text=one)
+    done = run("stream", "collect", *AGREED, "--first", "2", text=single)
     assert "no threshold yet: 1 more first reports are needed" in done.stderr
 
 

@@ -154,7 +154,7 @@ def test_users_may_be_named_by_texts():
     ],
 )
 def test_groups(pair, groups, source):
-    named = ", ".join(f"{one} AS g{place}" for place, one in enumerate(groups.split(", ")))
+    named = ", ".join(f"{group} AS g{index}" for index, group in enumerate(groups.split(", ")))
     measured = (
         "COUNT(*) AS n, SUM(amount) AS s" if source == "gifts" else "COUNT(*) AS n, SUM(age) AS s, AVG(weight) AS a"
     )

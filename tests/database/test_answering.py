@@ -54,8 +54,8 @@ def test_without_noise_answers_equal_plain_sql_on_the_raw_tables():
     for text in QUESTIONS[:4]:
         assert database.sql(text).scalar().value == pytest.approx(plain(rows, text)[0][0], rel=1e-12)
     text = "SELECT kind, COUNT(*) AS n, SUM(hours) AS s, AVG(age) AS a FROM users JOIN jobs USING (uid) GROUP BY kind"
-    found = database.sql(text).to_arrow().to_pylist()
-    for row, expected in zip(found, plain(rows, text + " ORDER BY kind"), strict=True):
+    answered = database.sql(text).to_arrow().to_pylist()
+    for row, expected in zip(answered, plain(rows, text + " ORDER BY kind"), strict=True):
         assert (row["kind"], row["n"], row["s"]) == pytest.approx(expected[:3])
         assert row["a"] == pytest.approx(expected[3])
 
@@ -100,8 +100,8 @@ def test_public_attributes_filter_and_group():
     ):
         assert database.sql(text).scalar().value == pytest.approx(plain(rows, text)[0][0])
     text = "SELECT city, COUNT(*) AS n FROM users WHERE age > 9 GROUP BY city"
-    found = [(row["city"], row["n"]) for row in database.sql(text).to_arrow().to_pylist()]
-    assert found == plain(rows, text + " ORDER BY city")
+    answered = [(row["city"], row["n"]) for row in database.sql(text).to_arrow().to_pylist()]
+    assert answered == plain(rows, text + " ORDER BY city")
     with pytest.raises(QueryRefused, match="used as the wrong type"):
         database.sql("SELECT COUNT(*) FROM users WHERE city = 3")
 
@@ -135,16 +135,16 @@ def test_clipping_is_marked_and_does_what_it_says():
     text = "SELECT age, COUNT(*) AS n FROM users GROUP BY age"
     plain, clipped = database.sql(text), database.sql(text, clip=True)
     cut = database.sql(text, nonnegative=True)
-    values = np.array([one.value for one in plain.answers["n"]])
+    values = np.array([estimate.value for estimate in plain.answers["n"]])
     assert values.min() < 0
     assert values.max() > 200
-    np.testing.assert_allclose([one.value for one in clipped.answers["n"]], np.clip(values, 0, 400))
+    np.testing.assert_allclose([estimate.value for estimate in clipped.answers["n"]], np.clip(values, 0, 400))
     few = dn.connect(
         dn.Collection(USERS, epsilon=0.1).perturb(users=frames(40)["users"], source=SeededSource(1), simulation=True)
     )
-    assert max(one.value for one in few.sql(text).answers["n"]) > 40
-    assert max(one.value for one in few.sql(text, clip=True).answers["n"]) == 40
-    np.testing.assert_allclose([one.value for one in cut.answers["n"]], np.maximum(values, 0))
+    assert max(estimate.value for estimate in few.sql(text).answers["n"]) > 40
+    assert max(estimate.value for estimate in few.sql(text, clip=True).answers["n"]) == 40
+    np.testing.assert_allclose([estimate.value for estimate in cut.answers["n"]], np.maximum(values, 0))
     assert plain.notes == ()
     assert "biased" in clipped.notes[0]
     assert "biased" in cut.notes[0]
@@ -156,18 +156,18 @@ def test_simultaneous_intervals_are_wider_and_say_so():
     database = dn.connect(dn.Collection(USERS, epsilon=2.0).perturb(users=frames(400)["users"]))
     text = "SELECT kind, COUNT(*) AS n FROM users GROUP BY kind"
     alone, together = database.sql(text), database.sql(text, simultaneous=True)
-    for one, other in zip(alone.answers["n"], together.answers["n"], strict=True):
-        assert one.stderr == other.stderr
-        assert (other.interval[1] - other.value) / (one.interval[1] - one.value) == pytest.approx(
+    for single, joint in zip(alone.answers["n"], together.answers["n"], strict=True):
+        assert single.stderr == joint.stderr
+        assert (joint.interval[1] - joint.value) / (single.interval[1] - single.value) == pytest.approx(
             2.394 / 1.960, rel=1e-3
         )
     assert together.notes == ("all 3 intervals hold at once with 95%",)
     # Two columns are twice as many intervals.
     two = database.sql(text.replace("COUNT", "SUM(age) AS s, COUNT"), simultaneous=True, confidence=0.999)
     assert two.notes == ("all 6 intervals hold at once with 99.9%",)
-    one = two.answers["n"][0]
-    assert (one.interval[1] - one.value) / one.stderr == pytest.approx(3.764, rel=1e-3)
-    assert "(99.9%: " in str(one)
+    estimate = two.answers["n"][0]
+    assert (estimate.interval[1] - estimate.value) / estimate.stderr == pytest.approx(3.764, rel=1e-3)
+    assert "(99.9%: " in str(estimate)
 
 
 def test_rows_that_noise_has_chosen_are_marked_and_simultaneous_intervals_cover_them():
@@ -177,14 +177,14 @@ def test_rows_that_noise_has_chosen_are_marked_and_simultaneous_intervals_cover_
     held = {False: [], True: []}
     for database in simulated(dn.Collection(table, epsilon=2.0), {"users": rows}, users=2_500, runs=150):
         for together, inside in held.items():
-            for one in database.sql(chosen[0], simultaneous=together).answers["n"]:
-                inside.append(one.interval[0] < 100 < one.interval[1])
+            for estimate in database.sql(chosen[0], simultaneous=together).answers["n"]:
+                inside.append(estimate.interval[0] < 100 < estimate.interval[1])
     assert np.mean(held[False]) < 0.75 < 0.93 < np.mean(held[True])
-    for one in chosen:
-        assert database.sql(one).notes[0].startswith("chosen by noisy estimates")
-        assert not any("chosen" in note for note in database.sql(one, simultaneous=True).notes)
-    for one in (text, f"{text} ORDER BY n DESC", f"{text} ORDER BY age LIMIT 2", f"{text} HAVING COUNT(*) > -1e9"):
-        assert database.sql(one).notes == ()
+    for query in chosen:
+        assert database.sql(query).notes[0].startswith("chosen by noisy estimates")
+        assert not any("chosen" in note for note in database.sql(query, simultaneous=True).notes)
+    for query in (text, f"{text} ORDER BY n DESC", f"{text} ORDER BY age LIMIT 2", f"{text} HAVING COUNT(*) > -1e9"):
+        assert database.sql(query).notes == ()
 
 
 def test_nobody_divides_by_a_number_of_people_below_zero():
@@ -195,7 +195,7 @@ def test_nobody_divides_by_a_number_of_people_below_zero():
     (count,) = question.counts
     for sign in (-1.0, 1.0):
         sums = np.full((1, moments), sign * 100.0)
-        found = answer(
+        result = answer(
             question,
             Moments(
                 ((),),
@@ -208,8 +208,8 @@ def test_nobody_divides_by_a_number_of_people_below_zero():
             ),
             single_rows=False,
         )
-        assert math.isnan(found.answers["x"][0].value) == (sign < 0)  # a count of −100 ± 4 is no count
-        assert not math.isnan(found.answers["y"][0].value)  # other sums may be negative
+        assert math.isnan(result.answers["x"][0].value) == (sign < 0)  # a count of −100 ± 4 is no count
+        assert not math.isnan(result.answers["y"][0].value)  # other sums may be negative
     assert question.moments[count].indicator
 
 

@@ -68,7 +68,7 @@ def exhaustive(collection, name, rows):
                 domain.encode(row[attribute]) if row else 0
                 for attribute, domain in zip(table.private, table.domains, strict=True)
             ])  # fmt: skip
-            coins.append([place < value for place, value in zip(up, values[-1], strict=True)])
+            coins.append([coin < value for coin, value in zip(up, values[-1], strict=True)])
             weights.append(heavy < len(mine))
     values, coins = np.array(values, dtype=np.int64).T, np.array(coins, dtype=np.int64).T
     weights = np.array(weights, dtype=np.int64)
@@ -105,7 +105,7 @@ def observed(request):
     collection = dn.Collection(PEOPLE, ORDERS, epsilon=math.inf, design=request.param, fanout=2)
     rows = raw_rows()
     made = {name: exhaustive(collection, name, frame.to_pylist()) for name, frame in rows.items()}
-    reports = Reports(collection, {name: one for name, (one, _) in made.items()}, {})
+    reports = Reports(collection, {name: table for name, (table, _) in made.items()}, {})
     return rows, dn.connect(reports), {name: times for name, (_, times) in made.items()}
 
 
@@ -125,8 +125,8 @@ def test_answers_are_exact(observed, weights, sums):
         for label, estimates in result.answers.items():
             # Averages are what they are; counts and sums come once for every report of a user.
             scale = times[name] if label in ("n", "s") else 1
-            assert [one.value / scale for one in estimates] == pytest.approx(
-                [float(one) for one in plain[label]], rel=1e-9, abs=1e-9
+            assert [estimate.value / scale for estimate in estimates] == pytest.approx(
+                [float(value) for value in plain[label]], rel=1e-9, abs=1e-9
             )
 
 
@@ -139,10 +139,10 @@ def test_a_join_is_exact_when_all_pairs_of_views_are_observed(weights):
     a, b = random.integers(0, 5, 60), random.integers(0, 4, 60)
     views = [list(collection.design_of(table.name)) for table in (left, right)]
     columns = ([], [])
-    for one, other in zip(a, b, strict=True):
+    for a_value, b_value in zip(a, b, strict=True):
         for first, second in product(*views):
-            columns[0].append((first.number, first.group.number(first.levels, (int(one),))))
-            columns[1].append((second.number, second.group.number(second.levels, (int(other),))))
+            columns[0].append((first.number, first.group.number(first.levels, (int(a_value),))))
+            columns[1].append((second.number, second.group.number(second.levels, (int(b_value),))))
     tables = {}
     for table, cells in zip((left, right), columns, strict=True):
         view, y = np.array(cells).T

@@ -49,13 +49,13 @@ def queries(draw):
     tables = ["people", *draw(st.lists(st.sampled_from(sorted(JOINS)), max_size=3, unique=True))]
 
     def among(lists):
-        return st.sampled_from([one for table in tables for one in lists[table]])
+        return st.sampled_from([choice for table in tables for choice in lists[table]])
 
     condition = st.recursive(
         among(TESTS),
         lambda inner: st.one_of(
             st.tuples(inner, st.sampled_from(["AND", "OR"]), inner).map(lambda parts: f"({' '.join(parts)})"),
-            inner.map(lambda one: f"NOT ({one})"),
+            inner.map(lambda condition: f"NOT ({condition})"),
         ),
         max_leaves=5,
     )
@@ -67,15 +67,15 @@ def queries(draw):
         st.tuples(constant, number, st.sampled_from("+-"), number).map(lambda p: f"{p[0]} * {p[1]} {p[2]} {p[3]}"),
     )
     aggregate = st.one_of(
-        st.tuples(st.sampled_from(["SUM", "AVG"]), expression).map(lambda one: f"{one[0]}({one[1]})"),
-        st.tuples(st.sampled_from(["VAR_POP", "VAR_SAMP"]), number).map(lambda one: f"{one[0]}({one[1]})"),
-        expression.map(lambda one: f"SUM({one}) / COUNT(*)"),
+        st.tuples(st.sampled_from(["SUM", "AVG"]), expression).map(lambda call: f"{call[0]}({call[1]})"),
+        st.tuples(st.sampled_from(["VAR_POP", "VAR_SAMP"]), number).map(lambda call: f"{call[0]}({call[1]})"),
+        expression.map(lambda argument: f"SUM({argument}) / COUNT(*)"),
     )
     groups = draw(st.lists(among(GROUPS), max_size=2, unique=True))
     asked = ["COUNT(*) AS n", *draw(st.lists(aggregate, max_size=2, unique=True))]
-    items = [*(f"{one} AS g{place}" for place, one in enumerate(groups))]
-    items += [one if " AS " in one else f"{one} AS x{place}" for place, one in enumerate(asked)]
-    text = f"SELECT {', '.join(items)} FROM {' '.join(['people', *(JOINS[one] for one in tables[1:])])}"
+    items = [*(f"{group} AS g{index}" for index, group in enumerate(groups))]
+    items += [aggregate if " AS " in aggregate else f"{aggregate} AS x{index}" for index, aggregate in enumerate(asked)]
+    text = f"SELECT {', '.join(items)} FROM {' '.join(['people', *(JOINS[joined] for joined in tables[1:])])}"
     if draw(st.booleans()):
         text += f" WHERE {draw(condition)}"
     return text + (f" GROUP BY {', '.join(groups)}" if groups else "")

@@ -1,7 +1,7 @@
 """What every mechanism accepts, what it refuses, and that a refusal repeats no value."""
 
 import math
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, fields
 
 import numpy as np
 import pandas as pd
@@ -200,7 +200,7 @@ def test_mechanisms_are_frozen_values(mechanism):
     with pytest.raises(FrozenInstanceError):
         mechanism.epsilon = 2.0
     assert mechanism == eval(repr(mechanism), globals())  # noqa: S307 - our own text
-    assert hash(mechanism) == hash(type(mechanism)(*[getattr(mechanism, name) for name in mechanism.__slots__]))
+    assert hash(mechanism) == hash(type(mechanism)(*[getattr(mechanism, field.name) for field in fields(mechanism)]))
 
 
 @pytest.mark.parametrize("kind", [RandomizedResponse, LocalHashing])
@@ -219,6 +219,8 @@ def test_impossible_domains(kind):
         (0, math.inf, "high must be a finite number"),
         (math.nan, 1, "low must be a finite number"),
         ("0", 1, "low must be a finite number"),
+        (False, 1, "low must be a finite number"),
+        (0, 10**400, "low and high must lie within ±1e150"),
         (-1e308, 1e308, "low and high must lie within ±1e150"),
     ],
 )

@@ -59,8 +59,8 @@ def test_it_converges_on_awkward_data(name, smooth, epsilon):
     assert (result.shares >= 0).all()
     # The distribution function is right within the noise of 65,536 reports: compare it at the quarters of the range.
     truth = np.histogram(values, bins=4, range=(0, 1))[0].cumsum() / values.size
-    found = result.shares.reshape(4, -1).sum(axis=1).cumsum()
-    assert np.abs(found - truth).max() < {0.5: 0.1, 1.0: 0.03, 4.0: 0.02}[epsilon]
+    cumulated = result.shares.reshape(4, -1).sum(axis=1).cumsum()
+    assert np.abs(cumulated - truth).max() < {0.5: 0.1, 1.0: 0.03, 4.0: 0.02}[epsilon]
 
 
 def test_more_reports_and_more_epsilon_bring_it_closer():

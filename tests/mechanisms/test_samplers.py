@@ -50,7 +50,7 @@ def many(mechanism, value, source):
     return mechanism.perturb(np.full(MANY, value), source=source, simulation=True)
 
 
-def one(mechanism, value, source):
+def singly(mechanism, value, source):
     randbelow = quick(source)
     return np.array([mechanism.perturb_one(value, randbelow=randbelow) for _ in range(SOME)])
 
@@ -81,14 +81,14 @@ def clamped_law(mechanism, value):
 
 
 CASES = {
-    "randomized response": (RandomizedResponse(1.0, 5), 3, plain_law, many, one),
+    "randomized response": (RandomizedResponse(1.0, 5), 3, plain_law, many, singly),
     "local hashing": (LocalHashing(1.0, 40, buckets=4), 17, hashed_law, hashed_many, hashed_one),
     "binary hashing": (LocalHashing.binary(1.0, 40), 17, hashed_law, hashed_many, hashed_one),
-    "stochastic rounding": (StochasticRounding(1.0), 1.0, plain_law, many, one),
-    "piecewise": (Piecewise(1.0, steps=8), 0.9, plain_law, many, one),
-    "hybrid": (Hybrid(1.0, steps=8), 0.9, plain_law, many, one),
-    "square wave": (SquareWave(1.0, cells=8), 0.3, plain_law, many, one),
-    "discrete laplace": (DiscreteLaplace(1.0), 0, clamped_law, clamp(many), clamp(one)),
+    "stochastic rounding": (StochasticRounding(1.0), 1.0, plain_law, many, singly),
+    "piecewise": (Piecewise(1.0, steps=8), 0.9, plain_law, many, singly),
+    "hybrid": (Hybrid(1.0, steps=8), 0.9, plain_law, many, singly),
+    "square wave": (SquareWave(1.0, cells=8), 0.3, plain_law, many, singly),
+    "discrete laplace": (DiscreteLaplace(1.0), 0, clamped_law, clamp(many), clamp(singly)),
     "noisy max": (NoisyMax(1.0), [0, 0, 0, 0, 6], plain_law, repeated, repeated_one),
     "permute and flip": (PermuteAndFlip(1.0), [0, 0, 0, 0, 6], plain_law, repeated, repeated_one),
 }

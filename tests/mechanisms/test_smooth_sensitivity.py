@@ -35,19 +35,19 @@ def datasets(size: int, bound: int) -> list[Values]:
 
 def neighbours(values: Values, bound: int) -> Iterator[Values]:
     """All datasets with one value replaced, up to order."""
-    for place in range(len(values)):
+    for index in range(len(values)):
         for value in range(bound + 1):
-            yield tuple(sorted((*values[:place], value, *values[place + 1 :])))
+            yield tuple(sorted((*values[:index], value, *values[index + 1 :])))
 
 
 def brute_force(values: Values, rank: int, bound: int, weights: list[Fraction], *, last_step: int = 1) -> Fraction:
     """The definition, term by term: max over k of e_k · max_{t = 0..k+last_step} [V(P+t) − V(P+t−k−1)]."""
 
-    def place(index: int) -> int:
+    def value_at(index: int) -> int:
         return 0 if index < 1 else bound if index > len(values) else values[index - 1]
 
     return max(
-        weight * (place(rank + t) - place(rank + t - k - 1))
+        weight * (value_at(rank + t) - value_at(rank + t - k - 1))
         for k, weight in enumerate(weights)
         for t in range(k + last_step + 1)
     )

@@ -111,10 +111,12 @@ def publish_command(folder):
 
 
 def first_and_second(theta, run):
-    """Reports of 40 users before a threshold is told, other ones in every run, and of 50 after."""
+    """Reports of 40 users before a threshold is told, other ones in every run, and of 30 after."""
     early = first_codes(PROTOCOL, VALUES[:40].astype(float), SeededSource(run))
-    late = second_codes(PROTOCOL, VALUES.astype(float), theta, SeededSource(2)) if theta else np.zeros(0, dtype=int)
-    for codes, announced, users in ((early, None, np.arange(40)), (late, theta, np.arange(100, 150))):
+    late = (
+        second_codes(PROTOCOL, VALUES[:30].astype(float), theta, SeededSource(2)) if theta else np.zeros(0, dtype=int)
+    )
+    for codes, announced, users in ((early, None, np.arange(40)), (late, theta, np.arange(100, 130))):
         for part in (slice(start, start + 20) for start in range(0, codes.size, 20)):
             yield report_table(PROTOCOL, codes[part], announced, users[part])
 

@@ -41,15 +41,15 @@ MAKERS = {
 
 def changed_at(content, random):
     """The bytes with one changed, removed, doubled or exchanged for a digit, at places all over them."""
-    for place in np.linspace(0, len(content) - 1, CHANGES).astype(int):
+    for offset in np.linspace(0, len(content) - 1, CHANGES).astype(int):
         how = random.integers(4)
         middle = [
-            bytes([content[place] ^ int(random.integers(1, 256))]),
+            bytes([content[offset] ^ int(random.integers(1, 256))]),
             b"",
-            content[place : place + 1] * 2,
-            bytes([ord("0") + (content[place] + 1) % 10]),
+            content[offset : offset + 1] * 2,
+            bytes([ord("0") + (content[offset] + 1) % 10]),
         ][how]
-        yield content[:place] + middle + content[place + 1 :]
+        yield content[:offset] + middle + content[offset + 1 :]
 
 
 def refused(path, content, go_on):

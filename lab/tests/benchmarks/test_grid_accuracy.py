@@ -19,6 +19,7 @@ def test_shapes(shape):
     assert (counts[0] > 0.1) == (shape in ("zipf", "spiky"))
 
 
+@pytest.mark.slow  # fits a join; test_table_findings.py compares grids in joins with less
 def test_a_small_run_of_joins():
     (row,) = islice(measure(50_000, 1, 3, 0, Data(), lambda _: None, ("joins",)), 1)
     assert (row.question, row.epsilon) == ("join COUNT", 1.0)

@@ -1,4 +1,4 @@
-"""Attacks on claims of ε: play a guessing game against mechanisms, clients and publishers, and say who won.
+"""Attacks on claims of ε: a guessing game against mechanisms, clients and publishers, and who wins it.
 
 `attack` plays the game, `features` and `events` hold what an attacker may look at, and the `…_targets` files what is
 attacked: mechanisms, the clients of a specification, and streams.

@@ -1,8 +1,8 @@
-"""The game: inputs chosen by coins, outputs shown to an attacker, and what his guesses prove about ε.
+"""The game: inputs chosen by coins, outputs shown to an attacker, and what the guesses prove about ε.
 
 A claim of ε says that no event is more than e^ε times as likely under one of two neighbouring inputs as under the other
 (plus δ, where that is claimed). An audit runs a target on two inputs that are as different as the claim covers, finds
-telling events in the first half of the runs, and measures them in the second half. What they prove is a lower bound on
+revealing events in the first half of the runs, and measures them in the second half. They prove a lower bound on
 ε. A bound above the claim refutes it. A bound below proves nothing, which is why a stand-in that spends more than it
 claims is put through the same attack: it shows how much the attack would have noticed.
 """
@@ -17,13 +17,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from deniable.arrays import Integers
-from deniable.audit.events import Measured, lower_epsilon, telling_events
+from deniable.audit.events import Measured, lower_epsilon, strongest_events
 from deniable.audit.output import Output, joined
 from deniable.errors import InvalidData, InvalidParameter
 from deniable.randomness import Source
 
 FEWEST_SAMPLES = 100
-_BATCH = 1 << 15
+_BATCH_RUNS = 1 << 15
 _STRONGEST = 60.0
 """No stand-in spends more than this."""
 _STEPS = (1.0, 1.15, 1.6, 2.5)
@@ -46,7 +46,7 @@ class Target:
     delta: float = 0.0
     most: int = 10**9
     """Runs that one audit takes at most: whole clients and publishers are slow."""
-    batch: int = _BATCH
+    batch: int = _BATCH_RUNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +62,16 @@ class Finding:
     @property
     def bound(self) -> float:
         """The largest ε that the answers prove: claims of less are refuted."""
-        return max((one.bound for one in self.measured if not one.event.feature.fact), default=0.0)
+        return max((measured.bound for measured in self.measured if not measured.event.feature.fact), default=0.0)
 
     @property
     def refutations(self) -> tuple[Measured, ...]:
         """The events that contradict the claim, the clearest first."""
-        broken = [one for one in self.measured if one.bound > self.claim_of(one)]
-        return tuple(sorted(broken, key=lambda one: self.claim_of(one) - one.bound))
+        broken = [measured for measured in self.measured if measured.bound > self.claim_of(measured)]
+        return tuple(sorted(broken, key=lambda measured: self.claim_of(measured) - measured.bound))
 
     def claim_of(self, measured: Measured) -> float:
-        """What the claim lets an event tell: ε of an answer, nothing of a fact."""
+        """What the claim allows an event to reveal: ε for an answer, nothing for a fact."""
         return 0.0 if measured.event.feature.fact else self.target.epsilon
 
     @property
@@ -98,11 +98,11 @@ def audit(
 ) -> Finding:
     """Attack a target with `samples` runs in all, or as many as `seconds` allow. `advance` hears of every batch."""
     if samples < FEWEST_SAMPLES:
-        raise InvalidParameter("samples", f"must be at least {FEWEST_SAMPLES}", "Use 100000 for a telling audit.")
+        raise InvalidParameter("samples", f"must be at least {FEWEST_SAMPLES}", "Use 100000 for a meaningful audit.")
     worlds, output = _play(target, min(samples, target.most), source, seconds, advance)
     half = worlds.size // 2
     first, second = slice(0, half), slice(half, None)
-    events = telling_events(output.part(first), worlds[first], target.delta)
+    events = strongest_events(output.part(first), worlds[first], target.delta)
     tested = output.part(second)
     measured = [event.measure(tested, worlds[second], 0.0 if event.feature.fact else target.delta) for event in events]
     return Finding(target, worlds.size, tuple(measured))
@@ -169,12 +169,12 @@ def expected_factor(finding: Finding) -> float:
     Calculated as if the log odds of the event grew with ε and its frequency stayed.
     """
     epsilon, runs = finding.target.epsilon, finding.samples - finding.samples // 2
-    answers = [one for one in finding.measured if not one.event.feature.fact and one.right > one.wrong]
+    answers = [answer for answer in finding.measured if not answer.event.feature.fact and answer.right > answer.wrong]
     factors = 1.02 ** np.arange(1, 300)
     best = math.inf
-    for one in answers:
-        total = one.right + one.wrong
-        share = 1 / (1 + np.exp(-factors * math.log(one.right / max(one.wrong, 0.5))))
+    for answer in answers:
+        total = answer.right + answer.wrong
+        share = 1 / (1 + np.exp(-factors * math.log(answer.right / max(answer.wrong, 0.5))))
         right = np.maximum(total * share - _UNLUCKY * np.sqrt(total * share * (1 - share)), 0)
         noticed = np.flatnonzero(lower_epsilon(right, total - right, runs, finding.target.delta) > epsilon)
         if noticed.size:

@@ -10,21 +10,22 @@ import pyarrow as pa
 
 from deniable.arrays import Integers
 from deniable.audit.attack import Target
+from deniable.audit.features import HINT
 from deniable.audit.mechanism_targets import device_draws
 from deniable.audit.output import ABSENT, Column, Output
 from deniable.audit.people import rows_of
-from deniable.audit.speaking_for import speaking_for
+from deniable.audit.supported_users import supported_users
 from deniable.collection import Collection
 from deniable.randomness import Source
 from deniable.tables.device.client import Client
 from deniable.tables.schema.attributes import Table
+from deniable.tables.schema.report_format import REPORT_COLUMNS
 
 DEVICE_MOST, BULK_MOST = 4_000, 60_000
 _DEVICE_BATCH, _BULK_BATCH, _BULK_ROWS = 200, 20_000, 1 << 21
 _WHOLE_REPORTS = 16
-"""Of so many reports of a table every field is looked at; of later ones, whom they speak for."""
-_FIELDS = ("slot", "view", "seed", "y", "tag")
-_BULK_FIELDS = ("slot", "view", "seed", "y")
+"""The attacker looks at every field of so many reports of a table, and of later ones at the users they support."""
+_FIELDS = (*REPORT_COLUMNS, "tag")
 
 Sent = Mapping[str, Column]
 """By field, one line per run and one entry per report, in the order in which they left."""
@@ -61,9 +62,9 @@ def _matrices(sent: Sequence[Sequence[Any]]) -> Sent:
     slots = max(map(len, sent))
     matrices = {name: np.full((len(sent), slots), ABSENT) for name in _FIELDS}
     for run, reports in enumerate(sent):
-        for place, report in enumerate(reports):
+        for number, report in enumerate(reports):
             for name in _FIELDS:
-                matrices[name][run, place] = getattr(report, name)
+                matrices[name][run, number] = getattr(report, name)
     return matrices
 
 
@@ -77,7 +78,7 @@ def bulk_target(name: str, collection: Collection, pair: tuple[str, str]) -> Tar
         reports = collection.perturb(everyone=everyone, source=source, simulation=source.simulation, **frames)
         output = Output({}, {})
         for table in frames:
-            columns = {field: reports[table][field].to_numpy().astype(np.int64) for field in ("uid", *_BULK_FIELDS)}
+            columns = {field: reports[table][field].to_numpy().astype(np.int64) for field in ("uid", *REPORT_COLUMNS)}
             output |= _columns(collection, table, pair, table, _spread(columns, worlds.size))
             output |= Output({}, {f"{table}.moved": _moves(columns["uid"], worlds.size)})
         return output
@@ -106,7 +107,7 @@ def _spread(columns: Mapping[str, Integers], users: int) -> Sent:
     order = np.argsort(uid, kind="stable")
     counts = np.bincount(uid, minlength=users)
     inside = np.arange(uid.size) - np.repeat(np.cumsum(counts) - counts, counts)
-    matrices = {name: np.full((users, int(counts.max(initial=0))), ABSENT) for name in _BULK_FIELDS}
+    matrices = {name: np.full((users, int(counts.max(initial=0))), ABSENT) for name in REPORT_COLUMNS}
     for name, matrix in matrices.items():
         matrix[uid[order], inside] = columns[name][order]
     return matrices
@@ -115,18 +116,18 @@ def _spread(columns: Mapping[str, Integers], users: int) -> Sent:
 def _moves(uid: Integers, users: int) -> Integers:
     """Whether users left before (−1) or after (1) their turn in the order of ids; 0 for all if that order is kept."""
     order = uid[np.sort(np.unique(uid, return_index=True)[1])]
-    places = np.full(users, -users)
-    places[order] = np.arange(order.size)
-    return np.sign(places - np.arange(users))
+    turns = np.full(users, -users)
+    turns[order] = np.arange(order.size)
+    return np.sign(turns - np.arange(users))
 
 
 def _columns(collection: Collection, table: str, pair: tuple[str, str], title: str, sent: Sent) -> Output:
     """One column per field and report. Of all of them only y may depend on the data."""
     answers: dict[str, Column] = {}
     facts: dict[str, Column] = {f"{title}.number": (sent["slot"] != ABSENT).sum(1)}
-    for place in range(sent["y"].shape[1]):
-        for field, matrix in sent.items() if place < _WHOLE_REPORTS else ():
-            (answers if field == "y" else facts)[f"{title}[{place}].{field}"] = matrix[:, place]
-        hint = speaking_for(collection, table, pair, {field: matrix[:, place] for field, matrix in sent.items()})
-        answers[f"{title}[{place}].told"] = hint
+    for number in range(sent["y"].shape[1]):
+        for field, matrix in sent.items() if number < _WHOLE_REPORTS else ():
+            (answers if field == "y" else facts)[f"{title}[{number}].{field}"] = matrix[:, number]
+        report = {field: matrix[:, number] for field, matrix in sent.items()}
+        answers[f"{title}[{number}].{HINT}"] = supported_users(collection, table, pair, report)
     return Output(answers, facts)

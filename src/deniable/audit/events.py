@@ -1,8 +1,8 @@
 """Events: found in one half of the runs, measured in the other.
 
-Each run has one of two inputs, chosen by a fair coin. Whoever sees an event and guesses the input is right with
-probability at most e^ε/(1 + e^ε), if ε is what one run costs: P(E | a) ≤ e^ε·P(E | b) says just that. So the right and
-wrong guesses are coins, and their Clopper-Pearson bound is a bound on ε.
+Each run has one of two inputs, chosen by a fair coin. An attacker who sees an event and guesses the input is right
+with probability at most e^ε/(1 + e^ε), if a run costs ε: P(E | a) ≤ e^ε·P(E | b) says just that. So right and wrong
+guesses are coins, and their Clopper-Pearson bound is a bound on ε.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ FALSE_ALARM = 1e-9
 EVENTS, _ANSWERS = 16, 6
 _SHOWN = 4
 NO_GUESS = -1
-_DOUBT = 2.0  # added to counts, because a label with few runs looks more telling than it is
+_DOUBT = 2.0  # added to counts, because a label with few runs looks more revealing than it is
 _NO_RATIO = 50.0
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Some labels of a feature, and the input that an attacker names who sees one of them."""
+    """Some labels of a feature, and the input that an attacker who sees one of them names."""
 
     feature: Feature
     guesses: Integers
@@ -58,12 +58,12 @@ class Measured:
         return f"{self.event} (guessed right {self.right:,} of {self.right + self.wrong:,} times)"
 
 
-def telling_events(output: Output, worlds: Integers, delta: float) -> list[Event]:
+def strongest_events(output: Output, worlds: Integers, delta: float) -> list[Event]:
     """The events to measure: those with the highest bounds here, of answers and of facts."""
-    found = [_best_event(feature, output, worlds, delta) for feature in features(output, worlds)]
-    found.sort(key=lambda candidate: -candidate[0])
-    answers = [event for _, event in found if not event.feature.fact]
-    facts = [event for _, event in found if event.feature.fact][: EVENTS - _ANSWERS]
+    candidates = [_best_event(feature, output, worlds, delta) for feature in features(output, worlds)]
+    candidates.sort(key=lambda candidate: -candidate[0])
+    answers = [event for _, event in candidates if not event.feature.fact]
+    facts = [event for _, event in candidates if event.feature.fact][: EVENTS - _ANSWERS]
     return [*answers[: EVENTS - len(facts)], *facts]
 
 

@@ -15,14 +15,14 @@ import numpy as np
 from deniable.arrays import Integers
 from deniable.audit.output import Column, Output
 
-FEW = 64
+FEW_ENTRIES = 64
 """A column with at most so many different entries is taken entry by entry, others by ranges and bits."""
 _QUANTILES = 32
 _MOST_LABELS = 1 << 12
 _ALL_PAIRS_UP_TO = 6
 _WORD = 64
-HINT = "told"
-"""A column of this name says which of the two inputs a report speaks for, as a server that knows them would read it."""
+HINT = "hint"
+"""A column of this name says which of the two inputs a report supports, as a server that knows them would read it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,11 @@ def features(output: Output, worlds: Integers) -> list[Feature]:
     singles = [feature for name in (*output.answers, *output.facts) for feature in _single(output, name)]
     compact = {name: list(_compact(output, name)) for name in (*output.answers, *output.facts)}
     pairs = list(_pairs(output, compact))
-    hints = [feature for name, found in compact.items() if _field(name) == HINT for feature in found]
+    hints = [feature for name, parts in compact.items() if _field(name) == HINT for feature in parts]
     answers = [next(_single(output, name), None) for name in output.answers if _field(name) != HINT]
-    inside = [pair for pair in pairs if not pair.fact and pair.name.count("[") == 2][:FEW]
+    inside = [pair for pair in pairs if not pair.fact and pair.name.count("[") == 2][:FEW_ENTRIES]
     sets = {"hints": hints, "answers": [feature for feature in answers if feature], "reports": inside}
-    scores = [_score(f"score of {kind}", output, worlds, found) for kind, found in sets.items() if len(found) > 1]
+    scores = [_score(f"score of {kind}", output, worlds, parts) for kind, parts in sets.items() if len(parts) > 1]
     return [*singles, *pairs, *scores, *_linear_score(output, worlds)]
 
 
@@ -65,7 +65,7 @@ def _field(name: str) -> str:
 def _single(output: Output, name: str) -> Iterator[Feature]:
     column, fact = output[name], name in output.facts
     values = np.unique(column)
-    if values.size <= FEW:
+    if values.size <= FEW_ENTRIES:
         if values.size > 1:
             yield _listed(name, name, fact, values)
         return
@@ -77,7 +77,7 @@ def _compact(output: Output, name: str) -> Iterator[Feature]:
     """A column with few labels, to be combined with others."""
     column, fact = output[name], name in output.facts
     values = np.unique(column)
-    if values.size <= FEW:
+    if values.size <= FEW_ENTRIES:
         if values.size > 1:
             yield _listed(name, name, fact, values)
         return
@@ -91,9 +91,9 @@ def _compact(output: Output, name: str) -> Iterator[Feature]:
 def _listed(title: str, name: str, fact: bool, values: Column) -> Feature:
     def labels(output: Output) -> Integers:
         column = output[name]
-        places = np.searchsorted(values, column)
-        known = values[np.minimum(places, values.size - 1)] == column
-        return np.where(known, places, values.size)
+        index = np.searchsorted(values, column)
+        known = values[np.minimum(index, values.size - 1)] == column
+        return np.where(known, index, values.size)
 
     return Feature(
         title, fact, labels, values.size + 1, lambda label: f"{values[label]:g}" if label < values.size else "new"
@@ -145,14 +145,14 @@ def _pairs(output: Output, compact: dict[str, list[Feature]]) -> Iterator[Featur
         groups.setdefault(_group(name), []).append(name)
         fields.setdefault(_field(name), []).append(name)
     for names in groups.values():
-        for one, other in combinations(names, 2):
-            yield from _crossings(compact[one], compact[other])
+        for first, second in combinations(names, 2):
+            yield from _crossings(compact[first], compact[second])
     for names in fields.values():
         near = combinations(names, 2) if len(names) <= _ALL_PAIRS_UP_TO else pairwise(names)
-        for one, other in near:
-            yield _difference(output, one, other)
-            if _group(one) != _group(other):
-                yield from _crossings(compact[one][:1], compact[other][:1])
+        for first, second in near:
+            yield _difference(output, first, second)
+            if _group(first) != _group(second):
+                yield from _crossings(compact[first][:1], compact[second][:1])
 
 
 def _crossings(first: Sequence[Feature], second: Sequence[Feature]) -> Iterator[Feature]:
@@ -170,15 +170,15 @@ def _crossed(first: Feature, second: Feature) -> Feature:
     return Feature(name, fact, labels, first.count * second.count, words)
 
 
-def _difference(output: Output, one: str, other: str) -> Feature:
+def _difference(output: Output, first: str, second: str) -> Feature:
     def read(seen: Output) -> Column:
-        return seen[one].astype(np.float64) - seen[other]
+        return seen[first].astype(np.float64) - seen[second]
 
-    column, fact = read(output), one in output.facts and other in output.facts
+    column, fact = read(output), first in output.facts and second in output.facts
     # Zero stands alone: two entries that are equal too often, or never.
     edges = np.unique([*np.quantile(column, np.arange(1, _QUANTILES) / _QUANTILES, method="nearest"), 0.0, 1e-9])
     ends = [column.min(), np.nextafter(column.min(), np.inf), column.max()]
-    return _cut(f"{one} − {other}", fact, read, np.unique([*edges, *ends]))
+    return _cut(f"{first} − {second}", fact, read, np.unique([*edges, *ends]))
 
 
 def _score(name: str, output: Output, worlds: Integers, parts: Sequence[Feature]) -> Feature:

@@ -10,6 +10,7 @@ import numpy as np
 
 from deniable.arrays import Integers
 from deniable.audit.attack import Target
+from deniable.audit.features import HINT
 from deniable.audit.output import Column, Output
 from deniable.exact import RandBelow
 from deniable.mechanisms import (
@@ -32,8 +33,8 @@ from deniable.mechanisms.frequency_oracle import FrequencyOracle
 from deniable.randomness import SeededSource, Source
 
 Make = Callable[[float], Target]
-_ONE = ", one value"
-_ONE_MOST, _ONE_BATCH = 20_000, 1_000
+_SINGLE = ", one value"
+_SINGLE_MOST, _SINGLE_BATCH = 20_000, 1_000
 _CHOICE_MOST, _CHOICE_ONE_MOST = 20_000, 5_000
 _PERCENTILE_MOST = 2_000
 
@@ -76,10 +77,10 @@ def mechanism_targets() -> dict[str, Make]:
     made: dict[str, Make] = {}
     for name, (mechanism, pair) in VALUES.items():
         made[name] = _maker(value_target, name, mechanism, pair)
-        made[name + _ONE] = _maker(single_target, name + _ONE, mechanism, pair)
+        made[name + _SINGLE] = _maker(single_target, name + _SINGLE, mechanism, pair)
     for name, mechanism in CHOICES.items():
         made[name] = _maker(choice_target, name, mechanism)
-        made[name + _ONE] = _maker(single_target, name + _ONE, mechanism, _SCORES, _CHOICE_ONE_MOST)
+        made[name + _SINGLE] = _maker(single_target, name + _SINGLE, mechanism, _SCORES, _CHOICE_ONE_MOST)
     for name, mechanism in PERCENTILES.items():
         made[name] = _maker(percentile_target, name, mechanism)
     return made
@@ -101,7 +102,7 @@ def value_target(name: str, mechanism: Any, pair: Sequence[Any]) -> Target:
     return Target(name, mechanism.epsilon, draw)
 
 
-def single_target(name: str, mechanism: Any, pair: Sequence[Any], most: int = _ONE_MOST) -> Target:
+def single_target(name: str, mechanism: Any, pair: Sequence[Any], most: int = _SINGLE_MOST) -> Target:
     """A mechanism that takes one input at a time, with the standard library."""
 
     def draw(worlds: Integers, source: Source) -> Output:
@@ -111,7 +112,7 @@ def single_target(name: str, mechanism: Any, pair: Sequence[Any], most: int = _O
             return _seeded(mechanism, pair, *(np.array(column) for column in zip(*reports, strict=True)))
         return Output({"y": np.array(reports)})
 
-    return Target(name, mechanism.epsilon, draw, most=most, batch=_ONE_BATCH)
+    return Target(name, mechanism.epsilon, draw, most=most, batch=_SINGLE_BATCH)
 
 
 def device_draws(source: Source) -> RandBelow:
@@ -125,7 +126,7 @@ def _has_seed(mechanism: Any) -> bool:
 
 def _seeded(oracle: FrequencyOracle, pair: Sequence[int], seeds: Integers, y: Integers) -> Output:
     first, second = (oracle.supports(cell, seeds, y) for cell in pair)
-    return Output({"y": y, "told": first + 2 * second}, {"seed": seeds.astype(np.uint32)})
+    return Output({"y": y, HINT: first + 2 * second}, {"seed": seeds.astype(np.uint32)})
 
 
 def choice_target(name: str, mechanism: Any, scores: Sequence[Sequence[int]] = _SCORES) -> Target:
@@ -137,7 +138,7 @@ def choice_target(name: str, mechanism: Any, scores: Sequence[Sequence[int]] = _
         ]
         return Output({"choice": np.array(chosen)})
 
-    return Target(name, mechanism.epsilon, draw, most=_CHOICE_MOST, batch=_ONE_BATCH)
+    return Target(name, mechanism.epsilon, draw, most=_CHOICE_MOST, batch=_SINGLE_BATCH)
 
 
 def percentile_target(name: str, mechanism: Any, datasets: Sequence[Sequence[int]] = _DATASETS) -> Target:
@@ -149,7 +150,7 @@ def percentile_target(name: str, mechanism: Any, datasets: Sequence[Sequence[int
         ]
         return Output({"y": _bounded(drawn)})
 
-    return Target(name, mechanism.epsilon, draw, mechanism.delta, most=_PERCENTILE_MOST, batch=_ONE_BATCH)
+    return Target(name, mechanism.epsilon, draw, mechanism.delta, most=_PERCENTILE_MOST, batch=_SINGLE_BATCH)
 
 
 def _bounded(numbers: Sequence[int]) -> Column:

@@ -9,7 +9,7 @@ from deniable.tables.schema.attributes import Table
 
 LOWEST, HIGHEST, NOTHING = "lowest", "highest", "nothing"
 PAIRS = ((LOWEST, HIGHEST), (NOTHING, HIGHEST))
-"""All rows at one end of every domain or at the other; no rows, or one that has no place where there must be one."""
+"""All rows at one end of every domain, or at the other; or no rows (where a row is required, one without values)."""
 
 
 def rows_of(table: Table, person: str) -> list[dict[str, Any]]:

@@ -50,9 +50,9 @@ def _client(epsilon: float, source: Source) -> ToPLClient:
 
 
 def _reports(reports: list[Any], title: str) -> Output:
-    facts = {field: np.array([getattr(one, field) for one in reports]) for field in ("phase", "theta", "tag")}
-    facts["size"] = np.array([len(one.to_bytes()) for one in reports])
-    answers = {f"{title}.y": np.array([one.y for one in reports])}
+    facts = {field: np.array([getattr(report, field) for report in reports]) for field in ("phase", "theta", "tag")}
+    facts["size"] = np.array([len(report.to_bytes()) for report in reports])
+    answers = {f"{title}.y": np.array([report.y for report in reports])}
     return Output(answers, {f"{title}.{field}": column for field, column in facts.items()})
 
 
@@ -63,7 +63,7 @@ def published_target(name: str, epsilon: float, kind: Callable[..., Publisher], 
     """One value of four in a chunk differs. Every chunk has noise of its own, so one long stream holds many runs."""
 
     def draw(worlds: Integers, source: Source) -> Output:
-        # What is after the warm-up does not depend on how θ was found.
+        # What follows the warm-up does not depend on how θ was chosen.
         known = PublicThreshold(_TOP)
         publisher = kind(
             epsilon, _TOP, warmup=0, threshold=known, horizon=_HORIZON, source=source, simulation=source.simulation
@@ -75,8 +75,8 @@ def published_target(name: str, epsilon: float, kind: Callable[..., Publisher], 
         table = np.asarray(sent).reshape(-1, _HORIZON)
         prefixes = np.cumsum(table, axis=1)
         return Output(
-            {f"value[{place}].y": table[:, place] for place in range(_HORIZON)}
-            | {f"sum[{place}].y": prefixes[:, place] for place in range(1, _HORIZON)}
+            {f"value[{time}].y": table[:, time] for time in range(_HORIZON)}
+            | {f"sum[{time}].y": prefixes[:, time] for time in range(1, _HORIZON)}
         )
 
     return Target(name, epsilon, draw, most=_STREAM_MOST, batch=_PUBLISHER_BATCH)
@@ -98,7 +98,7 @@ def warmup_target(name: str, epsilon: float, kind: Callable[..., Publisher]) -> 
             learnt = [getattr(publisher.learnt, field) for field in _LEARNT]
             seen.append((*(-1.0 if fact is None else fact for fact in learnt), *map(float, sent)))
         columns: list[Column] = list(np.array(seen).T)
-        names = (*(f"learnt.{field}" for field in _LEARNT), *(f"value[{place}].y" for place in range(_HORIZON)))
+        names = (*(f"learnt.{field}" for field in _LEARNT), *(f"value[{time}].y" for time in range(_HORIZON)))
         return Output(dict(zip(names, columns, strict=True)))
 
     return Target(name, epsilon, draw, delta, most=_WARMUP_MOST, batch=100)

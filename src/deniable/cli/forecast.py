@@ -82,7 +82,7 @@ def forecast(
         raise BadInput("neither --users nor --error is given. Nothing was predicted. Say how many people will report.")
     predicted = forecasts.forecast(collection, text, users, weights=weights, sums=sums)
     if not as_json:
-        click.echo(f"{predicted}\n{forecasts.ASSUMED}")
+        click.echo(f"{predicted}\n{forecasts.ASSUMPTIONS}")
         return
     for answer in predicted.predictions:
         stderr = None if math.isnan(answer.stderr) else answer.stderr

@@ -143,7 +143,7 @@ def check_theta(theta: float, bound: float, low: float = 0.0) -> None:
 def forecast(
     epsilon: float, bound: float, horizon: int, theta: float | None, block: int | None, drift: float, spread: float
 ) -> None:
-    """Predict the error by window length, before anything is published.
+    """Predict the error by window length before publishing.
 
     Reads no data and spends no ε. Shows the standard errors of window sums, and the same per value. Errors are
     proportional to θ.

@@ -80,7 +80,7 @@ def round_to_points(values: Floats, low: float, high: float, steps: int, source:
     positions = (values - low) / (high - low) * steps
     points = np.clip(positions.astype(np.int64), 0, steps - 1)
     rest = np.clip(positions - points, 0.0, 1.0)
-    # 2^64 itself is no 64-bit threshold; a rest of one is the upper point for certain.
+    # 2^64 is not a 64-bit threshold, so a rest of one is decided here: the upper point for certain.
     above = source.coins(thresholds_of(rest)) | (rest >= 1.0)
     return points + above
 

@@ -50,7 +50,7 @@ class SlidingWindow:
         """Probability of a report inside the window."""
         return _weights(self)[0] * self.width
 
-    def perturb_indices(self, indices: Integers, source: Source) -> Integers:
+    def draw(self, indices: Integers, source: Source) -> Integers:
         """One report per input. The words that are drawn do not depend on the inputs."""
         keep = source.bernoulli(self.inside, indices.size)
         near = source.below(self.width, indices.size) + indices
@@ -59,7 +59,7 @@ class SlidingWindow:
         reports[keep] = near[keep]
         return reports
 
-    def perturb_index(self, index: int, randbelow: RandBelow) -> int:
+    def draw_one(self, index: int, randbelow: RandBelow) -> int:
         """One report, with the standard library only. All three draws are made, whatever comes out."""
         keep, near, other = fraction_coin(self.inside, randbelow), randbelow(self.width), randbelow(self.inputs - 1)
         return index + near if keep else other + self.width * (other >= index)

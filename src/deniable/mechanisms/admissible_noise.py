@@ -147,9 +147,9 @@ class GaussianNoise:
             return 1.0 - self.tail(1 - k, scale)
         sigma = float(scale)
         if sigma <= _SUM_UP_TO:
-            total, place = 0.0, float(min(k, 10**9))
-            while (term := math.exp(-((place / sigma) ** 2) / 2)) > total * 1e-18:
-                total, place = total + term, place + 1
+            total, noise = 0.0, float(min(k, 10**9))
+            while (term := math.exp(-((noise / sigma) ** 2) / 2)) > total * 1e-18:
+                total, noise = total + term, noise + 1
             return total / _gaussian_constant(sigma)
         # Euler-Maclaurin: the sum is the integral, half of its first term, and a twelfth of its first slope.
         middle = _in_scales(k, scale)

@@ -79,14 +79,21 @@ class DiscreteLaplace:
         from deniable.randomness import release_source
 
         source = release_source(source, simulation=simulation, epsilon=self.epsilon)
-        exact = as_integers(values)
-        return exact.copy() if math.isinf(self.epsilon) else exact + source.discrete_laplace(self.scale, exact.size)
+        return self.draw(as_integers(values), source)
+
+    def draw(self, values: Integers, source: Source) -> Integers:
+        """`perturb` for integers and a source that have been checked."""
+        return values.copy() if math.isinf(self.epsilon) else values + source.discrete_laplace(self.scale, values.size)
 
     def perturb_one(self, value: int, *, randbelow: RandBelow = secrets.randbelow, simulation: bool = False) -> int:
         """One value with noise, with the standard library only."""
         check_randbelow(randbelow, self.epsilon, simulation=simulation)
         if not is_integer(value):
             raise InvalidData("the value must be an integer", "Multiply by the resolution and round first.")
+        return self.draw_one(value, randbelow)
+
+    def draw_one(self, value: int, randbelow: RandBelow) -> int:
+        """`perturb_one` for an integer and draws that have been checked."""
         return value if math.isinf(self.epsilon) else value + discrete_laplace(self.scale, randbelow)
 
     def estimate(self, reports: Any) -> Floats:

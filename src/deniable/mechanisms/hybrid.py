@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import secrets
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from deniable.accounting import Spending, in_parallel
-from deniable.exact import RandBelow, check_randbelow, exp_below, fraction_coin
+from deniable.exact import RandBelow, exp_below, fraction_coin
+from deniable.mechanisms._range_mechanism import RangeMechanism
 from deniable.mechanisms._window import scale_law
 from deniable.mechanisms.piecewise import Piecewise
 from deniable.mechanisms.stochastic_rounding import StochasticRounding
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 SWITCH = 0.61
 """Up to this ε the piecewise mechanism never helps [WXY19]."""
 
-_BATCH = 1 << 15
+_BATCH_VALUES = 1 << 15
 _BITS = 2  # reports 0 and 1 are those of stochastic rounding, all others those of the piecewise mechanism
 
 
 @dataclass(frozen=True, slots=True)
-class Hybrid:
+class Hybrid(RangeMechanism):
     """Report a number in [low, high]: with probability α by the piecewise mechanism, else by stochastic rounding.
 
         α = 1 − e^(−ε/2) if ε > 0.61, else 0        [WXY19; WCZ21, App. E.2]
@@ -47,7 +47,7 @@ class Hybrid:
     steps: int | None = None
 
     def __post_init__(self) -> None:
-        self.piecewise  # noqa: B018 - its own checks are ours
+        self.piecewise  # noqa: B018 - checks all settings
 
     @property
     def piecewise(self) -> Piecewise:
@@ -81,40 +81,37 @@ class Hybrid:
         pieces = scale_law(self.piecewise.law(value), self.alpha)
         return scale_law(self.rounding.law(value), 1 - self.alpha) + pieces
 
-    def perturb(self, values: Any, *, source: Source | None = None, simulation: bool = False) -> Integers:
-        """One report per value. Who uses which mechanism is drawn first, without looking at any value."""
+    def draw(self, values: Floats, source: Source) -> Integers:
+        """One report for each value in the range; the source has been checked.
+
+        Who uses which mechanism is drawn first, without looking at any value.
+        """
         import numpy as np
 
-        from deniable.mechanisms._arrays import as_reals
-        from deniable.randomness import release_source
-
-        source = release_source(source, simulation=simulation, epsilon=self.epsilon)
-        checked = as_reals(values, self.low, self.high)
-        reports = np.empty(checked.size, dtype=np.int64)
-        for start in range(0, checked.size, _BATCH):
-            part = slice(start, start + _BATCH)
-            reports[part] = self._perturb(checked[part], source)
+        reports = np.empty(values.size, dtype=np.int64)
+        for start in range(0, values.size, _BATCH_VALUES):
+            part = slice(start, start + _BATCH_VALUES)
+            reports[part] = self._draw_batch(values[part], source)
         return reports
 
-    def _perturb(self, values: Floats, source: Source) -> Integers:
+    def _draw_batch(self, values: Floats, source: Source) -> Integers:
         """Reports of one batch, whose words and intermediate arrays stay in the cache."""
         import numpy as np
 
         if not self.alpha:
-            return self.rounding.perturb(values, source=source, simulation=True)
+            return self.rounding.draw(values, source)
         choose = source.bernoulli(self.alpha, values.size)
         reports = np.empty(values.size, dtype=np.int64)
         for who, mechanism, offset in ((choose, self.piecewise, _BITS), (~choose, self.rounding, 0)):
             if who.any():
-                reports[who] = mechanism.perturb(values[who], source=source, simulation=True) + offset
+                reports[who] = mechanism.draw(values[who], source) + offset
         return reports
 
-    def perturb_one(self, value: float, *, randbelow: RandBelow = secrets.randbelow, simulation: bool = False) -> int:
-        """One report, with the standard library only."""
-        check_randbelow(randbelow, self.epsilon, simulation=simulation)
+    def draw_one(self, value: float | Fraction, randbelow: RandBelow) -> int:
+        """One report for one value; the draws have been checked."""
         if fraction_coin(self.alpha, randbelow):
-            return _BITS + self.piecewise.perturb_one(value, randbelow=randbelow, simulation=True)
-        return self.rounding.perturb_one(value, randbelow=randbelow, simulation=True)
+            return _BITS + self.piecewise.draw_one(value, randbelow)
+        return self.rounding.draw_one(value, randbelow)
 
     def estimate(self, reports: Any) -> Floats:
         """One unbiased estimate per report; their mean estimates the mean of the values."""

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import math
-import secrets
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from deniable.accounting import Neighbours, Spending, Unit
-from deniable.checks import check_integer, check_scores
-from deniable.exact import RandBelow, check_randbelow, discrete_laplace
-from deniable.mechanisms.discrete_laplace import DiscreteLaplace
+from deniable.checks import check_scores
+from deniable.exact import RandBelow
+from deniable.mechanisms._score_choice import ScoreChoice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from deniable.arrays import Integers
     from deniable.randomness import Source
 
 
 @dataclass(frozen=True, slots=True)
-class NoisyMax:
+class NoisyMax(ScoreChoice):
     """The index of the largest of integer scores after discrete Laplace noise; ties go to the smaller index.
 
     ε-DP if one neighbour step changes every score by at most Δ. Noise of scale Δ/ε is enough if the step moves all
@@ -29,52 +28,19 @@ class NoisyMax:
     The proof for integers: fix the noise of the other candidates. Candidate i wins if its own noise reaches some
     integer t, and on the neighbour if it reaches t + Δ (monotone) or t + 2Δ. P(X ≥ t + 1) ≥ e^(−1/scale)·P(X ≥ t) for
     every integer t, so the chance falls by at most e^(−ε). The bound is approached, not reached, as the gap between
-    scores grows: `PermuteAndFlip` wastes none of it. A choice has no estimate and no variance, only a score.
+    scores grows: `PermuteAndFlip` wastes none of it.
 
     >>> NoisyMax(epsilon=math.inf).perturb([3, 9, 4], simulation=True)
     1
     """
 
-    epsilon: float
-    sensitivity: int = 1
-    monotone: bool = False
+    def draw(self, scores: Integers, source: Source) -> int:
+        """The index of the winner among checked scores, by a checked source."""
+        return int(self.noise.draw(scores, source).argmax())
 
-    def __post_init__(self) -> None:
-        check_integer("sensitivity", self.sensitivity, 1, 2**59)
-        self.noise  # noqa: B018 - its own checks are ours
-
-    @property
-    def scale(self) -> Fraction:
-        """Scale of the noise on each score; zero at ε = ∞."""
-        return self.noise.scale
-
-    @property
-    def noise(self) -> DiscreteLaplace:
-        """The mechanism that each score goes through."""
-        return DiscreteLaplace(self.epsilon, self.sensitivity if self.monotone else 2 * self.sensitivity)
-
-    @property
-    def spends(self) -> Spending:
-        """ε for scores that each move by up to the sensitivity, all the same way if `monotone`."""
-        neighbours = Neighbours.SCORES_ALIKE if self.monotone else Neighbours.SCORES
-        return Spending(Unit.STEP, neighbours, self.epsilon)
-
-    def perturb(self, scores: Any, *, source: Source | None = None, simulation: bool = False) -> int:
-        """The index of the winner."""
-        import numpy as np
-
-        return int(np.argmax(self.noise.perturb(scores, source=source, simulation=simulation)))
-
-    def perturb_one(
-        self, scores: Sequence[int], *, randbelow: RandBelow = secrets.randbelow, simulation: bool = False
-    ) -> int:
-        """The index of the winner, with the standard library only."""
-        check_randbelow(randbelow, self.epsilon, simulation=simulation)
-        check_scores(scores)
-        if math.isinf(self.epsilon):
-            noisy = list(scores)
-        else:
-            noisy = [score + discrete_laplace(self.scale, randbelow) for score in scores]
+    def draw_one(self, scores: Sequence[int], randbelow: RandBelow) -> int:
+        """The index of the winner among checked scores, by checked draws."""
+        noisy = [self.noise.draw_one(score, randbelow) for score in scores]
         return noisy.index(max(noisy))
 
     def law(self, scores: Sequence[int]) -> tuple[Fraction, ...]:

@@ -3,68 +3,39 @@
 from __future__ import annotations
 
 import math
-import secrets
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from deniable.accounting import Neighbours, Spending, Unit
-from deniable.checks import check_integer, check_scores
-from deniable.exact import WORD_BITS, RandBelow, check_randbelow, geometric
-from deniable.mechanisms.discrete_laplace import DiscreteLaplace
+from deniable.checks import check_scores
+from deniable.exact import WORD_BITS, RandBelow, geometric
+from deniable.mechanisms._score_choice import ScoreChoice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from deniable.arrays import Integers
     from deniable.randomness import Source
 
 
 @dataclass(frozen=True, slots=True)
-class PermuteAndFlip:
+class PermuteAndFlip(ScoreChoice):
     """Visit the candidates in random order; stop at one that lies g below the best with probability e^(−g/scale).
 
     ε-DP with scale 2Δ/ε, or Δ/ε if a neighbour step moves all scores the same way (`monotone`), and never worse than
     the exponential mechanism  [MS20]. Every candidate may toss its coin at once: the first of those that show heads, in
     random order, is a uniform choice among them. A coin of probability r^g, r = e^(−1/scale), is heads when a geometric
-    variable reaches g, so all is exact in integers. A choice has no estimate and no variance.
+    variable reaches g, so all is exact in integers.
 
     >>> PermuteAndFlip(epsilon=math.inf).perturb([3, 9, 4], simulation=True)
     1
     """
 
-    epsilon: float
-    sensitivity: int = 1
-    monotone: bool = False
-
-    def __post_init__(self) -> None:
-        check_integer("sensitivity", self.sensitivity, 1, 2**59)
-        self.scale  # noqa: B018 - checks ε and the scale
-
-    @property
-    def scale(self) -> Fraction:
-        """The gap that costs a factor e: that of the noise `NoisyMax` adds; zero at ε = ∞."""
-        return self._noise.scale
-
-    @property
-    def _noise(self) -> DiscreteLaplace:
-        return DiscreteLaplace(self.epsilon, self.sensitivity if self.monotone else 2 * self.sensitivity)
-
-    @property
-    def spends(self) -> Spending:
-        """ε for scores that each move by up to the sensitivity, all the same way if `monotone`."""
-        neighbours = Neighbours.SCORES_ALIKE if self.monotone else Neighbours.SCORES
-        return Spending(Unit.STEP, neighbours, self.epsilon)
-
-    def perturb(self, scores: Any, *, source: Source | None = None, simulation: bool = False) -> int:
-        """The index of the winner."""
+    def draw(self, scores: Integers, source: Source) -> int:
+        """The index of the winner among checked scores, by a checked source."""
         import numpy as np
 
-        from deniable.mechanisms._arrays import as_integers
-        from deniable.randomness import release_source
-
-        source = release_source(source, simulation=simulation, epsilon=self.epsilon)
-        exact = as_integers(scores, "scores")
-        gaps = exact.max() - exact
+        gaps = scores.max() - scores
         reach = np.zeros_like(gaps) if math.isinf(self.epsilon) else source.geometric(self.scale, gaps.size)
         heads = np.flatnonzero(reach >= gaps)
         # The one with the smallest random key: how many words are drawn does not depend on how many show heads.
@@ -74,12 +45,8 @@ class PermuteAndFlip:
             if first.size == 1:
                 return int(heads[first[0]])
 
-    def perturb_one(
-        self, scores: Sequence[int], *, randbelow: RandBelow = secrets.randbelow, simulation: bool = False
-    ) -> int:
-        """The index of the winner, with the standard library only."""
-        check_randbelow(randbelow, self.epsilon, simulation=simulation)
-        check_scores(scores)
+    def draw_one(self, scores: Sequence[int], randbelow: RandBelow) -> int:
+        """The index of the winner among checked scores, by checked draws."""
         best = max(scores)
         if math.isinf(self.epsilon):
             heads = [i for i, score in enumerate(scores) if score == best]
@@ -95,7 +62,7 @@ class PermuteAndFlip:
     @property
     def ratio(self) -> Fraction:
         """r = e^(−1/scale) as a rational at most 10^-37 above it (relative), so that laws keep the promise."""
-        return self._noise.ratio
+        return self.noise.ratio
 
     def law(self, scores: Sequence[int]) -> tuple[Fraction, ...]:
         """The probability that each candidate wins, in terms of `ratio`.

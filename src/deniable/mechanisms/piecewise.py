@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import secrets
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from deniable.accounting import Neighbours, Spending, Unit
-from deniable.checks import check_integer, check_range, position_in
-from deniable.exact import RandBelow, check_epsilon, check_randbelow, exp_below, secret_coin
+from deniable.checks import check_integer, position_in
+from deniable.exact import RandBelow, exp_below, secret_coin
+from deniable.mechanisms._range_mechanism import RangeMechanism
 from deniable.mechanisms._window import COARSEST_GRID, FINEST_GRID, SlidingWindow, grid_for, mix_laws
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Piecewise:
+class Piecewise(RangeMechanism):
     """Report a number in [low, high] as a point of a grid that reaches beyond the range on both sides.
 
     On [−1, 1], with E = e^(ε/2) and s = (E + 1)/(E − 1), the continuous mechanism reports y ∈ [−s, s], with density
@@ -42,8 +41,7 @@ class Piecewise:
     steps: int | None = None
 
     def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
-        check_range(self.low, self.high)
+        RangeMechanism.__post_init__(self)
         if self.steps is not None:
             check_integer("steps", self.steps, 1, FINEST_GRID)
 
@@ -56,32 +54,23 @@ class Piecewise:
         steps = self.steps or grid_for(share)
         return SlidingWindow(self.epsilon, steps + 1, max(1, round(steps * share)))
 
-    @property
-    def spends(self) -> Spending:
-        """ε for any two values."""
-        return Spending(Unit.REPORT, Neighbours.ANY, self.epsilon)
-
     def law(self, value: float | Fraction) -> tuple[Fraction, ...]:
         """The exact probability of every report, for one true value."""
         window = self.window
         point, rest = self._split(position_in(value, self.low, self.high))
         return mix_laws(window.law(point), window.law(point + 1), rest)
 
-    def perturb(self, values: Any, *, source: Source | None = None, simulation: bool = False) -> Integers:
-        """One report (a grid number) per value."""
-        from deniable.mechanisms._arrays import as_reals, round_to_points
-        from deniable.randomness import release_source
+    def draw(self, values: Floats, source: Source) -> Integers:
+        """The number of an output for each value in the range; the source has been checked."""
+        from deniable.mechanisms._arrays import round_to_points
 
-        source = release_source(source, simulation=simulation, epsilon=self.epsilon)
-        checked, window = as_reals(values, self.low, self.high), self.window
-        points = round_to_points(checked, self.low, self.high, window.inputs - 1, source)
-        return window.perturb_indices(points, source)
+        window = self.window
+        return window.draw(round_to_points(values, self.low, self.high, window.inputs - 1, source), source)
 
-    def perturb_one(self, value: float, *, randbelow: RandBelow = secrets.randbelow, simulation: bool = False) -> int:
-        """One report, with the standard library only."""
-        check_randbelow(randbelow, self.epsilon, simulation=simulation)
+    def draw_one(self, value: float | Fraction, randbelow: RandBelow) -> int:
+        """The number of an output for one value; the draws have been checked."""
         point, rest = self._split(position_in(value, self.low, self.high))
-        return self.window.perturb_index(point + secret_coin(rest, randbelow), randbelow)
+        return self.window.draw_one(point + secret_coin(rest, randbelow), randbelow)
 
     def estimate(self, reports: Any) -> Floats:
         """One unbiased estimate per report; their mean estimates the mean of the values."""

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deniable.arrays import Integers
+from deniable.arrays import Floats, Integers
 from deniable.mechanisms._compiled import compiled
 
 if TYPE_CHECKING:
-    from deniable.arrays import Floats, Integers
     from deniable.mechanisms._window import SlidingWindow
 
 LARGEST_STEPS = 10_000

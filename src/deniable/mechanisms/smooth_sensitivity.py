@@ -1,8 +1,8 @@
-"""A private percentile whose noise follows how firmly the data hold it: smooth sensitivity.
+"""Smooth sensitivity: a private percentile with less noise where the data are dense.
 
-The percentile of crowded data hardly moves when one value is replaced, but the amount by which it may move tells
-something about the data. Smooth sensitivity is a bound of it that itself changes by at most a factor e^b between
-neighbours, so that noise of that scale gives neither the percentile nor the scale away.  [NRS07]
+The percentile of crowded data hardly moves when one value is replaced, but the amount by which it may move reveals
+something about the data. Smooth sensitivity bounds that amount and itself changes by at most a factor e^b between
+neighbours, so that noise of that scale gives away neither the percentile nor the scale.  [NRS07]
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DEFAULT_DELTA = 2.0**-40
 """1/n² for a stream of n = 2^20 values."""
 DEFAULT_NOISE: AdmissibleNoise = LaplaceNoise()
 
-_UNIT = 2**96  # the weight e_0 of the present data; the other weights are integers on this scale
+_WEIGHT_UNIT = 2**96  # the weight e_0 of the present data; the other weights are integers on this scale
 _RATE_BITS = 64
 
 
@@ -46,12 +46,12 @@ class SmoothPercentile:
     V are the sorted values, 0 before the first and `bound` after the last, P is the rank of the percentile, and
     e_k ≈ e^(−bk). The weights are integers with e_{k+1} = ⌈e_k·E⌉ for a rational E ≥ e^(−b), so e_k ≤ e^b·e_{k+1}
     holds exactly; the inner maximum for k is at most a neighbour's for k + 1; so S(x) ≤ e^b·S(x'), exactly.
-    With t up to k only, as found in public code, S is no bound at all when the data can only move upwards.
+    With t up to k only, as in some public code, S does not bound anything when the data can only move upwards.
 
     `cap` clamps the result into [0, bound], which costs no privacy; cap=False is what [WCZ21] plots.
     Secret values decide how long the computation takes and how many words it draws, so do not let others measure it.
     65,536 values take some 0.1 s; the worst are evenly spaced ones in a domain wider than their number, at a small ε,
-    where every place ties with the next: about 10 s.
+    where every value ties with the next: about 10 s.
 
     >>> SmoothPercentile(epsilon=math.inf, bound=10, percentile=0.5).perturb_one([1, 2, 9], simulation=True)
     2
@@ -110,14 +110,19 @@ class SmoothPercentile:
         from deniable.randomness import release_source
 
         source = release_source(source, simulation=simulation, epsilon=self.epsilon)
-        return self._draw(values, source.randbelow)
+        return self.draw(values, source)
 
     def perturb_one(self, values: Any, *, randbelow: RandBelow = secrets.randbelow, simulation: bool = False) -> int:
         """The private percentile of all values, with the standard library only."""
         check_randbelow(randbelow, self.epsilon, simulation=simulation)
-        return self._draw(values, randbelow)
+        return self.draw_one(values, randbelow)
 
-    def _draw(self, values: Any, randbelow: RandBelow) -> int:
+    def draw(self, values: Any, source: Source) -> int:
+        """`perturb` for a source that has been checked."""
+        return self.draw_one(values, source.randbelow)
+
+    def draw_one(self, values: Any, randbelow: RandBelow) -> int:
+        """`perturb_one` for draws that have been checked."""
         centre, scale = self._centre_and_scale(_ordered(values, self.bound))
         result = centre + self.noise.draw(scale, randbelow) if scale else centre
         return min(max(result, 0), self.bound) if self.cap else result
@@ -157,23 +162,23 @@ class SmoothPercentile:
         rate = 0 if math.isinf(self.epsilon) else _rate(self.smoothing)
         rank = self.rank(len(ordered))
         weights = _weights(rate, self.bound, len(ordered) + 1)
-        return Fraction(_widest_gap(ordered, rank, self.bound, weights), _UNIT)
+        return Fraction(_widest_gap(ordered, rank, self.bound, weights), _WEIGHT_UNIT)
 
 
 @lru_cache(maxsize=256)
 def _rate(smoothing: Fraction) -> int:
     """The smallest multiple of 2^-64 that is provably ≥ e^(−b), in units of 2^-64."""
-    one = 1 << _RATE_BITS
-    return min(math.ceil(exp_between(-smoothing)[1] * one), one)
+    unit = 1 << _RATE_BITS
+    return min(math.ceil(exp_between(-smoothing)[1] * unit), unit)
 
 
 @lru_cache(maxsize=8)
 def _weights(rate: int, bound: int, count: int) -> tuple[int, ...]:
     """e_0, e_1, …, at most `count` of them, and none so small that e_k · bound ≤ e_0: S is at least 1 anyway."""
-    weights, weight = [_UNIT], _UNIT
+    weights, weight = [_WEIGHT_UNIT], _WEIGHT_UNIT
     while len(weights) < count:
         weight = -(-weight * rate >> _RATE_BITS)
-        if weight * bound <= _UNIT:
+        if weight * bound <= _WEIGHT_UNIT:
             break
         weights.append(weight)
     return tuple(weights)
@@ -186,17 +191,17 @@ def _widest_gap(ordered: list[int], rank: int, bound: int, weights: tuple[int, .
     its largest weight. The first single pair that leads the queue is the best of all.
     """
     reach = len(weights)
-    left_places, left_values = _last_places(ordered, rank, max(0, rank - reach))
-    right_places, right_values = _first_places(ordered, rank, min(len(ordered) + 1, rank + reach), bound)
+    left_ranks, left_values = _left_ends(ordered, rank, max(0, rank - reach))
+    right_ranks, right_values = _right_ends(ordered, rank, min(len(ordered) + 1, rank + reach), bound)
 
     def ceiling(left: int, left_end: int, right: int, right_end: int) -> int:
-        distance = right_places[right] - left_places[left_end - 1]
+        distance = right_ranks[right] - left_ranks[left_end - 1]
         if distance > reach:
             return 0
         return (right_values[right_end - 1] - left_values[left]) * weights[max(distance, 1) - 1]
 
-    best = _UNIT
-    whole = (0, len(left_places), 0, len(right_places))
+    best = _WEIGHT_UNIT
+    whole = (0, len(left_ranks), 0, len(right_ranks))
     queue = [(-ceiling(*whole), *whole)]
     while queue:
         top, left, left_end, right, right_end = heapq.heappop(queue)
@@ -204,9 +209,9 @@ def _widest_gap(ordered: list[int], rank: int, bound: int, weights: tuple[int, .
             break
         if left_end - left == 1 == right_end - right:
             return -top
-        # The side that spans more places blurs the bound more, whether or not it has more candidates.
-        left_span = left_places[left_end - 1] - left_places[left]
-        right_span = right_places[right_end - 1] - right_places[right]
+        # The side that spans more ranks blurs the bound more, whether or not it has more candidates.
+        left_span = left_ranks[left_end - 1] - left_ranks[left]
+        right_span = right_ranks[right_end - 1] - right_ranks[right]
         if right_end - right == 1 or (left_end - left > 1 and left_span >= right_span):
             middle = (left + left_end) // 2
             halves = ((left, middle, right, right_end), (middle, left_end, right, right_end))
@@ -220,34 +225,34 @@ def _widest_gap(ordered: list[int], rank: int, bound: int, weights: tuple[int, .
     return best
 
 
-def _last_places(ordered: list[int], rank: int, first: int) -> tuple[list[int], list[int]]:
-    """Left ends of gaps: of equal values up to the rank, only the last can be best. Place 0 holds the value 0."""
-    places, values = [], []
-    place = rank
-    while place >= max(first, 1):
-        value = ordered[place - 1]
-        places.append(place)
+def _left_ends(ordered: list[int], rank: int, first: int) -> tuple[list[int], list[int]]:
+    """Left ends of gaps: of equal values up to the rank, only the last can be best. Rank 0 holds the value 0."""
+    ranks, values = [], []
+    position = rank
+    while position >= max(first, 1):
+        value = ordered[position - 1]
+        ranks.append(position)
         values.append(value)
-        place = bisect_left(ordered, value, 0, place)
+        position = bisect_left(ordered, value, 0, position)
     if first == 0 and (not values or values[-1] > 0):
-        places.append(0)
+        ranks.append(0)
         values.append(0)
-    return places[::-1], values[::-1]
+    return ranks[::-1], values[::-1]
 
 
-def _first_places(ordered: list[int], rank: int, last: int, bound: int) -> tuple[list[int], list[int]]:
-    """Right ends of gaps: of equal values from the rank on, only the first. The place after the last holds `bound`."""
-    places, values = [], []
-    place = rank
-    while place <= min(last, len(ordered)):
-        value = ordered[place - 1]
-        places.append(place)
+def _right_ends(ordered: list[int], rank: int, last: int, bound: int) -> tuple[list[int], list[int]]:
+    """Right ends of gaps: of equal values from the rank on, only the first. The rank after the last holds `bound`."""
+    ranks, values = [], []
+    position = rank
+    while position <= min(last, len(ordered)):
+        value = ordered[position - 1]
+        ranks.append(position)
         values.append(value)
-        place = bisect_right(ordered, value, place - 1) + 1
+        position = bisect_right(ordered, value, position - 1) + 1
     if last > len(ordered) and (not values or values[-1] < bound):
-        places.append(len(ordered) + 1)
+        ranks.append(len(ordered) + 1)
         values.append(bound)
-    return places, values
+    return ranks, values
 
 
 def _ordered(values: Any, bound: int) -> list[int]:

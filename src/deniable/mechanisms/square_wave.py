@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-import secrets
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from deniable.accounting import Neighbours, Spending, Unit
-from deniable.checks import check_integer, check_range, position_in
+from deniable.checks import check_integer, position_in
 from deniable.errors import InvalidParameter
-from deniable.exact import RandBelow, check_epsilon, check_randbelow, exp_between
+from deniable.exact import RandBelow, exp_between
+from deniable.mechanisms._range_mechanism import RangeMechanism
 from deniable.mechanisms._window import COARSEST_GRID, FINEST_GRID, SlidingWindow, grid_for
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 @lru_cache(maxsize=256)
 def half_width(epsilon: float) -> Fraction:
-    """Half the width of the wave on [0, 1]: the one that tells most about the value.
+    """Half the width of the wave on [0, 1]: the one that carries most information about the value.
 
         b = (ε·e^ε − e^ε + 1)/(2e^ε(e^ε − 1 − ε))        [LWL20, Section 5.3; WCZ21, App. E.1]
 
@@ -35,7 +34,7 @@ def half_width(epsilon: float) -> Fraction:
 
 
 @dataclass(frozen=True, slots=True)
-class SquareWave:
+class SquareWave(RangeMechanism):
     """Report a number in [low, high] as a point of the range widened by b on both sides.
 
     On [0, 1] the continuous mechanism reports y ∈ [−b, 1 + b] with density e^ε/(2b·e^ε + 1) where |y − v| ≤ b, and e^ε
@@ -53,8 +52,7 @@ class SquareWave:
     cells: int | None = None
 
     def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
-        check_range(self.low, self.high)
+        RangeMechanism.__post_init__(self)
         if self.cells is not None:
             check_integer("cells", self.cells, 2, FINEST_GRID)
 
@@ -73,31 +71,21 @@ class SquareWave:
         cells = self.window.inputs
         return min(int((float(value) - self.low) / (self.high - self.low) * cells), cells - 1)
 
-    @property
-    def spends(self) -> Spending:
-        """ε for any two values."""
-        return Spending(Unit.REPORT, Neighbours.ANY, self.epsilon)
-
     def law(self, value: float | Fraction) -> tuple[Fraction, ...]:
         """The exact probability of every report, for one true value."""
         return self.window.law(self.cell_of(value))
 
-    def perturb(self, values: Any, *, source: Source | None = None, simulation: bool = False) -> Integers:
-        """One report per value."""
+    def draw(self, values: Floats, source: Source) -> Integers:
+        """The number of an output for each value in the range; the source has been checked."""
         import numpy as np
 
-        from deniable.mechanisms._arrays import as_reals
-        from deniable.randomness import release_source
+        window = self.window
+        positions = (values - self.low) / (self.high - self.low) * window.inputs
+        return window.draw(np.clip(positions.astype(np.int64), 0, window.inputs - 1), source)
 
-        source = release_source(source, simulation=simulation, epsilon=self.epsilon)
-        checked, window = as_reals(values, self.low, self.high), self.window
-        positions = (checked - self.low) / (self.high - self.low) * window.inputs
-        return window.perturb_indices(np.clip(positions.astype(np.int64), 0, window.inputs - 1), source)
-
-    def perturb_one(self, value: float, *, randbelow: RandBelow = secrets.randbelow, simulation: bool = False) -> int:
-        """One report, with the standard library only."""
-        check_randbelow(randbelow, self.epsilon, simulation=simulation)
-        return self.window.perturb_index(self.cell_of(value), randbelow)
+    def draw_one(self, value: float | Fraction, randbelow: RandBelow) -> int:
+        """The number of an output for one value; the draws have been checked."""
+        return self.window.draw_one(self.cell_of(value), randbelow)
 
     def estimate(self, reports: Any, bins: int = 1024, *, smooth: bool = True) -> Floats:
         """The share of values in each of `bins` equal bins of the range (see `reconstruct`)."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from deniable.accounting import Spending
-from deniable.checks import check_range, position_in
-from deniable.exact import RandBelow, check_epsilon, check_randbelow, secret_coin
+from deniable.checks import position_in
+from deniable.exact import RandBelow, secret_coin
+from deniable.mechanisms._range_mechanism import RangeMechanism
 from deniable.mechanisms.randomized_response import RandomizedResponse
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class StochasticRounding:
+class StochasticRounding(RangeMechanism):
     """Report a number in [low, high] as one bit.
 
     The number is rounded to the upper end with the probability of its position in the range, which is right on average,
@@ -37,19 +36,10 @@ class StochasticRounding:
     low: float = -1.0
     high: float = 1.0
 
-    def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
-        check_range(self.low, self.high)
-
     @property
     def response(self) -> RandomizedResponse:
         """The randomized response on the rounded bit."""
         return RandomizedResponse(self.epsilon, 2)
-
-    @property
-    def spends(self) -> Spending:
-        """What randomized response on the rounded bit spends."""
-        return self.response.spends
 
     def law(self, value: float | Fraction) -> tuple[Fraction, ...]:
         """The exact probability of the reports 0 (the lower end) and 1, for one true value."""
@@ -57,20 +47,16 @@ class StochasticRounding:
         upper = (1 - position) * self.response.q + position * self.response.p
         return 1 - upper, upper
 
-    def perturb(self, values: Any, *, source: Source | None = None, simulation: bool = False) -> Integers:
-        """One bit per value."""
-        from deniable.mechanisms._arrays import as_reals, round_to_points
-        from deniable.randomness import release_source
+    def draw(self, values: Floats, source: Source) -> Integers:
+        """One bit for each value in the range; the source has been checked."""
+        from deniable.mechanisms._arrays import round_to_points
 
-        source = release_source(source, simulation=simulation, epsilon=self.epsilon)
-        checked = as_reals(values, self.low, self.high)
-        return self.response.draw(round_to_points(checked, self.low, self.high, 1, source), source)
+        return self.response.draw(round_to_points(values, self.low, self.high, 1, source), source)
 
-    def perturb_one(self, value: float, *, randbelow: RandBelow = secrets.randbelow, simulation: bool = False) -> int:
-        """One bit, with the standard library only."""
-        check_randbelow(randbelow, self.epsilon, simulation=simulation)
+    def draw_one(self, value: float | Fraction, randbelow: RandBelow) -> int:
+        """One bit for one value; the draws have been checked."""
         rounded = int(secret_coin(position_in(value, self.low, self.high), randbelow))
-        return self.response.perturb_one(rounded, randbelow=randbelow, simulation=True)
+        return self.response.draw_one(rounded, randbelow)
 
     def estimate(self, reports: Any) -> Floats:
         """One unbiased estimate per report; their mean estimates the mean of the values."""

@@ -1,1 +1,1 @@
-"""From a question to weights on cells. So far: weights on the tree of one attribute."""
+"""SQL text → question → weights on cells → plan → answers with errors. `docs/architecture.md` shows the way."""

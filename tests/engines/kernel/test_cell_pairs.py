@@ -44,11 +44,11 @@ def opened(design="grid", epsilon=1.0, users=2_000):
     return dn.connect(shop.perturb(t=frame(users), source=dn.SeededSource(3), simulation=True))
 
 
-def same(one, other):
+def same(counted, read):
     for name in ("users", "sums", "crosses", "between"):
-        left, right = getattr(one, name), getattr(other, name)
+        left, right = getattr(counted, name), getattr(read, name)
         assert left == pytest.approx(right, rel=1e-9, abs=1e-9 * max(float(np.abs(right).max()), 1.0)), name
-    assert one.keys == other.keys
+    assert counted.keys == read.keys
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 4.0, math.inf])
@@ -67,17 +67,17 @@ def test_pairs_are_those_of_each_report():
     database = opened(users=300)
     design, reports = database.collection.design_of("t"), database.engine.stores["t"].reports
     pairs = cell_pairs(database.engine.stores["t"], design)
-    expected = {one.number: np.zeros((one.cells, one.cells), dtype=int) for one in design}
+    expected = {each.number: np.zeros((each.cells, each.cells), dtype=int) for each in design}
     hashed = 0
     for view, seed, y in zip(*(reports[name].to_pylist() for name in ("view", "seed", "y")), strict=True):
-        one = design.view(view)
+        drawn = design.view(view)
         supported = [y]
-        if isinstance(one.oracle, LocalHashing):
+        if isinstance(drawn.oracle, LocalHashing):
             hashed += 1
-            supported = [cell for cell in range(one.cells) if one.oracle.bucket(seed, cell) == y]
+            supported = [cell for cell in range(drawn.cells) if drawn.oracle.bucket(seed, cell) == y]
         expected[view][np.ix_(supported, supported)] += 1
     assert 0 < hashed < 300
-    assert all(np.array_equal(pairs[number], found) for number, found in expected.items())
+    assert all(np.array_equal(pairs[number], matrix) for number, matrix in expected.items())
 
 
 def test_after_a_question_about_many_groups_no_reports_are_read_again(monkeypatch):
@@ -127,6 +127,6 @@ def test_files_are_counted_as_memory_is(tmp_path):
     filed = dn.connect(tmp_path / "reports", memory_limit=1)
     assert isinstance(filed.stores["t"], stores.FileStore)
     text = "SELECT x, c, COUNT(*) AS n FROM t GROUP BY x, c"
-    here, there = ([one.value for one in database.sql(text).answers["n"]] for database in (filed, opened()))
+    here, there = ([estimate.value for estimate in database.sql(text).answers["n"]] for database in (filed, opened()))
     assert here == pytest.approx(there, rel=1e-9, abs=1e-6)
     assert set(filed._pairs.by_table) == {"t"}

@@ -49,8 +49,8 @@ def flip_bytes(path, random):
     data = bytearray(path.read_bytes())
     # The footer is short, and what stands there matters more.
     first = 0 if random.random() < 0.5 else max(len(data) - 1_500, 0)
-    for place in random.integers(first, len(data), random.integers(1, 4)):
-        data[place] ^= 1 << int(random.integers(8))
+    for offset in random.integers(first, len(data), random.integers(1, 4)):
+        data[offset] ^= 1 << int(random.integers(8))
     path.write_bytes(bytes(data))
 
 
@@ -84,36 +84,36 @@ def drop(table, random):
 
 def append(table, random):
     source = table.column(int(random.integers(table.num_columns)))
-    place = int(random.integers(table.num_columns + 1))
-    return table.add_column(place, NAMES[random.integers(len(NAMES))], source)
+    index = int(random.integers(table.num_columns + 1))
+    return table.add_column(index, NAMES[random.integers(len(NAMES))], source)
 
 
 def reorder(table, random):
-    return table.select([int(place) for place in random.permutation(table.num_columns)])
+    return table.select([int(index) for index in random.permutation(table.num_columns)])
 
 
 def retype(table, random):
-    place, kind = int(random.integers(table.num_columns)), KINDS[random.integers(len(KINDS))]
+    index, kind = int(random.integers(table.num_columns)), KINDS[random.integers(len(KINDS))]
     try:
-        column = table.column(place).cast(kind, safe=False)
+        column = table.column(index).cast(kind, safe=False)
     except (pa.ArrowException, ValueError):
         column = pa.nulls(table.num_rows, kind)
-    return table.set_column(place, table.column_names[place], column)
+    return table.set_column(index, table.column_names[index], column)
 
 
 def put(table, random):
     """An odd value in some rows of a column."""
-    place = int(random.integers(table.num_columns))
-    values = table.column(place).to_pylist()
-    kind = table.schema.field(place).type
+    index = int(random.integers(table.num_columns))
+    values = table.column(index).to_pylist()
+    kind = table.schema.field(index).type
     odd = {
         pa.types.is_string: ["", "\0", "x" * 999, "x" * 1_001, "\U0001f600", None],
         pa.types.is_floating: [float("nan"), 1e308, None],
     }
-    odd_values = next((found for test, found in odd.items() if test(kind)), [0, 1, 99, 255, None])
+    odd_values = next((values_of_kind for test, values_of_kind in odd.items() if test(kind)), [0, 1, 99, 255, None])
     for row in random.integers(0, table.num_rows, random.integers(1, 5)):
         values[row] = odd_values[random.integers(len(odd_values))]
-    return table.set_column(place, table.schema.field(place), pa.array(values, kind))
+    return table.set_column(index, table.schema.field(index), pa.array(values, kind))
 
 
 def rows(table, random):
@@ -178,15 +178,15 @@ def clutter(folder, path, random):
 
 
 def specification(folder, path, random):
-    place = folder / "collection.json"
+    specification = folder / "collection.json"
     way = random.integers(4)
     if way == 0:
-        flip_bytes(place, random)
+        flip_bytes(specification, random)
     elif way == 1:
-        place.write_text(place.read_text().replace('"epsilon":6.0', '"epsilon":3.0'))
+        specification.write_text(specification.read_text().replace('"epsilon":6.0', '"epsilon":3.0'))
     elif way == 2:
-        place.unlink()
-        place.mkdir()
+        specification.unlink()
+        specification.mkdir()
     else:
         shutil.rmtree(path.parent)
         path.parent.symlink_to(folder / "orders" if path.parent.name == "users" else folder / "nowhere")
@@ -239,8 +239,8 @@ def verdict(folder, memory_limit):
     answers = []
     for text in QUESTIONS:
         try:
-            found = database.sql(text).to_arrow().to_pydict()
-            answers.append({name: [rounded(value) for value in values] for name, values in found.items()})
+            answer = database.sql(text).to_arrow().to_pydict()
+            answers.append({name: [rounded(value) for value in values] for name, values in answer.items()})
         except DeniableError as error:
             answers.append((type(error), str(error)))
     return {name: store.rows for name, store in database.stores.items()}, dict(database.refused), answers

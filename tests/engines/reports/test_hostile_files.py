@@ -81,7 +81,7 @@ def test_no_other_session_is_opened():
         if any(call in path.read_text(encoding="utf-8") for call in ("duckdb.connect(", "duckdb.sql(", "duckdb.query("))
     }
     assert opening == {
-        "engines/duckdb/session.py",
+        "engines/duckdb/duckdb_session.py",
         "queries/parsing/grammar.py",
     }  # the latter only parses, and can open nothing
 
@@ -118,8 +118,8 @@ def test_a_table_with_odd_names_is_a_table(tmp_path):
     )
     key = 'u"; SELECT 1; --'
     pq.write_table(pa.table(ROWS).rename_columns([key, "age", "city"]), tmp_path / "key.parquet")
-    found = SHOP.perturb(users=tmp_path / "key.parquet", key=key, **options)
-    assert found["users"] == SHOP.perturb(users=ROWS, **options)["users"]
+    perturbed = SHOP.perturb(users=tmp_path / "key.parquet", key=key, **options)
+    assert perturbed["users"] == SHOP.perturb(users=ROWS, **options)["users"]
 
 
 # Names that are patterns ----------------------------------------------------------------------------------------------
@@ -318,7 +318,7 @@ def test_runs_spill_where_they_are_told_to(tmp_path, monkeypatch):
     SHOP.perturb(users=ROWS)
     folder = changed(written(tmp_path / "reports"), lambda table: table.take(list(range(40))[::-1]))
     dn.connect(folder, memory_limit=0, spill=chosen)
-    assert places == [(place, 0o700) for place in (tmp_path / "one" / "two", chosen, system, tmp_path, chosen)]
+    assert places == [(parent, 0o700) for parent in (tmp_path / "one" / "two", chosen, system, tmp_path, chosen)]
     assert list(chosen.iterdir()) == list(system.iterdir()) == []
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(PREFIX)]
     with pytest.raises(DeniableError, match="spill must be a folder that exists"):

@@ -41,14 +41,16 @@ def queries(draw):
         st.sampled_from(TESTS),
         lambda inner: st.one_of(
             st.tuples(inner, st.sampled_from(["AND", "OR"]), inner).map(lambda parts: f"({' '.join(parts)})"),
-            inner.map(lambda one: f"NOT ({one})"),
+            inner.map(lambda condition: f"NOT ({condition})"),
         ),
         max_leaves=5,
     )
     number = st.sampled_from(NUMBERS)
-    asked = draw(st.tuples(st.sampled_from(["SUM", "AVG", "VAR_POP"]), number).map(lambda one: f"{one[0]}({one[1]})"))
+    asked = draw(
+        st.tuples(st.sampled_from(["SUM", "AVG", "VAR_POP"]), number).map(lambda call: f"{call[0]}({call[1]})")
+    )
     groups = draw(st.lists(st.sampled_from(GROUPS), max_size=2, unique=True))
-    named = "".join(f"{one} AS g{place}, " for place, one in enumerate(groups))
+    named = "".join(f"{group} AS g{index}, " for index, group in enumerate(groups))
     text = f"SELECT {named}COUNT(*) AS n, {asked} AS x FROM people JOIN jobs USING (uid) WHERE {draw(condition)}"
     return text + (f" GROUP BY {', '.join(groups)}" if groups else "")
 
@@ -90,8 +92,8 @@ def test_grids_agree_on_answers_and_on_how_smooth_the_data_is(spark):
     agree(there.sql(by_age), here.sql(by_age))
     assert set(there._pairs.by_table) == {"people"}
     assert all(
-        np.array_equal(found, here._pairs.by_table["people"][view])
-        for view, found in there._pairs.by_table["people"].items()
+        np.array_equal(matrix, here._pairs.by_table["people"][view])
+        for view, matrix in there._pairs.by_table["people"].items()
     )
 
 

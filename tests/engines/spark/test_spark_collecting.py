@@ -82,15 +82,15 @@ def test_the_frame_names_its_specification(spark, tmp_path):
 def test_runs_differ_and_simulations_repeat(spark, tmp_path):
     given = {"users": rows(spark)["users"]}
     for name, options in (
-        ("one", {}),
-        ("two", {}),
-        ("three", {"source": SeededSource(1), "simulation": True}),
-        ("four", {"source": SeededSource(1), "simulation": True}),
+        ("release", {}),
+        ("another", {}),
+        ("simulation", {"source": SeededSource(1), "simulation": True}),
+        ("repeated", {"source": SeededSource(1), "simulation": True}),
     ):
         NOISY.perturb(**given, key="id", out=tmp_path / name, engine=spark, **options)
-    one, two, three, four = (reports_in(tmp_path / name, "users") for name in ("one", "two", "three", "four"))
-    assert one != two
-    assert three == four
+    reports = {name: reports_in(tmp_path / name, "users") for name in ("release", "another", "simulation", "repeated")}
+    assert reports["release"] != reports["another"]
+    assert reports["simulation"] == reports["repeated"]
     with pytest.raises(SimulationOnly):
         NOISY.perturb(**given, key="id", out=tmp_path / "five", engine=spark, source=SeededSource(1))
 
@@ -141,15 +141,15 @@ def test_a_task_that_is_tried_again_repeats_its_reports_only_for_the_same_rows(
             if task.attemptNumber() or task.partitionId():
                 yield from randomise(batches)
                 return
-            found = []
+            changed = []
             for batch in batches:
                 if other_data:  # one row of one user differs
                     ages = batch.column("age").to_pylist()
                     ages[0] = (ages[0] + 1) % 25
-                    place = batch.schema.get_field_index("age")
-                    batch = batch.set_column(place, batch.schema.field("age"), pa.array(ages, pa.int64()))
-                found.append(batch)
-            sent = [row for batch in randomise(iter(found)) for row in batch.to_pylist()]
+                    index = batch.schema.get_field_index("age")
+                    batch = batch.set_column(index, batch.schema.field("age"), pa.array(ages, pa.int64()))
+                changed.append(batch)
+            sent = [row for batch in randomise(iter(changed)) for row in batch.to_pylist()]
             log.write_text(json.dumps(sent))
             os.kill(os.getpid(), signal.SIGKILL)
 

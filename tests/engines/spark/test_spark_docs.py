@@ -43,8 +43,8 @@ def test_the_command_line_asks_spark(spark, tmp_path):
     collection.perturb(people=rows, out=tmp_path / "reports", engine=spark)
     asked = ["query", str(tmp_path / "reports"), "SELECT AVG(age) AS a FROM people", "--json"]
     answers = [CliRunner().invoke(cli, [*asked, *more]) for more in ([], ["--engine", "spark=local[2,4]"])]
-    assert [one.exit_code for one in answers] == [0, 0]
-    one, other = (json.loads(answer.stdout) for answer in answers)
-    assert one == pytest.approx(other, rel=1e-9)
+    assert [answer.exit_code for answer in answers] == [0, 0]
+    local, on_spark = (json.loads(answer.stdout) for answer in answers)
+    assert local == pytest.approx(on_spark, rel=1e-9)
     wrong = CliRunner().invoke(cli, [*asked, "--engine", "flink"])
     assert "the engine is unknown" in str(wrong.exception)

@@ -45,9 +45,9 @@ def test_a_killed_worker_changes_nothing(spark, reports, tmp_path):
     frame = frame.mapInArrow(dying, frame.schema)
     database = dn.connect({"people": frame}, engine=spark, collection=COLLECTION)
     armed.touch()
-    found = database.sql(QUESTION)
+    answer = database.sql(QUESTION)
     assert killed.exists()
-    agree(found, dn.connect(reports).sql(QUESTION))
+    agree(answer, dn.connect(reports).sql(QUESTION))
 
 
 def write(folder, reports):

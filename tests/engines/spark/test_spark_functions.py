@@ -53,13 +53,13 @@ def test_reports_from_sql_are_complete_and_answer_questions(shop):
 
 def test_questions_are_a_table_function(shop):
     question = "SELECT kind, COUNT(*) AS n FROM buyers WHERE age < 12 GROUP BY kind"
-    found = shop.sql(f"SELECT * FROM deniable_sql('{question}')")
-    assert found.columns == ["kind", "n", "n_stderr", "n_low", "n_high"]
+    answer = shop.sql(f"SELECT * FROM deniable_sql('{question}')")
+    assert answer.columns == ["kind", "n", "n_stderr", "n_low", "n_high"]
     database = dn.connect({"buyers": "buyers_reports"}, engine=shop, collection=SHOP)
     expected = database.sql(question)
-    rows = found.toArrow().to_pylist()
+    rows = answer.toArrow().to_pylist()
     assert [row["kind"] for row in rows] == expected.groups["kind"]
-    assert [row["n"] for row in rows] == pytest.approx([one.value for one in expected.answers["n"]], rel=1e-9)
+    assert [row["n"] for row in rows] == pytest.approx([estimate.value for estimate in expected.answers["n"]], rel=1e-9)
     (joined,) = shop.sql(
         "SELECT count(*) AS c FROM deniable_sql('SELECT kind, COUNT(*) AS n FROM buyers GROUP BY kind') d "
         "JOIN VALUES ('a'), ('b') AS k(kind) USING (kind)"
@@ -123,7 +123,7 @@ def test_other_statements_reach_spark_as_they_are(shop):
 def test_a_name_of_the_collection_never_shows_rows(shop):
     from pyspark.errors import AnalysisException
 
-    with pytest.raises(AnalysisException, match="rows cannot be seen, only aggregates"):
+    with pytest.raises(AnalysisException, match="rows cannot be shown, only aggregates"):
         shop.sql("SELECT * FROM buyers")
     with pytest.raises(QueryRefused, match="cannot be joined with 'k'"):
         shop.sql("SELECT count(*) FROM buyers JOIN VALUES ('a') AS k(kind) USING (kind)")

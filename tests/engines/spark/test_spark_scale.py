@@ -71,9 +71,9 @@ def fetched(monkeypatch):
         honest = getattr(DataFrame, name)
 
         def counted(self, *args, honest=honest, **more):
-            found = honest(self, *args, **more)
-            rows.append(found.num_rows if isinstance(found, pa.Table) else len(found))
-            return found
+            fetched = honest(self, *args, **more)
+            rows.append(fetched.num_rows if isinstance(fetched, pa.Table) else len(fetched))
+            return fetched
 
         monkeypatch.setattr(DataFrame, name, counted)
     return rows

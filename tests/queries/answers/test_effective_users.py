@@ -54,8 +54,8 @@ def test_the_share_of_users_who_carry_the_variance(design, weights, sums, text):
     _, which, counts = np.unique(views, return_inverse=True, return_counts=True)
     spread = np.bincount(which, np.square(contributions - contributions.mean())) / counts
     simulated = np.average(spread, weights=counts) ** 2 / np.average(spread**2, weights=counts)
-    (found,) = effective_shares(plan, 1.0).ravel()
-    assert found == pytest.approx(simulated, rel=0.1)
+    (share,) = effective_shares(plan, 1.0).ravel()
+    assert share == pytest.approx(simulated, rel=0.1)
     assert effective_shares(plan, 10**9) is None  # enough of every view, whatever the weights
 
 
@@ -79,16 +79,16 @@ def test_several_reports_of_a_user_share_the_variance(tau, text):
     for table in plan.tables:
         design = collection.design_of(table.table)
         columns = [reports[table.table][name].to_numpy() for name in ("view", "seed", "y")]
-        found = Program.of(table.parts[0], design.views).contributions(*columns)[:, 0]
-        contributions *= found.reshape(count, -1).sum(axis=1)
+        of_reports = Program.of(table.parts[0], design.views).contributions(*columns)[:, 0]
+        contributions *= of_reports.reshape(count, -1).sum(axis=1)
         for slot in np.sort(columns[0].reshape(count, -1), axis=1).T:
             views = views * design.views + slot
     off = np.square(contributions - contributions.mean())
     # The square of a mean that is itself noisy is too large; the product of two independent ones is not.
     half, which = np.arange(count) % 2 == 0, np.unique(views, return_inverse=True)[1]
     sizes, sums = (
-        [np.bincount(which[mine], one[mine], minlength=which.max() + 1) for mine in (half, ~half)]
-        for one in (np.ones(count), off)
+        [np.bincount(which[mine], values[mine], minlength=which.max() + 1) for mine in (half, ~half)]
+        for values in (np.ones(count), off)
     )
     both = np.minimum(*sizes) > 0
     square = np.average(np.prod(sums, axis=0)[both] / np.prod(sizes, axis=0)[both], weights=sum(sizes)[both])
@@ -120,8 +120,8 @@ def test_a_note_says_where_intervals_fail_to_cover_and_only_there():
             moments = database.engine.moments(plan, {})
             effective = effective_users(plan, moments, single_rows=True)
             results.append(answer(plan.question, moments, single_rows=True, effective=effective))
-        within = [one.scalar().interval[0] < truth < one.scalar().interval[1] for one in results]
-        covered[design], noted[design] = np.mean(within), {one.notes for one in results}
+        within = [result.scalar().interval[0] < truth < result.scalar().interval[1] for result in results]
+        covered[design], noted[design] = np.mean(within), {result.notes for result in results}
     assert covered["ahio"] < 0.8
     assert covered["hio"] > 0.88
     assert noted["hio"] == {()}
@@ -169,5 +169,5 @@ def test_what_is_known_without_noise_is_not_called_uncertain():
     rows = {"uid": range(5), "age": [7, 7, 9, 8, 7], "kind": [*"abaca"]}
     database = dn.connect(dn.Collection(USERS, epsilon=np.inf, design="mg").perturb(users=rows, simulation=True))
     result = database.sql("SELECT kind, COUNT(*) AS n, SUM(age) AS s FROM users GROUP BY kind")
-    assert [one.value for one in result.answers["n"]] == [3, 1, 1]
+    assert [estimate.value for estimate in result.answers["n"]] == [3, 1, 1]
     assert result.notes == ()

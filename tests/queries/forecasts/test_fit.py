@@ -35,62 +35,62 @@ def test_settings_that_fit_does_not_take(setting, value):
 
 
 def test_borders_follow_the_questions():
-    found = dn.fit(
+    fitted = dn.fit(
         PEOPLE, epsilon=1.0, users=10**6, workload=["SELECT COUNT(*) FROM people WHERE age BETWEEN 20 AND 40"]
     )
-    (view,) = found.collection.grids["people"]
+    (view,) = fitted.collection.grids["people"]
     assert dict(view.axes) == {"age": dn.Cells((0, 20, 41))}
-    assert found.errors["grid"][0] < min(found.errors[name][0] for name in ("hio", "ahio", "ehio"))
-    shown = str(found)
+    assert fitted.errors["grid"][0] < min(fitted.errors[name][0] for name in ("hio", "ahio", "ehio"))
+    shown = str(fitted)
     assert "age 3 uneven cells" in shown
     assert max(map(len, shown.splitlines())) < 160
 
 
 def test_sums_are_collected_as_points_where_that_is_better():
-    found = dn.fit(PEOPLE, epsilon=1.0, users=10**6, workload=["SELECT SUM(income) FROM people"], compared=False)
-    (view,) = found.collection.grids["people"]
+    fitted = dn.fit(PEOPLE, epsilon=1.0, users=10**6, workload=["SELECT SUM(income) FROM people"], compared=False)
+    (view,) = fitted.collection.grids["people"]
     assert isinstance(view.axes["income"], dn.Points)
     assert view.axes["income"].at <= 4  # AHIO rounds to 2
     hashed = dn.Collection(PEOPLE, epsilon=1.0, design="grid", grids={"people": [dn.GridView({"income": 16})]})
-    assert found.errors["grid"][0] < error_of(
+    assert fitted.errors["grid"][0] < error_of(
         planned(hashed, "SELECT SUM(income) FROM people", "optimal", "direct", 10**6), 10**6
     )
 
 
 def test_a_workload_about_three_attributes_gets_a_view_of_them():
     text = "SELECT COUNT(*) FROM people WHERE age < 32 AND income < 32 AND sex = 'f'"
-    found = dn.fit(PEOPLE, epsilon=2.0, users=10**6, workload=[text], compared=False)
-    assert ("age", "income", "sex") in [tuple(view.axes) for view in found.collection.grids["people"]]
+    fitted = dn.fit(PEOPLE, epsilon=2.0, users=10**6, workload=[text], compared=False)
+    assert ("age", "income", "sex") in [tuple(view.axes) for view in fitted.collection.grids["people"]]
 
 
 def test_joins_are_fitted_together_and_other_tables_keep_the_default():
     text = "SELECT COUNT(*) FROM orders JOIN people USING (uid) WHERE age < 20 AND amount < 30"
-    found = dn.fit([PEOPLE, ORDERS], epsilon=2.0, users=10**6, workload=[text], compared=False)
-    assert {name: len(views) for name, views in found.collection.grids.items()} == {"people": 1, "orders": 1}
+    fitted = dn.fit([PEOPLE, ORDERS], epsilon=2.0, users=10**6, workload=[text], compared=False)
+    assert {name: len(views) for name, views in fitted.collection.grids.items()} == {"people": 1, "orders": 1}
     alone = dn.fit([PEOPLE, ORDERS], epsilon=2.0, users=10**6, workload=WORKLOAD[:1], compared=False)
     assert alone.collection.grids["orders"] == dn.Collection(ORDERS, epsilon=1.0, design="grid").grids["orders"]
 
 
 def test_without_a_workload_all_ranges_count():
     days = dn.Table("days", day=dn.Ordinal(date(2024, 1, 1), date(2024, 3, 31)), kind=dn.Categorical("it's", "b"))
-    found = dn.fit(days, epsilon=1.0, users=10_000, compared=False)
-    assert {tuple(view.axes) for view in found.collection.grids["days"]} >= {("day", "kind")}
-    assert all(np.isfinite(found.errors["grid"]))
+    fitted = dn.fit(days, epsilon=1.0, users=10_000, compared=False)
+    assert {tuple(view.axes) for view in fitted.collection.grids["days"]} >= {("day", "kind")}
+    assert all(np.isfinite(fitted.errors["grid"]))
 
 
 def test_a_collection_can_be_refitted_and_saved(tmp_path):
     start = dn.Collection(PEOPLE, epsilon=1.0, oracle="olh")
-    found = dn.fit(start, users=10_000, workload=WORKLOAD, compared=False).collection
-    assert (found.epsilon, found.oracle, found.design) == (1.0, "olh", "grid")
-    found.save(tmp_path / "fitted.toml")
-    assert dn.Collection.load(tmp_path / "fitted.toml") == found
+    fitted = dn.fit(start, users=10_000, workload=WORKLOAD, compared=False).collection
+    assert (fitted.epsilon, fitted.oracle, fitted.design) == (1.0, "olh", "grid")
+    fitted.save(tmp_path / "fitted.toml")
+    assert dn.Collection.load(tmp_path / "fitted.toml") == fitted
 
 
 def test_questions_without_conditions_and_names_that_are_keywords():
-    found = dn.fit(
+    fitted = dn.fit(
         PEOPLE, epsilon=1.0, users=1_000, workload=["SELECT COUNT(*) FROM people", *WORKLOAD[:1]], compared=False
     )
-    assert found.errors["grid"][0] == 0.0
+    assert fitted.errors["grid"][0] == 0.0
     dn.fit(PEOPLE, epsilon=1.0, users=1_000, workload=["SELECT COUNT(*) FROM people"], compared=False)
     nobody = "SELECT COUNT(*) FROM people WHERE age < 3 AND age > 5"
     dn.fit(PEOPLE, epsilon=1.0, users=1_000, workload=[nobody, *WORKLOAD[:1]], compared=False)
@@ -125,6 +125,6 @@ def test_what_is_missing_or_wrong_is_named():
 
 
 def test_compare_includes_a_fitted_grid():
-    found = compare(dn.Collection(PEOPLE, epsilon=1.0), WORKLOAD, 100_000)
-    assert found.best.design == "grid"
-    assert {one.design for one in found.choices} >= {"grid", "hio", "ahio"}
+    comparison = compare(dn.Collection(PEOPLE, epsilon=1.0), WORKLOAD, 100_000)
+    assert comparison.best.design == "grid"
+    assert {choice.design for choice in comparison.choices} >= {"grid", "hio", "ahio"}

@@ -20,15 +20,15 @@ YOUNG = "SELECT COUNT(*) FROM users WHERE age < 30"
 
 
 def test_a_forecast_says_where_the_error_comes_from():
-    found = SHOP.forecast(YOUNG, users=1_000_000)
-    one = found.scalar()
-    assert one.per_user
-    assert one.value == pytest.approx(1_000_000 * 29 / 95)
-    assert sum(one.causes.values()) == pytest.approx(1.0)
-    assert list(one.causes) == list(CAUSES)
-    assert one.causes["randomiser"] > 0.9
-    assert one.causes["truncation"] == one.causes["rounding"] == 0.0
-    text = str(found)
+    forecast = SHOP.forecast(YOUNG, users=1_000_000)
+    prediction = forecast.scalar()
+    assert prediction.per_user
+    assert prediction.value == pytest.approx(1_000_000 * 29 / 95)
+    assert sum(prediction.causes.values()) == pytest.approx(1.0)
+    assert list(prediction.causes) == list(CAUSES)
+    assert prediction.causes["randomiser"] > 0.9
+    assert prediction.causes["truncation"] == prediction.causes["rounding"] == 0.0
+    text = str(forecast)
     assert text.startswith("1,000,000 users, ε = 2, design hio, optimal weights")
     assert max(map(len, text.splitlines())) <= 88
     causes = SHOP.forecast("SELECT SUM(amount) FROM orders", users=1_000).scalar().causes
@@ -83,11 +83,11 @@ def test_on_a_grid_no_epsilon_lowers_what_cells_leave_open(aggregate):
 
 
 def test_an_average_of_too_few_is_unclear():
-    found = SHOP.forecast("SELECT AVG(age) FROM users WHERE age = 7", users=100)
-    assert math.isnan(found.scalar().stderr)
-    assert "unclear" in str(found)
+    forecast = SHOP.forecast("SELECT AVG(age) FROM users WHERE age = 7", users=100)
+    assert math.isnan(forecast.scalar().stderr)
+    assert "unclear" in str(forecast)
     groups = SHOP.forecast("SELECT marital, COUNT(*) AS n, AVG(age) FROM users GROUP BY marital", users=10_000_000)
-    assert [one.name for one in groups.predictions] == ["n", "avg_age"]
+    assert [prediction.name for prediction in groups.predictions] == ["n", "avg_age"]
     with pytest.raises(QueryRefused, match="several numbers"):
         groups.scalar()
 
@@ -115,13 +115,25 @@ def test_the_average_of_a_public_measure_is_not_called_exact():
 
 
 def test_designs_are_compared_and_one_is_recommended():
-    found = compare(SHOP, [YOUNG, "SELECT AVG(age) FROM users WHERE marital = 'single'"], 2_000_000)
-    assert [one.design for one in found.choices][:2] == ["grid", "hio"]  # fitted to the questions, and the default
-    assert found.best.weights == "optimal"
-    scores = [one.score for one in found.choices]
+    comparison = compare(SHOP, [YOUNG, "SELECT AVG(age) FROM users WHERE marital = 'single'"], 2_000_000)
+    assert [choice.design for choice in comparison.choices][:2] == [
+        "grid",
+        "hio",
+    ]  # fitted to the questions, and the default
+    assert comparison.best.weights == "optimal"
+    scores = [choice.score for choice in comparison.choices]
     assert scores == sorted(scores)
-    assert {one.design for one in found.choices} == {"hio", "ahio", "ehio", "sr-hio", "sc", "mg", "amg", "grid"}
-    named = {(one.design, one.weights, one.sums): np.array(one.errors) for one in found.choices}
+    assert {choice.design for choice in comparison.choices} == {
+        "hio",
+        "ahio",
+        "ehio",
+        "sr-hio",
+        "sc",
+        "mg",
+        "amg",
+        "grid",
+    }
+    named = {(choice.design, choice.weights, choice.sums): np.array(choice.errors) for choice in comparison.choices}
     assert (named["hio", "optimal", "direct"] < named["hio", "greedy", "direct"]).all()
     # Where a sum has to be rounded, the paper's designs beat its baseline, and weights beat both.
     assert named["ahio", "greedy", "designed"][1] < named["hio", "greedy", "direct"][1]

@@ -8,11 +8,11 @@ import pytest
 
 import deniable as dn
 from deniable.errors import InvalidParameter, QueryRefused
-from deniable.queries.answers.consistent.possible_frequencies import Known, maximum_entropy, norm_sub
+from deniable.queries.answers.consistent.possible_frequencies import Marginal, maximum_entropy, norm_sub
 from deniable.queries.forecasts.forecast import forecast
 from deniable.queries.grids.grid_cells import Asked, CellView
 from deniable.queries.grids.grid_weights import System, solve_grid
-from deniable.queries.grids.smoothness import ASSUMED, ground
+from deniable.queries.grids.smoothness import ASSUMED_SMOOTHNESS, ground
 from deniable.queries.weights.table_plan import Product
 
 SIZE = 32
@@ -62,8 +62,10 @@ def answered_function(collection, column, users, **options):
         for row in itertools.product(range(SIZE), range(SIZE), range(2)):
             value = shaped
             for axis in group.axes:
-                place, up = axis.located(row[axis.attribute], (SIZE, SIZE, 2)[axis.attribute])
-                value = value[place] if up == 0 else (1 - float(up)) * value[place] + float(up) * value[place + 1]
+                position, up = axis.located(row[axis.attribute], (SIZE, SIZE, 2)[axis.attribute])
+                value = (
+                    value[position] if up == 0 else (1 - float(up)) * value[position] + float(up) * value[position + 1]
+                )
             total[row] += value
     return solved, total
 
@@ -72,7 +74,7 @@ def test_the_prior_is_centred_and_as_wide_as_it_says():
     known = ground(PEOPLE.domains[0], [], np.ones((1, SIZE)))
     assert np.allclose(known.kernel.sum(axis=0), 0.0)
     single = known.kernel[SIZE // 2, SIZE // 2] * SIZE**2
-    variance = ASSUMED.variances[0][1]
+    variance = ASSUMED_SMOOTHNESS.variances[0][1]
     assert 0.3 * variance < single < 1.2 * variance
     ones = np.ones((1, SIZE))
     assert known.second(ones, ones) == pytest.approx(1.0)
@@ -97,7 +99,7 @@ def test_predicted_bias_and_variance_are_those_of_the_weights():
     truth = np.multiply.outer(np.multiply.outer(between(3, 20), between(0, 12)), np.ones(2))
     rest = answered - truth
     assert rest.mean() == pytest.approx(0.0, abs=1e-9)
-    seconds = [np.outer(one.shares, one.shares) + one.kernel for one in solved.bias.asked.grounds]
+    seconds = [np.outer(ground.shares, ground.shares) + ground.kernel for ground in solved.bias.asked.grounds]
     bias = np.einsum("abc,ax,by,cz,xyz->", rest, *seconds, rest, optimize=True)
     zero = np.array([0])
     ff, hf, fh, hh = solved.bias.products(zero, zero)
@@ -111,7 +113,7 @@ def test_no_other_weights_have_less_error():
     asked = Asked.of(PEOPLE, design, [column])
     views = [CellView.of(PEOPLE, view, asked) for view in design]
     system = System.of(asked, views)
-    chances = [float(one.view.probability) for one in views]
+    chances = [float(view.view.probability) for view in views]
     best = system.weights(users, chances)
 
     def error(weights):
@@ -175,7 +177,7 @@ def test_functions_that_change_at_every_value_of_a_large_domain_are_looked_at_va
 def test_what_no_view_tells_is_refused():
     made = people(views=[dn.GridView({"age": 8})])
     db = dn.connect(made.perturb(people=smooth_rows(2_000, 0), source=dn.SeededSource(0), simulation=True))
-    with pytest.raises(QueryRefused, match="tells anything about 'income'"):
+    with pytest.raises(QueryRefused, match="collects 'income'"):
         db.sql("SELECT AVG(income) FROM people WHERE age < 10")
     assert db.sql("SELECT COUNT(*) FROM people").scalar().value == 2_000
     assert db.sql("SELECT COUNT(*) FROM people WHERE age < 3 AND age > 5").scalar().value == 0
@@ -203,12 +205,12 @@ def test_without_noise_aligned_answers_equal_plain_sql():
     rows = smooth_rows(3_000, 1)
     db = dn.connect(people(np.inf, views).perturb(people=rows, source=dn.SeededSource(0), simulation=True))
     age, sex = np.asarray(rows["age"]), np.asarray(rows["sex"])
-    found = db.sql("SELECT COUNT(*) FROM people WHERE age BETWEEN 4 AND 15 AND sex = 'f'", unbiased=True).scalar()
-    assert found.value == pytest.approx(((age >= 4) & (age <= 15) & (sex == "f")).sum())
+    estimate = db.sql("SELECT COUNT(*) FROM people WHERE age BETWEEN 4 AND 15 AND sex = 'f'", unbiased=True).scalar()
+    assert estimate.value == pytest.approx(((age >= 4) & (age <= 15) & (sex == "f")).sum())
     points = [dn.GridView({"income": dn.Points(SIZE)})]
     db = dn.connect(people(np.inf, points).perturb(people=rows, source=dn.SeededSource(0), simulation=True))
-    found = db.sql("SELECT AVG(income) FROM people", unbiased=True).scalar()
-    assert found.value == pytest.approx(np.asarray(rows["income"]).mean())
+    estimate = db.sql("SELECT AVG(income) FROM people", unbiased=True).scalar()
+    assert estimate.value == pytest.approx(np.asarray(rows["income"]).mean())
 
 
 ASKED = {
@@ -221,23 +223,25 @@ ASKED = {
 
 def simulated(count, users=20_000, **options):
     """The errors of every question over simulated collections, in units of the stated error; and stated errors."""
-    found = {text: [] for text in ASKED}
+    simulations = {text: [] for text in ASKED}
     rows = smooth_rows(users, 5)
     plain = {name: np.asarray(rows[name]) for name in ("age", "income", "sex")}
     for seed in range(count):
         db = dn.connect(people().perturb(people=rows, source=dn.SeededSource(seed), simulation=True))
         for text, truth in ASKED.items():
-            one = db.sql(text, **options).scalar()
-            found[text].append(((one.value - truth(plain)) / one.error, one.stderr, one.model, one.value))
-    return {text: np.array(each) for text, each in found.items()}
+            estimate = db.sql(text, **options).scalar()
+            simulations[text].append(
+                ((estimate.value - truth(plain)) / estimate.error, estimate.stderr, estimate.model, estimate.value)
+            )
+    return {text: np.array(each) for text, each in simulations.items()}
 
 
 def test_intervals_cover_on_smooth_data():
-    found = simulated(60)
-    for each in found.values():
+    simulations = simulated(60)
+    for each in simulations.values():
         assert np.mean(np.abs(each[:, 0]) < 1.96) >= 0.88  # of 60 where 90 % or more are true: 54 ± 2.3
     # What varies between collections is the standard error alone: the model error is the same for all.
-    for each in found.values():
+    for each in simulations.values():
         assert np.std(each[:, 3]) == pytest.approx(np.mean(each[:, 1]), rel=0.35)
 
 
@@ -256,8 +260,8 @@ def test_standard_errors_are_calibrated_for_aligned_ranges():
     for seed in range(400):
         db = dn.connect(people().perturb(people=rows, source=dn.SeededSource(seed), simulation=True))
         for text, truth in asked.items():
-            one = db.sql(text, unbiased=True).scalar()
-            inside.append(one.interval[0] <= truth <= one.interval[1])
+            estimate = db.sql(text, unbiased=True).scalar()
+            inside.append(estimate.interval[0] <= truth <= estimate.interval[1])
     assert 0.93 <= np.mean(inside) <= 0.97
 
 
@@ -292,11 +296,11 @@ def test_a_question_about_groups_and_public_measures():
     rows = rows.append_column("paid", pa.array(np.full(20_000, 3)))
     db = dn.connect(shop.perturb(people=rows, source=dn.SeededSource(0), simulation=True))
     young = np.asarray(rows["age"]) < 10
-    found = db.sql("SELECT SUM(paid) FROM people WHERE age < 10").scalar()
+    paid = db.sql("SELECT SUM(paid) FROM people WHERE age < 10").scalar()
     counted = db.sql("SELECT COUNT(*) FROM people WHERE age < 10").scalar()
-    assert found.value == pytest.approx(3 * counted.value)
-    assert found.model == pytest.approx(3 * counted.model)
-    assert abs(found.value - 3 * young.sum()) < 4 * found.error
+    assert paid.value == pytest.approx(3 * counted.value)
+    assert paid.model == pytest.approx(3 * counted.model)
+    assert abs(paid.value - 3 * young.sum()) < 4 * paid.error
     grouped = db.sql("SELECT sex, COUNT(*) FROM people WHERE age < 10 GROUP BY sex")
     assert grouped.groups["sex"] == ["f", "m"]
     assert any(name.endswith("_model") for name in grouped.to_arrow().column_names)
@@ -307,11 +311,11 @@ def test_forecasts_say_what_the_model_adds_and_agree_with_answers():
     text = "SELECT COUNT(*) FROM people WHERE age BETWEEN 3 AND 14"
     predicted = forecast(people(), text, 20_000)
     db = dn.connect(people().perturb(people=smooth_rows(20_000, 0), source=dn.SeededSource(0), simulation=True))
-    found = db.sql(text).scalar()
-    assert 0.9 * predicted.scalar().model < found.model < 1.6 * predicted.scalar().model
+    estimate = db.sql(text).scalar()
+    assert 0.9 * predicted.scalar().model < estimate.model < 1.6 * predicted.scalar().model
     db._beliefs.by_table["people"] = {}  # a forecast knows nothing of the data
     assert predicted.scalar().model == pytest.approx(db.sql(text).scalar().model, rel=1e-6)
-    assert predicted.scalar().stderr == pytest.approx(found.stderr, rel=0.2)
+    assert predicted.scalar().stderr == pytest.approx(estimate.stderr, rel=0.2)
     assert "model" in str(predicted)
 
 
@@ -325,23 +329,23 @@ class TestConsistency:
         random = np.random.default_rng(0)
         for _ in range(50):
             raw = random.normal(0.1, 0.3, (1, 6))
-            found = norm_sub(raw, 1.0)
-            assert found.min() >= 0
-            assert found.sum() == pytest.approx(1.0)
+            nearest = norm_sub(raw, 1.0)
+            assert nearest.min() >= 0
+            assert nearest.sum() == pytest.approx(1.0)
             for _ in range(20):
                 other = random.dirichlet(np.ones(6))
-                assert np.square(raw - found).sum() <= np.square(raw - other).sum() + 1e-12
+                assert np.square(raw - nearest).sum() <= np.square(raw - other).sum() + 1e-12
 
     def test_maximum_entropy_is_the_product_where_nothing_else_is_known(self):
         sizes = [np.array([0.5, 0.5]), np.array([0.25, 0.75]), np.ones(1)]
         left, right = np.array([0.3, 0.7]), np.array([0.6, 0.4])
-        known = [Known((0,), (np.arange(2),), left), Known((1,), (np.arange(2),), right)]
+        known = [Marginal((0,), (np.arange(2),), left), Marginal((1,), (np.arange(2),), right)]
         assert np.allclose(maximum_entropy(sizes, known)[:, :, 0], np.outer(left, right), atol=1e-6)
 
     def test_cells_are_spread_by_the_sizes_of_their_pieces(self):
         sizes = [np.array([0.1, 0.3, 0.6])]
-        found = maximum_entropy(sizes, [Known((0,), (np.array([0, 0, 1]),), np.array([0.8, 0.2]))])
-        assert np.allclose(found, [0.2, 0.6, 0.2])
+        table = maximum_entropy(sizes, [Marginal((0,), (np.array([0, 0, 1]),), np.array([0.8, 0.2]))])
+        assert np.allclose(table, [0.2, 0.6, 0.2])
 
     def test_answers_are_possible_marked_and_close(self):
         rows = smooth_rows(20_000, 0)
@@ -350,19 +354,21 @@ class TestConsistency:
         for text, truth in ASKED.items():
             result = db.sql(text, postprocess="consistent")
             assert any("consistent" in note for note in result.notes)
-            one = result.scalar()
-            assert abs(one.value - truth(plain)) < 5 * one.error
+            estimate = result.scalar()
+            assert abs(estimate.value - truth(plain)) < 5 * estimate.error
             assert result.scalar() == db.sql(text, postprocess="consistent").scalar()  # the bootstrap is seeded
         groups = db.sql("SELECT sex, COUNT(*) FROM people GROUP BY sex", postprocess="consistent")
         wide = db.sql("SELECT sex, COUNT(*) FROM people GROUP BY sex", postprocess="consistent", simultaneous=True)
-        assert {one.together for one in wide.answers["count"]} == {len(wide)}
+        assert {estimate.together for estimate in wide.answers["count"]} == {len(wide)}
         assert wide.notes[1] == f"all {len(wide)} intervals hold at once with 95%"
-        assert sum(one.value for one in next(iter(groups.answers.values()))) == pytest.approx(20_000, rel=1e-6)
+        assert sum(estimate.value for estimate in next(iter(groups.answers.values()))) == pytest.approx(
+            20_000, rel=1e-6
+        )
         three = "SELECT COUNT(*) FROM people WHERE age < 14 AND income < 14 AND sex = 'f'"
-        one = db.sql(three, postprocess="consistent").scalar()
+        estimate = db.sql(three, postprocess="consistent").scalar()
         true = ((plain["age"] < 14) & (plain["income"] < 14) & (plain["sex"] == "f")).sum()
-        assert abs(one.value - true) < 4 * one.error
-        assert 0 <= one.value <= 20_000
+        assert abs(estimate.value - true) < 4 * estimate.error
+        assert 0 <= estimate.value <= 20_000
 
     def test_what_needs_no_report_stays_as_it_is(self):
         db = dn.connect(people().perturb(people=smooth_rows(2_000, 0), source=dn.SeededSource(0), simulation=True))

@@ -8,8 +8,8 @@ import pytest
 
 import deniable as dn
 from deniable.queries.grids.grid_cells import Asked, CellView
-from deniable.queries.grids.smoothness import ASSUMED
-from deniable.queries.grids.smoothness_evidence import AMPLITUDES, LENGTHS, ROUGHNESSES, Evidence
+from deniable.queries.grids.smoothness import ASSUMED_SMOOTHNESS
+from deniable.queries.grids.smoothness_evidence import AMPLITUDES, KERNEL_LENGTHS, ROUGHNESSES, Evidence
 from deniable.queries.planning.cell_frequencies import counting_plan, counting_table
 from deniable.queries.weights.table_plan import Product
 from many_collections import simulated
@@ -62,12 +62,12 @@ def test_frequencies_along_attributes_are_those_of_the_rows_where_nothing_is_ran
     database = opened(x, epsilon=math.inf)
     evidence = Evidence.of(database.collection, "t")
     assert set(evidence.along) == {0, 1}
-    found = evidence.frequencies(0, *asked(database, evidence))
+    frequencies = evidence.frequencies(0, *asked(database, evidence))
     cells = np.bincount(x // 5, minlength=12) / x.size
     coarse = np.bincount(x // 15, minlength=4) / x.size
     # Each third of the users reports one of the views.
-    assert np.allclose(found, np.concatenate((cells, coarse)), atol=4 * math.sqrt(3 / x.size / 4))
-    assert found[:12].sum() == pytest.approx(1.0)
+    assert np.allclose(frequencies, np.concatenate((cells, coarse)), atol=4 * math.sqrt(3 / x.size / 4))
+    assert frequencies[:12].sum() == pytest.approx(1.0)
 
 
 def test_noise_of_frequencies_is_as_stated():
@@ -75,26 +75,26 @@ def test_noise_of_frequencies_is_as_stated():
     evidence = Evidence.of(grid(1.0), "t")
     along = evidence.along[0]
     collections = simulated(grid(1.0), {"t": rows(x)}, users=4_000, runs=150)
-    found = np.array([evidence.frequencies(0, *asked(database, evidence)) for database in collections])
+    repeated = np.array([evidence.frequencies(0, *asked(database, evidence)) for database in collections])
     # A mean square is stated: it has the square of the mean in it, which a count of reports per view takes out again.
-    measured, stated = found.var(axis=0), np.diag(along.noise) / x.size
+    measured, stated = repeated.var(axis=0), np.diag(along.noise) / x.size
     assert np.all(measured < 1.4 * stated)
     assert np.all(measured > 0.6 * stated)
 
 
 def test_smooth_data_is_believed_to_be_as_assumed():
-    found = beliefs(opened(smooth()))[0].smoothness
-    assert dict(found.variances)[LENGTHS[0]] == pytest.approx(AMPLITUDES[0] ** 2, rel=0.3)
-    assert sum(variance for _, variance in found.variances) < 1.5 * ASSUMED.variances[0][1]
-    assert found.rough < ROUGHNESSES[1] ** 2
+    believed = beliefs(opened(smooth()))[0].smoothness
+    assert dict(believed.variances)[KERNEL_LENGTHS[0]] == pytest.approx(AMPLITUDES[0] ** 2, rel=0.3)
+    assert sum(variance for _, variance in believed.variances) < 1.5 * ASSUMED_SMOOTHNESS.variances[0][1]
+    assert believed.rough < ROUGHNESSES[1] ** 2
 
 
 def test_spikes_and_skews_are_believed_to_be_rougher():
     spikes = np.random.default_rng(7).choice([0, 1, 23, 24, 40], 40_000, p=[0.3, 0.1, 0.05, 0.05, 0.5])
     for data in (spikes, skewed()):
-        found = beliefs(opened(data))[0].smoothness
-        wider = sum(variance * (LENGTHS[0] / length) for length, variance in found.variances)
-        assert wider > 2.5 * ASSUMED.variances[0][1] or found.rough > 1.0
+        believed = beliefs(opened(data))[0].smoothness
+        wider = sum(variance * (KERNEL_LENGTHS[0] / length) for length, variance in believed.variances)
+        assert wider > 2.5 * ASSUMED_SMOOTHNESS.variances[0][1] or believed.rough > 1.0
 
 
 def test_where_most_rows_share_a_few_cells_the_density_may_be_steep():
@@ -111,10 +111,10 @@ def test_nobody_is_believed_without_reports():
 
 
 def test_views_of_very_many_cells_are_not_asked():
-    table = dn.Table("t", x=dn.Ordinal(0, SIZE - 1), place=dn.Categorical(*(f"p{number}" for number in range(500))))
-    views = [dn.GridView({"x": dn.Cells(12)}), dn.GridView({"x": dn.Cells(12), "place": 500})]
+    table = dn.Table("t", x=dn.Ordinal(0, SIZE - 1), shop=dn.Categorical(*(f"p{number}" for number in range(500))))
+    views = [dn.GridView({"x": dn.Cells(12)}), dn.GridView({"x": dn.Cells(12), "shop": 500})]
     evidence = Evidence.of(dn.Collection(table, epsilon=1.0, design="grid", grids={"t": views}), "t")
-    assert [one.cells for one in evidence.views] == [12]
+    assert [view.cells for view in evidence.views] == [12]
 
 
 def test_counts_of_cells_are_those_of_plans_that_measure_them():
@@ -123,12 +123,12 @@ def test_counts_of_cells_are_those_of_plans_that_measure_them():
     table, design = database.collection["t"], database.collection.design_of("t")
     whole = Asked.of(table, design, [(Product(1.0, {}, {}),)])
     views = [CellView.of(table, view, whole) for view in evidence.views]
-    starts = np.cumsum([0, *(one.means.size for one in views)])
+    starts = np.cumsum([0, *(view.means.size for view in views)])
     blocks = [np.eye(starts[-1])[first:last] for first, last in pairwise(starts)]
     plan, _ = counting_plan(database.plan("SELECT COUNT(*) FROM t"), [counting_table("t", views, blocks)])
     measured = database._moments(plan).sums[:, 0]
     counts, reports = asked(database, evidence)
-    scale = np.repeat(reports.sum() / reports, [one.cells for one in evidence.views])
+    scale = np.repeat(reports.sum() / reports, [view.cells for view in evidence.views])
     assert np.allclose(counts * scale, measured)
 
 
@@ -136,20 +136,20 @@ def test_only_model_errors_change_and_reports_are_asked_once():
     engine = RecordingEngine(opened(skewed()).engine)
     database = dn.connect(engine=engine)
     text = "SELECT COUNT(*) FROM t WHERE x < 3"
-    found = database.sql(text).scalar()
+    estimate = database.sql(text).scalar()
     assert engine.asked.count("cell counts of t") == 1
     database._beliefs.by_table["t"] = {}
     taken_for_granted = database.sql(text).scalar()
     assert engine.asked.count("cell counts of t") == 1
-    assert (found.value, found.stderr) == (taken_for_granted.value, taken_for_granted.stderr)
-    assert found.model > 1.5 * taken_for_granted.model
+    assert (estimate.value, estimate.stderr) == (taken_for_granted.value, taken_for_granted.stderr)
+    assert estimate.model > 1.5 * taken_for_granted.model
 
 
 def test_what_needs_no_assumption_has_no_model_error_whatever_is_believed():
     database = opened(skewed())
-    found = database.sql("SELECT COUNT(*) FROM t WHERE x < 3", postprocess=None)
+    result = database.sql("SELECT COUNT(*) FROM t WHERE x < 3", postprocess=None)
     exact = database.sql("SELECT COUNT(*) FROM t WHERE x < 30", unbiased=True).scalar()
-    assert found.scalar().model > 0
+    assert result.scalar().model > 0
     assert not exact.model
 
 

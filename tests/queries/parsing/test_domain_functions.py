@@ -43,17 +43,17 @@ def mask_of(condition, domain):
 
 
 @pytest.mark.parametrize("expression", EXPRESSIONS)
-@pytest.mark.parametrize("domain", DOMAINS, ids=lambda one: f"{one.low} to {one.high}")
+@pytest.mark.parametrize("domain", DOMAINS, ids=lambda domain: f"{domain.low} to {domain.high}")
 def test_groups_and_conditions_are_those_of_fractions_value_by_value(domain, expression):
     function = EXPRESSIONS[expression]
     expected = [Fraction(function(Fraction(domain.decode(code)))) for code in range(domain.size)]
     group = group_of(expression, domain)
     values = sorted(set(expected))
-    assert group.values == tuple(int(one) if one.denominator == 1 else float(one) for one in values)
+    assert group.values == tuple(int(value) if value.denominator == 1 else float(value) for value in values)
     assert [values[code] for code in group.codes.tolist()] == expected
     for sign, compared in (("<", operator.lt), (">=", operator.ge), ("=", operator.eq)):
         assert mask_of(f"{expression} {sign} 2 * x - 1", domain).tolist() == [
-            compared(one, 2 * Fraction(domain.decode(code)) - 1) for code, one in enumerate(expected)
+            compared(value, 2 * Fraction(domain.decode(code)) - 1) for code, value in enumerate(expected)
         ]
 
 
@@ -76,10 +76,10 @@ def test_whole_numbers_are_divided_towards_zero_as_duckdb_does():
 def test_arrays_are_exact_beyond_64_bits(values, other, operation):
     if operation is operator.truediv and not other:
         return
-    kind = np.int64 if all(abs(one) < ROOM for one in values) else object
-    found = operation(Rationals(np.array(values, dtype=kind), np.array([3])), Rationals.constant(other))
-    numbers, which = found.distinct()
-    assert [Fraction(*numbers[one]) for one in which] == [operation(Fraction(one, 3), other) for one in values]
+    kind = np.int64 if all(abs(value) < ROOM for value in values) else object
+    result = operation(Rationals(np.array(values, dtype=kind), np.array([3])), Rationals.constant(other))
+    numbers, which = result.distinct()
+    assert [Fraction(*numbers[value]) for value in which] == [operation(Fraction(value, 3), other) for value in values]
 
 
 def test_the_work_in_python_does_not_grow_with_the_domain():

@@ -121,11 +121,11 @@ def test_aggregates_names_groups_and_joins():
     )
     assert question.tables == ("orders", "users")
     assert question.shown_groups == ("kind",)
-    assert [one.name for one in question.outputs] == [
+    assert [output.name for output in question.outputs] == [
         "count", "s", "avg_age", "var_pop_amount", "stddev_amount", "mean",
     ]  # fmt: skip
     # Every sum is taken once.
-    assert [one.name for one in question.moments] == [
+    assert [moment.name for moment in question.moments] == [
         "count(*)", "sum(amount)", "sum(u.age - 5.5)", "sum(amount - 4.5)", "sum((amount - 4.5)^2)",
     ]  # fmt: skip
     assert str(question.outputs[2].formula) == "(5.5 + (m2 / m0))"
@@ -138,7 +138,7 @@ def test_groups_by_position_alias_and_bins():
         (group,) = question.groups
         assert (group.label, group.values) == ("bin", (0, 1, 2, 3))
         assert group.codes.tolist() == [0, 0, 1, 1, 1, 2, 2, 2, 3, 3]
-        assert [(one.key, one.descending, one.group) for one in question.order] == [
+        assert [(ordering.key, ordering.descending, ordering.group) for ordering in question.order] == [
             ("n", True, False), ("bin", False, True),
         ]  # fmt: skip
         assert (question.limit, question.offset) == (2, 1)
@@ -157,7 +157,7 @@ def test_groups_by_position_alias_and_bins():
         ("SELECT DISTINCT COUNT(*) FROM users", "DISTINCT is not supported"),
         ("SELECT COUNT(*) FROM users HAVING age > 3", "neither an aggregate nor in GROUP BY"),
         ("SELECT COUNT(*) FROM users HAVING COUNT(*) IN (3)", "HAVING compares aggregates"),
-        ("SELECT COUNT(*) FROM users ORDER BY age", "not asked"),
+        ("SELECT COUNT(*) FROM users ORDER BY age", "uses something that the query does not select"),
         ("SELECT COUNT(*) FROM users QUALIFY 1 = 1", "QUALIFY is not supported"),
         ("SELECT COUNT(*) FROM users GROUP BY 3", "no such select item"),
         ("SELECT COUNT(*) FROM users GROUP BY city || 'x'", "one private attribute is expected"),
@@ -170,7 +170,7 @@ def test_groups_by_position_alias_and_bins():
         ("SELECT SUM(1 / age) FROM users", "cannot be summed"),
         ("SELECT SUM(DISTINCT age) FROM users", "DISTINCT is not possible"),
         ("SELECT ROUND(AVG(age)) FROM users", "neither an aggregate nor in GROUP BY"),
-        ("SELECT * FROM users", "rows cannot be seen"),
+        ("SELECT * FROM users", "rows cannot be shown"),
         ("", "there is no text"),
         ("SELECT COUNT(*) FROM users u JOIN orders u USING (uid)", "two tables have the same name"),
         ("SELECT COUNT(*) FROM visits", "there is no table 'visits'"),
@@ -186,11 +186,11 @@ def test_groups_by_position_alias_and_bins():
         ("SELECT COUNT(*) FROM users WHERE lower(city) = 'rome'", "this condition is not supported"),
         ("SELECT COUNT(*) FROM users WHERE city IN (SELECT 1)", "subqueries are not supported"),
         ("SELECT COUNT(*) FROM users WHERE age = 11", "outside the attribute's domain (at character 40: …11…)"),
-        ("SELECT COUNT(*) FROM users WHERE age < '5'", "of another type"),
-        ("SELECT COUNT(*) FROM users WHERE age = TRUE", "of another type"),
+        ("SELECT COUNT(*) FROM users WHERE age < '5'", "has another type than the attribute"),
+        ("SELECT COUNT(*) FROM users WHERE age = TRUE", "has another type than the attribute"),
         ("SELECT COUNT(*) FROM users WHERE kind = 'z'", "not in the attribute's public list"),
         ("SELECT COUNT(*) FROM users WHERE kind < 'b'", "categories have no order"),
-        ("SELECT COUNT(*) FROM users WHERE joined = 'May'", "no date or time"),
+        ("SELECT COUNT(*) FROM users WHERE joined = 'May'", "not a date or time"),
         ("SELECT COUNT(*) FROM users WHERE age = share", "two attributes of one person"),
         ("SELECT COUNT(*) FROM users WHERE age + share = 3", "one private attribute is expected"),
         ("SELECT COUNT(*) FROM users WHERE kind LIKE 'a%'", "this condition is not supported"),

@@ -39,8 +39,8 @@ def _coarse_rounding(monkeypatch):
     """Everything that errors of predictions and answers are differences of is off by about 10^-9, each time anew."""
     calls = count()
 
-    def off(found):
-        return found * (1 + 1e-9 * np.sin(next(calls) + 0.5))
+    def off(value):
+        return value * (1 + 1e-9 * np.sin(next(calls) + 0.5))
 
     def rounded(function):
         return lambda *given, **named: off(function(*given, **named))

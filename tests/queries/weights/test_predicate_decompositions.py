@@ -56,7 +56,9 @@ def reproduced(trees, weights):
 def test_the_smallest_products_are_those_of_brute_force(sizes, data):
     k = data.draw(st.integers(1, 30))
     every = itertools.product(*(range(len(axis)) for axis in sizes))
-    by_size = sorted((prod(axis[p] for axis, p in zip(sizes, one, strict=True)), one) for one in every)
+    by_size = sorted(
+        (prod(axis[p] for axis, p in zip(sizes, positions, strict=True)), positions) for positions in every
+    )
     assert smallest_products(sizes, k) == [positions for _, positions in by_size[:k]]
 
 
@@ -126,8 +128,8 @@ def squared_weight(rule, conditions):
 
 def test_the_papers_k_counts_the_whole_predicate_and_ours_each_attribute():
     conditions = {"a": interval(25, 10, 24), "b": interval(25, 10, 24)}
-    found = {rule: squared_weight(rule, conditions) for rule in ("greedy", "rdc(2)", "rdc(4)", "rdc_each(2)")}
-    assert found == pytest.approx({"greedy": 9, "rdc(2)": 9 / 2, "rdc(4)": 9 / 4, "rdc_each(2)": 9 / 4})
+    norms = {rule: squared_weight(rule, conditions) for rule in ("greedy", "rdc(2)", "rdc(4)", "rdc_each(2)")}
+    assert norms == pytest.approx({"greedy": 9, "rdc(2)": 9 / 2, "rdc(4)": 9 / 4, "rdc_each(2)": 9 / 4})
 
 
 def test_with_one_attribute_both_ways_of_counting_are_the_same_bits():

@@ -47,7 +47,9 @@ def truth(name, age, kind):
 
 
 def made(collection, rule, names, sums=DIRECT):
-    return plan_table(collection["t"], collection.design_of("t"), [products(one) for one in names], Rule.of(rule), sums)
+    return plan_table(
+        collection["t"], collection.design_of("t"), [products(name) for name in names], Rule.of(rule), sums
+    )
 
 
 def per_row(collection, plan, reports):
@@ -56,8 +58,8 @@ def per_row(collection, plan, reports):
     columns = [reports[name].to_numpy() for name in ("view", "seed", "y")]
     return np.prod(
         [
-            Program.of(part, views).contributions(*(column[place::parts] for column in columns))
-            for place, part in enumerate(plan.parts)
+            Program.of(part, views).contributions(*(column[number::parts] for column in columns))
+            for number, part in enumerate(plan.parts)
         ],
         axis=0,
     )
@@ -78,19 +80,19 @@ def cell_weights(plan, design, row, ups):
     product = np.ones(plan.columns)
     for part in plan.parts:
         total = part.constants.copy()
-        for one in part.views:
-            view = design.view(one.view)
-            assert view.levels == one.levels
-            place = tuple(
+        for planned in part.views:
+            view = design.view(planned.view)
+            assert view.levels == planned.levels
+            node = tuple(
                 axis.coordinate(
                     row[axis.attribute] if axis.attribute >= 0 else 0, ups[axis.attribute] * axis.rounds_value, 0
                 )
                 for axis in view.group.axes
             )
-            cells, _, weights = one.by_cell()
-            hit = np.flatnonzero(cells == view.group.number(view.levels, place))
-            for found in hit:
-                entries = slice(weights.starts[found], weights.starts[found + 1])
+            cells, _, weights = planned.by_cell()
+            hit = np.flatnonzero(cells == view.group.number(view.levels, node))
+            for index in hit:
+                entries = slice(weights.starts[index], weights.starts[index + 1])
                 total[weights.columns[entries]] += weights.values[entries] * float(view.probability)
         product *= total
     return product
@@ -103,9 +105,9 @@ def test_every_row_is_reproduced_cell_by_cell(design, rule):
     collection = dn.Collection(USERS, epsilon=1.0, design=design, fanout=3)
     plan, random = made(collection, rule, QUESTIONS), np.random.default_rng(1)
     for age, kind, up in random.integers(0, (25, 3, 2), (30, 3)).tolist():
-        found = cell_weights(plan, collection.design_of("t"), (age, kind), (up, 0))
+        weights = cell_weights(plan, collection.design_of("t"), (age, kind), (up, 0))
         expected = [truth(name, np.array([age]), np.array([kind]))[0] for name in QUESTIONS]
-        np.testing.assert_allclose(found, expected, atol=1e-9)
+        np.testing.assert_allclose(weights, expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -115,9 +117,9 @@ def test_rounded_sums_are_right_on_average_over_the_coin(design, rule):
     plan = made(collection, rule, QUESTIONS, DESIGNED)
     for age in range(25):
         ends = [cell_weights(plan, collection.design_of("t"), (age, 2), (up, 0)) for up in (0, 1)]
-        found = ends[0] * (1 - age / 24) + ends[1] * age / 24
+        weights = ends[0] * (1 - age / 24) + ends[1] * age / 24
         expected = [truth(name, np.array([age]), np.array([2]))[0] for name in QUESTIONS]
-        np.testing.assert_allclose(found, expected, atol=1e-9)
+        np.testing.assert_allclose(weights, expected, atol=1e-9)
     # A sum is read off the coin, so the two ends differ; what is no straight line is summed directly.
     differs = dict(zip(QUESTIONS, np.abs(ends[1] - ends[0]) > 1e-9, strict=True))
     assert differs["a sum"]
@@ -132,10 +134,10 @@ def test_contributions_are_right_on_average(design, rule):
     collection = dn.Collection(USERS, epsilon=3.0, design=design, fanout=3)
     _, age, kind, reports = collected(collection, 60_000, seed=7)
     for sums in (DIRECT, DESIGNED):
-        found = per_row(collection, made(collection, rule, QUESTIONS, sums), reports)
+        contributions = per_row(collection, made(collection, rule, QUESTIONS, sums), reports)
         for column, name in enumerate(QUESTIONS):
             # Contributions are independent given the rows: five standard errors, from their own spread.
-            error = found[:, column] - truth(name, age, kind)
+            error = contributions[:, column] - truth(name, age, kind)
             assert abs(error.sum()) <= 5 * math.sqrt(np.square(error).sum()) + 1e-6
 
 
@@ -148,20 +150,22 @@ def test_tables_with_many_rows_count_rows_and_not_users(design):
     kept = np.where(rows > 4, 4 / np.maximum(rows, 1), 1.0)
     for sums in (DIRECT, DESIGNED):
         names = ["a range", "a sum of two kinds"]
-        found = per_row(collection, made(collection, "optimal", names, sums), reports).reshape(-1, 2, 2).sum(axis=1)
+        contributions = (
+            per_row(collection, made(collection, "optimal", names, sums), reports).reshape(-1, 2, 2).sum(axis=1)
+        )
         for column, name in enumerate(names):
             expected = np.bincount(uid, weights=truth(name, age, kind), minlength=40_000) * kept
-            error = found[:, column] - expected
+            error = contributions[:, column] - expected
             assert abs(error.sum()) < 5 * math.sqrt(np.square(error).sum())
-            assert found[:, column].sum() == pytest.approx(expected.sum(), rel=0.5)
+            assert contributions[:, column].sum() == pytest.approx(expected.sum(), rel=0.5)
 
 
 def test_without_noise_and_with_one_view_the_answer_is_exact():
     collection = dn.Collection(USERS, epsilon=math.inf, design="mg")
     _, age, kind, reports = collected(collection, 5_000, seed=9)
-    found = per_row(collection, made(collection, "optimal", QUESTIONS), reports)
+    contributions = per_row(collection, made(collection, "optimal", QUESTIONS), reports)
     for column, name in enumerate(QUESTIONS):
-        np.testing.assert_allclose(found[:, column], truth(name, age, kind), atol=1e-12)
+        np.testing.assert_allclose(contributions[:, column], truth(name, age, kind), atol=1e-12)
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 13.0])
@@ -173,23 +177,23 @@ def test_the_kernel_is_the_formula(epsilon):
     plan = made(collection, "optimal", names)
     _, _, _, reports = collected(collection, 400, seed=10)
     view, seed, y = (reports[name].to_numpy() for name in ("view", "seed", "y"))
-    found = Program.of(plan.parts[0], design.views).contributions(view, seed, y)
-    by_view = {one.view: one for one in plan.parts[0].views}
+    contributions = Program.of(plan.parts[0], design.views).contributions(view, seed, y)
+    by_view = {planned.view: planned for planned in plan.parts[0].views}
     for report in range(400):
         expected = plan.parts[0].constants.copy()
         if int(view[report]) in by_view:
-            one = by_view[int(view[report])]
-            oracle = design.view(one.view).oracle
-            cells, _, weights = one.by_cell()
-            for place, cell in enumerate(cells.tolist()):
+            planned = by_view[int(view[report])]
+            oracle = design.view(planned.view).oracle
+            cells, _, weights = planned.by_cell()
+            for index, cell in enumerate(cells.tolist()):
                 if isinstance(oracle, LocalHashing):
                     support = float(oracle.bucket(int(seed[report]), cell) == y[report])
                 else:
                     support = float(cell == y[report])
-                entries = slice(weights.starts[place], weights.starts[place + 1])
+                entries = slice(weights.starts[index], weights.starts[index + 1])
                 value = weights.values[entries] * (support - float(oracle.q)) / (float(oracle.p) - float(oracle.q))
                 np.add.at(expected, weights.columns[entries], value)
-        np.testing.assert_allclose(found[report], expected, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(contributions[report], expected, rtol=1e-9, atol=1e-9)
 
 
 def test_groups_share_their_work_and_agree_with_being_asked_one_by_one(monkeypatch):
@@ -214,15 +218,15 @@ def test_groups_share_their_work_and_agree_with_being_asked_one_by_one(monkeypat
     ]
     rule = Rule.of("optimal")
     together = Program.of(plan_table(table, design, groups, rule).parts[0], views).contributions(*columns)
-    for place in (0, 17, 49):
-        alone = Program.of(plan_table(table, design, [groups[place]], rule).parts[0], views).contributions(*columns)
+    for group in (0, 17, 49):
+        alone = Program.of(plan_table(table, design, [groups[group]], rule).parts[0], views).contributions(*columns)
         # The weights are chosen for the average group, so the two may differ a little, and only in the noise.
-        assert np.square(together[:, place]).sum() == pytest.approx(np.square(alone).sum(), rel=0.1)
+        assert np.square(together[:, group]).sum() == pytest.approx(np.square(alone).sum(), rel=0.1)
     greedy = Rule.of("greedy")
     together = Program.of(plan_table(table, design, groups, greedy).parts[0], views).contributions(*columns)
-    for place in (0, 17, 49):
-        alone = Program.of(plan_table(table, design, [groups[place]], greedy).parts[0], views).contributions(*columns)
-        np.testing.assert_allclose(together[:, place], alone[:, 0], atol=1e-9)
+    for group in (0, 17, 49):
+        alone = Program.of(plan_table(table, design, [groups[group]], greedy).parts[0], views).contributions(*columns)
+        np.testing.assert_allclose(together[:, group], alone[:, 0], atol=1e-9)
 
 
 @pytest.mark.parametrize(("epsilon", "least"), [(0.5, 2.3), (1.0, 2.3), (3.0, 2.0)])
@@ -275,10 +279,10 @@ def test_tables_with_very_many_views_are_asked_without_listing_them():
     reports = collection.perturb(t=frame, source=SeededSource(1), simulation=True)["t"]
     view, seed, y = (reports[name].to_numpy() for name in ("view", "seed", "y"))
     program = Program.of(plan.parts[0], design.views)
-    found = program.contributions(view, seed, y)[:, 0]
-    used = {one.view for one in plan.parts[0].views}
+    contributions = program.contributions(view, seed, y)[:, 0]
+    used = {planned.view for planned in plan.parts[0].views}
     # Reports of other views say nothing; one of a view that is used is made up, and does.
-    np.testing.assert_allclose(found[[int(one) not in used for one in view]], plan.parts[0].constants[0])
+    np.testing.assert_allclose(contributions[[int(number) not in used for number in view]], plan.parts[0].constants[0])
     assert (
         program.contributions(np.array([max(used)], dtype=np.uint32), seed[:1], y[:1])[0, 0]
         != plan.parts[0].constants[0]

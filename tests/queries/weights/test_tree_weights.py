@@ -121,10 +121,10 @@ def test_the_smallest_decomposition_is_as_small_as_any(size, fanout, low, high):
     best = decompositions(tree, low, high, 8)
     smallest = min(every_signed_decomposition(tree, low, high, 4))
     assert best[0].size == smallest
-    assert [one.size for one in best] == sorted(one.size for one in best)
-    assert len({frozenset(one.nodes) for one in best}) == len(best)
-    for one in best:
-        np.testing.assert_array_equal(reproduced(tree, one.weights(tree)), indicator(size, low, high))
+    assert [decomposition.size for decomposition in best] == sorted(decomposition.size for decomposition in best)
+    assert len({frozenset(decomposition.nodes) for decomposition in best}) == len(best)
+    for decomposition in best:
+        np.testing.assert_array_equal(reproduced(tree, decomposition.weights(tree)), indicator(size, low, high))
 
 
 def test_a_range_that_misses_one_leaf_is_the_parent_minus_that_leaf():
@@ -155,9 +155,9 @@ def test_how_much_the_optimum_saves(size, saved):
     ranges = np.sort(random.integers(0, size, (300, 2)), axis=1)
     costs = [1.0] * tree.levels
     functions = [indicator(size, low, high) for low, high in ranges]
-    plain = np.mean([cost(greedy(tree, one), costs) for one in functions])
-    best = np.mean([cost(optimal(tree, one, costs, depth=99), costs) for one in functions])
-    paths = np.mean([cost(optimal(tree, one, costs), costs) for one in functions])
+    plain = np.mean([cost(greedy(tree, function), costs) for function in functions])
+    best = np.mean([cost(optimal(tree, function, costs, depth=99), costs) for function in functions])
+    paths = np.mean([cost(optimal(tree, function, costs), costs) for function in functions])
     assert plain / best == pytest.approx(saved, rel=0.02)
     assert best < paths < 1.25 * best
 

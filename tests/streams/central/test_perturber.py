@@ -63,9 +63,9 @@ def test_two_streams_that_differ_in_one_value_differ_there_and_nowhere_else():
     other = values.copy()
     other[417] += 13
     for settings in (Perturber(0.1, 100, 300), Perturber(0.1, 100, 300, fanout=2, consistent=False)):
-        one, two = (settings.perturb(v, source=SeededSource(9), simulation=True) for v in (values, other))
-        assert np.flatnonzero(two - one).tolist() == [417]
-        assert two[417] - one[417] == 13
+        plain, changed = (settings.perturb(v, source=SeededSource(9), simulation=True) for v in (values, other))
+        assert np.flatnonzero(changed - plain).tolist() == [417]
+        assert changed[417] - plain[417] == 13
 
 
 @pytest.mark.parametrize("horizon", [1000, 10**6 // 64])
@@ -79,8 +79,8 @@ def test_any_horizon_publishes_every_value(horizon):
 
 def test_chunks_and_keys_have_noise_of_their_own():
     settings = Perturber(0.1, 100, 1000)
-    one, two = (settings.noise(SeededSource(1), chunk).leaves(0, 1000) for chunk in (0, 1))
-    assert not np.array_equal(one, two)
+    first, second = (settings.noise(SeededSource(1), chunk).leaves(0, 1000) for chunk in (0, 1))
+    assert not np.array_equal(first, second)
     key = SecureSource.new_key()
     again = [settings.noise(SecureSource(key).recomputable(again=True), 0).leaves(0, 1000) for _ in range(2)]
     assert np.array_equal(*again)
@@ -89,8 +89,8 @@ def test_chunks_and_keys_have_noise_of_their_own():
 def test_one_secure_source_adds_other_noise_at_every_use():
     settings, source = Perturber(0.1, 100, 1000), SecureSource()
     values = np.arange(1000) % 50
-    one, two = (settings.perturb(values, source=source) for _ in range(2))
-    assert np.mean(one == two) < 0.5
+    first, second = (settings.perturb(values, source=source) for _ in range(2))
+    assert np.mean(first == second) < 0.5
     settings.noise(source, 0).leaves(0, 10)
     with pytest.raises(RandomnessFault, match="drawn before"):
         settings.noise(source, 0)

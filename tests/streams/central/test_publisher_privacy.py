@@ -71,12 +71,12 @@ def test_for_every_neighbour_there_is_noise_at_most_e_to_the_epsilon_less_likely
         seen = {}
         told, publisher = transcript(chosen, values, seed, {}, seen)
         theta = publisher.learnt.theta
-        for place, other in itertools.product(range(len(values)), range(BOUND + 1)):
-            neighbour = [*values[:place], other, *values[place + 1 :]]
-            if place < WARMUP:
+        for index, other in itertools.product(range(len(values)), range(BOUND + 1)):
+            neighbour = [*values[:index], other, *values[index + 1 :]]
+            if index < WARMUP:
                 shifts = warmup_shifts(chosen, values, neighbour, theta)
             else:
-                shifts = tree_shifts(publisher, place - WARMUP, min(values[place], theta) - min(other, theta))
+                shifts = tree_shifts(publisher, index - WARMUP, min(values[index], theta) - min(other, theta))
             again, _ = transcript(chosen, neighbour, seed, shifts)
             assert again == told
             cost = sum(abs(Fraction(shift)) / seen[name][0] for name, part in shifts.items() for shift in part.values())
@@ -87,15 +87,15 @@ def test_for_every_neighbour_there_is_noise_at_most_e_to_the_epsilon_less_likely
 
 def warmup_shifts(chosen, values, neighbour, theta):
     """The winner's score gets one unit more; the three answers are moved back to where they were."""
-    one, two = (np.array(stream[:WARMUP]) for stream in (values, neighbour))
+    mine, theirs = (np.array(stream[:WARMUP]) for stream in (values, neighbour))
     candidates = chosen.threshold.candidates(BOUND).tolist()
-    shifts = {("warm-up", "threshold"): {candidates.index(theta): 1 << 16}} if (one != two).any() else {}
+    shifts = {("warm-up", "threshold"): {candidates.index(theta): 1 << 16}} if (mine != theirs).any() else {}
     if chosen.measure_start:
-        cuts = [np.minimum(part, theta) for part in (one, two)]
+        cuts = [np.minimum(part, theta) for part in (mine, theirs)]
         shifts["warm-up", "mean"] = {0: int(cuts[0].sum() - cuts[1].sum())}
         squares = [((cut * 1024 // theta) ** 2).sum() for cut in cuts]
         shifts["warm-up", "square"] = {0: int(squares[0] - squares[1])}
-        shifts["warm-up", "above"] = {0: int((one > theta).sum() - (two > theta).sum())}
+        shifts["warm-up", "above"] = {0: int((mine > theta).sum() - (theirs > theta).sum())}
     return shifts
 
 
@@ -168,8 +168,8 @@ def test_the_output_law_of_a_tiny_tree(block):
         return result
 
     used = 0.0
-    for one, two in itertools.permutations([np.array([0, 1, 1, 0]), np.array([0, 0, 1, 0])]):
-        narrow, wide = output_law(one, reach), output_law(two, reach + 1)
+    for stream, neighbour in itertools.permutations([np.array([0, 1, 1, 0]), np.array([0, 0, 1, 0])]):
+        narrow, wide = output_law(stream, reach), output_law(neighbour, reach + 1)
         assert all(chance <= math.exp(epsilon) * wide[output] * (1 + 1e-12) for output, chance in narrow.items())
         used = max(used, *(math.log(chance / wide[output]) for output, chance in narrow.items()))
     assert used > epsilon / 2  # with twice the ε the noise stands for, the test would fail
@@ -188,10 +188,12 @@ def test_shares_of_the_warm_up_add_up_to_epsilon():
 def test_published_values_say_nothing_of_the_warm_up_but_what_was_learnt(kind):
     """Two warm-ups that teach the same lead to the same published stream under the same seed."""
     values = np.arange(50) % 7
-    one, two = (kind(math.inf, 10, warmup=8, horizon=32, source=SeededSource(1), simulation=True) for _ in range(2))
+    first, second = (
+        kind(math.inf, 10, warmup=8, horizon=32, source=SeededSource(1), simulation=True) for _ in range(2)
+    )
     warm = np.array([1, 2, 3, 4, 5, 6, 7, 10])
     assert np.array_equal(
-        one.push_many(np.concatenate((warm, values))), two.push_many(np.concatenate((warm[::-1], values)))
+        first.push_many(np.concatenate((warm, values))), second.push_many(np.concatenate((warm[::-1], values)))
     )
 
 
@@ -231,12 +233,12 @@ sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
 def test_publishers_that_share_a_secure_source_do_not_share_noise(kind):
     source = SecureSource()
     settings = {"warmup": 0, "horizon": 512, "block": 1} if kind is ToPS else {"warmup": 0, "horizon": 512}
-    one, two = (kind(0.1, 100, threshold=PublicThreshold(50), source=source, **settings) for _ in range(2))
+    first, second = (kind(0.1, 100, threshold=PublicThreshold(50), source=source, **settings) for _ in range(2))
     values = np.arange(512) % 50
-    # Two draws of one node are equal with a chance of at most tanh(ε/2θ) < 0.002: 400 of 512 never are.
-    assert np.count_nonzero(one.push_many(values) == two.push_many(values)) < 400
+    # Two draws of first node are equal with a chance of at most tanh(ε/2θ) < 0.002: 400 of 512 never are.
+    assert np.count_nonzero(first.push_many(values) == second.push_many(values)) < 400
     with pytest.raises(InvalidParameter, match="key is not known"):
-        one.state()
+        first.state()
 
 
 def test_a_key_serves_one_publisher_in_a_process():

@@ -156,15 +156,15 @@ def test_flush_makes_a_short_last_block_add_up():
 def test_two_streams_that_differ_in_one_value_differ_there_and_nowhere_else():
     values, other = stream(), stream()
     other[1500] = 0 if other[1500] else 1
-    one, two = (make(block=1).push_many(v) for v in (values, other))
-    assert np.flatnonzero(two - one).tolist() == [1500 - WARMUP]
-    assert two[1200] - one[1200] == other[1500] - min(values[1500], make_theta(values))
+    plain, replaced = (make(block=1).push_many(v) for v in (values, other))
+    assert np.flatnonzero(replaced - plain).tolist() == [1500 - WARMUP]
+    assert replaced[1200] - plain[1200] == other[1500] - min(values[1500], make_theta(values))
     # With blocks the difference shows first at the end of the value's block, and nowhere before.
-    one, two = (make(block=16).push_many(v) for v in (values, other))
-    changed = np.flatnonzero(two - one)
+    plain, replaced = (make(block=16).push_many(v) for v in (values, other))
+    changed = np.flatnonzero(replaced - plain)
     end = 1000 + (1200 - 1000) // 16 * 16 + 15
     assert changed[0] == end
-    assert two[end] - one[end] == other[1500] - min(values[1500], make_theta(values, block=16))
+    assert replaced[end] - plain[end] == other[1500] - min(values[1500], make_theta(values, block=16))
 
 
 def make_theta(values, **more):
@@ -200,20 +200,20 @@ def test_the_standard_error_knows_how_the_smoother_spreads_noise(smoother, flush
 
     big = 10**9
     _, model = published(values)
-    blocks = [place for place in range(count) if place % horizon % block == 0]
+    blocks = [position for position in range(count) if position % horizon % block == 0]
     responses = []
-    for place in blocks:
+    for position in blocks:
         values[:] = 0
-        values[place] = big
+        values[position] = big
         responses.append(published(values, initial=big)[0] / big)
     start = published(values * 0, initial=big)[0] / big
     responses = np.array(responses) - start  # prefix at every position per unit of noise of every block
     # Chunk by chunk, blocks have the tree's covariance.
     covariance = np.zeros((len(blocks), len(blocks)))
-    for i, one in enumerate(blocks):
-        for j, two in enumerate(blocks):
-            if one // horizon == two // horizon:
-                a, b = one % horizon // block, two % horizon // block
+    for i, early in enumerate(blocks):
+        for j, late in enumerate(blocks):
+            if early // horizon == late // horizon:
+                a, b = early % horizon // block, late % horizon // block
                 corners = [(a + 1, b + 1, 1), (a, b, 1), (a + 1, b, -1), (a, b + 1, -1)]
                 covariance[i, j] = sum(
                     sign * model.tree.covariance(np.array([x]), np.array([y]))[0] for x, y, sign in corners
@@ -267,8 +267,8 @@ def test_values_above_the_bound_count_as_the_bound_and_a_lower_end_shifts():
 
 
 def test_every_publisher_draws_a_key_of_its_own():
-    one, two = (ToPS(1.0, 50, warmup=WARMUP, horizon=HORIZON) for _ in range(2))
-    assert one.push_many(stream()).tolist() != two.push_many(stream()).tolist()
+    first, second = (ToPS(1.0, 50, warmup=WARMUP, horizon=HORIZON) for _ in range(2))
+    assert first.push_many(stream()).tolist() != second.push_many(stream()).tolist()
     with pytest.raises(SimulationOnly):
         ToPS(1.0, 50, source=SeededSource(1))
     with pytest.raises(InvalidParameter, match="not private"):

@@ -36,12 +36,12 @@ def situation(bound=100, warmup=1000, **more):
 @settings(deadline=None, max_examples=50)
 @given(values=st.lists(st.integers(0, 100), min_size=1, max_size=30), other=st.integers(0, 100), data=st.data())
 def test_all_scores_move_the_same_way_by_at_most_one_unit(threshold, values, other, data):
-    place = data.draw(st.integers(0, len(values) - 1))
-    neighbour = [*values[:place], other, *values[place + 1 :]]
+    index = data.draw(st.integers(0, len(values) - 1))
+    neighbour = [*values[:index], other, *values[index + 1 :]]
     facts = situation(warmup=len(values), error=data.draw(st.floats(1e-9, 1e6)))
     change = threshold.scores(np.array(neighbour), facts) - threshold.scores(np.array(values), facts)
     assert np.abs(change).max() <= UNIT
-    assert (change <= 0).all() if other >= values[place] else (change >= 0).all()
+    assert (change <= 0).all() if other >= values[index] else (change >= 0).all()
 
 
 def test_counts_above():

@@ -61,7 +61,7 @@ def worst(laws):
     """The largest ratio of two probabilities of one outcome; all outcomes must be possible under all laws."""
     outcomes = set().union(*laws)
     assert all(set(law) == outcomes for law in laws)
-    return max(max(law[one] for law in laws) / min(law[one] for law in laws) for one in outcomes)
+    return max(max(law[outcome] for law in laws) / min(law[outcome] for law in laws) for outcome in outcomes)
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 2.5])

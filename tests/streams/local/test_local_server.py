@@ -101,7 +101,7 @@ def test_one_by_one_and_in_bulk_the_same_is_taken_and_refused():
     assert bulk.theta == single.theta == pieces.theta
     assert bulk.heard == 50
     assert estimates.size == bulk.published == single.published == 41
-    assert [one for one in answers if one is not None] == estimates.tolist()
+    assert [answer for answer in answers if answer is not None] == estimates.tolist()
     for server in (bulk, single, pieces):
         np.testing.assert_array_equal(server.released.values, estimates)
         assert server.total.value == pytest.approx(estimates.sum())
@@ -247,13 +247,13 @@ def test_ids_are_remembered_like_in_a_set():
     answered, known = Answered(), set()
     for batch in range(60):
         ids = rng.integers(-50, 3_000, rng.integers(1, 200))
-        column = ids if batch % 2 else np.array([f"user {one}" for one in ids])
+        column = ids if batch % 2 else np.array([f"user {uid}" for uid in ids])
         keys = answered.keys(pa.array(column))
         fresh = answered.fresh(keys)
         expected = []
-        for one in column.tolist():
-            expected.append(one not in known)
-            known.add(one)
+        for uid in column.tolist():
+            expected.append(uid not in known)
+            known.add(uid)
         assert fresh.tolist() == expected
         if batch % 3:
             answered.add(keys[fresh])
@@ -287,7 +287,7 @@ def test_restarted_anywhere_it_takes_refuses_and_releases_the_same(name):
     whole = ToPLServer(1.0, 500, **settings)
     expected = whole.push_many(batch)
     assert expected.size >= 41
-    texts = pa.array([f"user {one}" for one in batch["uid"].to_pylist()])
+    texts = pa.array([f"user {uid}" for uid in batch["uid"].to_pylist()])
     # Nothing yet, inside the first phase, at its end, inside the second; ids of both kinds.
     for cut, ids in (
         (0, texts),
@@ -318,9 +318,9 @@ def test_one_by_one_with_a_restart_after_every_report():
     whole, server = (ToPLServer(1.0, 500, first=50) for _ in range(2))
     batch = mixed_batch(whole)
     whole.push_many(batch)
-    for place, (uid, report) in enumerate(zip(batch["uid"].to_pylist(), batch["report"].to_pylist(), strict=True)):
+    for number, (uid, report) in enumerate(zip(batch["uid"].to_pylist(), batch["report"].to_pylist(), strict=True)):
         server.push(report, uid)
-        if place % 3 == 0:
+        if number % 3 == 0:
             server = ToPLServer.restore(server.state())
     assert server.refused == whole.refused == REFUSED
     np.testing.assert_array_equal(server.released.values, whole.released.values)

@@ -117,7 +117,7 @@ def test_settings_are_told_apart_by_what_they_are_not_by_how_they_are_written():
         ToPLProtocol(1, 500, name="a"),
         ToPLProtocol(1, 500, scale="linear"),
     ]
-    assert len({one.tag for one in (ToPLProtocol(1, 500), *others)}) == 5
+    assert len({protocol.tag for protocol in (ToPLProtocol(1, 500), *others)}) == 5
 
 
 def made_vectors():

@@ -83,7 +83,9 @@ def test_few_blocks_and_parts_of_streams():
     local = part._smoothing_here
     assert isinstance(local, SmoothingByBlock)
     starts = np.arange(700, 3_000, 7)
-    same, other = (one.sums(starts - one.first, starts - one.first + 33) for one in (part, everything))
+    same, other = (
+        released.sums(starts - released.first, starts - released.first + 33) for released in (part, everything)
+    )
     assert np.allclose(same.smoothing, other.smoothing, rtol=0.2)
     ends = part.sums(np.arange(0, 3_000), np.arange(1, 3_001))
     assert np.isfinite(ends.smoothing).all()
@@ -94,6 +96,6 @@ def test_short_blocks_at_the_end_of_chunks_are_no_drift():
     rng, layout = np.random.default_rng(3), BlockLayout(21, 4)
     lengths = np.diff(layout.position(np.arange(601)))
     totals = np.rint(lengths * 50 + rng.normal(0, 100, 600)).astype(np.int64)
-    found = measured_smoothing(totals, layout, node_variance=100.0**2, spread=1.0, expected_drift=4.0)
-    assert found.drift < 100
+    measured = measured_smoothing(totals, layout, node_variance=100.0**2, spread=1.0, expected_drift=4.0)
+    assert measured.drift < 100
     assert measured_smoothing(totals[:1], layout, node_variance=1.0, spread=1.0, expected_drift=4.0).drift == 4.0

@@ -28,12 +28,12 @@ def test_the_first_of_two_copies_to_go_on_is_the_only_one():
             first.push_many(VALUES[:300])
             state = first.state()
             second = restore(state)
-            one, other = (first, second) if first_goes_on else (second, first)
-            assert one.push_many(VALUES[300:310]).size == 10
-            for push in (lambda other=other: other.push(3), lambda other=other: other.push_many([1, 2]), other.flush):
+            winner, loser = (first, second) if first_goes_on else (second, first)
+            assert winner.push_many(VALUES[300:310]).size == 10
+            for push in (lambda loser=loser: loser.push(3), lambda loser=loser: loser.push_many([1, 2]), loser.flush):
                 with pytest.raises(RandomnessFault, match=CONTINUED):
                     push()
-            assert other.published == 200
+            assert loser.published == 200
             with pytest.raises(RandomnessFault, match=CONTINUED):
                 restore(state)
 
@@ -74,11 +74,11 @@ def test_replaying_is_for_the_newest_state_and_for_one_at_a_time():
     state = publisher.state()
     released = publisher.push_many(VALUES[300:400])
     del publisher
-    one, other = restore(state, replay=True), restore(state, replay=True)
-    assert one.push_many(VALUES[300:400]).tolist() == released.tolist()
+    winner, loser = restore(state, replay=True), restore(state, replay=True)
+    assert winner.push_many(VALUES[300:400]).tolist() == released.tolist()
     with pytest.raises(RandomnessFault, match=CONTINUED):
-        other.push(5)
-    del one  # interrupted again
+        loser.push(5)
+    del winner  # interrupted again
     again = restore(state, replay=True)
     assert again.push_many(VALUES[300:400]).tolist() == released.tolist()
     newer = again.state()

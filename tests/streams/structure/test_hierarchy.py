@@ -35,11 +35,11 @@ def test_covariance_is_that_of_generalised_least_squares(leaves, fanout):
 def test_without_consistency_two_prefixes_share_the_nodes_of_their_expansions(leaves, fanout):
     tree = Hierarchy(leaves, fanout, consistent=False)
 
-    def nodes(place):
+    def nodes(position):
         made, start = set(), 0
         for level in reversed(range(tree.height)):
             size = fanout**level
-            while start + size <= place:
+            while start + size <= position:
                 made.add((level, start))
                 start += size
         return made

@@ -1,4 +1,4 @@
-"""How fast rows become reports, beside what reading, sorting and writing the same rows takes anyway."""
+"""How fast rows become reports, next to what reading, sorting and writing the same rows takes anyway."""
 
 from __future__ import annotations
 

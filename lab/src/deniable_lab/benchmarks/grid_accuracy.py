@@ -1,9 +1,9 @@
-"""Mean absolute errors of fitted grids beside HIO, on data of known shapes, and what later systems are printed with.
+"""Mean absolute errors of fitted grids next to HIO, on data of known shapes, and what later systems are printed with.
 
 Ranges: attributes of 64 values with a correlation of 0.8 between all (a normal copula), in several shapes; questions
 about random ranges of half of each domain. Joins: two tables with an attribute of 125 values (normal, as SYN-2 of
 [XDW20]) and a categorical one of 500; ranges of 15 values on each side. Households: the Current Population Survey's,
-one to many, where it is at hand.
+one to many, if the data folder has it.
 """
 
 from __future__ import annotations

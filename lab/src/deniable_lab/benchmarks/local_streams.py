@@ -1,4 +1,4 @@
-"""Streams without trust: errors beside the authors' code on the same data and ranges, alternatives, coverage, speed.
+"""Streams without trust: errors next to the authors' code on the same data and ranges, alternatives, coverage, speed.
 
 The authors' figures are of dp-cont (see `experiments.stream_reference`), five repetitions each. Where its piecewise
 mechanism, with a defect that biases it, is used (ε = 2), the column with that defect removed is the smaller one and is
@@ -81,7 +81,7 @@ def _simulated(name: str, epsilon: float, seed: int, **settings: Any) -> ToPL:
 
 
 def errors(data: Data, repetitions: int) -> Iterator[Row]:
-    """ToPL as it comes beside the authors' code: MSE and MMSE."""
+    """ToPL as it comes next to the authors' code: MSE and MMSE."""
     for name, cells in REFERENCE.items():
         stream = load(data, name)
         for epsilon, (square, relative, mean_square) in cells.items():

@@ -1,4 +1,4 @@
-"""How fast every mechanism perturbs and estimates, beside its peers on the same data in the same run."""
+"""How fast every mechanism perturbs and estimates, next to its peers on the same data in the same run."""
 
 from __future__ import annotations
 

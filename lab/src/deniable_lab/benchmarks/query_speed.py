@@ -1,4 +1,4 @@
-"""Time of questions beside a bare loop over the same arrays: hash every cell that the plan needs, and nothing else."""
+"""Time of questions next to a bare loop over the same arrays: hash every cell that the plan needs, and nothing else."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ class ManyGroups:
 
 
 def many_groups(count: int = 200_000) -> ManyGroups:
-    """A grid of two attributes by both: reading reports beside counting once which cells they support."""
+    """A grid of two attributes by both: reading reports next to counting once which cells they support."""
     table = Table("people", age=Ordinal(0, 63), state=Categorical(range(16)))
     random = np.random.default_rng(1)
     frame = {"uid": np.arange(count), "age": random.integers(0, 64, count), "state": random.integers(0, 16, count)}

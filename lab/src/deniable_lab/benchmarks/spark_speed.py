@@ -1,4 +1,4 @@
-"""Questions on Spark, beside DuckDB and beside the paper's way, in one run on the same reports.
+"""Questions on Spark, next to DuckDB and the paper's way, in one run on the same reports.
 
 Reports are made, DuckDB asks and Spark asks in processes of their own, one after the other: the peaks of memory are
 those of Spark alone, and each number of partitions has a JVM of its own.
@@ -179,7 +179,7 @@ def _best(work: Callable[[], object]) -> float:
 
 
 def _peaks(spark: Any) -> tuple[float, float, float]:
-    """Peak memory in MiB of this process, of the JVM and of its largest Python worker; 0 where nobody tells."""
+    """Peak memory in MiB of this process, of the JVM and of its largest Python worker; 0 where unknown."""
     jvm = spark.sparkContext._gateway.proc.pid
     return _peak(os.getpid()), _peak(jvm), max((_peak(pid) for pid in _below(jvm)), default=0.0)
 

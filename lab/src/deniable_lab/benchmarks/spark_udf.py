@@ -1,9 +1,9 @@
 """The paper's way to answer a COUNT on Spark [XDW20, Section 7], for comparison only.
 
 Released tables are first joined on the user id by Spark SQL. A function in Python then looks at every joined row: for
-each combination of nodes of the decompositions that its reports can tell of, it finds which of the 2^K states of the K
-reports it is in, and adds what that state contributes, an entry of the inverse of the 2^K × 2^K matrix of transition
-probabilities. Spark adds up what rows contribute.
+each combination of nodes of the decompositions that its reports say something about, it finds which of the 2^K states
+of the K reports it is in, and adds what that state contributes, an entry of the inverse of the 2^K × 2^K matrix of
+transition probabilities. Spark adds up what rows contribute.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def joint_oracle(parts: list[PartPlan]) -> Callable[..., float]:
         states = []
         for table, view, seed, y in zip(tables, views, report[1::3], report[2::3], strict=True):
             if view not in table:
-                return 0.0  # it tells nothing of any node
+                return 0.0  # it says nothing about any node
             buckets, nodes = table[view]
             states.append(
                 [(int((bucket(seed, cell, buckets) if buckets else cell) == y), weight) for cell, weight in nodes]

@@ -1,4 +1,4 @@
-"""Errors of published streams beside those of the authors' code, on the same data and the same 200 ranges.
+"""Errors of published streams next to those of the authors' code, on the same data and the same 200 ranges.
 
 Everything is seeded by the repetition's number, so a run can be repeated; no figure is compared with itself.
 """
@@ -184,7 +184,7 @@ def thresholds(data: Data, draws: int = 200) -> Iterator[Row]:
         ours, theirs = Figure(float(np.median(chosen)), deviation), Figure(median, deviation)
         ends = np.quantile(chosen, (0.05, 0.95))
         note = f"5 % to 95 %: {ends[0]:g} to {ends[1]:g}, theirs {low} to {high}"
-        # Medians are integers: half a unit is no difference.
+        # Medians are integers: half a unit does not count.
         met = abs(ours.mean - median) <= SIGMAS * math.hypot(deviation, deviation) + 0.5
         yield Row(f"{SHORT[name]} ε={epsilon:g} median θ", ours, theirs, met, note)
 
@@ -244,7 +244,7 @@ def calibration(repetitions: int) -> Iterator[Row]:
 
 
 def percentiles(data: Data, repetitions: int) -> Iterator[Row]:
-    """Thresholds at fixed percentiles, not private, beside the private default: none is right everywhere."""
+    """Thresholds at fixed percentiles, not private, next to the private default: none is right everywhere."""
     for name, bound in BOUNDS.items():
         stream = load(data, name)
         for epsilon in (0.01, 0.1):

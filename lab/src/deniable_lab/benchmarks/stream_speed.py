@@ -1,4 +1,4 @@
-"""How fast and how large a publisher is, beside numpy drawing as many Laplace variables in the same run."""
+"""How fast and how large a publisher is, next to numpy drawing as many Laplace variables in the same run."""
 
 from __future__ import annotations
 

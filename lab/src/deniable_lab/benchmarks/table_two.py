@@ -1,4 +1,4 @@
-"""Standard errors of the averages of [XDW20, Table 2]: the paper's methods and our defaults, beside those printed."""
+"""Standard errors of the averages of [XDW20, Table 2]: the paper's methods and our defaults, next to those printed."""
 
 from __future__ import annotations
 

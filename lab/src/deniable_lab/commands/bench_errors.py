@@ -1,4 +1,4 @@
-"""`deniable bench accuracy` and `streams`: errors beside the papers' printed ones, their authors' code, and targets."""
+"""`deniable bench accuracy` and `streams`: errors next to printed ones, the authors' code, and targets."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ GRID_PARTS = ("ranges", "many", "shapes", "joins", "skewed", "households")
 @data_option(without="rows are drawn")
 @click.option("--rows", type=click.IntRange(1), default=3_000_000, show_default=True)
 @click.option(
-    "--runs", type=click.IntRange(1), default=3, show_default=True, help="Releases per cell; seeds of --grids."
+    "--runs", type=click.IntRange(1), default=3, show_default=True, help="Releases per cell; with --grids, seeds."
 )
-@click.option("--grids", is_flag=True, help="Fitted grids beside HIO, on data of several shapes.")
-@click.option("--users", type=int, default=1_000_000, show_default=True, help="Of --grids.")
-@click.option("--questions", type=int, default=30, show_default=True, help="Of --grids, per seed.")
-@click.option("--seed", type=int, default=0, show_default=True, help="The first seed of --grids.")
-@click.option("--part", "parts", type=click.Choice(GRID_PARTS), multiple=True, help="Of --grids; all if left out.")
+@click.option("--grids", is_flag=True, help="Fitted grids next to HIO, on data of several shapes.")
+@click.option("--users", type=int, default=1_000_000, show_default=True, help="Users, with --grids.")
+@click.option("--questions", type=int, default=30, show_default=True, help="Questions per seed, with --grids.")
+@click.option("--seed", type=int, default=0, show_default=True, help="First seed, with --grids.")
+@click.option("--part", "parts", type=click.Choice(GRID_PARTS), multiple=True, help="Parts of --grids; all by default.")
 def accuracy(
     data: Data,
     rows: int,
@@ -43,7 +43,7 @@ def accuracy(
     seed: int,
     parts: tuple[str, ...],
 ) -> None:
-    """Standard errors of [XDW20, Table 2], beside the printed ones.
+    """Standard errors of [XDW20, Table 2], next to the printed ones.
 
     Exits 1 if the defaults are not at least twice as accurate as the best printed value of a cell (ε up to 2; at ε = 5
     no worse). Takes some minutes.
@@ -96,17 +96,19 @@ def _grid_accuracy(data: Data, users: int, seeds: int, questions: int, first_see
 
 @click.command()
 @data_option(without="only what needs no streams is measured")
-@click.option("--repetitions", type=click.IntRange(2), default=40, show_default=True, help="Of every error cell.")
-@click.option("--part", "parts", multiple=True, help="Only these parts; all if left out.")
+@click.option(
+    "--repetitions", type=click.IntRange(2), default=40, show_default=True, help="Repetitions of every error cell."
+)
+@click.option("--part", "parts", multiple=True, help="Only these parts; all by default.")
 @click.option("--large", is_flag=True, help="Also 10^8 values and a horizon of 2^24, with their memory.")
 @click.option("--local", is_flag=True, help="Streams without trust; parts: speed, errors, alternatives, coverage.")
 def streams(data: Data, repetitions: int, parts: tuple[str, ...], large: bool, local: bool) -> None:
     """Error and speed of private streams.
 
-    Beside the authors' code and numpy. Parts: speed, variances, calibration, intervals, defaults, thresholds, paper,
-    hierarchies, smoothers, percentiles, coverage, other. Those after `intervals` need `--data`. `paper` takes half an
-    hour, `variances` five minutes (25 times the repetitions: single trees vary much), the rest a few. Exits 1 if a
-    target is missed.
+    Compared with the authors' code and numpy. Parts: speed, variances, calibration, intervals, defaults, thresholds,
+    paper, hierarchies, smoothers, percentiles, coverage, other. Parts after `intervals` need `--data`. `paper` takes
+    half an hour, `variances` five minutes (25 times the repetitions: single trees vary much), the rest a few. Exits 1
+    if a target is missed.
 
     \b
     Example:

@@ -10,10 +10,10 @@ from deniable_lab.commands.targets import fail_where_missed
 
 @click.command()
 def mechanisms() -> None:
-    """Values per second of every mechanism, beside peers.
+    """Values per second of every mechanism, next to peers.
 
-    These are pure-ldp, multi-freq-ldpy and OpenDP. Needs the extra `peers` of deniable-lab (`make bench` installs it).
-    Takes a minute; exits 1 if a target is missed.
+    The peers are pure-ldp, multi-freq-ldpy and OpenDP. Needs the extra `peers` of deniable-lab (`make bench` installs
+    it). Takes a minute; exits 1 if a target is missed.
 
     \b
     Example:
@@ -40,14 +40,14 @@ def mechanisms() -> None:
 
 
 @click.command()
-@click.option("--repetitions", type=click.IntRange(2), default=8, show_default=True, help="Of every job.")
+@click.option("--repetitions", type=click.IntRange(2), default=8, show_default=True, help="Repetitions of every job.")
 def peers(repetitions: int) -> None:
     """Error and time of four peers on the same jobs.
 
-    They are pure-ldp, multi-freq-ldpy, diffprivlib and OpenDP: same jobs, same data, same ε. Columns: root mean square
-    error and time as multiples of ours (above 1: ours is better), the standard error of the first in per cent, and our
-    time. Where a peer clips negative counts, so do we. Those that are not installed are named and left out; the extra
-    `peers` has them all. Takes two minutes.
+    The peers are pure-ldp, multi-freq-ldpy, diffprivlib and OpenDP: same jobs, same data, same ε. Columns: root mean
+    square error and time as multiples of ours (above 1: ours is better), the standard error of the first in per cent,
+    and our time. Where a peer clips negative counts, so do we. Peers that are not installed are named and left out; the
+    extra `peers` installs them all. Takes two minutes.
 
     Jobs: counts of 10,000 or 20,000 users without trust; marginals of three attributes; noise on 10,000 counts; the
     percentile 99.5 of 65,536 values; sums over 200 ranges of 4,096 values from a consistent noisy tree.
@@ -61,7 +61,7 @@ def peers(repetitions: int) -> None:
     absent = missing()
     for peer, reason in absent.items():
         click.echo(f"{peer}: not measured ({reason})", err=True)
-    made = table("Beside peers", "job", "peer", "error ×", "± %", "time ×", "ours ms", numbers_from=2)
+    made = table("Next to peers", "job", "peer", "error ×", "± %", "time ×", "ours ms", numbers_from=2)
     with progress("measuring", count()) as advance:
         for row in measure(absent, repetitions):
             figures = (f"{row.error:.3g}", f"{100 * row.doubt:.0f}", f"{row.time:,.1f}", f"{1e3 * row.seconds:.3g}")
@@ -73,7 +73,7 @@ def peers(repetitions: int) -> None:
 @click.command()
 @click.option("--large", is_flag=True, help="Also with ten million rows; takes a minute more.")
 def collecting(large: bool) -> None:
-    """Time and memory of `perturb`, beside a plain sort of the file.
+    """Time and memory of `perturb`, next to a plain sort.
 
     Columns: seconds, seconds of the plain sort, their ratio, and the peak memory.
 
@@ -95,7 +95,7 @@ def collecting(large: bool) -> None:
 @click.command()
 @click.option("--large", is_flag=True, help="Also with ten million reports; takes two minutes more.")
 def queries(large: bool) -> None:
-    """Warm time of questions, beside a bare compiled loop.
+    """Warm time of questions, next to a bare compiled loop.
 
     The loop goes over the same reports and cells. Exits 1 if a question takes more than five times the bare loop.
 
@@ -137,7 +137,7 @@ def queries(large: bool) -> None:
 @click.option("--partitions", default="2,8,32", show_default=True)
 @click.option("--udf", "udf_size", type=int, default=10_000_000, show_default=True, help="Size for the paper's way.")
 def spark(sizes: str, partitions: str, udf_size: int) -> None:
-    """Warm time of questions on Spark, beside DuckDB.
+    """Warm time of questions on Spark, next to DuckDB.
 
     Spark is local[2]. × is the paper's way over Spark. MiB are peaks so far, with a JVM of their own for each number of
     partitions: the driver's Python, the JVM (of driver and executor, 4 GiB of heap), the largest Python worker. DuckDB

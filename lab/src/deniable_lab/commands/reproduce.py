@@ -23,14 +23,14 @@ FINISHED = ".finished"
 @click.option("--quick", is_flag=True, help="Fewer settings and repetitions: all within ten minutes on two cores.")
 @click.option("-o", "--output", default="results", show_default=True, help="Folder for tables and pictures.")
 @data_option(without="stand-ins are drawn")
-@click.option("--processes", type=click.IntRange(1), help="At a time; as many as there are cores if left out.")
+@click.option("--processes", type=click.IntRange(1), help="How many at a time; by default one per core.")
 def reproduce(name: str | None, quick: bool, output: str, data: Data, processes: int | None) -> None:
-    """Make tables and figures of both papers anew.
+    """Reproduce the tables and figures of both papers.
 
     Without NAME, list the experiments. NAME is one of them, a folder of them (streams, tables) or `all`. Each writes
-    a CSV of every number, a picture, and a page that states the setting, the data and what was found.
+    a CSV of every number, a picture, and a page that states the setting, the data and the result.
 
-    An interrupted command goes on where it was when it is repeated: finished runs are kept in the output folder.
+    Repeat an interrupted command, and it continues where it stopped: finished runs are kept in the output folder.
 
     \b
     Example:

@@ -1,7 +1,7 @@
 """Every table and figure of both papers, one file each: `streams/` for [WCZ21], `tables/` for [XDW20].
 
 A file in one of these folders is an experiment: it defines EXPERIMENT, a `harness.Experiment`, and appears in
-`deniable reproduce` by its place, `streams/overall` for `streams/overall.py`. Files that begin with an underscore are
+`deniable reproduce` under its path, `streams/overall` for `streams/overall.py`. Files that begin with an underscore are
 shared by others. How to write one:
 
     from deniable_lab.experiments.harness import Data, Experiment, Measured, Rows, Setting
@@ -11,7 +11,7 @@ shared by others. How to write one:
 
     def measure(setting: Setting, seed: int, data: Data) -> Measured:
         ...                                     # pure: the same seed gives the same numbers, in any process
-        return {"MSE": error}                   # or [({"volume": 0.1}, {"MSE": error}), …] where one run tells more
+        return {"MSE": error}                   # or [({"volume": 0.1}, {"MSE": error}), …] if a run has several results
 
     def plot(rows: Rows, figure: Any) -> None:
         axes = figure.subplots()
@@ -19,7 +19,7 @@ shared by others. How to write one:
             axes.errorbar(line.column("epsilon"), line.means, line.stderrs, label=method)
 
     def describe(rows: Rows) -> str:
-        return f"Ours is {ratio:.1f} times better; the paper prints …"       # what was found, paper beside ours
+        return f"Ours is {ratio:.1f} times better; the paper prints …"       # the result, the paper's figure and ours
 
     EXPERIMENT = Experiment("Error by ε", "[XDW20, Fig. 6]", settings, measure, plot, describe, repetitions=(3, 20))
 

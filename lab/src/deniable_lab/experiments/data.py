@@ -38,7 +38,7 @@ class Data:
         return path
 
     def streams(self, *names: str) -> list[str]:
-        """The names under which streams of the paper are at hand: themselves, or their stand-ins."""
+        """The paper's streams by the names of results: their own if the file is there, otherwise those of stand-ins."""
         return [name if self.file("streams", stream_data.FILES[name]) else f"{name} stand-in" for name in names]
 
     def stream(self, name: str) -> stream_data.Stream:

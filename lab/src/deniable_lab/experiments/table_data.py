@@ -30,7 +30,7 @@ SEED = 20_200_831
 AGES = 120
 INCOMES = 125
 INCOME_STEP = 2_000
-"""Dollars; incomes are told in so many."""
+"""Dollars: the unit in which incomes are counted."""
 STATES = (
     1, 2, 4, 5, 6, 8, 9, 10, 11, 12, 13, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33,
     34, 35, 36, 37, 38, 39, 40, 41, 42, 44, 45, 46, 47, 48, 49, 50, 51, 53, 54, 55, 56,

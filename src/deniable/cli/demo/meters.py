@@ -12,9 +12,9 @@ from deniable.randomness import Source
 from deniable.streams import Expectation, Released, ToPS
 
 SECONDS_OF_A_DAY = 86_400
-EPSILON, BOUND, READINGS, WARMUP = 0.2, 20_000, 500_000, 2**16
+EPSILON_PER_READING, MOST_WATTS, READINGS, WARMUP_READINGS = 0.2, 20_000, 500_000, 2**16
 WINDOWS = (
-    ("all", 0, READINGS - WARMUP),
+    ("all", 0, READINGS - WARMUP_READINGS),
     ("a day", 0, SECONDS_OF_A_DAY),
     ("six hours", 180_000, 201_600),
     ("one hour", 300_000, 303_600),
@@ -30,7 +30,7 @@ def meter_readings(count: int, rng: np.random.Generator, bound: int) -> Integers
 
 def made_up() -> Integers:
     """Watts, one reading per second."""
-    return meter_readings(READINGS, np.random.default_rng(2), BOUND)
+    return meter_readings(READINGS, np.random.default_rng(2), MOST_WATTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +45,15 @@ class Published:
 def publish(watts: Integers, source: Source, *, simulation: bool) -> Published:
     """All readings through ToPS; drift is public knowledge: everybody knows that there are nights."""
     tops = ToPS(
-        EPSILON,
-        BOUND,
-        warmup=WARMUP,
+        EPSILON_PER_READING,
+        MOST_WATTS,
+        warmup=WARMUP_READINGS,
         horizon=2**19,
         expectation=Expectation(drift=0.02),
         source=source,
         simulation=simulation,
     )
     tops.push_many(watts)
-    released, truth = tops.released, watts[WARMUP:]
+    released, truth = tops.released, watts[WARMUP_READINGS:]
     rows = tuple((name, float(truth[start:stop].mean()), released.mean(start, stop)) for name, start, stop in WINDOWS)
-    return Published(released, float(tops.learnt.theta) if tops.learnt else float(BOUND), rows)
+    return Published(released, float(tops.learnt.theta) if tops.learnt else float(MOST_WATTS), rows)

@@ -43,9 +43,9 @@ def report(outcome: Outcome) -> str:
     parts += [
         page.heading("A private stream"),
         page.words(
-            f"{meters.READINGS:,} meter readings. After a warm-up of {meters.WARMUP:,}, one private number is "
-            f"published for each. ε = {meters.EPSILON:g} protects one reading, and the publisher is trusted. Values "
-            f"above θ = {outcome.published.theta:g} watts, which was chosen privately, count as θ."
+            f"{meters.READINGS:,} meter readings. After a warm-up of {meters.WARMUP_READINGS:,}, one private number is "
+            f"published for each. ε = {meters.EPSILON_PER_READING:g} protects one reading, and the publisher is "
+            f"trusted. Values above θ = {outcome.published.theta:g} watts, which was chosen privately, count as θ."
         ),
         page.rows(HEADER, (cells(*row) for row in outcome.published.rows)),
     ]

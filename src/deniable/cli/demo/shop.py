@@ -18,9 +18,13 @@ from deniable.engines.duckdb.duckdb_session import open_duckdb
 from deniable.queries.answers.result import Estimate, Result
 from deniable.tables import Categorical, Ordinal, Public, Table
 
-EPSILON = 4.0
+EPSILON_PER_PERSON = 4.0
 MOST_ORDERS = 10
-MARITAL, CITIES, CATEGORIES = ("married", "single", "widowed"), ("Lima", "Oslo", "Rome"), ("books", "food", "sports")
+MARITAL, CITIES, ORDER_CATEGORIES = (
+    ("married", "single", "widowed"),
+    ("Lima", "Oslo", "Rome"),
+    ("books", "food", "sports"),
+)
 
 QUESTIONS = (
     ("Aged 20 to 39 in Rome", "SELECT COUNT(*) AS people FROM users WHERE age BETWEEN 20 AND 39 AND city = 'Rome'"),
@@ -41,8 +45,8 @@ TOO_MUCH = (
 def specification() -> Collection:
     """What the two services collect, and the one ε over both."""
     users = Table("users", age=Ordinal(1, 95), marital=Categorical(*MARITAL), city=Public())
-    orders = Table("orders", many=MOST_ORDERS, amount=Ordinal(0, 500), category=Categorical(*CATEGORIES))
-    return Collection(users, orders, epsilon=EPSILON)
+    orders = Table("orders", many=MOST_ORDERS, amount=Ordinal(0, 500), category=Categorical(*ORDER_CATEGORIES))
+    return Collection(users, orders, epsilon=EPSILON_PER_PERSON)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,7 @@ def made_up(people: int) -> Shop:
         {
             "uid": uid,
             "amount": np.clip(amount, 0, 500).round().astype(np.int64),
-            "category": np.array(CATEGORIES)[category],
+            "category": np.array(ORDER_CATEGORIES)[category],
         }
     )
     return Shop(users, orders)

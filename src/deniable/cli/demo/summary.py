@@ -41,7 +41,7 @@ def show_summary(outcome: Outcome) -> None:
         "Everybody sends one report about orders, with ten orders or none, so the number of reports does not help the "
         "attacker at all.\n"
     )
-    made = table(f"A private stream, ε = {meters.EPSILON:g} a reading", *HEADER)
+    made = table(f"A private stream, ε = {meters.EPSILON_PER_READING:g} a reading", *HEADER)
     for row in outcome.published.rows:
         made.add_row(*cells(*row))
     show(made)

@@ -39,8 +39,8 @@ def whole_users(
 ) -> Iterator[pa.Table]:
     """Sorted rows, cut between users: a user who may not be complete waits for the next batch.
 
-    A batch has at least `least` rows, but for the last one. `incomplete` says where the user begins who has to wait,
-    and `hold` what is kept of her rows meanwhile.
+    Every batch but the last is cut from at least `least` rows. `incomplete` says where the rows of the waiting user
+    begin, and `hold` what is kept of them meanwhile.
     """
     held: pa.Table | None = None
     for batch in batches:

@@ -41,10 +41,10 @@ class DimensionTable:
         column = self.frame[key]
         if not readable(domain, column.type):
             raise InvalidData(f"column {key!r} of dimension {self.name!r} is of another type", "Convert it first.")
-        places, problems = encode(domain, column)
+        positions, problems = encode(domain, column)
         rows = np.full(domain.size, -1, dtype=np.int64)
         good = np.flatnonzero(problems == 0)
-        rows[places[good]] = good
+        rows[positions[good]] = good
         return AlignedDimension(self.frame.take(pa.array(rows, mask=rows < 0)), rows >= 0)
 
     def rows_of(self, values: pa.ChunkedArray, key: str) -> pa.Table:

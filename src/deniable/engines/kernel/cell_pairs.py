@@ -1,7 +1,7 @@
 """How many reports of a view support two cells at once: all that questions about one table need to know of them.
 
-To count it takes as long as one question about some dozens of columns. It is kept, and the questions that follow read
-no reports at all (`pair_sums.py`).
+Counting takes as long as answering one question about some dozens of columns. The counts are kept, and later questions
+read no reports at all (`pair_sums.py`).
 """
 
 from __future__ import annotations
@@ -20,47 +20,48 @@ from deniable.mechanisms._support import bucket_ranges, hash_mix
 from deniable.mechanisms.frequency_oracle import ComputedCells, FrequencyOracle, HashedCells, NamedCell
 from deniable.mechanisms.hashing import mixed_cells
 from deniable.tables.designs.views import Design, View
+from deniable.tables.schema.report_format import ANSWER_COLUMNS
 
 Pairs = Mapping[int, Integers]
 """For each view cells × cells, symmetric: the reports that support both. On the diagonal those that support a cell."""
 
 MOST_PAIRS = 2**22
-"""Of all views of a table together."""
-MOST_VIEWS = 2**10
+"""Limit for all views of a table together."""
+MOST_PAIRED_VIEWS = 2**10
 
 
 @compiled
 def _count(seeds: Any, lows: Any, widths: Any, keys: Any, pairs: Any) -> None:
     """Add every report's pairs of supported cells below the diagonal."""
-    distances, found = np.empty(keys.size, dtype=np.uint32), np.empty(keys.size, dtype=np.int64)
+    distances, supported = np.empty(keys.size, dtype=np.uint32), np.empty(keys.size, dtype=np.int64)
     for report in range(seeds.size):
         for cell in range(keys.size):  # alone, so that it vectorises
             distances[cell] = np.uint32(hash_mix(np.uint32(seeds[report] ^ keys[cell])) - lows[report])
         hits = 0
         for cell in range(keys.size):  # free of branches, as those could not be foreseen
-            found[hits] = cell
+            supported[hits] = cell
             hits += distances[cell] < widths[report]
-        for one in range(hits):
-            for other in range(one + 1):
-                pairs[found[one], found[other]] += 1
+        for first in range(hits):
+            for second in range(first + 1):
+                pairs[supported[first], supported[second]] += 1
 
 
 def has_few_pairs(design: Design, slots: int) -> bool:
     """Whether the pairs of a table's cells can be counted: users send one report, of few views with few cells."""
-    return slots == 1 and design.views <= MOST_VIEWS and pair_count(design) <= MOST_PAIRS
+    return slots == 1 and design.views <= MOST_PAIRED_VIEWS and pair_count(design) <= MOST_PAIRS
 
 
 def cell_pairs(store: Store, design: Design) -> Pairs:
     """The pairs of all reports in a store."""
     total = np.zeros(pair_count(design), dtype=np.int64)
-    for block in store.read(("view", "seed", "y")):
-        total += counted_pairs(design, *(np.asarray(block.reports[name]) for name in ("view", "seed", "y")))
+    for block in store.read(ANSWER_COLUMNS):
+        total += counted_pairs(design, *(np.asarray(block.reports[name]) for name in ANSWER_COLUMNS))
     return by_view(design, total)
 
 
 def pair_count(design: Design) -> int:
     """How many pairs the cells of all views make."""
-    return sum(one.cells**2 for one in design)
+    return sum(view.cells**2 for view in design)
 
 
 def counted_pairs(design: Design, view: NDArray[Any], seed: NDArray[Any], y: NDArray[Any]) -> Integers:
@@ -90,23 +91,23 @@ def _supported_pairs(oracle: FrequencyOracle, seeds: Words32, y: NDArray[Any]) -
 
 def by_view(design: Design, pairs: Integers) -> Pairs:
     """Counted pairs as matrices."""
-    found, start = {}, 0
-    for one in design:
-        lower = pairs[start : start + one.cells**2].reshape(one.cells, one.cells)
-        found[one.number] = lower + np.tril(lower, -1).T
-        start += one.cells**2
-    return found
+    matrices, start = {}, 0
+    for view in design:
+        lower = pairs[start : start + view.cells**2].reshape(view.cells, view.cells)
+        matrices[view.number] = lower + np.tril(lower, -1).T
+        start += view.cells**2
+    return matrices
 
 
 def of_each_view(views: Sequence[View], view: NDArray[Any]) -> Iterator[tuple[View, Integers]]:
-    """Where the reports of each of some views stand among all."""
-    places = np.full(max((one.number for one in views), default=0) + 1, len(views), dtype=np.uint16)
-    places[[one.number for one in views]] = np.arange(len(views))  # short numbers sort fast
-    known = np.where(view < places.size, places[np.minimum(view, places.size - 1)], np.uint16(len(views)))
+    """For each of some views, the positions of its reports among all reports."""
+    ranks = np.full(max((described.number for described in views), default=0) + 1, len(views), dtype=np.uint16)
+    ranks[[described.number for described in views]] = np.arange(len(views))  # short numbers sort fast
+    known = np.where(view < ranks.size, ranks[np.minimum(view, ranks.size - 1)], np.uint16(len(views)))
     order = np.argsort(known, kind="stable")
     cuts = np.searchsorted(known[order], np.arange(len(views) + 1)).tolist()
-    for rank, one in enumerate(views):
-        yield one, order[cuts[rank] : cuts[rank + 1]]
+    for rank, described in enumerate(views):
+        yield described, order[cuts[rank] : cuts[rank + 1]]
 
 
 def _hashed_pairs(cells: int, buckets: int, seeds: Words32, chosen: NDArray[Any]) -> Integers:

@@ -1,7 +1,7 @@
 """The loops of queries: what every report contributes to each column.
 
 A plan becomes flat arrays: for each view its rows of cells and how its oracle supports them, and for each row the
-columns it counts for. Reports are shared out over threads; nothing is done in Python per report.
+columns it counts for. Reports are divided among threads. Nothing is done in Python per report.
 """
 
 from __future__ import annotations
@@ -112,19 +112,19 @@ class ComputedView:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """A part of a plan as flat arrays; slot 0 is that of all views without weight."""
+    """A part of a plan as flat arrays. Slot 0 stands for all views without weight."""
 
     arrays: tuple[Any, ...]
     columns: int
     computed: tuple[ComputedView, ...] = ()
     used: Integers | None = None
-    """Where there are too many views to list a slot for each: the views of the plan, sorted, slot after slot."""
+    """If there are too many views to list a slot for each: the views of the plan, sorted by slot."""
 
     @classmethod
     def of(cls, part: PartPlan, view_count: int, scales: Floats | None = None) -> Program:
         """Flatten a plan for reports whose views are numbered below `view_count`.
 
-        `scales` multiply what each view of the plan contributes: expected over counted reports of the view, say.
+        `scales` multiply what each view of the plan contributes, for example by expected over counted reports.
         """
         width = part.constants.size
         used = None

@@ -15,7 +15,7 @@ from deniable.queries.planning.planned_terms import NO_FACTOR
 
 @compiled
 def _combine(values: Any, starts: Any, coefficients: Any, factors: Any, out: Any) -> None:
-    """What every user's outcomes are: each a sum of terms, each a product of factors."""
+    """Every user's outcomes: each is a sum of terms, and each term a product of factors."""
     for user in range(values.shape[0]):
         for outcome in range(out.shape[1]):
             total = 0.0
@@ -67,7 +67,7 @@ def _accumulate(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Terms:
+class TermArrays:
     """How factors become outcomes: the moments of every private group."""
 
     starts: Integers
@@ -77,7 +77,7 @@ class Terms:
     """terms × factors: 0 is the number one, then come the columns of all tables, then the public factors."""
 
     @classmethod
-    def of(cls, plan: Plan) -> Terms:
+    def of(cls, plan: Plan) -> TermArrays:
         """The terms of a plan, outcome after outcome."""
         terms = plan.term_table
         offsets = np.cumsum([1, *(table.columns for table in plan.tables)])
@@ -118,13 +118,13 @@ class Totals:
 
     @classmethod
     def empty(cls, public: int, private: int, moments: int, strata: int) -> Totals:
-        """Nobody yet."""
+        """The totals of no users."""
         shape = (public, private, moments)
         crosses, by_stratum = np.zeros((*shape, moments)), np.zeros((strata, *shape))
         return cls(np.zeros(public, dtype=np.int64), np.zeros(shape), crosses, by_stratum)
 
     def add(self, other: Totals) -> None:
-        """Add what another one has counted."""
+        """Add the totals of other users."""
         self.users[...] += other.users
         self.sums[...] += other.sums
         self.crosses[...] += other.crosses
@@ -135,7 +135,7 @@ class Totals:
         factors: Floats,
         group: Integers,
         strata: Integers,
-        terms: Terms,
+        terms: TermArrays,
     ) -> None:
         """Add users: factors, the public group of each (−1 for those who do not count), strata; and the terms."""
         if self.users.size == 1:

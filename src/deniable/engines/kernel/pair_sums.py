@@ -19,8 +19,8 @@ from deniable.queries.planning.plan import Plan, public_groups
 from deniable.queries.weights.table_plan import PartPlan, ViewWeights
 from deniable.tables.designs.views import Design, View
 
-MOST_WEIGHTS = 2**24
-"""Of one view: cells times outcomes."""
+MOST_PAIR_WEIGHTS = 2**24
+"""Limit for one view: cells times outcomes."""
 
 
 def needs_pairs_only(plan: Plan) -> bool:
@@ -32,13 +32,13 @@ def needs_pairs_only(plan: Plan) -> bool:
     if not plan.term_table.size:
         return False
     outcomes = max(plan.term_table.groups * plan.term_table.moments + 1, plan.tables[0].columns)
-    return all(one.cell_count * outcomes <= MOST_WEIGHTS for one in plan.tables[0].parts[0].views)
+    return all(view.cell_count * outcomes <= MOST_PAIR_WEIGHTS for view in plan.tables[0].parts[0].views)
 
 
 def pays(part: PartPlan, design: Design) -> bool:
     """Whether a question costs more than counting pairs, in steps of the loops per report."""
-    direct = sum(one.probability * (one.cells.size + one.columns.size) for one in part.views)
-    return direct > 2 * sum(float(one.probability) * _steps(one) for one in design)
+    direct = sum(view.probability * (view.cells.size + view.columns.size) for view in part.views)
+    return direct > 2 * sum(float(view.probability) * _steps(view) for view in design)
 
 
 def _steps(view: View) -> float:
@@ -53,19 +53,21 @@ def totals_of(plan: Plan, summing: Summing, pairs: Pairs, reports: Integers) -> 
     _, groups, moments, strata = summing.shape
     everyone = int(reports.sum())
     totals.users[0] = everyone
-    rest = everyone - sum(int(reports[one.view]) for one in part.views)
+    rest = everyone - sum(int(reports[view.view]) for view in part.views)
     nothing = np.zeros((0, table.columns)), np.zeros((0, 0), dtype=np.int64)
     known: list[tuple[float, Floats, Floats, Integers]] = [(float(rest), part.constants, *nothing)]
-    for place, one in enumerate(part.views):
-        scale = one.probability * everyone / table.counts[place + 1] if table.counts.size else 1.0
-        weights = _by_cell(one, table.columns) * (scale / (one.p - one.q))
-        known.append((float(reports[one.view]), part.constants - one.q * weights.sum(axis=0), weights, pairs[one.view]))
+    for index, view in enumerate(part.views):
+        scale = view.probability * everyone / table.counts[index + 1] if table.counts.size else 1.0
+        weights = _all_cells(view, table.columns) * (scale / (view.p - view.q))
+        known.append(
+            (float(reports[view.view]), part.constants - view.q * weights.sum(axis=0), weights, pairs[view.view])
+        )
     for stratum, (number, base, weights, together) in enumerate(known):
         constant = terms.outcomes(np.concatenate(([1.0], base))[None, :])[0]
         spent = terms.outcomes(np.pad(weights, ((0, 0), (1, 0))))
         counted = np.diagonal(together) @ spent
         total = (number * constant + counted).reshape(groups, moments)
-        left, right = (one.reshape(-1, groups, moments) for one in (spent, together @ spent))
+        left, right = (matrix.reshape(-1, groups, moments) for matrix in (spent, together @ spent))
         both = np.einsum("cgi,cgj->gij", left, right)
         constant, counted = constant.reshape(groups, moments), counted.reshape(groups, moments)
         both += number * constant[:, :, None] * constant[:, None, :]
@@ -77,9 +79,9 @@ def totals_of(plan: Plan, summing: Summing, pairs: Pairs, reports: Integers) -> 
     return totals
 
 
-def _by_cell(view: ViewWeights, columns: int) -> Floats:
-    """All cells × columns."""
-    cells, _, entries = view.by_cell()
+def _all_cells(view: ViewWeights, columns: int) -> Floats:
+    """Weights of all cells × columns, zero where there is none."""
+    weighted = view.by_cell()
     weights = np.zeros((view.cell_count, columns))
-    weights[cells.repeat(entries.counts), entries.columns] = entries.values
+    weights[weighted.cells] = weighted.weights.dense(columns)
     return weights

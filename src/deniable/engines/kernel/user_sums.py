@@ -1,7 +1,7 @@
 """What engines share: reports of whole users → their contributions → sums over users.
 
-A `Summing` is made once for a question, holds nothing but arrays, and may be sent to another process. Who reads the
-reports, joins the tables and adds up the sums is the engine's business.
+A `Summing` is made once for a question, holds nothing but arrays, and may be sent to another process. Reading reports,
+joining tables and adding up the sums of processes is left to the engine.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from deniable.arrays import Floats, Integers
 from deniable.engines.kernel.contributions import Program
-from deniable.engines.kernel.moment_totals import Terms, Totals
+from deniable.engines.kernel.moment_totals import TermArrays, Totals
 from deniable.engines.reports.user_blocks import ReportFacts
 from deniable.queries.planning.plan import Plan
 
@@ -49,10 +49,10 @@ class TableSumming:
         scales: Floats | None = None
         views = mine.parts[0].views
         if counted and mine.parts[0].countable(store.slots, store.rows):
-            found = store.view_counts(design.views)[[one.view for one in views]].astype(np.float64)
-            if found.all():
-                scales = np.array([one.probability for one in views]) * store.rows / found
-                counts = np.concatenate(([store.rows - found.sum()], found))
+            view_counts = store.view_counts(design.views)[[view.view for view in views]].astype(np.float64)
+            if view_counts.all():
+                scales = np.array([view.probability for view in views]) * store.rows / view_counts
+                counts = np.concatenate(([store.rows - view_counts.sum()], view_counts))
         return cls(
             mine.table,
             tuple(Program.of(part, design.views, scales) for part in mine.parts),
@@ -69,19 +69,19 @@ class TableSumming:
 
     @property
     def reads(self) -> bool:
-        """Whether it has to look at reports at all."""
-        return any(one is None for one in self.constants)
+        """Whether it has to read reports at all."""
+        return any(constants is None for constants in self.constants)
 
     def contributions(self, reports: Columns, first: int, end: int, out: Floats) -> None:
         """The contributions of some users: multiplied over the parts of a design, added over slots."""
         parts = len(self.programs)
         rows: Floats | None = None
-        for place, (program, constants) in enumerate(zip(self.programs, self.constants, strict=True)):
+        for number, (program, constants) in enumerate(zip(self.programs, self.constants, strict=True)):
             if constants is not None:
                 mine = np.tile(constants, ((end - first) * self.tau, 1))
             else:
                 # The parts of a row alternate.
-                begin, stop = first * self.slots + place, end * self.slots
+                begin, stop = first * self.slots + number, end * self.slots
                 mine = program.contributions(*(column[begin:stop:parts] for column in reports))
             rows = mine if rows is None else rows * mine
         assert rows is not None  # noqa: S101 - a design has parts
@@ -97,7 +97,7 @@ class Summing:
     """From the reports of users who are in all tables to their share of the totals."""
 
     tables: tuple[TableSumming, ...]
-    terms: Terms
+    terms: TermArrays
     public: int
     """How many public factors there are."""
     shape: tuple[int, int, int, int]
@@ -107,16 +107,17 @@ class Summing:
     def of(cls, plan: Plan, stores: Mapping[str, ReportFacts], public_groups: int, *, counted: bool) -> Summing:
         """From a plan and what is known of the reports."""
         tables = tuple(
-            TableSumming.of(plan, number, stores[one.table], counted=counted) for number, one in enumerate(plan.tables)
+            TableSumming.of(plan, number, stores[table.table], counted=counted)
+            for number, table in enumerate(plan.tables)
         )
-        strata = sum(one.counts.size for one in tables)
+        strata = sum(table.counts.size for table in tables)
         shape = (public_groups, len(plan.private_groups), len(plan.question.moments), strata)
         if strata and float(np.prod(shape, dtype=np.float64)) > MOST_STRATA:
             return cls.of(plan, stores, public_groups, counted=False)
-        return cls(tables, Terms.of(plan), len(plan.public), shape)
+        return cls(tables, TermArrays.of(plan), len(plan.public), shape)
 
     def empty(self) -> Totals:
-        """Nobody yet."""
+        """The totals of no users."""
         return Totals.empty(*self.shape)
 
     def add(
@@ -129,9 +130,9 @@ class Summing:
         end: int,
     ) -> None:
         """Add some of the users: their reports in each table, public factors, and group (−1: they do not count)."""
-        width = 1 + sum(one.columns for one in self.tables) + self.public
+        width = 1 + sum(table.columns for table in self.tables) + self.public
         chunk = max(CHUNK // width, 64)
-        counted = [number for number, one in enumerate(self.tables) if one.counts.size]
+        counted = [number for number, table in enumerate(self.tables) if table.counts.size]
         for low in range(first, end, chunk):
             high = min(low + chunk, end)
             values = np.empty((high - low, width))
@@ -140,8 +141,8 @@ class Summing:
             for table, mine in zip(self.tables, reports, strict=True):
                 table.contributions(mine, low, high, values[:, start : start + table.columns])
                 start += table.columns
-            for place, column in factors.items():
-                values[:, start + place] = column[low:high]
+            for number, column in factors.items():
+                values[:, start + number] = column[low:high]
             strata = np.empty((len(counted), high - low), dtype=np.int64)
             reached = 0
             for row, number in enumerate(counted):

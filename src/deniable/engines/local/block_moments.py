@@ -22,6 +22,7 @@ from deniable.queries.answers.estimation import Moments
 from deniable.queries.planning.plan import Plan, public_groups
 from deniable.queries.question.public_trees import factor_tree, passes
 from deniable.queries.question.question import Lookup
+from deniable.tables.schema.report_format import ANSWER_COLUMNS
 
 
 def block_moments(
@@ -79,15 +80,13 @@ class _TableReader:
         self._lookups = [lookup for lookup in plan.question.lookups if lookup.table == self.name]
         self._dimensions = dimensions
         public = plan.collection[self.name].public_columns if self._filter or self._factors or self._groups else ()
-        self.columns = [*(("view", "seed", "y") if table.reads else ("view",)), *public]
+        self.columns = [*(ANSWER_COLUMNS if table.reads else ("view",)), *public]
 
     def load(self, reports: pa.Table, listed: Mapping[str, pa.Array]) -> _Loaded:
         """A block's arrays; public factors, which users are kept, and which group they belong to."""
         users = reports.num_rows // self._slots
         none = np.zeros(0, dtype=np.uint32)
-        view, seed, y = (
-            _numpy(reports[name]) if name in reports.column_names else none for name in ("view", "seed", "y")
-        )
+        view, seed, y = (_numpy(reports[name]) if name in reports.column_names else none for name in ANSWER_COLUMNS)
         kept = np.ones(users, dtype=bool)
         groups: dict[str, Integers] = {}
         if not (self._filter or self._factors or self._groups):

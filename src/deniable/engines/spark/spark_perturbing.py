@@ -48,7 +48,7 @@ from deniable.tables.specification.runs import SPECIFICATION_FILE, largest_epsil
 from deniable.tables.specification.specification import Specification
 
 Batches = Iterator[pa.RecordBatch]
-ROWS, USERS, REPORTS = "rows", "users", "reports"
+ROWS_READ, USERS_COUNTED, REPORTS_SENT = "rows", "users", "reports"
 
 
 def perturb_spark(
@@ -147,7 +147,9 @@ def _randomising(collection: Specification, name: str, secret: bytes, counted: A
             numbers = [slot.cast(pa.int32()), *(column.cast(pa.int64()) for column in (view, seed, y))]
             names = ["uid", *REPORT_COLUMNS, *table.public_columns]
             yield pa.RecordBatch.from_arrays([uid, *numbers, *public], names)
-        totals = Counter({ROWS: tally.rows, USERS: tally.users, REPORTS: tally.reports, **tally.rejected})
+        totals = Counter(
+            {ROWS_READ: tally.rows, USERS_COUNTED: tally.users, REPORTS_SENT: tally.reports, **tally.rejected}
+        )
         counted.add({name: totals})
 
     return randomise
@@ -166,9 +168,13 @@ def batch_key(secret: bytes, table: str, partition: int, number: int, rows: pa.T
 
 
 def _summary(collection: Specification, name: str, tally: Tally, counted: Counter[str]) -> Summary:
-    rejected = tally.rejected + Counter({k: n for k, n in counted.items() if k not in (ROWS, USERS, REPORTS)})
+    rejected = tally.rejected + Counter(
+        {k: n for k, n in counted.items() if k not in (ROWS_READ, USERS_COUNTED, REPORTS_SENT)}
+    )
     spent = collection.epsilon_per_report(name)
-    return Summary(tally.rows + counted[ROWS], counted[USERS], counted[REPORTS], spent, dict(+rejected))
+    return Summary(
+        tally.rows + counted[ROWS_READ], counted[USERS_COUNTED], counted[REPORTS_SENT], spent, dict(+rejected)
+    )
 
 
 class _Counts:

@@ -34,7 +34,7 @@ from deniable.tables.schema.report_format import ANSWER_COLUMNS, REPORT_COLUMNS
 from deniable.tables.specification.runs import largest_epsilon
 from deniable.tables.specification.specification import Specification
 
-_REPORTS = T.ArrayType(
+_REPORT_ARRAY = T.ArrayType(
     T.StructType(
         [T.StructField("slot", T.IntegerType()), *(T.StructField(name, T.LongType()) for name in ANSWER_COLUMNS)]
     )
@@ -55,7 +55,7 @@ def register_functions(
     check_noise(largest_epsilon(collection), simulation=simulation)
     secret = SecureSource.new_key()
     for table in collection.tables:
-        function = arrow_udf(_perturbing(collection, table.name, secret), _REPORTS)
+        function = arrow_udf(_perturbing(collection, table.name, secret), _REPORT_ARRAY)
         spark.udf.register(PREFIX + table.name, function.asNondeterministic())
     password = secrets.token_bytes(32)
     listener = Listener(("127.0.0.1", 0), authkey=password)

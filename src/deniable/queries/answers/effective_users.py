@@ -1,8 +1,8 @@
-"""How many users carry the variance of an answer; where they are few, its standard error cannot be trusted.
+"""How many users carry the variance of an answer. If they are few, its standard error cannot be trusted.
 
-A user contributes much where she has drawn views with weight, in a join only where she has drawn one in every table.
-The variance is estimated from the same contributions. Where a handful of users makes it up, it is known no better than
-from a handful of numbers, and mostly too small: the largest contributions have not occurred.
+Users contribute much if they drew views with weight, in a join only if they drew one in every table. The variance is
+estimated from the same contributions. If a handful of users makes it up, the estimate is no better than one from a
+handful of numbers, and mostly too small, because the largest contributions have not occurred.
 
 Let D be the mean of (W − E[W])² given the views that a user has drawn, W being her contribution. Of n users
 
@@ -30,7 +30,7 @@ import numpy as np
 
 from deniable.arrays import Floats
 from deniable.mechanisms.frequency_oracle import second_moments
-from deniable.queries.answers.estimation import FEW, Moments
+from deniable.queries.answers.estimation import FEW_USERS, Moments
 from deniable.queries.planning.plan import Plan
 from deniable.queries.weights.table_plan import PartPlan, ViewWeights
 
@@ -42,24 +42,28 @@ def effective_users(plan: Plan, moments: Moments, *, single_rows: bool) -> Float
 
     None if they are enough in any case, or if nothing is drawn: without noise, views, or a choice among rows.
     """
-    views = [view for one in plan.tables for part in one.parts for view in part.views]
+    views = [view for table in plan.tables for part in table.parts for view in part.views]
     if single_rows and all(view.probability == 1.0 and view.q == 0.0 for view in views):
         return None
     shares = effective_shares(plan, float(moments.users.min(initial=math.inf)))
     if shares is None:
         return None
     mine = shares[moments.private]
-    found: Floats = np.full(mine.shape, math.inf)
-    return np.multiply(moments.users[:, None], mine, out=found, where=np.isfinite(mine))  # also of nobody
+    carriers: Floats = np.full(mine.shape, math.inf)
+    return np.multiply(
+        moments.users[:, None], mine, out=carriers, where=np.isfinite(mine)
+    )  # also where there are no users
 
 
 def effective_shares(plan: Plan, users: float) -> Floats | None:
     """private groups × moments: the share of users who carry the variance, infinite where there is none.
 
-    None if so many `users` are enough in any case.
+    None if this many `users` are enough in any case.
     """
-    rarest = [min((view.probability for view in part.views), default=1.0) for one in plan.tables for part in one.parts]
-    if users * math.prod(rarest) >= FEW:  # even the rarest combination of views is drawn often enough
+    rarest = [
+        min((view.probability for view in part.views), default=1.0) for table in plan.tables for part in table.parts
+    ]
+    if users * math.prod(rarest) >= FEW_USERS:  # even the rarest combination of views is drawn often enough
         return None
     with np.errstate(all="ignore"):  # numbers beyond any float are called unclear elsewhere
         spent, share = _terms(plan)
@@ -100,13 +104,13 @@ def _summed_slots(slot: Floats, tau: int) -> Floats:
 def _expectations(part: PartPlan) -> Floats:
     """Expectations of `_powers` of one report for every column, over the views it may be of."""
     constants = part.constants
-    found = np.zeros((8, constants.size))
+    expectations = np.zeros((8, constants.size))
     rest = 1.0
     for view in part.views:
         means, squares = _view_moments(view, constants.size)
-        found += view.probability * _powers(constants**2 + 2 * constants * means + squares, constants + means)
+        expectations += view.probability * _powers(constants**2 + 2 * constants * means + squares, constants + means)
         rest -= view.probability
-    return np.asarray(found + max(rest, 0.0) * _powers(constants**2, constants))
+    return np.asarray(expectations + max(rest, 0.0) * _powers(constants**2, constants))
 
 
 def _powers(a: Floats, b: Floats) -> Floats:
@@ -116,12 +120,9 @@ def _powers(a: Floats, b: Floats) -> Floats:
 
 def _view_moments(view: ViewWeights, columns: int) -> tuple[Floats, Floats]:
     """E[X] and E[X²] of what a report of a view adds to the constants, for every column."""
-    _, shares, entries = view.by_cell()
-    share = np.repeat(shares, entries.counts)
-
-    def summed(values: Floats) -> Floats:
-        return np.bincount(entries.columns, values, minlength=columns).astype(np.float64)
-
-    means, squares = summed(share * entries.values), entries.values**2
-    own, every = summed(share * squares), summed(squares)
-    return means, second_moments(view.oracle).of(every, own, summed(entries.values), means, np.multiply)
+    cells = view.by_cell()
+    weights, squares = cells.weights.values, cells.weights.values**2
+    means = cells.means(columns)
+    own = cells.summed(squares * np.repeat(cells.shares, cells.weights.counts), columns)
+    every, sums = (cells.summed(values, columns) for values in (squares, weights))
+    return means, second_moments(view.oracle).of(every, own, sums, means, np.multiply)

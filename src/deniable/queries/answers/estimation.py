@@ -2,8 +2,8 @@
 
 Users are independent, so the covariance of the moments is Σ W·Wᵀ − Σ f·fᵀ over users, W being what a user's reports
 contribute and f what her rows are worth. The first sum comes from the same pass as the answer. The second is not
-known, but it is at least S·Sᵀ/C, where S are the moments and C is the number of users that they add up; so the errors
-stated are a little too large, never too small.
+known, but it is at least S·Sᵀ/C, where S are the moments and C is the number of users that they add up. So stated
+errors are a little too large, never too small.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from deniable.queries.answers.answer_options import DEFAULTS, AnswerOptions
 from deniable.queries.answers.result import UNCLEAR, Estimate, Result
 from deniable.queries.planning.known_sums import without_known
 from deniable.queries.question.formula import CLEAR, Formula, evaluate, moments_of
-from deniable.queries.question.question import Comparison, Having, Ordering, Question
+from deniable.queries.question.question import Having, HavingComparison, Ordering, Question
 from deniable.wording import counted, percent
 
-ASSUMED = "model: what cells leave open, if the data is smooth between their borders"
-FEW = 30
-"""Fewer users are not enough to tell a variance by."""
+MODEL_NOTE = "model: what cells leave open, if the data is smooth between their borders"
+FEW_USERS = 30
+"""Fewer users are not enough to estimate a variance."""
 FEW_CARRY = "few: about {} {} the variance here: errors may be far larger than shown"
 CHOSEN = "chosen by noisy estimates: too extreme on average; use simultaneous intervals"
 BIASED = "clipped to what is possible: biased, and intervals may not cover"
@@ -33,7 +33,7 @@ BIASED = "clipped to what is possible: biased, and intervals may not cover"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moments:
-    """What an engine brings back: for every combination of groups, sums over users."""
+    """What an engine returns: sums over users for every combination of groups."""
 
     keys: tuple[tuple[Any, ...], ...]
     """The value of each group, in the question's order, for every row."""
@@ -54,16 +54,16 @@ class Moments:
 def covariance(question: Question, moments: Moments, single_rows: bool, used: set[int] | None = None) -> Floats:
     """The covariance of the moments, for every row of the answer.
 
-    Only the entries of moments in `used` are meant to be looked at; they are sharper where these speak of one region.
+    Only the entries of moments in `used` are valid. They are sharper if these moments are about the same rows.
     """
     return _whole(_covariance(question, moments, single_rows, used or set(range(len(question.moments)))), moments)
 
 
-def _whole(found: Floats, moments: Moments) -> Floats:
-    """Zero where a moment is known, and where nothing but rounding is left."""
+def _whole(covariances: Floats, moments: Moments) -> Floats:
+    """Covariances, set to zero where a moment is known and where only rounding is left."""
     scale = np.sqrt(np.maximum(np.einsum("gii->gi", moments.crosses), 0.0))
-    clear = np.abs(found) > 1e-11 * scale[:, :, None] * scale[:, None, :]
-    return without_known(np.where(clear, found, 0.0), moments.known)
+    clear = np.abs(covariances) > 1e-11 * scale[:, :, None] * scale[:, None, :]
+    return without_known(np.where(clear, covariances, 0.0), moments.known)
 
 
 def _covariance(question: Question, moments: Moments, single_rows: bool, used: set[int]) -> Floats:
@@ -72,7 +72,9 @@ def _covariance(question: Question, moments: Moments, single_rows: bool, used: s
     crosses = moments.crosses - moments.between
     crude: Floats = crosses - spread / np.maximum(moments.users, 1.0)[:, None, None]
     regions = {question.moments[number].region for number in used}
-    counts = [n for n, one in enumerate(question.moments) if one.indicator and {one.region} == regions]
+    counts = [
+        number for number, moment in enumerate(question.moments) if moment.indicator and {moment.region} == regions
+    ]
     if not (single_rows and counts):
         return crude
     # Every user counts once or not at all, and the number of those who do is a moment itself: its variance is known.
@@ -101,80 +103,82 @@ def answer(
     `model` are expected products of biases, rows × moments × moments; `effective` says how many users carry the
     variance of every moment, rows × moments, where they may be few.
     """
-    told = _Told(question, moments, single_rows, model)
+    estimates = _FormulaEstimates(question, moments, single_rows, model)
     together, all_hold = at_once(question, len(moments.keys), options.confidence) if options.simultaneous else (1, [])
-    kept = np.ones(len(moments.keys), dtype=bool) if question.having is None else _truth(question.having, told)[0]
-    order = _sorted(told, np.flatnonzero(kept))
+    kept = np.ones(len(moments.keys), dtype=bool) if question.having is None else _truth(question.having, estimates)[0]
+    order = _sorted(estimates, np.flatnonzero(kept))
     end = None if question.limit is None else question.offset + question.limit
     order = order[question.offset : end]
     answers: dict[str, tuple[Estimate, ...]] = {}
     unclear, fewest = False, math.inf
-    for one in question.outputs:
-        if not one.shown:
+    for output in question.outputs:
+        if not output.shown:
             continue
-        values, errors, biases = told.of(one.formula)
-        if one.possible is not None:
-            low, high = one.possible
-            if one.adds_up:  # of nobody it is zero
+        values, errors, biases = estimates.of(output.formula)
+        if output.possible is not None:
+            low, high = output.possible
+            if output.adds_up:  # zero if there are no users
                 low, high = min(low, 0.0), max(high, 0.0)
-            scale = moments.users * rows_per_user if one.adds_up else np.ones_like(moments.users)
+            scale = moments.users * rows_per_user if output.adds_up else np.ones_like(moments.users)
             biases = np.minimum(biases, (high - low) * scale / 2)  # nothing assumed can be further off
             if options.clip:
                 values = np.clip(values, low * scale, high * scale)
             if options.nonnegative and low >= 0:
                 values = np.maximum(values, 0.0)
         unclear |= bool(np.isnan(values[order]).any())
-        fewest = min(fewest, _fewest(told, one.formula, effective, order, errors))
-        answers[one.name] = tuple(
+        fewest = min(fewest, _fewest(estimates, output.formula, effective, order, errors))
+        answers[output.name] = tuple(
             Estimate(float(values[row]), float(errors[row]), options.confidence, together, float(biases[row]))
             for row in order
         )
     notes = [UNCLEAR] if unclear else []
-    if fewest < FEW:
+    if fewest < FEW_USERS:
         carriers = max(math.ceil(fewest), 1)
         notes.append(FEW_CARRY.format(counted(carriers, "user"), "carries" if carriers == 1 else "carry"))
-    notes += [ASSUMED] if any(one.model for each in answers.values() for one in each) else []
+    notes += [MODEL_NOTE] if any(estimate.model for each in answers.values() for estimate in each) else []
     notes += [BIASED] if options.clip or options.nonnegative else []
     by_estimates = question.having is not None or any(not key.group for key in question.order)
     notes += [CHOSEN] if by_estimates and len(order) < len(moments.keys) and not options.simultaneous else []
     notes += all_hold
     groups = {
-        label: [moments.keys[row][place] for row in order]
+        label: [moments.keys[row][position] for row in order]
         for label in question.shown_groups
-        for place, group in enumerate(question.groups)
+        for position, group in enumerate(question.groups)
         if group.label == label
     }
     return Result(groups, answers, tuple(notes), question.text)
 
 
 def at_once(question: Question, rows: int, confidence: float) -> tuple[int, list[str]]:
-    """How many intervals an answer of so many rows has, and what to say if all of them are to hold."""
-    together = max(rows, 1) * sum(one.shown for one in question.outputs)
+    """How many intervals an answer with this many rows has, and the note if all of them hold at once."""
+    together = max(rows, 1) * sum(output.shown for output in question.outputs)
     notes = [f"all {together:,} intervals hold at once with {percent(confidence)}"] if together > 1 else []
     return together, notes
 
 
-def _fewest(told: _Told, formula: Formula, effective: Floats | None, rows: list[int], errors: Floats) -> float:
+def _fewest(
+    estimates: _FormulaEstimates, formula: Formula, effective: Floats | None, rows: list[int], errors: Floats
+) -> float:
     """The fewest users who carry a moment that a formula uses, in rows that are not known exactly.
 
-    That is by the plan, for rows that are spread evenly. Where nearly nobody is, and little noise, it is by what was
-    seen: whoever counts and is seen to adds one at least to the sum of squares. An error of zero is no knowledge where
-    reports could have differed and happen to be alike: those of one user, say.
+    The plan says so for evenly spread rows. If there are hardly any users and little noise, what was observed decides:
+    every user who counts adds at least one to the sum of squares. An error of zero does not mean certainty if reports
+    could have differed and happen to be alike, such as those of a single user.
     """
     used = sorted(moments_of(formula))
-    planned = np.full((len(told.moments.keys), len(used)), math.inf) if effective is None else effective[:, used]
-    squares = np.einsum("gii->gi", told.moments.crosses)[:, used]
-    counts = np.array([number in told.question.counts for number in used], dtype=bool)
+    planned = np.full((len(estimates.moments.keys), len(used)), math.inf) if effective is None else effective[:, used]
+    squares = np.einsum("gii->gi", estimates.moments.crosses)[:, used]
+    counts = np.array([number in estimates.question.counts for number in used], dtype=bool)
     seen = np.where(counts & (squares > 0), squares, math.inf)
-    alike = np.einsum("gii->gi", told.spread(formula))[:, used] == 0.0
-    by_chance = ~told.moments.known[:, used]
+    alike = np.einsum("gii->gi", estimates.spread(formula))[:, used] == 0.0
+    by_chance = ~estimates.moments.known[:, used]
     lucky = (by_chance & ((alike & np.isfinite(planned)) | (seen < 1))).any(axis=1)
     uncertain = [row for row in rows if errors[row] > 0 or lucky[row]]
     return float(np.minimum(seen, planned)[uncertain].min(initial=math.inf))
 
 
-class _Told:
-    """What the moments tell of a formula."""
+class _FormulaEstimates:
+    """Values and errors of formulas, estimated from the moments."""
 
     def __init__(self, question: Question, moments: Moments, single_rows: bool, model: Floats | None) -> None:
         self.question, self.moments, self._single_rows = question, moments, single_rows
@@ -191,11 +195,11 @@ class _Told:
         """
         spread = self.spread(formula)
         with np.errstate(all="ignore"):
-            found = evaluate(formula, self.moments.sums, spread + self._model, self.question.counts)
-            errors, biases = np.sqrt(found.variance(spread)), np.sqrt(found.variance(self._model))
-            clear = found.clear & np.isfinite(found.value) & np.isfinite(errors) & np.isfinite(biases)
+            valued = evaluate(formula, self.moments.sums, spread + self._model, self.question.counts)
+            errors, biases = np.sqrt(valued.variance(spread)), np.sqrt(valued.variance(self._model))
+            clear = valued.clear & np.isfinite(valued.value) & np.isfinite(errors) & np.isfinite(biases)
         return (
-            np.where(clear, found.value, math.nan),
+            np.where(clear, valued.value, math.nan),
             np.where(clear, errors, math.nan),
             np.where(clear, biases, 0.0),
         )
@@ -206,40 +210,40 @@ _COMPARED: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _truth(having: Having, told: _Told) -> tuple[Booleans, Booleans]:
+def _truth(having: Having, estimates: _FormulaEstimates) -> tuple[Booleans, Booleans]:
     """Where a condition is true, and where it is false; a comparison with something unclear is neither."""
-    if isinstance(having, Comparison):
-        left, right = (told.of(side)[0] for side in (having.left, having.right))
+    if isinstance(having, HavingComparison):
+        left, right = (estimates.of(side)[0] for side in (having.left, having.right))
         known = ~np.isnan(left) & ~np.isnan(right)
         true = _COMPARED[having.sign](left, right)
         return known & true, known & ~true
-    parts = [_truth(part, told) for part in having.parts]
+    parts = [_truth(part, estimates) for part in having.parts]
     if having.sign == "not":
         return parts[0][1], parts[0][0]
     every, some = (0, 1) if having.sign == "and" else (1, 0)
-    found = (
+    outcomes = (
         np.logical_and.reduce([part[every] for part in parts]),
         np.logical_or.reduce([part[some] for part in parts]),
     )
-    return found if having.sign == "and" else (found[1], found[0])
+    return outcomes if having.sign == "and" else (outcomes[1], outcomes[0])
 
 
-def _sorted(told: _Told, rows: Integers) -> list[int]:
-    """Rows in the order that was asked for; what is unclear or missing comes last."""
+def _sorted(estimates: _FormulaEstimates, rows: Integers) -> list[int]:
+    """Rows in the order of ORDER BY; unclear and missing values come last."""
     order: list[int] = rows.tolist()
-    for one in reversed(told.question.order):
-        keys = _sort_keys(one, told)
+    for ordering in reversed(estimates.question.order):
+        keys = _sort_keys(ordering, estimates)
         known = sorted(
-            (row for row in order if keys[row] is not None), key=lambda row: keys[row], reverse=one.descending
+            (row for row in order if keys[row] is not None), key=lambda row: keys[row], reverse=ordering.descending
         )
         order = known + [row for row in order if keys[row] is None]
     return order
 
 
-def _sort_keys(one: Ordering, told: _Told) -> Sequence[Any]:
-    question = told.question
-    if not one.group:
-        (formula,) = (output.formula for output in question.outputs if output.name == one.key)
-        return [None if math.isnan(value) else value for value in told.of(formula)[0].tolist()]
-    (place,) = (place for place, group in enumerate(question.groups) if group.label == one.key)
-    return [key[place] for key in told.moments.keys]
+def _sort_keys(ordering: Ordering, estimates: _FormulaEstimates) -> Sequence[Any]:
+    question = estimates.question
+    if not ordering.group:
+        (formula,) = (output.formula for output in question.outputs if output.name == ordering.key)
+        return [None if math.isnan(value) else value for value in estimates.of(formula)[0].tolist()]
+    (position,) = (position for position, group in enumerate(question.groups) if group.label == ordering.key)
+    return [key[position] for key in estimates.moments.keys]

@@ -1,4 +1,4 @@
-"""How far answers from a grid may be off because of what is assumed between the borders of cells.
+"""The error that a grid's assumption about data between the borders of cells adds to its answers.
 
 The bias of a moment is a sum over its terms of p(Π_k f̂_k) − p(Π_k f_k), products over the tables k. Under the prior of
 `smoothness.py`, which takes attributes of different tables as it takes those of one, second moments of such products
@@ -26,8 +26,8 @@ def model_spread(plan: Plan, moments: Moments) -> Floats | None:
     if per_user is None:
         return None
     scales = np.repeat(moments.users[:, None], len(plan.question.moments), axis=1)
-    public = [place for place, group in enumerate(plan.question.groups) if isinstance(group, PublicGroups)]
-    keys = [tuple(key[place] for place in public) for key in moments.keys]
+    public = [position for position, group in enumerate(plan.question.groups) if isinstance(group, PublicGroups)]
+    keys = [tuple(key[position] for position in public) for key in moments.keys]
     for moment, measure in enumerate(plan.measured):
         if measure >= 0:  # of users with the same public groups, whatever their private ones
             sums: dict[tuple[Any, ...], float] = {}

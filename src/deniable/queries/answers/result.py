@@ -47,7 +47,7 @@ class Estimate:
     together: int = 1
     """How many intervals hold at once with that confidence (Bonferroni)."""
     model: float = 0.0
-    """How far it may be off beside, on data that meets the assumption that a grid makes: one standard deviation."""
+    """The additional error on data that meets a grid's assumption: one standard deviation."""
 
     @property
     def error(self) -> float:
@@ -87,7 +87,7 @@ class Result:
     notes: tuple[str, ...] = ()
     sql: str = field(default="", repr=False)
     simulation: bool = False
-    """Whether the reports protect nobody."""
+    """Whether the reports come from a simulation and protect nobody."""
 
     def __len__(self) -> int:
         return len(next(iter(self.answers.values())))
@@ -118,12 +118,12 @@ class Result:
         """
         columns: dict[str, Any] = {name: list(values) for name, values in self.groups.items()}
         for name, estimates in self.answers.items():
-            columns[name] = pa.array([one.value for one in estimates], pa.float64())
-            columns[f"{name}_stderr"] = pa.array([one.stderr for one in estimates], pa.float64())
-            if any(one.model for one in estimates):
-                columns[f"{name}_model"] = pa.array([one.model for one in estimates], pa.float64())
-            columns[f"{name}_low"] = pa.array([one.interval[0] for one in estimates], pa.float64())
-            columns[f"{name}_high"] = pa.array([one.interval[1] for one in estimates], pa.float64())
+            columns[name] = pa.array([estimate.value for estimate in estimates], pa.float64())
+            columns[f"{name}_stderr"] = pa.array([estimate.stderr for estimate in estimates], pa.float64())
+            if any(estimate.model for estimate in estimates):
+                columns[f"{name}_model"] = pa.array([estimate.model for estimate in estimates], pa.float64())
+            columns[f"{name}_low"] = pa.array([estimate.interval[0] for estimate in estimates], pa.float64())
+            columns[f"{name}_high"] = pa.array([estimate.interval[1] for estimate in estimates], pa.float64())
         made = pa.table(columns)
         return made.replace_schema_metadata(mark(simulation=True)) if self.simulation else made
 
@@ -148,9 +148,9 @@ class Result:
     def __str__(self) -> str:
         header = [*self.groups, *(f"{name} (± standard error)" for name in self.answers)]
         rows = [header]
-        for place in range(len(self)):
-            row = [str(values[place]) for values in self.groups.values()]
-            rows.append([*row, *(_shown(estimates[place]) for estimates in self.answers.values())])
+        for row_number in range(len(self)):
+            row = [str(values[row_number]) for values in self.groups.values()]
+            rows.append([*row, *(_shown(estimates[row_number]) for estimates in self.answers.values())])
         widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
         lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
         return "\n".join([*lines, *self.footnotes])
@@ -159,10 +159,10 @@ class Result:
         """A table for notebooks."""
         rows = (
             [
-                *(values[place] for values in self.groups.values()),
-                *(_shown(one[place]) for one in self.answers.values()),
+                *(values[row_number] for values in self.groups.values()),
+                *(_shown(estimates[row_number]) for estimates in self.answers.values()),
             ]
-            for place in range(len(self))
+            for row_number in range(len(self))
         )
         header = [*self.groups, *(f"{name} (± standard error)" for name in self.answers)]
         return html_table(header, rows, notes=self.footnotes)

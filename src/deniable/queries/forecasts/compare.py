@@ -26,12 +26,12 @@ class Choice:
     weights: str
     sums: str
     errors: tuple[float, ...]
-    """Infinite where a question is unclear or cannot be asked."""
+    """Infinite where a question is unclear or refused."""
 
     @property
     def score(self) -> float:
         """The geometric mean of the errors."""
-        return math.inf if math.inf in self.errors else geometric_mean([max(one, 1e-300) for one in self.errors])
+        return math.inf if math.inf in self.errors else geometric_mean([max(error, 1e-300) for error in self.errors])
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +51,20 @@ class Comparison:
         """A table for notebooks, best first."""
         header = ["design", "weights", "sums", *(f"q{number}" for number in range(1, len(self.questions) + 1))]
         rows = (
-            [one.design, one.weights, one.sums, *("unclear" if math.isinf(x) else f"{x:,.3g}" for x in one.errors)]
-            for one in self.choices
+            [
+                choice.design,
+                choice.weights,
+                choice.sums,
+                *("unclear" if math.isinf(x) else f"{x:,.3g}" for x in choice.errors),
+            ]
+            for choice in self.choices
         )
         notes = (f"q{number}: {text}" for number, text in enumerate(self.questions, 1))
         return html_table(header, rows, title=f"Predicted standard errors, {counted(self.users, 'user')}", notes=notes)
 
 
 def compare(collection: Specification, questions: Sequence[str], users: int) -> Comparison:
-    """What each design and each way of weighing would make of some questions, before anything is collected."""
+    """The predicted errors of some questions under each design and weighting, before anything is collected."""
     count = checked_users(users)
     if not questions:
         raise InvalidParameter("questions", "are missing", "Give at least one SELECT.")
@@ -79,9 +84,14 @@ def compare(collection: Specification, questions: Sequence[str], users: int) -> 
             choices.append(Choice(design, weights, sums, errors))
     fitted = fit_grids(collection.with_settings(design=GRID), count, list(questions), compared=False)
     choices.append(Choice(GRID, "optimal", DIRECT, fitted.errors[GRID]))
-    # Where nothing tells two apart, the simpler one comes first.
+    # Between equals the simpler choice comes first.
     choices.sort(
-        key=lambda one: (one.score, sum(map(math.isinf, one.errors)), one.sums != DIRECT, one.weights != "optimal")
+        key=lambda choice: (
+            choice.score,
+            sum(map(math.isinf, choice.errors)),
+            choice.sums != DIRECT,
+            choice.weights != "optimal",
+        )
     )
     return Comparison(count, tuple(questions), tuple(choices))
 

@@ -18,11 +18,11 @@ from deniable.queries.weights.table_plan import Column, Product
 from deniable.tables.schema.attributes import Table
 
 BLOCK = 2**22
-"""So many numbers of functions are multiplied at a time."""
+"""How many values of functions are multiplied at a time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Functions:
+class AttributeFunctions:
     """The distinct functions of one attribute, and which of them each product takes."""
 
     which: Integers
@@ -31,17 +31,17 @@ class Functions:
     """Means of products of two functions."""
 
     @classmethod
-    def of(cls, size: int, given: Sequence[Sequence[Floats]], weight: Floats | None = None) -> Functions:
+    def of(cls, size: int, given: Sequence[Sequence[Floats]], weight: Floats | None = None) -> AttributeFunctions:
         """From the arrays that are multiplied for each product; with a weight on every value, if there is one."""
         known: dict[tuple[bytes, ...], int] = {}
         digests: dict[int, bytes] = {}
         distinct: list[Sequence[Floats]] = []
         which = []
         for arrays in given:
-            for one in arrays:
-                if id(one) not in digests:
-                    digests[id(one)] = hashlib.sha256(one.tobytes()).digest()
-            key = tuple(digests[id(one)] for one in arrays)
+            for array in arrays:
+                if id(array) not in digests:
+                    digests[id(array)] = hashlib.sha256(array.tobytes()).digest()
+            key = tuple(digests[id(array)] for array in arrays)
             if key not in known:
                 known[key] = len(distinct)
                 distinct.append(arrays)
@@ -52,8 +52,8 @@ class Functions:
             part = slice(start, min(start + step, size))
             block = np.ones((len(distinct), part.stop - start))
             for row, arrays in zip(block, distinct, strict=True):
-                for one in arrays:
-                    row *= one[part]
+                for array in arrays:
+                    row *= array[part]
             weighted = block if weight is None else block * weight[part]
             means += weighted.sum(axis=1)
             products += weighted @ block.T
@@ -72,24 +72,24 @@ class EvenMeans:
     products: tuple[Product, ...]
     owners: tuple[range, ...]
     """The products of each column."""
-    functions: Mapping[str, Functions]
+    functions: Mapping[str, AttributeFunctions]
 
     @classmethod
     def of(cls, table: Table, columns: Sequence[Column]) -> EvenMeans:
         """Prepare columns of a table."""
-        products = tuple(one for column in columns for one in column)
+        products = tuple(product for column in columns for product in column)
         ends = np.cumsum([len(column) for column in columns], dtype=np.int64).tolist()
         owners = tuple(range(end - len(column), end) for column, end in zip(columns, ends, strict=True))
         functions = {}
         for name, domain in zip(table.private, table.domains, strict=True):
-            given = [_arrays(one.conditions, name) + _arrays(one.measures, name) for one in products]
+            given = [_arrays(product.conditions, name) + _arrays(product.measures, name) for product in products]
             if any(given):  # else it is one everywhere
-                functions[name] = Functions.of(domain.size, given)
+                functions[name] = AttributeFunctions.of(domain.size, given)
         return cls(table, products, owners, functions)
 
     def columns(self) -> Floats:
         """The mean of each column."""
-        values = np.array([one.coefficient for one in self.products])
+        values = np.array([product.coefficient for product in self.products])
         for known in self.functions.values():
             values = values * known.means[known.which]
         return np.array([values[mine.start : mine.stop].sum() for mine in self.owners])
@@ -97,18 +97,18 @@ class EvenMeans:
     def pairs(self, left: Integers, right: Integers, rounded: Sequence[str | None] | None = None) -> Floats:
         """The mean of the product of two columns each; `rounded` names the attribute that each product rounds."""
         first, second, pair = [], [], []
-        for number, (one, two) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
-            for mine in self.owners[one]:
-                for other in self.owners[two]:
+        for number, (column, other_column) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
+            for mine in self.owners[column]:
+                for other in self.owners[other_column]:
                     first.append(mine)
                     second.append(other)
                     pair.append(number)
         a, b = np.array(first, dtype=np.int64), np.array(second, dtype=np.int64)
-        coefficients = np.array([one.coefficient for one in self.products])
+        coefficients = np.array([product.coefficient for product in self.products])
         values = coefficients[a] * coefficients[b]
         for name, known in self.functions.items():
             plain = known.of_pairs(a, b)
-            coins = None if rounded is None else np.array([one == name for one in rounded])
+            coins = None if rounded is None else np.array([attribute == name for attribute in rounded])
             if coins is not None and (both := coins[a] & coins[b]).any():
                 plain = np.where(both, self._by_coins(name, a, b), plain)
             values = values * plain
@@ -116,11 +116,13 @@ class EvenMeans:
 
     def _by_coins(self, name: str, a: Integers, b: Integers) -> Floats:
         """Means of products where two values are rounded to the ends of the domain by one coin."""
-        given = [_arrays(one.conditions, name) for one in self.products]
+        given = [_arrays(product.conditions, name) for product in self.products]
         size = self.table.domains[self.table.private.index(name)].size
-        everywhere = Functions.of(size, given).of_pairs(a, b)
-        upper = Functions.of(size, given, np.linspace(0.0, 1.0, size)).of_pairs(a, b)
-        ends = np.array([one.measures[name][[0, -1]] if name in one.measures else [1.0, 1.0] for one in self.products])
+        everywhere = AttributeFunctions.of(size, given).of_pairs(a, b)
+        upper = AttributeFunctions.of(size, given, np.linspace(0.0, 1.0, size)).of_pairs(a, b)
+        ends = np.array(
+            [product.measures[name][[0, -1]] if name in product.measures else [1.0, 1.0] for product in self.products]
+        )
         low, high = (ends[a] * ends[b]).T
         return np.asarray(low * everywhere + (high - low) * upper)
 

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.queries.forecasts.forecast import checked_users, error_of, planned
-from deniable.queries.grids.view_choice import MOST_COLUMNS, Item, fitted_views, importance_of, in_joins
+from deniable.queries.grids.view_choice import SAMPLED_COLUMNS, WorkloadColumn, fitted_views, importance_of, in_joins
 from deniable.queries.parsing.sql import parse
 from deniable.queries.planning.moment_columns import moment_columns
 from deniable.queries.question.public_trees import Tree, column
@@ -25,11 +25,11 @@ from deniable.wording import counted
 
 RANGES = 6
 GOLDEN = (math.sqrt(5) - 1) / 2
-LENGTHS = (0.5, 0.25, 0.6, 0.12, 0.4, 0.75)
-"""Of the ranges that stand for all, as parts of the domain."""
+RANGE_LENGTHS = (0.5, 0.25, 0.6, 0.12, 0.4, 0.75)
+"""Lengths of the ranges that represent all ranges, as shares of the domain."""
 SHOWN = 8
-MOST_VIEWS = 2_000
-"""Of a design that is forecast beside."""
+MOST_FORECAST_VIEWS = 2_000
+"""A design with more views is not forecast for comparison."""
 COMPARED_DESIGNS = ("hio", "ahio", "ehio")
 
 AnySpecification = TypeVar("AnySpecification", bound=Specification)
@@ -37,25 +37,25 @@ AnySpecification = TypeVar("AnySpecification", bound=Specification)
 
 @dataclass(frozen=True, slots=True)
 class Fit(Generic[AnySpecification]):
-    """A fitted collection, and the error that each question is predicted to have, beside other designs'."""
+    """A fitted collection, and the predicted error of each question, next to that of other designs."""
 
     collection: AnySpecification
     users: int
     questions: tuple[str, ...]
     errors: Mapping[str, tuple[float, ...]]
-    """By design: standard and model error together, per user for what adds up; infinite where nothing can be said, NaN
-    where a design has so many views that a forecast would take minutes."""
+    """By design: standard and model error together, per user for what adds up; infinite if the answer is unclear, NaN
+    where a design has too many views for a quick forecast."""
 
     def __str__(self) -> str:
         names = list(self.errors)
         lines = [f"{counted(self.users, 'user')}, ε = {self.collection.epsilon:g}; errors of COUNT and SUM per user"]
         lines.append("  ".join(name.rjust(8) for name in names) + "  question")
-        for place, text in enumerate(self.questions):
-            row = "  ".join(shown_error(self.errors[name][place]).rjust(8) for name in names)
+        for index, text in enumerate(self.questions):
+            row = "  ".join(shown_error(self.errors[name][index]).rjust(8) for name in names)
             shown = " ".join(text.split())
             lines.append(f"{row}  {shown if len(shown) <= 120 else shown[:119] + '…'}")
         if any(math.isnan(error) for each in self.errors.values() for error in each):
-            lines.append(f"-: over {MOST_VIEWS:,} views; deniable forecast tells, in minutes")
+            lines.append(f"-: over {MOST_FORECAST_VIEWS:,} views; deniable forecast takes minutes")
         return "\n".join([*lines, self.views()])
 
     def views(self) -> str:
@@ -64,7 +64,7 @@ class Fit(Generic[AnySpecification]):
         for name, views in (self.collection.grids or {}).items():
             total = sum(view.weight for view in views)
             lines.append(f"table {name}: {counted(len(views), 'view')}")
-            for view in sorted(views, key=lambda one: -one.weight)[:12]:
+            for view in sorted(views, key=lambda view: -view.weight)[:12]:
                 cuts = ", ".join(f"{attribute} {cut}" for attribute, cut in view.axes.items())
                 lines.append(f"  {view.weight / total:6.1%}  {cuts}")
             if len(views) > 12:
@@ -92,7 +92,7 @@ def fit_grids(
     collection = start
     joins = False
     for _ in range(2):
-        items: dict[str, list[Item]] = {table.name: [] for table in start.tables}
+        items: dict[str, list[WorkloadColumn]] = {table.name: [] for table in start.tables}
         for text in texts:
             columns = moment_columns(parse(text, start), start).columns
             reached = in_joins(collection, columns, count)
@@ -100,9 +100,11 @@ def fit_grids(
             for name, mine in columns.items():
                 if not mine:  # no value can meet the conditions
                     continue
-                chosen = np.unique(np.linspace(0, len(mine) - 1, MOST_COLUMNS).astype(np.int64)).tolist()
-                for place in chosen:
-                    items[name].append(Item(mine[place], importance_of(mine[place]) / len(chosen), reached[name]))
+                chosen = np.unique(np.linspace(0, len(mine) - 1, SAMPLED_COLUMNS).astype(np.int64)).tolist()
+                for index in chosen:
+                    items[name].append(
+                        WorkloadColumn(mine[index], importance_of(mine[index]) / len(chosen), reached[name])
+                    )
         grids = {
             name: fitted_views(
                 start[name], start.epsilon_per_report(name), start.oracle == "auto", mine, examples=workload is None
@@ -124,24 +126,27 @@ def fit_grids(
 def _some(texts: tuple[str, ...]) -> tuple[str, ...]:
     """A few of many questions, evenly spaced."""
     texts = tuple(dict.fromkeys(texts))
-    return tuple(texts[place] for place in np.unique(np.linspace(0, len(texts) - 1, SHOWN).astype(int)).tolist())
+    return tuple(texts[index] for index in np.unique(np.linspace(0, len(texts) - 1, SHOWN).astype(int)).tolist())
 
 
 def _least_error(collection: Specification, text: str, users: int) -> float:
-    """The error of a question by the better of the ways to take its sums."""
-    if collection.grids is None and max(collection.views(table.name) for table in collection.tables) > MOST_VIEWS:
+    """The error of a question with the better way to take its sums."""
+    if (
+        collection.grids is None
+        and max(collection.views(table.name) for table in collection.tables) > MOST_FORECAST_VIEWS
+    ):
         return math.nan
-    found = [math.inf]
+    errors = [math.inf]
     for sums in (DIRECT,) if collection.grids is not None or collection.design == "hio" else (DIRECT, DESIGNED):
         try:
-            found.append(error_of(planned(collection, text, "optimal", sums, users), users))
+            errors.append(error_of(planned(collection, text, "optimal", sums, users), users))
         except QueryRefused:
             continue
-    return min(found)
+    return min(errors)
 
 
 def all_ranges(collection: Specification) -> tuple[str, ...]:
-    """Questions that stand for all ranges of one attribute and of two attributes of a table."""
+    """Questions that represent all ranges of one attribute and of two attributes of a table."""
     texts = []
     for table in collection.tables:
         domains = dict(zip(table.private, table.domains, strict=True))
@@ -159,10 +164,10 @@ def all_ranges(collection: Specification) -> tuple[str, ...]:
 
 
 def _range(name: str, domain: Private, number: int) -> Tree:
-    """The `number`-th of some ranges spread over a domain; of categories a single one."""
+    """The `number`-th of some ranges spread over a domain; a single category if it has no order."""
     if isinstance(domain, Categorical):
         return exp.EQ(this=column(name), expression=_literal(domain.values[number % domain.size]))
-    length = min(max(round(LENGTHS[number % RANGES] * domain.size), 1), domain.size - 1)
+    length = min(max(round(RANGE_LENGTHS[number % RANGES] * domain.size), 1), domain.size - 1)
     low = math.floor((number + 1) * GOLDEN % 1 * (domain.size - length + 1))
     first, last = (_literal(domain.decode(position)) for position in (low, low + length - 1))
     return exp.Between(this=column(name), low=first, high=last)

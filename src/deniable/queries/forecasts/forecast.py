@@ -18,12 +18,12 @@ from deniable.queries.weights.table_plan import DIRECT
 from deniable.tables.specification.specification import Specification
 from deniable.wording import counted
 
-ASSUMED = (
+ASSUMPTIONS = (
     "Assumed: rows spread evenly over the domains, half as many rows per user as the\n"
     "table allows, all users pass public conditions, public measures of size one."
 )
-UNCLEAR = "unclear: too few users, or too much noise, to divide by their number"
-MODEL = "model: the error beside, on data that is smooth between the borders of cells"
+UNCLEAR_FORECAST = "unclear: too few users, or too much noise, to divide by their number"
+MODEL = "model: the additional error on data that is smooth between the borders of cells"
 FEWEST, MOST = 10.0, 1e12
 LEAST_EPSILON, MOST_EPSILON = 1e-3, 50.0
 
@@ -57,25 +57,25 @@ class Forecast:
 
     @property
     def _assumed(self) -> bool:
-        return any(one.model for one in self.predictions)
+        return any(prediction.model for prediction in self.predictions)
 
     def _rows(self) -> list[list[str]]:
         """A header, and a row per answer."""
         assumed = self._assumed
         rows = [["", "stderr", *(["model"] if assumed else []), "of users", *CAUSES]]
-        for one in self.predictions:
-            if math.isnan(one.stderr):
-                rows.append([one.name, "unclear", *("" for _ in rows[0][2:])])
+        for prediction in self.predictions:
+            if math.isnan(prediction.stderr):
+                rows.append([prediction.name, "unclear", *("" for _ in rows[0][2:])])
                 continue
-            share = f"{one.error / self.users:.3%}" if one.per_user else ""
-            causes = [f"{one.causes[cause]:.0%}" for cause in CAUSES]
-            model = [f"{one.model:,.4g}"] if assumed else []
-            rows.append([one.name, f"{one.stderr:,.4g}", *model, share, *causes])
+            share = f"{prediction.error / self.users:.3%}" if prediction.per_user else ""
+            causes = [f"{prediction.causes[cause]:.0%}" for cause in CAUSES]
+            model = [f"{prediction.model:,.4g}"] if assumed else []
+            rows.append([prediction.name, f"{prediction.stderr:,.4g}", *model, share, *causes])
         return rows
 
     @property
     def _notes(self) -> list[str]:
-        unclear = [UNCLEAR] if any(math.isnan(one.stderr) for one in self.predictions) else []
+        unclear = [UNCLEAR_FORECAST] if any(math.isnan(prediction.stderr) for prediction in self.predictions) else []
         return [*unclear, MODEL] if self._assumed else unclear
 
     def __str__(self) -> str:
@@ -101,7 +101,7 @@ def forecast(
     sums: str = DIRECT,
     dimensions: Mapping[str, Dimension] | None = None,
 ) -> Forecast:
-    """The standard errors of a question's answers if so many users report."""
+    """The standard errors of a question's answers if this many users report."""
     count = checked_users(users)
     plan = planned(collection, text, weights, sums, count, dimensions)
     return Forecast(plan, count, predict(plan, count))
@@ -115,14 +115,14 @@ def planned(
     users: float,
     dimensions: Mapping[str, Dimension] | None = None,
 ) -> Plan:
-    """The plan for a question if so many users report."""
+    """The plan for a question if this many users report."""
     return make_plan(
         parse(text, collection, dimensions, centred=sums == DIRECT), collection, weights, sums, users=users
     )
 
 
 def checked_users(users: Any) -> int:
-    """A number of users, or what is wrong with it."""
+    """A checked number of users."""
     if not is_number(users) or users != users // 1 or not 1 <= users <= MOST:
         raise InvalidParameter("users", "must be a whole number from 1 to 10^12", "Say how many people will report.")
     return int(users)
@@ -130,23 +130,28 @@ def checked_users(users: Any) -> int:
 
 def error_of(plan: Plan, users: float) -> float:
     """The largest error among a question's answers: per user for what adds up (COUNT, SUM), else as it is."""
-    found = [one.error / users if one.per_user else one.error for one in predict(plan, users)]
-    return max((math.inf if math.isnan(one) else one for one in found), default=0.0)
+    errors = [
+        prediction.error / users if prediction.per_user else prediction.error for prediction in predict(plan, users)
+    ]
+    return max((math.inf if math.isnan(error) else error for error in errors), default=0.0)
 
 
 def left_open(collection: Specification, text: str) -> float:
-    """The part of that error that neither more users nor a larger ε lowers: what a grid's cells cannot tell."""
+    """The part of that error that neither more users nor a larger ε lowers: what a grid's cells cannot determine."""
     if collection.grids is None:
         return 0.0
     most = collection.with_settings(epsilon=MOST_EPSILON)
-    found = predict(planned(most, text, "optimal", DIRECT, MOST), MOST)
-    return max((one.model / MOST if one.per_user else one.model for one in found), default=0.0)
+    predictions = predict(planned(most, text, "optimal", DIRECT, MOST), MOST)
+    return max(
+        (prediction.model / MOST if prediction.per_user else prediction.model for prediction in predictions),
+        default=0.0,
+    )
 
 
 def users_needed(
     collection: Specification, text: str, error: float, *, weights: str = "optimal", sums: str = DIRECT
 ) -> int:
-    """How many users it takes for a standard error: per user for COUNT and SUM (0.02 is 2 % of them), else absolute."""
+    """How many users a standard error needs: per user for COUNT and SUM (0.02 is 2 % of them), else absolute."""
     plan = planned(collection, text, weights, sums, FEWEST)
 
     def reached(users: float) -> float:
@@ -154,32 +159,32 @@ def users_needed(
         mine = plan if collection.grids is None else planned(collection, text, weights, sums, users)
         return error_of(mine, users)
 
-    found = _smallest(reached, _error(error), FEWEST, MOST)
-    if found is None:
+    users = _smallest(reached, _error(error), FEWEST, MOST)
+    if users is None:
         _check_not_left_open(collection, text, error)
         raise InvalidParameter("error", "cannot be reached with 10^12 users", "Allow a larger one, or raise epsilon.")
-    return math.ceil(found)
+    return math.ceil(users)
 
 
 def epsilon_needed(
     collection: Specification, text: str, error: float, users: int, *, weights: str = "optimal", sums: str = DIRECT
 ) -> float:
-    """The ε that it takes for a standard error (as in `users_needed`) with a number of users; all else stays."""
+    """The ε that is needed for a standard error (as in `users_needed`) with this many users, all else being equal."""
     count = checked_users(users)
 
     def reached(epsilon: float) -> float:
         changed = collection.with_settings(epsilon=epsilon)
         return error_of(planned(changed, text, weights, sums, count), count)
 
-    found = _smallest(reached, _error(error), LEAST_EPSILON, MOST_EPSILON)
-    if found is None:
+    epsilon = _smallest(reached, _error(error), LEAST_EPSILON, MOST_EPSILON)
+    if epsilon is None:
         _check_not_left_open(collection, text, error)
         raise InvalidParameter("error", f"cannot be reached with ε = {MOST_EPSILON:g}", "Allow a larger one.")
-    return found
+    return epsilon
 
 
 def _check_not_left_open(collection: Specification, text: str, error: float) -> None:
-    """Say so where it is the grid that stands in the way: more users or a larger ε would be spent in vain."""
+    """Say so if the grid is the limit, so that more users or a larger ε would not help."""
     least = left_open(collection, text)
     if least > error:
         raise InvalidParameter(
@@ -233,9 +238,9 @@ class Explanation:
                 f"{table.table}: {saying:,.0f} of {self.reports[table.table]:,} reports count, "
                 f"{per_user} per user with ε = {spent:.4g} each"
             )
-        return "\n".join([*lines, "predicted:", *str(self.forecast).splitlines(), ASSUMED])
+        return "\n".join([*lines, "predicted:", *str(self.forecast).splitlines(), ASSUMPTIONS])
 
     def _repr_html_(self) -> str:
         """The text, and the forecast as a table, for notebooks."""
         said = str(self).split("\npredicted:\n")[0]
-        return html_text(said) + self.forecast._repr_html_() + html_text(ASSUMED)
+        return html_text(said) + self.forecast._repr_html_() + html_text(ASSUMPTIONS)

@@ -26,16 +26,15 @@ from deniable.queries.planning.plan import Plan
 from deniable.queries.planning.term_pairs import TermPairs
 from deniable.queries.question.formula import Formula, Valued, evaluate, moments_of
 from deniable.queries.weights.product_weights import rounded_attribute
-from deniable.queries.weights.row_products import Rows
-from deniable.queries.weights.table_plan import PartPlan, TablePlan, ViewWeights
+from deniable.queries.weights.table_plan import CellWeights, PartPlan, TablePlan, ViewWeights
 from deniable.tables.schema.attributes import Table
 
 CAUSES = ("truncation", "rounding", "view sampling", "randomiser")
 VIEWS = 3
 """From this stage on, a user reports one view only."""
-NEGLIGIBLE = 1e-11
-MOST_GROUPS = 50
-"""Of more groups so many are looked at, evenly spaced."""
+NEGLIGIBLE_VARIANCE = 1e-11
+SAMPLED_GROUPS = 50
+"""A question with more groups is represented by this many, evenly spaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ class Prediction:
     value: float
     """What it would be if rows were spread evenly."""
     stderr: float
-    """NaN if nothing could be said: what is divided by would not be clearly positive, or all depends on a measure."""
+    """NaN if it is unclear: a divisor would not be clearly positive, or everything depends on a public measure."""
     causes: Mapping[str, float]
     """The share of the variance that each cause adds."""
     per_user: bool
@@ -61,36 +60,38 @@ class Prediction:
 
 
 def predict(plan: Plan, users: float) -> tuple[Prediction, ...]:
-    """The standard error of every output, if so many users report."""
-    groups = np.unique(np.linspace(0, len(plan.private_groups) - 1, MOST_GROUPS).astype(np.int64))
+    """The standard error of every output, if this many users report."""
+    groups = np.unique(np.linspace(0, len(plan.private_groups) - 1, SAMPLED_GROUPS).astype(np.int64))
     pairs = TermPairs.of(plan, groups)
     stages = np.array([_second_moments(pairs, plan, stage, users) for stage in range(len(CAUSES) + 1)])
     # Differences between stages of which only rounding is left are none.
     steps = np.diff(stages, axis=0)
-    steps[np.abs(steps) < NEGLIGIBLE * np.abs(stages).max(axis=0)] = 0.0
+    steps[np.abs(steps) < NEGLIGIBLE_VARIANCE * np.abs(stages).max(axis=0)] = 0.0
     known = known_moments(plan)[groups]
     steps = np.array([without_known(step, known) for step in steps])
     sums, covariance = users * _means(plan, groups), users * steps.sum(axis=0)
     biases = model_covariance(plan, groups)
     model = np.zeros_like(covariance) if biases is None else users**2 * biases
-    found = []
+    predictions = []
     for output in plan.question.outputs:
         if output.shown:
             valued = evaluate(output.formula, sums, covariance + model)
             valued = _measures_apart(plan, output.formula, valued, covariance)
             causes = np.array([valued.variance(users * step) for step in steps])
-            found.append(_prediction(output.name, output.adds_up, valued, covariance, causes, model))
-    return tuple(found)
+            predictions.append(_prediction(output.name, output.adds_up, valued, covariance, causes, model))
+    return tuple(predictions)
 
 
 def _measures_apart(plan: Plan, formula: Formula, valued: Valued, covariance: Floats) -> Valued:
     """Unclear where errors cancel only because a public measure counts as one for everybody, as in its average."""
     used = moments_of(formula)
-    factors = [one for number in used for term in plan.question.moments[number].terms for one in term.public.values()]
-    if not any(one.measure for one in factors):
+    factors = [
+        factor for number in used for term in plan.question.moments[number].terms for factor in term.public.values()
+    ]
+    if not any(factor.measure for factor in factors):
         return valued
     apart = np.einsum("gi,gii->g", valued.gradient**2, covariance)
-    cancelled = (apart > 0) & (valued.variance(covariance) <= NEGLIGIBLE * apart)
+    cancelled = (apart > 0) & (valued.variance(covariance) <= NEGLIGIBLE_VARIANCE * apart)
     return replace(valued, clear=valued.clear & ~cancelled)
 
 
@@ -155,14 +156,14 @@ def _means(plan: Plan, groups: Integers) -> Floats:
 
 def _column_means(table: Table, plan: TablePlan, left: Integers, right: Integers) -> Floats:
     """Products of the means of two columns each."""
-    used, places = np.unique(np.stack((left, right)), return_inverse=True)
+    used, which = np.unique(np.stack((left, right)), return_inverse=True)
     means = EvenMeans.of(table, [plan.asked[column] for column in used.tolist()]).columns()
-    first, second = places.reshape(2, -1)
+    first, second = which.reshape(2, -1)
     return np.asarray(means[first] * means[second])
 
 
 def _rows_of(table: Table) -> float:
-    """How many rows a user is taken to have."""
+    """How many rows a user is assumed to have."""
     return 1.0 if table.many is None else max(table.many / 2, 0.5)
 
 
@@ -171,10 +172,10 @@ def _table_second_moments(plan: Plan, table: TablePlan, left: Integers, right: I
     described, design = plan.collection[table.table], plan.collection.design_of(table.table)
     pairs, inverse = np.unique(np.stack((left, right)), axis=1, return_inverse=True)
     which = inverse.reshape(-1)  # numpy 2.0 gives it a second axis
-    one, two = pairs
+    left_columns, right_columns = pairs
     rows, tau, many = _rows_of(described), described.tau, described.many or 1
-    used, places = np.unique(pairs, return_inverse=True)
-    first, second = places.reshape(pairs.shape)
+    used, positions = np.unique(pairs, return_inverse=True)
+    first, second = positions.reshape(pairs.shape)
     even = EvenMeans.of(described, [table.asked[column] for column in used.tolist()])
     plain, mean = even.pairs(first, second), even.columns()
     average = mean[first] * mean[second]
@@ -194,51 +195,43 @@ def _table_second_moments(plan: Plan, table: TablePlan, left: Integers, right: I
         rounded = even.pairs(first, second, rounding)
         weight = (rows / tau) ** 2 if described.many is None else many * rows / tau**2
         return np.asarray((tau * weight * rounded + across)[which])
-    product = np.ones(one.size)
+    product = np.ones(left_columns.size)
     for part in table.parts:
-        product *= _part_second_moments(part, one, two, noise=stage == len(CAUSES))
+        product *= _part_second_moments(part, left_columns, right_columns, noise=stage == len(CAUSES))
     return np.asarray((tau * product + across)[which])
 
 
-def _part_second_moments(part: PartPlan, one: Integers, two: Integers, *, noise: bool) -> Floats:
+def _part_second_moments(part: PartPlan, left: Integers, right: Integers, *, noise: bool) -> Floats:
     """E[w_i·w_j] of one report, for pairs of columns."""
     constants = part.constants
-    total = constants[one] * constants[two]
+    total = constants[left] * constants[right]
     for view in part.views:
-        _, shares, entries = view.by_cell()
-        means = _mean_weights(entries, shares, constants.size) * view.probability
-        total += constants[one] * means[two] + constants[two] * means[one]
-        total += view.probability * _view_second_moments(view, shares, entries, one, two, constants.size, noise=noise)
+        cells = view.by_cell()
+        means = cells.means(constants.size) * view.probability
+        total += constants[left] * means[right] + constants[right] * means[left]
+        total += view.probability * _view_second_moments(view, cells, left, right, constants.size, noise=noise)
     return total
 
 
-def _view_differences(part: PartPlan, one: Integers, two: Integers) -> Floats:
+def _view_differences(part: PartPlan, left: Integers, right: Integers) -> Floats:
     """Σ_v π_v·x_v·x_vᵀ − x·xᵀ, x_v being what reports of view v contribute on average."""
-    total, mean = np.zeros(one.size), np.zeros(part.constants.size)
+    total, mean = np.zeros(left.size), np.zeros(part.constants.size)
     for view in part.views:
-        _, shares, entries = view.by_cell()
-        found = _mean_weights(entries, shares, part.constants.size)
-        total += view.probability * found[one] * found[two]
-        mean += view.probability * found
-    return np.asarray(total - mean[one] * mean[two])
-
-
-def _mean_weights(entries: Rows, shares: Floats, columns: int) -> Floats:
-    cells = np.repeat(np.arange(shares.size), entries.counts)
-    return np.asarray(np.bincount(entries.columns, entries.values * shares[cells], minlength=columns), dtype=np.float64)
+        means = view.by_cell().means(part.constants.size)
+        total += view.probability * means[left] * means[right]
+        mean += view.probability * means
+    return np.asarray(total - mean[left] * mean[right])
 
 
 def _view_second_moments(
-    view: ViewWeights, shares: Floats, entries: Rows, one: Integers, two: Integers, columns: int, *, noise: bool
+    view: ViewWeights, cells: CellWeights, left: Integers, right: Integers, columns: int, *, noise: bool
 ) -> Floats:
     """E[X_i·X_j], X = Σ_c α(c)·(S(y, c) − q)/(p − q), for pairs of columns."""
-    dense = entries.dense(columns)
-    own = np.einsum("c,cp,cp->p", shares, dense[:, one], dense[:, two])  # the cell that the row lies in
+    dense = cells.weights.dense(columns)
+    own = np.einsum("c,cp,cp->p", cells.shares, dense[:, left], dense[:, right])  # the cell that the row lies in
     if not noise:
         return np.asarray(own)
-    every = np.einsum("cp,cp->p", dense[:, one], dense[:, two])
-    return np.asarray(
-        second_moments(view.oracle).of(
-            every, own, dense.sum(axis=0), shares @ dense, lambda left, right: left[one] * right[two]
-        )
-    )
+    every = np.einsum("cp,cp->p", dense[:, left], dense[:, right])
+    sums, means = dense.sum(axis=0), cells.shares @ dense
+    law = second_moments(view.oracle)
+    return np.asarray(law.of(every, own, sums, means, lambda first, second: first[left] * second[right]))

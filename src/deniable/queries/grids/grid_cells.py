@@ -32,7 +32,7 @@ class Asked:
     """The same of values."""
     means: tuple[Floats, ...]
     """Their means over evenly spread rows."""
-    places: Integers
+    function_numbers: Integers
     """products × grounds: which function each product takes."""
     owners: Integers
     """The column of each product."""
@@ -42,19 +42,19 @@ class Asked:
     @classmethod
     def of(cls, table: Table, design: Design, columns: Sequence[Column]) -> Asked:
         """Prepare columns for a table's grid."""
-        products = [(number, one) for number, column in enumerate(columns) for one in column]
-        grounds, given, averaged, means, places = [], [], [], [], []
+        products = [(number, product) for number, members in enumerate(columns) for product in members]
+        grounds, given, averaged, means, function_numbers = [], [], [], [], []
         for attribute, (name, domain) in enumerate(zip(table.private, table.domains, strict=True)):
             distinct: dict[bytes, int] = {}
             ones = np.ones(domain.size)
             taken = []
-            for _, one in products:
-                values: Floats = ones * one.conditions.get(name, ones) * one.measures.get(name, ones)
+            for _, product in products:
+                values: Floats = ones * product.conditions.get(name, ones) * product.measures.get(name, ones)
                 taken.append(distinct.setdefault(values.tobytes(), len(distinct)))
-            places.append(taken)
-            batch = np.array([np.frombuffer(one) for one in distinct]).reshape(len(distinct), domain.size)
+            function_numbers.append(taken)
+            batch = np.array([np.frombuffer(function) for function in distinct]).reshape(len(distinct), domain.size)
             cuts = [axis.places for part in design.parts for group in part for axis in group.axes]
-            mine = [cut for cut, one in zip(cuts, _attributes(design), strict=True) if one == attribute]
+            mine = [cut for cut, owner in zip(cuts, _attributes(design), strict=True) if owner == attribute]
             given.append(batch)
             grounds.append(ground(domain, mine, batch))
             averaged.append(grounds[-1].averaged(batch))
@@ -65,38 +65,38 @@ class Asked:
             given.append(np.array([[0.0, table.many / table.tau]]))
             averaged.append(given[-1])
             means.append(grounds[-1].means(averaged[-1]))
-            places.append([0] * len(products))
+            function_numbers.append([0] * len(products))
         return cls(
             tuple(grounds),
             tuple(averaged),
             tuple(given),
             tuple(means),
-            np.array(places, dtype=np.int64).reshape(len(grounds), len(products)).T,
+            np.array(function_numbers, dtype=np.int64).reshape(len(grounds), len(products)).T,
             np.array([number for number, _ in products], dtype=np.int64),
-            np.array([one.coefficient for _, one in products]),
+            np.array([product.coefficient for _, product in products]),
             len(columns),
         )
 
     @property
-    def spoken_of(self) -> set[int]:
+    def relevant_grounds(self) -> set[int]:
         """The grounds on which some function is not the same everywhere."""
-        return {place for place, batch in enumerate(self.given) if not _constant(batch).all()}
+        return {number for number, batch in enumerate(self.given) if not _constant(batch).all()}
 
     @property
     def known(self) -> Booleans:
-        """The columns that ask for the same of every row: no view tells anything about them, and nothing is assumed."""
-        constant = np.ones(self.places.shape[0], dtype=bool)
+        """The columns that are the same for every row: they need no view and no assumption."""
+        constant = np.ones(self.function_numbers.shape[0], dtype=bool)
         for number, batch in enumerate(self.given):
-            constant &= _constant(batch)[self.places[:, number]]
+            constant &= _constant(batch)[self.function_numbers[:, number]]
         return np.asarray(np.bincount(self.owners, ~constant, minlength=self.columns) == 0)
 
     def column_means(self) -> Floats:
         """The mean of each column over evenly spread rows."""
-        total: Floats = np.ones((1, self.places.shape[0]))
+        total: Floats = np.ones((1, self.function_numbers.shape[0]))
         for number, means in enumerate(self.means):
-            total = total * means[self.places[:, number]]
-        found: Floats = self._summed(total)[0]
-        return found
+            total = total * means[self.function_numbers[:, number]]
+        averages: Floats = self._summed(total)[0]
+        return averages
 
     def _summed(self, products: Floats) -> Floats:
         """Values of products (along the last axis) as values of columns."""
@@ -106,20 +106,22 @@ class Asked:
 
     def covariances(self, view: CellView) -> Floats:
         """The prior's covariance of every pattern of a view with every column."""
-        total = np.ones((1, self.places.shape[0]))
+        total = np.ones((1, self.function_numbers.shape[0]))
         for number, (known, functions) in enumerate(zip(self.grounds, self.functions, strict=True)):
             mine = view.functions.get(number)
             if mine is None:
-                total = total * self.means[number][self.places[:, number]]
+                total = total * self.means[number][self.function_numbers[:, number]]
             else:
-                found = known.second(mine, functions)[:, self.places[:, number]]
-                total = (total[:, None, :] * found[None, :, :]).reshape(-1, total.shape[1])
-        found = self._summed(total) - np.outer(view.means, self.column_means())
-        return np.where(self.known, 0.0, found)
+                second = known.second(mine, functions)[:, self.function_numbers[:, number]]
+                total = (total[:, None, :] * second[None, :, :]).reshape(-1, total.shape[1])
+        covariances = self._summed(total) - np.outer(view.means, self.column_means())
+        return np.where(self.known, 0.0, covariances)
 
     def second_moments(self, left: Integers, right: Integers) -> Floats:
         """E[p(f)·p(g)] for pairs of columns f and g."""
-        seconds = [known.second(one, one) for known, one in zip(self.grounds, self.functions, strict=True)]
+        seconds = [
+            known.second(functions, functions) for known, functions in zip(self.grounds, self.functions, strict=True)
+        ]
         sizes = np.bincount(self.owners, minlength=self.columns)
         firsts = np.cumsum(sizes) - sizes  # products stand column after column
         counts = sizes[left] * sizes[right]
@@ -129,7 +131,7 @@ class Asked:
         a, b = firsts[left][pair] + down, firsts[right][pair] + along
         value = self.coefficients[a] * self.coefficients[b]
         for number, second in enumerate(seconds):
-            value = value * second[self.places[a, number], self.places[b, number]]
+            value = value * second[self.function_numbers[a, number], self.function_numbers[b, number]]
         return np.bincount(pair, value, minlength=left.size).astype(np.float64)
 
 
@@ -139,7 +141,7 @@ def _constant(functions: Floats) -> Booleans:
 
 
 def kron(left: Floats, right: Floats) -> Floats:
-    """The products of all entries of the one with all of the other, as `numpy.kron` has them, but faster."""
+    """The products of all entries of one array with all entries of the other, like `numpy.kron`, but faster."""
     if left.ndim == 1:
         return np.multiply.outer(left, right).ravel()
     products = left[:, None, :, None] * right[None, :, None, :]
@@ -152,7 +154,7 @@ def _attributes(design: Design) -> list[int]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CellView:
-    """A view as patterns of cells: those of one pattern carry one weight."""
+    """A view as patterns of cells: all cells of a pattern carry the same weight."""
 
     view: View
     patterns: tuple[Integers, ...]
@@ -173,16 +175,16 @@ class CellView:
         means: Floats = np.ones(1)
         counts: Floats = np.ones(1)
         for axis in view.group.axes:
-            place = len(table.domains) if axis.kind == WEIGHT else axis.attribute
-            cells = np.eye(2) if axis.kind == WEIGHT else _cell_functions(axis, asked.grounds[place])
+            number = len(table.domains) if axis.kind == WEIGHT else axis.attribute
+            cells = np.eye(2) if axis.kind == WEIGHT else _cell_functions(axis, asked.grounds[number])
             pattern = np.arange(cells.shape[0])
-            if axis.kind != WEIGHT and isinstance(table.domains[place], Categorical) and cells.shape[0] > SEPARATE:
-                pattern = _alike(cells, asked.functions[place])
+            if axis.kind != WEIGHT and isinstance(table.domains[number], Categorical) and cells.shape[0] > SEPARATE:
+                pattern = _alike(cells, asked.functions[number])
             patterns.append(pattern)
             used = int(pattern.max()) + 1
-            functions[place] = np.zeros((used, cells.shape[1]))
-            np.add.at(functions[place], pattern[pattern >= 0], cells[pattern >= 0])
-            means = kron(means, asked.grounds[place].means(functions[place]))
+            functions[number] = np.zeros((used, cells.shape[1]))
+            np.add.at(functions[number], pattern[pattern >= 0], cells[pattern >= 0])
+            means = kron(means, asked.grounds[number].means(functions[number]))
             counts = kron(counts, np.bincount(pattern[pattern >= 0], minlength=used).astype(np.float64))
         return cls(view, tuple(patterns), functions, means, counts, _noise(view, means, counts))
 
@@ -213,26 +215,26 @@ class CellView:
 
 def _cell_functions(axis: Axis, known: Ground) -> Floats:
     """cells × atoms: the part of each atom's values that lies in a cell, or is rounded to a point."""
-    size, places = known.atom_of.size, np.array(axis.places)
+    size, borders = known.atom_of.size, np.array(axis.places)
     values = np.arange(size)
-    found = np.searchsorted(places, values, side="right") - 1
-    cells = np.zeros((places.size, known.shares.size))
+    cell = np.searchsorted(borders, values, side="right") - 1
+    cells = np.zeros((borders.size, known.shares.size))
     counts = np.bincount(known.atom_of, minlength=known.shares.size)
     if axis.kind == POINTS:
-        found = np.minimum(found, places.size - 2)
-        up = (values - places[found]) / np.diff(places)[found]
-        np.add.at(cells, (found, known.atom_of), 1 - up)
-        np.add.at(cells, (found + 1, known.atom_of), up)
+        cell = np.minimum(cell, borders.size - 2)
+        up = (values - borders[cell]) / np.diff(borders)[cell]
+        np.add.at(cells, (cell, known.atom_of), 1 - up)
+        np.add.at(cells, (cell + 1, known.atom_of), up)
     else:
-        np.add.at(cells, (found, known.atom_of), 1.0)
+        np.add.at(cells, (cell, known.atom_of), 1.0)
     return np.asarray(cells / counts)
 
 
 def _alike(cells: Floats, functions: Floats) -> Integers:
-    """A pattern for every cell: cells that the question cannot tell apart share one, and those it ignores have none."""
+    """A pattern for every cell: cells that mean the same to the question share one; ignored cells have none (−1)."""
     _, pattern = np.unique(np.round(cells, 12), axis=0, return_inverse=True)
-    spoken = (np.abs(cells) @ np.abs(functions).sum(axis=0)) > 0
-    pattern = np.where(spoken, pattern.reshape(-1), -1)
+    relevant = (np.abs(cells) @ np.abs(functions).sum(axis=0)) > 0
+    pattern = np.where(relevant, pattern.reshape(-1), -1)
     kept = np.unique(pattern[pattern >= 0])
     return np.asarray(np.where(pattern >= 0, np.searchsorted(kept, pattern), -1))
 
@@ -240,7 +242,7 @@ def _alike(cells: Floats, functions: Floats) -> Integers:
 def _noise(view: View, means: Floats, counts: Floats) -> Floats:
     """A report of the view with weights α on patterns has the mean square αᵀ·noise·α, rows being spread evenly.
 
-    A square, and not a variance: reports of other views contribute nothing of it, so that its mean varies, too.
+    A mean square, not a variance: reports of other views contribute nothing, so the mean varies, too.
     """
     if view.cells == 1:
         return np.zeros((1, 1))

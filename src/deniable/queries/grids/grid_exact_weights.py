@@ -21,35 +21,35 @@ EXACT = 1e-9
 
 def exact_weights(table: Table, asked: Asked, views: Sequence[CellView], spans: Sequence[slice]) -> Floats:
     """For every column weights that reproduce it, from all views that can."""
-    total = np.zeros((sum(one.means.size for one in views), asked.columns))
-    for place, column in enumerate(asked.owners.tolist()):
-        if all(np.ptp(batch[asked.places[place, number]]) == 0 for number, batch in enumerate(asked.given)):
+    total = np.zeros((sum(view.means.size for view in views), asked.columns))
+    for product, column in enumerate(asked.owners.tolist()):
+        if all(np.ptp(batch[asked.function_numbers[product, number]]) == 0 for number, batch in enumerate(asked.given)):
             continue  # known without any report
-        found, precisions = [], []
-        for one, span in zip(views, spans, strict=True):
-            weights = _reproduced(asked, one, place)
+        answers, precisions = [], []
+        for view, span in zip(views, spans, strict=True):
+            weights = _reproduced(asked, view, product)
             if weights is not None:
-                centred = weights - one.means @ weights  # the rest is known without any report
-                variance = float(centred @ one.noise @ centred) / float(one.view.probability)
-                found.append((span, centred))
+                centred = weights - view.means @ weights  # the rest is known without any report
+                variance = float(centred @ view.noise @ centred) / float(view.view.probability)
+                answers.append((span, centred))
                 precisions.append(1 / max(variance, 1e-300))
-        if not found:
+        if not answers:
             raise QueryRefused(
                 f"no view of table {table.name!r} can answer this without assuming anything",
                 "Ask for ranges along its cells' borders, for sums of rounded attributes; or leave out unbiased.",
             )
-        for (span, weights), precision in zip(found, precisions, strict=True):
-            total[span, column] += asked.coefficients[place] * precision / sum(precisions) * weights
+        for (span, weights), precision in zip(answers, precisions, strict=True):
+            total[span, column] += asked.coefficients[product] * precision / sum(precisions) * weights
     return total
 
 
-def _reproduced(asked: Asked, one: CellView, product: int) -> Floats | None:
+def _reproduced(asked: Asked, view: CellView, product: int) -> Floats | None:
     """The weights on a view's patterns that add up to a product of functions of values, if there are any."""
     weights: Floats = np.ones(1)
-    axes = {len(asked.given) - 1 if axis.attribute < 0 else axis.attribute: axis for axis in one.view.group.axes}
-    patterns = dict(zip(axes, one.patterns, strict=True))
+    axes = {len(asked.given) - 1 if axis.attribute < 0 else axis.attribute: axis for axis in view.view.group.axes}
+    patterns = dict(zip(axes, view.patterns, strict=True))
     for number, batch in enumerate(asked.given):
-        function = batch[asked.places[product, number]]
+        function = batch[asked.function_numbers[product, number]]
         if number not in axes:
             if np.ptp(function) > EXACT * np.abs(function).max(initial=0.0):
                 return None
@@ -68,10 +68,10 @@ def _on_cells(axis: Axis, function: Floats) -> Floats | None:
     slack = EXACT * float(np.abs(function).max(initial=1e-300))
     if axis.kind == WEIGHT:
         return function
-    places = np.array(axis.places)
+    borders = np.array(axis.places)
     if axis.kind == POINTS:
-        found = function[places]
-        line = np.interp(np.arange(function.size), places, found)
-        return found if np.abs(line - function).max() <= slack else None
-    low, high = np.minimum.reduceat(function, places), np.maximum.reduceat(function, places)
+        values = function[borders]
+        line = np.interp(np.arange(function.size), borders, values)
+        return values if np.abs(line - function).max() <= slack else None
+    low, high = np.minimum.reduceat(function, borders), np.maximum.reduceat(function, borders)
     return np.asarray(low) if (high - low).max() <= slack else None

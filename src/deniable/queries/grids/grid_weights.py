@@ -7,8 +7,8 @@ answer per user is Σ_v α_v·N_v·α_v/(n·π_v), N_v being the noise of a view
 
     α = (C_cells + N/(n·π))⁻¹ · C_cells,f ,        α_0 = f̄ − Σ_v ᾱ_v ,
 
-C_cells the covariances between cells of all views. That is generalised least squares over all views that tell
-something about f, those with other attributes besides included. As n grows it fits what cells can tell exactly.
+where C_cells are the covariances between cells of all views. That is generalised least squares over all views that say
+something about f, including views with other attributes. As n grows, it fits exactly what cells can determine.
 
 With `unbiased` no prior is needed, and weights are those of `grid_exact_weights.py`.
 """
@@ -35,9 +35,9 @@ from deniable.tables.schema.attributes import Table
 MOST_PATTERNS = 4_000
 MOST_WEIGHTS = 50_000_000
 WORTH = 0.02
-"""A view that tells less than this part of what the best one tells is left out;"""
+"""A view that explains less than this part of what the best view explains is left out."""
 FEW_CELLS = 100
-"""and of one with more cells to look at more is expected."""
+"""A view with more cells than this must explain proportionally more."""
 RIDGE = 1e-10
 
 
@@ -48,7 +48,7 @@ class System:
     asked: Asked
     views: tuple[CellView, ...]
     spans: tuple[slice, ...]
-    """Where the patterns of each view stand among all."""
+    """The position of each view's patterns among all patterns."""
     prior: Floats
     """Covariances of patterns."""
     crossed: Floats
@@ -57,13 +57,13 @@ class System:
     @classmethod
     def of(cls, asked: Asked, views: Sequence[CellView]) -> System:
         """Covariances of everything with everything."""
-        reach = np.concatenate(([0], np.cumsum([one.means.size for one in views], dtype=np.int64))).tolist()
+        reach = np.concatenate(([0], np.cumsum([view.means.size for view in views], dtype=np.int64))).tolist()
         spans = tuple(slice(low, high) for low, high in pairwise(reach))
         prior, crossed = np.zeros((reach[-1], reach[-1])), np.zeros((reach[-1], asked.columns))
-        for number, (one, mine) in enumerate(zip(views, spans, strict=True)):
-            crossed[mine] = asked.covariances(one)
+        for number, (view, mine) in enumerate(zip(views, spans, strict=True)):
+            crossed[mine] = asked.covariances(view)
             for other, theirs in zip(views[number:], spans[number:], strict=True):
-                prior[mine, theirs] = one.covariances(other, asked.grounds)
+                prior[mine, theirs] = view.covariances(other, asked.grounds)
                 prior[theirs, mine] = prior[mine, theirs].T
         return cls(asked, tuple(views), spans, prior, crossed)
 
@@ -76,22 +76,22 @@ class System:
         if not self.views or not self.prior.any():
             return np.zeros_like(crossed)
         matrix = self.prior.copy()
-        for one, span, chance in zip(self.views, self.spans, chances, strict=True):
-            matrix[span, span] += one.noise / (users * chance)
+        for view, span, chance in zip(self.views, self.spans, chances, strict=True):
+            matrix[span, span] += view.noise / (users * chance)
         matrix[np.diag_indices_from(matrix)] += RIDGE * np.trace(matrix) / matrix.shape[0]
         return np.asarray(cho_solve(cho_factor(matrix, overwrite_a=True, check_finite=False), crossed))
 
     def spending(self, weights: Floats) -> list[Floats]:
         """For each view what its weights add to the variance of every column, times the view's probability."""
         return [
-            np.einsum("uc,uc->c", weights[span], one.noise @ weights[span])
-            for one, span in zip(self.views, self.spans, strict=True)
+            np.einsum("uc,uc->c", weights[span], view.noise @ weights[span])
+            for view, span in zip(self.views, self.spans, strict=True)
         ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bias:
-    """What the weights of a table's columns say under the prior, beside what the columns ask."""
+    """What a table's weights answer under the prior, compared with what its columns ask."""
 
     system: System
     weights: Floats
@@ -99,7 +99,7 @@ class Bias:
     spread: Floats
     """Covariances of patterns and answers."""
     users: float
-    """As how many users' reports the variance counted."""
+    """The number of users for which the weights were chosen; in a join an effective number."""
     reports: int
     """How many reports of a user are added up."""
 
@@ -114,14 +114,14 @@ class Bias:
         base = means[left] * means[right]
         known = self.asked.known
         sure = known[left] | known[right]  # p(f) is f, and so is what is answered
-        one, two = self.weights[:, left], self.weights[:, right]
-        found = (
+        first, second = self.weights[:, left], self.weights[:, right]
+        expectations = (
             self.asked.second_moments(left, right),
-            base + np.einsum("up,up->p", one, self.system.crossed[:, right]),
-            base + np.einsum("up,up->p", two, self.system.crossed[:, left]),
-            base + np.einsum("up,up->p", one, self.spread[:, right]),
+            base + np.einsum("up,up->p", first, self.system.crossed[:, right]),
+            base + np.einsum("up,up->p", second, self.system.crossed[:, left]),
+            base + np.einsum("up,up->p", first, self.spread[:, right]),
         )
-        return tuple(np.where(sure, base, each) * self.reports**2 for each in found)  # type: ignore[return-value]
+        return tuple(np.where(sure, base, each) * self.reports**2 for each in expectations)  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,7 +134,7 @@ class Solved:
     second: float
     """E[W²] of a user's contribution, averaged over columns."""
     truth: float
-    """The same of what she is worth."""
+    """The same for the true value of her rows."""
 
 
 ROUNDS = 3
@@ -149,13 +149,13 @@ def plan_grids(
     by E[W²] of the others and the square of its bias by what the others are worth, E[p(f)²]: to this table it is as if
     there were E[p(f)²]/E[W²] times as many users. A few rounds over the tables settle.
     """
-    solved = [solve_grid(*one, users, unbiased=unbiased) for one in asked]
+    solved = [solve_grid(*table, users, unbiased=unbiased) for table in asked]
     if len(asked) > 1 and not unbiased:
         for _ in range(ROUNDS):
-            for place, one in enumerate(asked):
-                others = [other for number, other in enumerate(solved) if number != place]
+            for position, table in enumerate(asked):
+                others = [other for number, other in enumerate(solved) if number != position]
                 worth = float(np.prod([other.truth / other.second for other in others]))
-                solved[place] = solve_grid(*one, users * min(worth, 1.0), unbiased=unbiased)
+                solved[position] = solve_grid(*table, users * min(worth, 1.0), unbiased=unbiased)
     return tuple(solved)
 
 
@@ -168,7 +168,7 @@ def solve_grid(
     unbiased: bool = False,
     only: int | None = None,
 ) -> Solved:
-    """Weights for columns, if so many users report; from one view only, if it is named."""
+    """Weights for columns, if this many users report; `only` restricts them to a single view."""
     if not columns:
         empty = TablePlan(table.name, (PartPlan(np.zeros(0), (), ()),), ())
         return Solved(empty, None, 1.0, 1.0)
@@ -178,20 +178,22 @@ def solve_grid(
         _relevant(table, design, asked, users) if only is None else [CellView.of(table, design.view(only), asked)]
     )
     system = System.of(asked, views_used)
-    views, spans, chances = system.views, system.spans, [float(one.view.probability) for one in system.views]
+    views, spans, chances = system.views, system.spans, [float(view.view.probability) for view in system.views]
     if system.crossed.size > MOST_WEIGHTS:
         raise QueryRefused("the question has too many groups for a grid", "Group by bins: FLOOR(x / 10).")
     weights = exact_weights(table, asked, views, spans) if unbiased else system.weights(users, chances)
     known = asked.column_means()
-    told = sum((one.means @ weights[span] for one, span in zip(views, spans, strict=True)), np.zeros(len(columns)))
-    constants = known - told
-    second = np.square(constants) + 2 * constants * told
+    mean_answers = sum(
+        (view.means @ weights[span] for view, span in zip(views, spans, strict=True)), np.zeros(len(columns))
+    )
+    constants = known - mean_answers
+    second = np.square(constants) + 2 * constants * mean_answers
     for spent, chance in zip(system.spending(weights), chances, strict=True):
         second = second + spent / chance
     part = PartPlan(
         constants,
-        tuple(weights_of_view(one, weights[span]) for one, span in zip(views, spans, strict=True)),
-        tuple(_described(table, one) for one in views),
+        tuple(weights_of_view(view, weights[span]) for view, span in zip(views, spans, strict=True)),
+        tuple(_described(table, view) for view in views),
     )
     every = np.arange(len(columns))
     bias = None if unbiased else Bias(system, weights, system.prior @ weights, users, table.tau)
@@ -200,19 +202,19 @@ def solve_grid(
 
 
 def _check_collected(table: Table, design: Design, asked: Asked) -> None:
-    """Every attribute that is asked about must be in some view: else the assumption alone would answer."""
+    """Refuse attributes that no view collects: the assumption alone would answer."""
     collected = {axis.attribute for view in design for axis in view.group.axes}
-    for number in sorted(asked.spoken_of - collected):
+    for number in sorted(asked.relevant_grounds - collected):
         if number < len(table.domains):
             raise QueryRefused(
-                f"no view of table {table.name!r} tells anything about {table.private[number]!r}",
+                f"no view of table {table.name!r} collects {table.private[number]!r}",
                 "Ask about attributes that the grid collects, or fit the next collection to this question, too.",
             )
 
 
 def _relevant(table: Table, design: Design, asked: Asked, users: float) -> list[CellView]:
-    """The views that tell something, while there is room, those that tell most first."""
-    about = asked.spoken_of
+    """The informative views, as many as there is room for, the most informative first."""
+    about = asked.relevant_grounds
     private = about - {len(table.domains)}
     ranked = []
     for view in design:
@@ -223,33 +225,33 @@ def _relevant(table: Table, design: Design, asked: Asked, users: float) -> list[
             continue
         if not about:
             continue
-        one = CellView.of(table, view, asked)
-        if one.means.size > MOST_PATTERNS:
+        seen = CellView.of(table, view, asked)
+        if seen.means.size > MOST_PATTERNS:
             continue
-        alone = System.of(asked, [one])
-        told = np.einsum("uc,uc->c", alone.crossed, alone.weights(users, [float(view.probability)]))
-        ranked.append((told, one))
+        alone = System.of(asked, [seen])
+        explained = np.einsum("uc,uc->c", alone.crossed, alone.weights(users, [float(view.probability)]))
+        ranked.append((explained, seen))
     if not ranked:
         return []
-    best = np.max([told for told, _ in ranked], axis=0)
-    worth = [float((told / np.maximum(best, 1e-300)).max()) for told, _ in ranked]
-    order = sorted(range(len(ranked)), key=lambda place: (-worth[place], place))
+    best = np.max([explained for explained, _ in ranked], axis=0)
+    worth = [float((explained / np.maximum(best, 1e-300)).max()) for explained, _ in ranked]
+    order = sorted(range(len(ranked)), key=lambda rank: (-worth[rank], rank))
     chosen, room = [], MOST_PATTERNS
-    for place in order:
-        size, cells = ranked[place][1].means.size, ranked[place][1].counts.sum()
-        if worth[place] >= WORTH * max(1.0, cells / FEW_CELLS) and size <= room:
-            chosen.append(place)
+    for rank in order:
+        size, cells = ranked[rank][1].means.size, ranked[rank][1].counts.sum()
+        if worth[rank] >= WORTH * max(1.0, cells / FEW_CELLS) and size <= room:
+            chosen.append(rank)
             room -= size
-    return [ranked[place][1] for place in sorted(chosen)]
+    return [ranked[rank][1] for rank in sorted(chosen)]
 
 
-def weights_of_view(one: CellView, weights: Floats) -> ViewWeights:
-    """A view's weights as an engine takes them."""
-    view = one.view
-    cells, pattern = one.spread()
+def weights_of_view(seen: CellView, weights: Floats) -> ViewWeights:
+    """A view's weights in the form that engines use."""
+    view = seen.view
+    cells, pattern = seen.spread()
     probability = float(view.probability)
     patterns, columns = weights.shape
-    shares = (one.means / one.counts)[pattern]
+    shares = (seen.means / seen.counts)[pattern]
     dense = 2 * np.count_nonzero(weights) > weights.size
     by_column = dense and columns < patterns and not isinstance(view.oracle.support, NamedCell)
     if by_column:  # one row per column, of all cells
@@ -282,9 +284,9 @@ def weights_of_view(one: CellView, weights: Floats) -> ViewWeights:
     )
 
 
-def _described(table: Table, one: CellView) -> str:
+def _described(table: Table, seen: CellView) -> str:
     """How each axis is cut: `age 8 × sex 2 cells`, or `age 8 cells × income 5 points`; and how often it is drawn."""
-    axes = one.view.group.axes
+    axes = seen.view.group.axes
     names = [table.private[axis.attribute] if axis.attribute >= 0 else axis.kind for axis in axes]
     kinds = {axis.kind for axis in axes if axis.kind != WEIGHT}
     mixed = len(kinds) > 1
@@ -293,4 +295,4 @@ def _described(table: Table, one: CellView) -> str:
         for name, axis in zip(names, axes, strict=True)
     ]
     shown = " × ".join(cuts) + ("" if mixed else f" {axes[0].kind}")
-    return f"{shown}, {float(one.view.probability):.1%} of the reports"
+    return f"{shown}, {float(seen.view.probability):.1%} of the reports"

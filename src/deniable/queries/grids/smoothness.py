@@ -1,8 +1,8 @@
 """What is assumed of data between the borders of cells: that it is smooth.
 
-A grid tells how many rows lie in each cell, and not where in it. To go on from there something has to be assumed, and
-it is stated here, as a prior of the data's density. Relative to evenly spread rows the density is 1 + ξ, where ξ is
-random with mean zero and, for rows s and t, the covariance
+A grid shows how many rows lie in each cell, not where in it. Anything finer needs an assumption. It is stated here as a
+prior of the data's density. Relative to evenly spread rows the density is 1 + ξ, where ξ is random with mean zero and,
+for rows s and t, the covariance
 
     Cov(ξ(s), ξ(t)) = Π_j (1 + k_j(s_j, t_j)) − 1        over the attributes j.
 
@@ -33,17 +33,17 @@ CATEGORIES = 2.5
 STEEP_LENGTH = 0.08
 """Over which part of the domain a density that is far above the average may rise and fall."""
 FEW_CATEGORIES = 8.0
-"""How many of many categories may hold most rows."""
+"""How many categories may hold most rows if there are many."""
 HEAVY = 1 / 3
 """The variance of the share of users with many rows, relative to a half: any share is as likely as any other."""
 MOST_ATOMS = 512
 SEPARATE = 64
-"""So many categories are told apart in any case."""
+"""Up to this many categories are always kept apart."""
 
 
 @dataclass(frozen=True, slots=True)
 class Smoothness:
-    """How smooth the density of an ordinal attribute is taken to be."""
+    """How smooth the density of an ordinal attribute is assumed to be."""
 
     variances: tuple[tuple[float, float], ...]
     """(length, variance): how far apart values may be, as a part of the domain, and still be about equally frequent,
@@ -52,13 +52,13 @@ class Smoothness:
     """How far single values stray from their neighbours: a variance, too."""
 
 
-ASSUMED = Smoothness(((0.25, 2.5**2),), 0.3**2)
-"""Before there are any reports."""
+ASSUMED_SMOOTHNESS = Smoothness(((0.25, 2.5**2),), 0.3**2)
+"""The prior before there are any reports."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ground:
-    """An attribute's domain in atoms, pieces that nothing tells apart; and the prior over them."""
+    """An attribute's domain in atoms, pieces that no cut or function divides, and the prior over them."""
 
     atom_of: Integers
     """For every value of the domain its atom."""
@@ -86,17 +86,17 @@ class Ground:
 
 
 def ground(domain: Private, cuts: Iterable[Sequence[int]], functions: Floats) -> Ground:
-    """The ground of an attribute on which all the given cuts and functions can be told."""
+    """The ground of an attribute whose atoms respect all the given cuts and functions."""
     if isinstance(domain, Categorical):
         return _categories(domain.size, functions)
     size = domain.size
     if size <= MOST_ATOMS:
         return _single_values(size)
     changes = np.flatnonzero(np.any(functions[:, 1:] != functions[:, :-1], axis=0)) + 1
-    found = [np.arange(MOST_ATOMS) * size // MOST_ATOMS, *(np.array(cut) for cut in cuts)]
+    starts = [np.arange(MOST_ATOMS) * size // MOST_ATOMS, *(np.array(cut) for cut in cuts)]
     if changes.size <= MOST_ATOMS:
-        found.append(changes)
-    return _from(np.unique(np.concatenate(found)), size)
+        starts.append(changes)
+    return _from(np.unique(np.concatenate(starts)), size)
 
 
 @lru_cache(maxsize=32)
@@ -109,13 +109,13 @@ def _from(starts: Integers, size: int) -> Ground:
     """The ground whose atoms start at these values."""
     ends = np.append(starts[1:], size)
     atom_of = np.repeat(np.arange(starts.size), ends - starts)
-    return believed(Ground(atom_of, (ends - starts) / size, np.zeros((0, 0))), ASSUMED)
+    return believed(Ground(atom_of, (ends - starts) / size, np.zeros((0, 0))), ASSUMED_SMOOTHNESS)
 
 
 def believed(known: Ground, smoothness: Smoothness, steep: Floats | None = None) -> Ground:
-    """The same atoms of an ordinal attribute, of which something else is believed.
+    """The same atoms of an ordinal attribute under another prior.
 
-    `steep` says for every value by how much, relative to evenness, the density may besides rise or fall nearby.
+    `steep` says for every value by how much, relative to evenness, the density may also rise or fall nearby.
     """
     kernel = smoothness.rough * rough_kernel(known)
     for length, variance in smoothness.variances:
@@ -141,9 +141,9 @@ def rough_kernel(known: Ground) -> Floats:
 
 
 def _categories(size: int, functions: Floats) -> Ground:
-    """Categories of which the functions say the same are one atom."""
-    told = np.arange(size)[None, :] if size <= SEPARATE else functions
-    atom_of = np.unique(told, axis=1, return_inverse=True)[1].reshape(-1)
+    """Categories that all functions treat alike are one atom."""
+    distinguished = np.arange(size)[None, :] if size <= SEPARATE else functions
+    atom_of = np.unique(distinguished, axis=1, return_inverse=True)[1].reshape(-1)
     counts = np.bincount(atom_of)
     spread = CATEGORIES**2 + size / FEW_CATEGORIES
     return _centred(atom_of, counts / size, np.diag(spread / counts))

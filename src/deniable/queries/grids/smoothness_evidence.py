@@ -1,20 +1,20 @@
-"""What reports tell of how smooth the data is.
+"""What reports say about how smooth the data is.
 
-Before there are reports, a prior has to be taken for granted (`smoothness.ASSUMED`). Afterwards the frequencies of
-cells tell whether it was right: cells that differ from their neighbours more than it expects speak for a rougher one.
-For each ordinal attribute a few kinds of smoothness are compared, the one that was taken for granted and rougher ones,
-by how likely they make the frequencies of all cells along this attribute,
+Before there are reports, a prior has to be assumed (`smoothness.ASSUMED_SMOOTHNESS`). Afterwards the frequencies of
+cells show whether it was right: cells that differ from their neighbours more than it expects speak for a rougher prior.
+For each ordinal attribute a few kinds of smoothness are compared, the assumed one and rougher ones, by how likely they
+make the frequencies of all cells along this attribute,
 
     log L(h) = −½ log|C_h + N| − ½ yᵀ(C_h + N)⁻¹y ,
 
-y being frequencies less those of evenly spread rows, C_h their covariance under the kind h, N the noise of reports.
-Expected squares of biases are linear in each attribute's kernel, so that its average over the kinds is all that the
+where y are frequencies less those of evenly spread rows, C_h their covariance under the kind h, and N the noise of the
+reports. Expected squares of biases are linear in each attribute's kernel, so its average over the kinds is all that the
 errors of answers need.
 
-Cells cannot tell how steep the density is inside them, and where most rows share a few cells much depends on it. So
-where the density is far above the average it is taken to rise and fall by as much as it exceeds that.
+Cells cannot show how steep the density is inside them, and where most rows share a few cells much depends on it. So
+where the density is far above the average, it may rise and fall by as much as it exceeds the average.
 
-Weights on cells stay as they were planned: only the errors that are stated change.
+Weights on cells stay as planned. Only the stated errors change.
 """
 
 from __future__ import annotations
@@ -36,19 +36,18 @@ from deniable.tables.designs.views import View
 from deniable.tables.schema.attributes import Categorical
 from deniable.tables.specification.specification import Specification
 
-LENGTHS = (0.25, 0.08, 0.025)
+KERNEL_LENGTHS = (0.25, 0.08, 0.025)
 AMPLITUDES = (2.5, 5.0, 10.0)
 ROUGHNESSES = (0.3, 1.0, 3.0)
-"""Of the kinds that are compared; the first of each is what was taken for granted."""
+"""The kinds that are compared; the first of each is the assumed one."""
 GRANTED = 0.9
-"""The chance of that before any report. Of the others it is as the root of their length, and inverse to their amplitude
-and to the root of their roughness."""
+"""The prior probability of the assumed kind. Others are proportional to √length / (amplitude · √roughness)."""
 FAR_ABOVE = 2.5
-"""So many times the average is ordinary;"""
+"""Densities up to this many times the average are ordinary."""
 STEEPNESS = 1.25
-"""and of what is more so many times may be gained or lost nearby."""
-MOST_CELLS = 2**12
-"""A view of more cells takes long to ask, and the sum of so many noisy numbers tells little."""
+"""What exceeds that may be gained or lost nearby, times this factor."""
+MOST_COUNTED_CELLS = 2**12
+"""A view with more cells takes long to count, and a sum of that many noisy numbers says little."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,15 +71,15 @@ class Along:
     cells: Floats
     """cells × atoms: what part of an atom each counts."""
     noise: Floats
-    """The covariances of their frequencies as one report tells them."""
+    """The covariances of their frequencies as estimated from one report."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """What is asked of the reports of a table, and how to read what they tell."""
+    """What is counted in the reports of a table, and how it is read."""
 
     views: tuple[View, ...]
-    """Of which the frequencies of cells are asked."""
+    """The views whose cells are counted."""
     along: Mapping[int, Along]
 
     @classmethod
@@ -90,59 +89,59 @@ class Evidence:
         everything = (Product(1.0, {}, {}),)
         asked = Asked.of(table, design, [everything])
         seen = [CellView.of(table, view, asked) for view in design if view.cells > 1]
-        views = [one for one in seen if one.means.size <= MOST_PATTERNS and one.view.cells <= MOST_CELLS]
+        views = [view for view in seen if view.means.size <= MOST_PATTERNS and view.view.cells <= MOST_COUNTED_CELLS]
         along: dict[int, Along] = {}
         for attribute, domain in enumerate(table.domains):
-            mine = [one for one in views if attribute in one.functions]
+            mine = [view for view in views if attribute in view.functions]
             if isinstance(domain, Categorical) or not mine:
                 continue
-            added = [_added(one, attribute) for one in mine]
+            added = [_added(view, attribute) for view in mine]
             noise = [
-                matrix.T @ one.noise @ matrix / float(one.view.probability)
-                for one, matrix in zip(mine, added, strict=True)
+                matrix.T @ view.noise @ matrix / float(view.view.probability)
+                for view, matrix in zip(mine, added, strict=True)
             ]
-            cells = np.concatenate([one.functions[attribute] for one in mine])
+            cells = np.concatenate([view.functions[attribute] for view in mine])
             along[attribute] = Along(asked.grounds[attribute], cells, block_diag(*noise))
-        return cls(tuple(one.view for one in views) if along else (), along)
+        return cls(tuple(view.view for view in views) if along else (), along)
 
     def beliefs(self, counts: Floats, reports: Integers) -> Beliefs:
-        """What to believe of each attribute, by the counts of the views' cells; and how many reports each view has.
+        """What to believe of each attribute, from the counts of the views' cells and of the views' reports.
 
         The counts are those of all cells of the first view, then of the second. All views of the table are numbered.
         """
-        if not reports[[one.number for one in self.views]].all():
+        if not reports[[view.number for view in self.views]].all():
             return {}
         total = float(reports.sum())
         return {
-            attribute: _believed(one, self.frequencies(attribute, counts, reports), total)
-            for attribute, one in self.along.items()
+            attribute: _believed(evidence, self.frequencies(attribute, counts, reports), total)
+            for attribute, evidence in self.along.items()
         }
 
     def frequencies(self, attribute: int, counts: Floats, reports: Integers) -> Floats:
         """The part of rows in each cell along an attribute, view after view."""
-        found, start = [], 0
+        frequencies, start = [], 0
         for view in self.views:
             mine = counts[start : start + view.cells] / reports[view.number]
             start += view.cells
             attributes = [axis.attribute for axis in view.group.axes]
             if attribute in attributes:
-                place = attributes.index(attribute)
-                others = tuple(other for other in range(len(attributes)) if other != place)
-                found.append(mine.reshape([axis.tree.size for axis in view.group.axes]).sum(axis=others))
-        return np.concatenate(found)
+                position = attributes.index(attribute)
+                others = tuple(other for other in range(len(attributes)) if other != position)
+                frequencies.append(mine.reshape([axis.tree.size for axis in view.group.axes]).sum(axis=others))
+        return np.concatenate(frequencies)
 
 
-def _added(one: CellView, attribute: int) -> Floats:
+def _added(view: CellView, attribute: int) -> Floats:
     """patterns × cells along an attribute: which patterns of a view add up to each."""
     total: Floats = np.ones((1, 1))
-    for other, functions in one.functions.items():
+    for other, functions in view.functions.items():
         size = functions.shape[0]
         total = kron(total, np.eye(size) if other == attribute else np.ones((size, 1)))
     return total
 
 
 def _believed(along: Along, frequencies: Floats, reports: float) -> Belief:
-    """What the frequencies of cells along an attribute, told by so many reports, say of it."""
+    """What the frequencies of cells along an attribute, estimated from this many reports, say about it."""
     known, cells = along.known, along.cells
     rest, noise = frequencies - known.means(cells), along.noise / reports
     smoothness = _compared(known, cells, rest, noise)
@@ -153,12 +152,12 @@ def _believed(along: Along, frequencies: Floats, reports: float) -> Belief:
 
 
 def _compared(known: Ground, cells: Floats, rest: Floats, noise: Floats) -> Smoothness:
-    """The average over kinds of smoothness, by how likely they make what was seen."""
+    """The average over kinds of smoothness, weighted by how likely they make the observed frequencies."""
     shared = cells * known.shares
     centred = shared - np.outer(shared.sum(axis=1), known.shares)  # no shape changes the number of rows
-    smooth = {length: centred @ smooth_kernel(known, length) @ centred.T for length in LENGTHS}
+    smooth = {length: centred @ smooth_kernel(known, length) @ centred.T for length in KERNEL_LENGTHS}
     rough = centred @ rough_kernel(known) @ centred.T
-    kinds = list(product(LENGTHS, AMPLITUDES, ROUGHNESSES))
+    kinds = list(product(KERNEL_LENGTHS, AMPLITUDES, ROUGHNESSES))
     likelihoods = np.array(
         [
             _log_density(rest, amplitude**2 * smooth[length] + roughness**2 * rough + noise)
@@ -169,7 +168,7 @@ def _compared(known: Ground, cells: Floats, rest: Floats, noise: Floats) -> Smoo
     before[0] = before[1:].sum() * GRANTED / (1 - GRANTED)
     chances = before * np.exp(likelihoods - likelihoods.max())
     chances /= chances.sum()
-    variances = dict.fromkeys(LENGTHS, 0.0)
+    variances = dict.fromkeys(KERNEL_LENGTHS, 0.0)
     for chance, (length, amplitude, _) in zip(chances.tolist(), kinds, strict=True):
         variances[length] += chance * amplitude**2
     squares = np.array([roughness**2 for _, _, roughness in kinds])
@@ -177,7 +176,7 @@ def _compared(known: Ground, cells: Floats, rest: Floats, noise: Floats) -> Smoo
 
 
 def _log_density(values: Floats, covariance: Floats) -> float:
-    """Of a normal distribution, up to a constant."""
+    """The log density of a normal distribution, up to a constant."""
     spread = covariance + RIDGE * np.trace(covariance) / values.size * np.eye(values.size)
     factor = cho_factor(spread, lower=True)
     return float(-np.log(np.diag(factor[0])).sum() - values @ cho_solve(factor, values) / 2)

@@ -1,4 +1,4 @@
-"""Constants of a query's text: numbers, texts, dates, and where they lie in an attribute's domain."""
+"""Constants in a query: numbers, texts, dates, and their positions in an attribute's domain."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from deniable.tables.schema.attributes import Categorical, Private
 
 _TYPES = exp.DataType.Type
 CAST_TO: dict[Any, Any] = {_TYPES.DATE: date, _TYPES.TIMESTAMP: datetime, _TYPES.TIMESTAMPNTZ: datetime}
+WHOLE_NUMBER = re.compile(r"[0-9]{1,18}")
 _NUMBER = re.compile(r"(?=.{1,20}\Z)([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9])?")
 
 
@@ -39,8 +40,8 @@ def literal(scope: Scope, node: Node) -> Any:
     if isinstance(node, exp.Literal):
         if node.is_string:
             return str(node.this)
-        found = number(scope, node)
-        return int(found) if found.denominator == 1 else Decimal(node.this)
+        value = number(scope, node)
+        return int(value) if value.denominator == 1 else Decimal(node.this)
     if (
         type(node) is exp.Cast
         and isinstance(node.this, exp.Literal)
@@ -53,7 +54,7 @@ def literal(scope: Scope, node: Node) -> Any:
 
 
 def position(scope: Scope, node: Node, domain: Private) -> Any:
-    """A constant as a place in a domain: a whole number, or a fraction between two places."""
+    """A constant as a position in a domain: a whole number, or a fraction between two positions."""
     value = literal(scope, node)
     if isinstance(domain, Categorical):
         if type(value) is not type(domain.values[0]) or value not in domain.values:
@@ -69,14 +70,14 @@ def position(scope: Scope, node: Node, domain: Private) -> Any:
     kinds: dict[str, Any] = {"number": (int, Decimal), "date": date, "time": datetime}
     odd = isinstance(value, bool) or (isinstance(value, datetime) and domain.kind == "date")
     if odd or not isinstance(value, kinds[domain.kind]):
-        raise scope.refusal(node, "the constant is of another type than the attribute", "Compare like with like.")
+        raise scope.refusal(node, "the constant has another type than the attribute", "Compare like with like.")
     if not domain.low <= value <= domain.high:
         repair = f"Use {domain.low} to {domain.high}."
         raise scope.refusal(node, "the constant is outside the attribute's domain", repair)
     if domain.kind == "number":
         return (Fraction(value) - Fraction(domain.low)) / Fraction(domain.step)
     if (value - domain.low) % domain.step:
-        problem = "the constant lies within an interval, and the attribute is known by whole intervals only"
+        problem = "the constant lies inside an interval, but the attribute is known only by whole intervals"
         raise scope.refusal(node, problem, f"Use {domain.low} and multiples of {domain.step} after it.")
     return domain.encode(value)
 
@@ -90,4 +91,4 @@ def _point(scope: Scope, node: Node, text: str, kind: Any) -> Any:
     except ValueError:
         pass
     repair = "Write '2020-01-31' or '2020-01-31 13:00', without a time zone."
-    raise scope.refusal(node, "the constant is no date or time", repair)
+    raise scope.refusal(node, "the constant is not a date or time", repair)

@@ -1,4 +1,4 @@
-"""Public dimension tables: what is known of an attribute's values, not of people (a star schema).
+"""Public dimension tables, as in a star schema: they describe the values of an attribute, not people.
 
 A dimension joined on a private attribute is a function of that attribute: which of its values have a row there, and
 what that row says. So a condition on the dimension is a condition on the attribute, and its numbers can be summed.

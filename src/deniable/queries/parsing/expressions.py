@@ -24,9 +24,9 @@ class Polynomial:
         return cls({(): value})
 
     @classmethod
-    def variable(cls, one: Variable) -> Polynomial:
+    def variable(cls, variable: Variable) -> Polynomial:
         """A single attribute."""
-        return cls({(one,): Fraction(1)})
+        return cls({(variable,): Fraction(1)})
 
     @property
     def is_constant(self) -> bool:
@@ -41,7 +41,7 @@ class Polynomial:
     @property
     def variables(self) -> set[Variable]:
         """The attributes in it."""
-        return {one for monomial in self.terms for one in monomial}
+        return {variable for monomial in self.terms for variable in monomial}
 
     @property
     def degree(self) -> int:
@@ -58,8 +58,8 @@ class Polynomial:
     def times(self, other: Polynomial) -> Polynomial:
         """Their product."""
         total: dict[Monomial, Fraction] = {}
-        for one, a in self.terms.items():
-            for two, b in other.terms.items():
-                monomial = tuple(sorted(one + two))
+        for first, a in self.terms.items():
+            for second, b in other.terms.items():
+                monomial = tuple(sorted(first + second))
                 total[monomial] = total.get(monomial, Fraction(0)) + a * b
         return Polynomial({monomial: value for monomial, value in total.items() if value or not monomial})

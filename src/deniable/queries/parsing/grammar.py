@@ -23,7 +23,7 @@ from deniable.limits import DEEPEST_BRACKETS, LONGEST_NAME, LONGEST_SQL, MOST_TO
 from deniable.queries.parsing.functions import parts_of
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_MEND = "Mend the text there; a name that is a keyword stands in double quotes."
+_MEND = "Correct the text there; put a name that is a keyword in double quotes."
 _THIS = frozenset({"this"})
 _BINARY = frozenset({"this", "expression"})
 _PARTS: dict[Any, set[str] | frozenset[str]] = {

@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 from sqlglot import exp
 
+from deniable.queries.parsing.constants import WHOLE_NUMBER
 from deniable.queries.parsing.domain_functions import evaluate, single_attribute
 from deniable.queries.parsing.draft import SelectItem
 from deniable.queries.parsing.functions import AGGREGATES
@@ -18,7 +19,6 @@ from deniable.queries.question.question import MOST_GROUPS, PrivateGroups, Publi
 from deniable.tables.schema.attributes import Ordinal
 
 Groups = PrivateGroups | PublicGroups
-_WHOLE = re.compile(r"[0-9]{1,18}")
 
 
 def groups_of(scope: Scope, node: Node, items: Sequence[SelectItem]) -> dict[str, Groups]:
@@ -52,7 +52,7 @@ def item_meant(scope: Scope, node: Node, items: Sequence[SelectItem], *, groupin
     """A select item that is named by its position or its alias; else the expression itself."""
     node = without_parentheses(node)
     if isinstance(node, exp.Literal) and not node.is_string:
-        if not _WHOLE.fullmatch(node.this) or not 1 <= int(node.this) <= len(items):
+        if not WHOLE_NUMBER.fullmatch(node.this) or not 1 <= int(node.this) <= len(items):
             raise scope.refusal(node, "there is no such select item", f"Use 1 to {len(items)}.")
         return without_parentheses(items[int(node.this) - 1].node)
     named = by_alias(items)

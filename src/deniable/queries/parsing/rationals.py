@@ -41,8 +41,8 @@ class Rationals:
     @classmethod
     def steps(cls, low: Fraction, step: Fraction, count: int) -> Rationals:
         """low, low + step, low + 2·step, …"""
-        places = cls(np.arange(count, dtype=np.int64), _integers(1))
-        return cls.constant(low) + places * cls.constant(step)
+        positions = cls(np.arange(count, dtype=np.int64), _integers(1))
+        return cls.constant(low) + positions * cls.constant(step)
 
     def __neg__(self) -> Rationals:
         return Rationals(-self.numerators, self.denominators)
@@ -96,8 +96,8 @@ class Rationals:
         tops, top = np.unique(self.numerators // common, return_inverse=True)
         bottoms, bottom = np.unique(self.denominators // common, return_inverse=True)
         pairs, which = np.unique(top * bottoms.size + bottom, return_inverse=True)
-        found = [(int(tops[pair // bottoms.size]), int(bottoms[pair % bottoms.size])) for pair in pairs.tolist()]
-        return tuple(found), np.asarray(which, dtype=np.int64)
+        distinct = [(int(tops[pair // bottoms.size]), int(bottoms[pair % bottoms.size])) for pair in pairs.tolist()]
+        return tuple(distinct), np.asarray(which, dtype=np.int64)
 
     def _over_one_denominator(self, other: Rationals) -> tuple[Whole, Whole]:
         """The numerators of both over the product of their denominators."""
@@ -108,12 +108,12 @@ def _integers(value: int) -> Whole:
     return np.array([value], dtype=np.int64 if abs(value) < ROOM else object)
 
 
-def _product(one: Whole, other: Whole) -> Whole:
-    return one * other if _largest(one) * _largest(other) < ROOM else _unbounded(one) * other
+def _product(left: Whole, right: Whole) -> Whole:
+    return left * right if _largest(left) * _largest(right) < ROOM else _unbounded(left) * right
 
 
-def _sum(one: Whole, other: Whole) -> Whole:
-    return one + other if _largest(one) + _largest(other) < ROOM else _unbounded(one) + other
+def _sum(left: Whole, right: Whole) -> Whole:
+    return left + right if _largest(left) + _largest(right) < ROOM else _unbounded(left) + right
 
 
 def _unbounded(values: Whole) -> Whole:

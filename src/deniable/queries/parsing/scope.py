@@ -115,10 +115,10 @@ class Scope:
 
     def _unknown(self, node: Node, name: str) -> QueryRefused:
         if name.casefold() == "uid":
-            return self.refusal(node, "users cannot be told apart by their id", "Use it in JOIN … USING (uid) only.")
+            return self.refusal(node, "users cannot be distinguished by their id", "Use it in JOIN … USING (uid) only.")
         known = listed((attribute for table in self.tables for attribute in self.collection[table].attributes), 20)
         quoted = isinstance(node.this, exp.Identifier) and node.this.quoted
-        hint = f" Texts stand in single quotes: '{name}'." if quoted else ""
+        hint = f" Write texts in single quotes: '{name}'." if quoted else ""
         return self.refusal(node, f"there is no attribute {name!r}", f"The tables in FROM have {known}.{hint}")
 
     def _candidates(self, prefix: str, name: str) -> list[tuple[str, ColumnMeaning]]:
@@ -171,14 +171,14 @@ class Scope:
         """The name among `names` that a table node has; case does not count."""
         if not isinstance(node, exp.Table) or node.args.get("db") or not node.name:
             repair = "Write FROM table, without a subquery or a schema."
-            raise self.refusal(node, "only the collection's own tables can be asked", repair)
+            raise self.refusal(node, "only the collection's own tables can be queried", repair)
         return next((name for name in names if name.casefold() == node.name.casefold()), None)
 
     def _with_table(self, node: Node) -> Scope:
         name = self._known(node, self._names)
         if name is None:
             if self._known(node, self.known_dimensions) is not None:
-                raise self.refusal(node, "a dimension cannot stand first", "Begin with a table of the collection.")
+                raise self.refusal(node, "a dimension cannot come first", "Begin with a table of the collection.")
             known = listed([*self._names, *self.known_dimensions])
             raise self.refusal(node, f"there is no table {node.name!r}", f"There are {known}.")
         if name in self.tables:
@@ -209,7 +209,7 @@ class Scope:
     def _with_dimension(self, join: Node, name: str) -> Scope:
         alias = self._new_alias(join.this, name)
         if "." in alias:
-            raise self.refusal(join.this, "an alias has a point in it", "Give the dimension a plain name.")
+            raise self.refusal(join.this, "an alias contains a dot", "Give the dimension a plain name.")
         dimension = self.known_dimensions[name]
         attribute, key, merged = self._dimension_join(join, alias, dimension)
         if isinstance(attribute, PublicColumn):
@@ -218,7 +218,9 @@ class Scope:
             joined = JoinedDimension(name, attribute, None, merged)
             return replace(self, joined={**self.joined, alias: joined}, lookups=(*self.lookups, lookup))
         if attribute.dimension is not None:
-            raise self.refusal(join, "a dimension cannot hang on another one", "Join them into one table first.")
+            raise self.refusal(
+                join, "a dimension cannot be joined on another dimension", "Join them into one table first."
+            )
         joined = JoinedDimension(name, attribute, dimension.on(key, attribute.domain), merged)
         return replace(self, joined={**self.joined, alias: joined})
 

@@ -6,7 +6,6 @@ each a function from one frozen `Draft` to the next. A new SQL function is one e
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -16,6 +15,7 @@ from sqlglot import exp
 from deniable.errors import QueryRefused
 from deniable.limits import MOST_ANSWERS, MOST_CONDITIONS
 from deniable.queries.parsing.aggregates import SumCollector
+from deniable.queries.parsing.constants import WHOLE_NUMBER
 from deniable.queries.parsing.dimensions import Dimension
 from deniable.queries.parsing.domain_functions import COMPARISONS
 from deniable.queries.parsing.draft import Draft, SelectItem
@@ -26,9 +26,9 @@ from deniable.queries.parsing.where import rows_asked, without_parentheses
 from deniable.queries.question.public_trees import PublicFactor, PublicTest
 from deniable.queries.question.question import (
     ERROR_COLUMNS,
-    Comparison,
     Having,
-    Logic,
+    HavingComparison,
+    HavingLogic,
     Ordering,
     Output,
     Question,
@@ -37,8 +37,7 @@ from deniable.queries.question.question import (
 from deniable.tables.specification.specification import Specification
 
 _LISTS = ("GROUP", "ORDER")
-_WHOLE = re.compile(r"[0-9]{1,18}")
-_SIGNS = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
+_COMPARISON_SIGNS = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 
 
 def parse(
@@ -108,7 +107,7 @@ def sum_items(draft: Draft) -> Draft:
     for item in draft.items:
         node = item.node
         if without_parentheses(node).find(exp.Star) and not node.find(exp.AggFunc):
-            raise scope.refusal(node, "rows cannot be seen, only aggregates", "Ask for COUNT(*).")
+            raise scope.refusal(node, "rows cannot be shown, only aggregates", "Ask for COUNT(*).")
         if not node.find(exp.AggFunc) and node.find(exp.Column):
             group = draft.groups.get(normal_form(scope, without_parentheses(node)))
             if group is None:
@@ -153,15 +152,15 @@ def _having(draft: Draft, collector: SumCollector, node: Node) -> Having:
     if isinstance(node, exp.Paren):
         return _having(draft, collector, node.this)
     if isinstance(node, exp.Not):
-        return Logic("not", (_having(draft, collector, node.this),))
+        return HavingLogic("not", (_having(draft, collector, node.this),))
     if isinstance(node, (exp.And, exp.Or)):
         sign = "and" if isinstance(node, exp.And) else "or"
-        return Logic(sign, (_having(draft, collector, node.left), _having(draft, collector, node.right)))
+        return HavingLogic(sign, (_having(draft, collector, node.left), _having(draft, collector, node.right)))
     if isinstance(node, exp.Between):
         middle, low, high = (formula(node.args[part]) for part in ("this", "low", "high"))
-        return Logic("and", (Comparison(">=", middle, low), Comparison("<=", middle, high)))
+        return HavingLogic("and", (HavingComparison(">=", middle, low), HavingComparison("<=", middle, high)))
     if type(node) in COMPARISONS:
-        return Comparison(_SIGNS[type(node)], formula(node.left), formula(node.right))
+        return HavingComparison(_COMPARISON_SIGNS[type(node)], formula(node.left), formula(node.right))
     raise draft.scope.refusal(node, "HAVING compares aggregates", "Put other conditions in WHERE.")
 
 
@@ -175,7 +174,7 @@ def order_answers(draft: Draft) -> Draft:
         if inner.find(exp.Column) and not inner.find(exp.AggFunc):
             group = draft.groups.get(normal_form(draft.scope, inner))
             if group is None:
-                problem = "ORDER BY names something that is not asked"
+                problem = "ORDER BY uses something that the query does not select"
                 raise draft.scope.refusal(key, problem, "Order by an answer.")
             orderings.append(Ordering(group.label, descending, group=True))
             continue
@@ -198,7 +197,7 @@ def _count(draft: Draft, node: Node) -> int | None:
     if node is None:
         return None
     value = node.args.get("expression")
-    if not isinstance(value, exp.Literal) or value.is_string or not _WHOLE.fullmatch(value.this):
+    if not isinstance(value, exp.Literal) or value.is_string or not WHOLE_NUMBER.fullmatch(value.this):
         raise draft.scope.refusal(node, "LIMIT and OFFSET take a whole number", "Write LIMIT 10.")
     return int(value.this)
 

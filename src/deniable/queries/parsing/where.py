@@ -136,7 +136,7 @@ def _condition(scope: Scope, node: Node) -> tuple[PrivateColumn, Booleans]:
 
 def _check_same(scope: Scope, node: Node, left: PrivateColumn, right: PrivateColumn) -> None:
     if left.attribute != right.attribute:
-        raise scope.refusal(node, "two attributes stand in one condition", "Join two conditions by AND or OR.")
+        raise scope.refusal(node, "a condition has two attributes", "Join two conditions by AND or OR.")
 
 
 def _compared(scope: Scope, node: Node) -> tuple[PrivateColumn, Booleans]:
@@ -165,7 +165,9 @@ def without_parentheses(node: Node) -> Node:
 def _private_column(scope: Scope, node: Node) -> PrivateColumn:
     column = scope.meaning(without_parentheses(node))
     if isinstance(column, PublicColumn):
-        raise scope.refusal(node, f"public attribute {column.name!r} cannot stand here", "Give it a condition alone.")
+        raise scope.refusal(
+            node, f"public attribute {column.name!r} cannot be used here", "Give it a condition of its own."
+        )
     if column.dimension is not None:
-        raise scope.refusal(node, "a dimension's column cannot stand here", "Give it a condition of its own.")
+        raise scope.refusal(node, "a dimension's column cannot be used here", "Give it a condition of its own.")
     return column

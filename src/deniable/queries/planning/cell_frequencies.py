@@ -21,17 +21,17 @@ _ALL = (Product(1.0, {}, {}),)
 def counting_table(table: str, views: Sequence[CellView], blocks: Sequence[Floats]) -> TablePlan:
     """Contributions whose means are frequencies: for each view patterns × columns, what its cells count for."""
     columns = blocks[0].shape[1] if blocks else 1
-    constants = np.zeros(columns) if blocks else np.ones(1)  # of nothing there is one combination
+    constants = np.zeros(columns) if blocks else np.ones(1)  # no tables have a single combination
     weighed = tuple(weights_of_view(view, block) for view, block in zip(views, blocks, strict=True))
     return TablePlan(table, (PartPlan(constants, weighed, ()),), (_ALL,) * columns)
 
 
 def counting_plan(plan: Plan, tables: Sequence[TablePlan]) -> tuple[Plan, Integers]:
-    """A plan for the frequencies of all combinations of the tables' columns, within the public groups of another.
+    """A plan for the frequencies of all combinations of the tables' columns, within the public groups of a given plan.
 
-    Its one moment has them as private groups. With it comes which column of each table every combination has.
+    They are the private groups of its only moment. Also returns the column of each table for every combination.
     """
-    sizes = [one.columns for one in tables]
+    sizes = [table.columns for table in tables]
     outcomes = int(np.prod(sizes))
     columns = np.stack(np.unravel_index(np.arange(outcomes), sizes), axis=1)
     terms = TermTable(

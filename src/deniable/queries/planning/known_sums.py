@@ -1,4 +1,4 @@
-"""Which sums of a question are known without looking at what a report says: their error is zero, whatever rounds how.
+"""Which sums of a question are known without any report: their error is exactly zero, without rounding.
 
 A column of a table is known where it asks for the same of every row and no view carries weight for it, as in COUNT(*)
 of a table with one row per user. A moment is known where all its terms take known columns only; what is public in them
@@ -17,7 +17,7 @@ from deniable.tables.schema.attributes import Table
 
 
 def known_moments(plan: Plan) -> Booleans:
-    """private groups × moments: whether every report may say what it likes and the sum stays the same."""
+    """private groups × moments: whether the sum is the same whatever reports say."""
     known = np.ones(plan.term_table.size, dtype=bool)
     for table, columns in zip(plan.tables, plan.term_table.columns.T, strict=True):
         known &= known_columns(table, plan.collection[table.table])[columns]
@@ -28,12 +28,12 @@ def known_columns(plan: TablePlan, table: Table) -> Booleans:
     """The columns of a table that are known; none where users have different numbers of rows."""
     if table.many is not None:
         return np.zeros(plan.columns, dtype=bool)
-    found = np.array([same_for_all_rows(column) for column in plan.asked], dtype=bool)
-    if found.any():
+    known = np.array([same_for_all_rows(column) for column in plan.asked], dtype=bool)
+    if known.any():
         for part in plan.parts:
             for view in part.views:
-                found[view.weighted_columns()] = False
-    return found
+                known[view.weighted_columns()] = False
+    return known
 
 
 def same_for_all_rows(column: Column) -> bool:

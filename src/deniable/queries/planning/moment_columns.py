@@ -72,7 +72,7 @@ def moment_columns(question: Question, collection: Specification) -> MomentColum
 
 
 def check_crosses(question: Question, groups: int) -> None:
-    """Refuse where all the covariances between sums would not fit into memory."""
+    """Refuse a question if the covariances between its sums would not fit into memory."""
     if groups * len(question.moments) ** 2 > MOST_CROSSES:
         sums = counted(len(question.moments), "sum")
         problem = f"{counted(groups, 'group')} of {sums} each need too much memory"
@@ -141,7 +141,7 @@ class _Book:
         }
 
     def _column(self, name: str, column: Column) -> int:
-        key = (name, *(part for one in column for part in _identity(one)))
+        key = (name, *(part for product in column for part in _identity(product)))
         if key not in self._known:
             self._known[key] = len(self.columns[name])
             self.columns[name].append(column)
@@ -155,10 +155,10 @@ class _Book:
         return self.public.index((table, factor))
 
 
-def _identity(one: Product) -> tuple[object, ...]:
+def _identity(product: Product) -> tuple[object, ...]:
     return (
-        one.coefficient,
-        *((name, values.tobytes()) for name, values in one.conditions.items()),
+        product.coefficient,
+        *((name, values.tobytes()) for name, values in product.conditions.items()),
         "·",
-        *((name, values.tobytes()) for name, values in one.measures.items()),
+        *((name, values.tobytes()) for name, values in product.measures.items()),
     )

@@ -25,7 +25,7 @@ from deniable.tables.specification.specification import Specification
 from deniable.wording import counted
 
 USERS = 1e6
-"""How many users a grid is planned for where nobody says."""
+"""How many users a grid is planned for if the caller does not say."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +48,7 @@ class Plan:
     tables: tuple[TablePlan, ...]
     public: tuple[tuple[str, PublicFactor], ...]
     private_groups: tuple[tuple[int, ...], ...]
-    """The combinations of values of private groups, each by its place in the group's list."""
+    """The combinations of values of private groups, each by its index in the group's list."""
     term_table: TermTable
     """The terms of all moments of all private groups; `terms` shows some of them."""
     rule: Rule
@@ -74,7 +74,7 @@ class Plan:
         lines = [f"{self.rule} weights, {self.sums} sums"]
         for number, moment in enumerate(self.question.moments):
             lines.append(f"m{number} = {moment.name}: {counted(len(moment.terms), 'term')}")
-        lines += [f"{one.name} = {one.formula}" for one in self.question.outputs]
+        lines += [f"{output.name} = {output.formula}" for output in self.question.outputs]
         for group in self.question.groups:
             count = counted(len(group.values), "value") if isinstance(group, PrivateGroups) else "as they occur"
             lines.append(f"group {group.label}: {count}")
@@ -82,15 +82,15 @@ class Plan:
             lines += [f"where {table}: {test}" for test, _ in tests]
         for table, factor in self.public:
             lines.append(f"times {table}: {factor}")
-        return "\n".join([*lines, *(str(one) for one in self.tables)])
+        return "\n".join([*lines, *(str(table) for table in self.tables)])
 
     def _repr_html_(self) -> str:
         """A row per table for notebooks, and below it the sums that an answer is made of."""
         first, *lines = str(self).splitlines()
-        tables = [str(one).splitlines() for one in self.tables]
+        tables = [str(table).splitlines() for table in self.tables]
         rows = [
-            (one.table, lines[0].partition(": ")[2], "; ".join(lines[1:]).strip())
-            for one, lines in zip(self.tables, tables, strict=True)
+            (table.table, lines[0].partition(": ")[2], "; ".join(lines[1:]).strip())
+            for table, lines in zip(self.tables, tables, strict=True)
         ]
         above = lines[: len(lines) - sum(map(len, tables))]
         return html_table(("table", "reports that count", "levels of each axis"), rows, title=first, notes=above)
@@ -107,7 +107,7 @@ def make_plan(
 ) -> Plan:
     """The plan for a question; `weights` is greedy, rdc(k), rdc_each(k) or optimal, `sums` direct or designed.
 
-    On a grid the number of users decides how much bias is worth which variance; `unbiased` allows none.
+    On a grid the number of users decides the trade-off between bias and variance; `unbiased` allows no bias.
     """
     rule = Rule.of(weights)
     measured: tuple[int, ...] = ()
@@ -146,17 +146,17 @@ def make_plan(
 def _with_measures(question: Question) -> tuple[Question, tuple[int, ...]]:
     """The question with a further moment for each public measure: the measure's own sum."""
     moments, measured = list(question.moments), []
-    for one in question.moments:
-        if not any(factor.measure for term in one.terms for factor in term.public.values()):
+    for moment in question.moments:
+        if not any(factor.measure for term in moment.terms for factor in term.public.values()):
             measured.append(-1)
             continue
         most: dict[tuple[tuple[str, PublicFactor], ...], float] = {}
-        for term in one.terms:  # disjoint conditions on the same measure count it once
+        for term in moment.terms:  # disjoint conditions on the same measure count it once
             key = tuple(sorted(term.public.items(), key=lambda item: item[0]))
             most[key] = max(most.get(key, 0.0), abs(term.coefficient))
         terms = tuple(Term(coefficient, {}, {}, dict(key)) for key, coefficient in most.items())
         measured.append(len(moments))
-        moments.append(MomentOf(f"measure of {one.name}", terms, indicator=False, region=-1))
+        moments.append(MomentOf(f"measure of {moment.name}", terms, indicator=False, region=-1))
     return replace(question, moments=tuple(moments)), tuple(measured)
 
 

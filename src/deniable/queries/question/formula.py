@@ -14,7 +14,7 @@ import numpy as np
 from deniable.arrays import Booleans, Floats
 
 CLEAR = 3.0
-"""What is divided by must be so many of its standard errors away from zero."""
+"""A divisor must be this many of its standard errors away from zero."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ Formula = Number | Moment | Binary | Root
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Valued:
-    """The value of a formula for every group, its derivative by each moment, and whether it can be told at all."""
+    """The value of a formula for every group, its derivative by each moment, and whether it is clear of its noise."""
 
     value: Floats
     gradient: Floats
@@ -72,8 +72,8 @@ class Valued:
 
     def variance(self, covariance: Floats) -> Floats:
         """∇f · Cov · ∇f of every group."""
-        found: Floats = np.einsum("gi,gij,gj->g", self.gradient, covariance, self.gradient)
-        return np.maximum(found, 0.0)
+        variances: Floats = np.einsum("gi,gij,gj->g", self.gradient, covariance, self.gradient)
+        return np.maximum(variances, 0.0)
 
 
 def evaluate(formula: Formula, sums: Floats, covariance: Floats, counts: Container[int] = ()) -> Valued:
@@ -118,7 +118,7 @@ def gradient_at(formula: Formula, sums: Floats) -> Floats:
 
 
 def moments_of(formula: Formula) -> set[int]:
-    """The numbers of the moments that a formula speaks of."""
+    """The numbers of the moments in a formula."""
     if isinstance(formula, Moment):
         return {formula.number}
     if isinstance(formula, Binary):

@@ -15,7 +15,7 @@ from deniable.queries.question.public_trees import PublicFactor, PublicTest
 
 MOST_GROUPS = 10_000
 ERROR_COLUMNS = ("_stderr", "_low", "_high", "_model")
-"""How the columns end that stand next to an answer when it is exported."""
+"""Endings of the columns that an exported answer adds for its errors."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +43,7 @@ class MomentOf:
     indicator: bool
     """Whether a row counts either once or not at all."""
     region: int = 0
-    """Moments with the same number speak of the same rows."""
+    """Moments with the same number are sums over the same rows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,25 +74,13 @@ class Output:
     formula: Formula
     shown: bool = True
     possible: tuple[float, float] | None = None
-    """The least and the largest it can be, where that is known: of a sum, for each row."""
+    """The least and the largest possible value, if known; of a sum, per row."""
     adds_up: bool = False
     """Whether it grows with the number of rows."""
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """Two outputs' formulas compared: part of HAVING."""
-
-    sign: str
-    left: Formula
-    right: Formula
-
-    def __str__(self) -> str:
-        return f"{self.left} {self.sign} {self.right}"
-
-
-@dataclass(frozen=True, slots=True)
-class Logic:
+class HavingLogic:
     """Parts of HAVING, joined by and, or or not."""
 
     sign: str
@@ -104,7 +92,19 @@ class Logic:
         return "(" + f" {self.sign} ".join(map(str, self.parts)) + ")"
 
 
-Having = Comparison | Logic
+@dataclass(frozen=True, slots=True)
+class HavingComparison:
+    """Two outputs' formulas compared: part of HAVING."""
+
+    sign: str
+    left: Formula
+    right: Formula
+
+    def __str__(self) -> str:
+        return f"{self.left} {self.sign} {self.right}"
+
+
+Having = HavingComparison | HavingLogic
 
 
 @dataclass(frozen=True, slots=True)

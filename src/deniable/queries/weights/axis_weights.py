@@ -24,17 +24,17 @@ from deniable.tables.designs.views import Design, Group
 from deniable.trees import Tree
 
 EFFORT = 40.0
-"""Cells may be added that a question does not need, to lower the variance, while a report is compared with so many."""
+"""Unneeded cells may be added to lower the variance, as long as a report is compared with at most this many."""
 MOST_GROWTH = 16
-"""An axis that multiplies the cells by more would lower the variance by little: by one over its nodes."""
+"""An axis that multiplies the cells by more lowers the variance by only about 1/nodes."""
 MOST_ADDED = 500_000
-"""And while the plan has so many cells in all."""
-FEW = 4
-"""So many functions of an axis are weighed one by one; more share what most of them have in common."""
+"""Added cells of a whole plan."""
+FEW_FUNCTIONS = 4
+"""Up to this many functions of an axis are weighed separately; more share what most of them have in common."""
 ROUNDS = 3
-MOST_VIEWS = 2**16
+MOST_PRICED_VIEWS = 2**16
 MOST_WEIGHTS = 50_000_000
-NEGLIGIBLE = 1e-12
+NEGLIGIBLE_WEIGHT = 1e-12
 TOO_MANY_GROUPS, GROUP_BY_BINS = (
     "the question has too many groups for domains so large",
     "Group by bins: FLOOR(x / 10).",
@@ -58,15 +58,15 @@ class Rule:
     @classmethod
     def of(cls, text: str) -> Rule:
         """The rule of a name; `rdc` alone takes the eight smallest decompositions."""
-        found = _RULE.match(text) if isinstance(text, str) else None
-        counted = found is not None and found[1] in (RDC, RDC_EACH)
-        if found is None or (found[2] is not None and (not counted or int(found[2]) < 1)):
+        matched = _RULE.match(text) if isinstance(text, str) else None
+        counted = matched is not None and matched[1] in (RDC, RDC_EACH)
+        if matched is None or (matched[2] is not None and (not counted or int(matched[2]) < 1)):
             raise InvalidParameter("weights", "are unknown", "Use greedy, optimal or rdc(8), for example.")
-        return cls(found[1], int(found[2] or DEFAULT_K) if counted else 0)
+        return cls(matched[1], int(matched[2] or DEFAULT_K) if counted else 0)
 
     @property
     def spreads_constants(self) -> bool:
-        """Whether what is known without any report is taken from none: the paper's rules read it off one view."""
+        """Whether constants need no report; the paper's rules read them from a view."""
         return self.name == OPTIMAL
 
     def __str__(self) -> str:
@@ -85,8 +85,8 @@ class Layer:
     @property
     def active(self) -> Booleans:
         """Which products have weight on this level."""
-        found: Booleans = self.shares.counts > 0
-        return found
+        active: Booleans = self.shares.counts > 0
+        return active
 
     @property
     def nodes(self) -> int:
@@ -143,39 +143,41 @@ def _weigh_axes(
     for number, family in enumerate(families):
         members.setdefault(family, []).append(number)
     axes = range(len(group.axes))
-    places: list[Integers] = [np.zeros(len(families), dtype=np.int64) for _ in axes]
+    indices: list[Integers] = [np.zeros(len(families), dtype=np.int64) for _ in axes]
     weights: list[list[Weights]] = [[] for _ in axes]
     starts: dict[tuple[tuple[bytes, ...], ...], list[int]] = {}  # sums of the same, times other numbers, share weights
     reached = [0 for _ in axes]
     for _, mine in sorted(members.items()):
         distinct: list[dict[bytes, int]] = [{} for _ in axes]
-        inside = [[distinct[n].setdefault(wanted[n][one].tobytes(), len(distinct[n])) for one in mine] for n in axes]
-        key = tuple(tuple(one) for one in distinct)
+        inside = [
+            [distinct[n].setdefault(wanted[n][product].tobytes(), len(distinct[n])) for product in mine] for n in axes
+        ]
+        key = tuple(tuple(functions) for functions in distinct)
         if key not in starts:
             starts[key] = reached.copy()
-            functions = [np.array([np.frombuffer(one) for one in batch]) for batch in key]
-            for axis, found in enumerate(_weigh_family(design, group, functions, rule)):
-                weights[axis].append(found)
+            functions = [np.array([np.frombuffer(function) for function in batch]) for batch in key]
+            for axis, family_weights in enumerate(_weigh_family(design, group, functions, rule)):
+                weights[axis].append(family_weights)
                 reached[axis] += len(key[axis])
         for axis in axes:
-            places[axis][mine] = np.array(inside[axis]) + starts[key][axis]
+            indices[axis][mine] = np.array(inside[axis]) + starts[key][axis]
     layers = []
     for axis, choices in enumerate(group.levels):
-        stacked = [np.concatenate([one[level] for one in weights[axis]]) for level in choices]
-        layers.append([_layer(one, places[axis]) for one in stacked])
+        stacked = [np.concatenate([batch_weights[level] for batch_weights in weights[axis]]) for level in choices]
+        layers.append([_layer(level_weights, indices[axis]) for level_weights in stacked])
     return layers
 
 
-def _layer(weights: Floats, places: Integers) -> Layer:
+def _layer(weights: Floats, indices: Integers) -> Layer:
     """The patterns of one level: the weightings themselves if they are few, else single nodes and what is common."""
     scale = float(np.abs(weights).max(initial=0.0))
-    weights = np.where(np.abs(weights) > NEGLIGIBLE * scale, weights, 0.0)
-    if weights.shape[0] <= FEW:
+    weights = np.where(np.abs(weights) > NEGLIGIBLE_WEIGHT * scale, weights, 0.0)
+    if weights.shape[0] <= FEW_FUNCTIONS:
         used = np.any(weights != 0.0, axis=1)
-        return Layer(Rows.of(weights), Rows.of(np.eye(used.size) * used[:, None]).take(places))
+        return Layer(Rows.of(weights), Rows.of(np.eye(used.size) * used[:, None]).take(indices))
     common = np.median(weights, axis=0)
     rest = weights - common
-    rest[np.abs(rest) <= NEGLIGIBLE * scale] = 0.0
+    rest[np.abs(rest) <= NEGLIGIBLE_WEIGHT * scale] = 0.0
     nodes = np.flatnonzero(rest.any(axis=0))
     patterns = np.zeros((nodes.size, rest.shape[1]))
     patterns[np.arange(nodes.size), nodes] = 1.0
@@ -183,7 +185,7 @@ def _layer(weights: Floats, places: Integers) -> Layer:
     if common.any():
         patterns = np.concatenate((patterns, common[None, :]))
         shares = np.concatenate((shares, np.ones((rest.shape[0], 1))), axis=1)
-    return Layer(Rows.of(patterns), Rows.of(shares).take(places))
+    return Layer(Rows.of(patterns), Rows.of(shares).take(indices))
 
 
 def _weigh_family(design: Design, group: Group, functions: list[Floats], rule: Rule) -> list[Weights]:
@@ -194,24 +196,24 @@ def _weigh_family(design: Design, group: Group, functions: list[Floats], rule: R
         raise QueryRefused(TOO_MANY_GROUPS, GROUP_BY_BINS)
     unpriced = _unpriced(group)
     if rule.name != OPTIMAL:
-        return [_plain(*one, rule) for one in zip(trees, functions, unpriced, strict=True)]
+        return [_plain(*axis, rule) for axis in zip(trees, functions, unpriced, strict=True)]
     depths = _depths(group, trees, functions)
     prices = _prices(design, group)
-    found = [optimal(*one) for one in zip(trees, functions, unpriced, depths, strict=True)]
+    weights = [optimal(*axis) for axis in zip(trees, functions, unpriced, depths, strict=True)]
     if prices is None:
-        return found
+        return weights
     for _ in range(ROUNDS if len(trees) > 1 else 1):  # a single axis depends on no other
         for axis, (tree, choices) in enumerate(zip(trees, group.levels, strict=True)):
             costs = prices
             for other in range(len(trees) - 1, -1, -1):
                 if other != axis:
-                    norms = [np.square(found[other][level]).sum(axis=1).mean() for level in group.levels[other]]
+                    norms = [np.square(weights[other][level]).sum(axis=1).mean() for level in group.levels[other]]
                     costs = np.tensordot(costs, np.array(norms), axes=(other, 0))
             levels = np.full(tree.levels, np.inf)
             # A level that the others leave without any weight costs nothing, and means nothing: a trace of a cost.
             levels[list(choices)] = np.maximum(costs, costs.max() * 1e-9)
-            found[axis] = optimal(tree, functions[axis], levels.tolist(), depths[axis])
-    return found
+            weights[axis] = optimal(tree, functions[axis], levels.tolist(), depths[axis])
+    return weights
 
 
 def _unpriced(group: Group) -> list[list[float]]:
@@ -223,13 +225,14 @@ def _unpriced(group: Group) -> list[list[float]]:
 
 
 def _plain(tree: Tree, functions: Floats, costs: list[float], rule: Rule) -> Weights:
-    """The paper's rules; where not all levels are collected, there is nothing to choose."""
+    """The paper's rules; if not all levels are collected, there is nothing to choose."""
     if not np.isfinite(costs).all():
         return optimal(tree, functions, costs)
     each = [
-        greedy(tree, one) if rule.name == GREEDY else weighted_decompositions(tree, one, rule.k) for one in functions
+        greedy(tree, function) if rule.name == GREEDY else weighted_decompositions(tree, function, rule.k)
+        for function in functions
     ]
-    return tuple(np.array([one[level] for one in each]) for level in range(tree.levels))
+    return tuple(np.array([function_weights[level] for function_weights in each]) for level in range(tree.levels))
 
 
 def _depths(group: Group, trees: list[Tree], functions: list[Floats]) -> list[int]:
@@ -239,7 +242,7 @@ def _depths(group: Group, trees: list[Tree], functions: list[Floats]) -> list[in
         for tree, batch, choices in zip(trees, functions, group.levels, strict=True)
     ]
     free = [bool((batch == batch[:, :1]).all()) for batch in functions]
-    work = float(np.prod([one[0] for one in counts], dtype=np.float64)) / group.views
+    work = float(np.prod([axis_counts[0] for axis_counts in counts], dtype=np.float64)) / group.views
     depths = [0] * len(trees)
     for axis in sorted(range(len(trees)), key=lambda axis: (not free[axis], counts[axis][1] / counts[axis][0])):
         more = work * counts[axis][1] / counts[axis][0]
@@ -252,21 +255,21 @@ def _depths(group: Group, trees: list[Tree], functions: list[Floats]) -> list[in
 def _nodes(tree: Tree, functions: Floats, choices: tuple[int, ...], depth: int) -> int:
     """How many nodes carry weight for some function; one for a function that is zero."""
     costs = [1.0 if level in choices else np.inf for level in range(tree.levels)]
-    found = optimal(tree, functions, costs, depth)
-    return max(sum(int(np.any(level != 0.0, axis=0).sum()) for level in found), 1)
+    weights = optimal(tree, functions, costs, depth)
+    return max(sum(int(np.any(level != 0.0, axis=0).sum()) for level in weights), 1)
 
 
 def _prices(design: Design, group: Group) -> Floats | None:
     """What a unit of squared weight costs in each view, an array with one axis per axis of the group."""
-    if group.views > MOST_VIEWS:
+    if group.views > MOST_PRICED_VIEWS:
         return None
     cells = np.ones((1,) * len(group.axes))
-    for axis, (one, choices) in enumerate(zip(group.axes, group.levels, strict=True)):
+    for axis, (described, choices) in enumerate(zip(group.axes, group.levels, strict=True)):
         shape = [1] * len(group.axes)
         shape[axis] = len(choices)
-        cells = cells * np.array([float(one.tree.cells(level)) for level in choices]).reshape(shape)
-    sizes, place = np.unique(cells, return_inverse=True)
-    prices = np.array([unit_price(design, int(size)) for size in sizes])[place].reshape(cells.shape)
+        cells = cells * np.array([float(described.tree.cells(level)) for level in choices]).reshape(shape)
+    sizes, which = np.unique(cells, return_inverse=True)
+    prices = np.array([unit_price(design, int(size)) for size in sizes])[which].reshape(cells.shape)
     return np.asarray(prices * group.views)
 
 

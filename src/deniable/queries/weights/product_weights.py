@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import product as combinations_of
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from deniable.tables.bulk.bulk_client import cell_numbers
 from deniable.tables.designs.views import EMBEDDED, ROUNDED, VALUE, WEIGHT, Axis, Design, Group
 from deniable.tables.schema.attributes import Table
 
-MOST_CELLS = 20_000_000
+MOST_VIEW_CELLS = 20_000_000
 
 
 def plan_table(table: Table, design: Design, columns: Sequence[Column], rule: Rule, sums: str = DIRECT) -> TablePlan:
@@ -36,49 +36,49 @@ def plan_table(table: Table, design: Design, columns: Sequence[Column], rule: Ru
         constants = np.zeros(len(columns))
         views: list[ViewWeights] = []
         supports: list[str] = []
-        for place in range(len(groups)):
-            chosen = _of_group(table, groups, place, columns, sums)
+        for number in range(len(groups)):
+            chosen = _of_group(table, groups, number, columns, sums)
             if not any(chosen):
                 continue
-            added, found, used = _group_weights(table, design, part, place, chosen, rule, sums)
+            added, group_views, used = _group_weights(table, design, part, number, chosen, rule, sums)
             constants += added
-            views += found
+            views += group_views
             supports += [used] if used else []
         parts.append(PartPlan(constants, tuple(views), tuple(supports)))
     return TablePlan(table.name, tuple(parts), tuple(columns))
 
 
-def rounded_attribute(table: Table, design: Design, one: Product, sums: str) -> str | None:
+def rounded_attribute(table: Table, design: Design, product: Product, sums: str) -> str | None:
     """The measured attribute whose rounded value a product is read off, if any."""
-    found = (_rounding(table, group, one, sums) for part in design.parts for group in part)
-    return next((name for name in found if name is not None), None)
+    names = (_rounding(table, group, product, sums) for part in design.parts for group in part)
+    return next((name for name in names if name is not None), None)
 
 
 def _of_group(
-    table: Table, groups: tuple[Group, ...], place: int, columns: Sequence[Column], sums: str
+    table: Table, groups: tuple[Group, ...], number: int, columns: Sequence[Column], sums: str
 ) -> list[list[Product]]:
     """The products that a group answers, with its share: all groups alike, or the one group that rounds the sum."""
     chosen: list[list[Product]] = []
     for column in columns:
         mine = []
-        for one in column:
-            able = [number for number, group in enumerate(groups) if _rounding(table, group, one, sums) is not None]
+        for product in column:
+            able = [other for other, group in enumerate(groups) if _rounding(table, group, product, sums) is not None]
             answering = able or list(range(len(groups)))
-            if place in answering:
-                share = one.coefficient / len(answering)
-                mine.append(Product(share, one.conditions, one.measures, one.family))
+            if number in answering:
+                share = product.coefficient / len(answering)
+                mine.append(Product(share, product.conditions, product.measures, product.family))
         chosen.append(mine)
     return chosen
 
 
-def _rounding(table: Table, group: Group, one: Product, sums: str) -> str | None:
+def _rounding(table: Table, group: Group, product: Product, sums: str) -> str | None:
     """The measured attribute that an axis of the group rounds for this purpose; the first one, if there are several."""
     if sums == DIRECT:
         return None
     for axis in group.axes:
         if axis.rounds_value:
             name = table.private[axis.attribute]
-            if name in one.measures and _affine(one.measures[name]):
+            if name in product.measures and _affine(product.measures[name]):
                 return name
     return None
 
@@ -90,35 +90,38 @@ def _affine(values: Floats) -> bool:
 
 
 def _group_weights(
-    table: Table, design: Design, part: int, place: int, columns: list[list[Product]], rule: Rule, sums: str
+    table: Table, design: Design, part: int, position: int, columns: list[list[Product]], rule: Rule, sums: str
 ) -> tuple[Floats, list[ViewWeights], str]:
     """Constants and views of one group; π is the chance of the group times that of a view in it."""
-    group, groups = design.parts[part][place], len(design.parts[part])
-    products = [(number, one) for number, column in enumerate(columns) for one in column]
-    owners = np.array([number for number, _ in products], dtype=np.int64)
-    coefficients = np.array([one.coefficient for _, one in products])
-    rounded = [_rounding(table, group, one, sums) for _, one in products]
+    group, groups = design.parts[part][position], len(design.parts[part])
+    products = [(column, product) for column, members in enumerate(columns) for product in members]
+    owners = np.array([column for column, _ in products], dtype=np.int64)
+    coefficients = np.array([product.coefficient for _, product in products])
+    rounded = [_rounding(table, group, product, sums) for _, product in products]
     wanted = [
-        [_axis_function(table, axis, one, name) for (_, one), name in zip(products, rounded, strict=True)]
+        [_axis_function(table, axis, product, name) for (_, product), name in zip(products, rounded, strict=True)]
         for axis in group.axes
     ]
     constants = np.zeros(len(columns))
     if rule.spreads_constants:
         # What is the same for every row is known without any report.
-        known = [all((one[number] == one[number][0]).all() for one in wanted) for number in range(len(products))]
+        known = [
+            all((functions[number] == functions[number][0]).all() for functions in wanted)
+            for number in range(len(products))
+        ]
         for number in np.flatnonzero(known).tolist():
-            value = np.prod([one[number][0] for one in wanted])
+            value = np.prod([functions[number][0] for functions in wanted])
             constants[owners[number]] += coefficients[number] * value
-        kept = [number for number, one in enumerate(known) if not one]
+        kept = [number for number, is_known in enumerate(known) if not is_known]
         if not kept:
             return constants, [], ""
         owners, coefficients = owners[kept], coefficients[kept]
-        products, wanted = [products[number] for number in kept], [[one[n] for n in kept] for one in wanted]
-    axes, product_of = weigh(design, group, wanted, [one.family for _, one in products], rule)
+        products, wanted = [products[number] for number in kept], [[functions[n] for n in kept] for functions in wanted]
+    axes, product_of = weigh(design, group, wanted, [product.family for _, product in products], rule)
     owners, coefficients = owners[product_of], coefficients[product_of]
     made: list[ViewWeights] = []
     used = [[number for number, layer in enumerate(axis) if layer.active.any()] for axis in axes]
-    for choice in product(*used):
+    for choice in combinations_of(*used):
         levels = tuple(choices[number] for choices, number in zip(group.levels, choice, strict=True))
         layers = [axis[number] for axis, number in zip(axes, choice, strict=True)]
         # Which combinations of patterns each product needs, and how much of each; then the same for columns.
@@ -129,17 +132,18 @@ def _group_weights(
         distinct, which = np.unique(np.ravel_multi_index(patterns, sizes), return_inverse=True)
         counts = Rows.summed(which, owners[rows], shares * coefficients[rows], distinct.size)
         chosen = [
-            layer.patterns.take(one) for layer, one in zip(layers, np.unravel_index(distinct, sizes), strict=True)
+            layer.patterns.take(combination)
+            for layer, combination in zip(layers, np.unravel_index(distinct, sizes), strict=True)
         ]
         if not any(levels) and rule.spreads_constants:
             # The cell of everything: every report lies in it, so every report may say so.
-            whole = np.prod([one.totals() for one in chosen], axis=0)
+            whole = np.prod([patterns.totals() for patterns in chosen], axis=0)
             np.add.at(constants, counts.columns, counts.values * np.repeat(whole, counts.counts))
             continue
         local = 0
-        for choices, one in zip(group.levels, choice, strict=True):
-            local = local * len(choices) + one
-        made.append(_view(design, group, levels, design.offset(part, place) + local, groups, chosen, counts))
+        for choices, level in zip(group.levels, choice, strict=True):
+            local = local * len(choices) + level
+        made.append(_view(design, group, levels, design.offset(part, position) + local, groups, chosen, counts))
     return constants, made, _support(table, group, axes)
 
 
@@ -153,7 +157,7 @@ def _view(
     counts: Rows,
 ) -> ViewWeights:
     """The cells of one view, from the patterns of nodes that each row combines."""
-    if np.prod([one.counts.astype(np.float64) for one in patterns], axis=0).sum() > MOST_CELLS:
+    if np.prod([rows.counts.astype(np.float64) for rows in patterns], axis=0).sum() > MOST_VIEW_CELLS:
         raise QueryRefused("the question needs too many cells of one view", "Ask with fewer attributes at a time.")
     rows, nodes, weights = row_products(patterns)
     oracle = design.oracle(group.cells(levels))
@@ -190,7 +194,7 @@ def _view(
 
 
 def _shares(group: Group, levels: tuple[int, ...], nodes: list[Integers]) -> Floats:
-    """The share of evenly spread rows in each cell; the coins of rounded values are counted as even, too."""
+    """The share of evenly spread rows in each cell; rounded values count as evenly distributed, too."""
     shares: Floats = np.ones(nodes[0].size)
     for axis, level, node in zip(group.axes, levels, nodes, strict=True):
         width, size = min(axis.tree.width(level), axis.tree.size), axis.tree.size
@@ -200,15 +204,15 @@ def _shares(group: Group, levels: tuple[int, ...], nodes: list[Integers]) -> Flo
     return shares
 
 
-def _axis_function(table: Table, axis: Axis, one: Product, rounded: str | None) -> Floats:
+def _axis_function(table: Table, axis: Axis, product: Product, rounded: str | None) -> Floats:
     """The factor of a product that an axis answers, as an array over the axis."""
     weight = np.array([0.0, (table.many or 1) / table.tau])
     if axis.kind == WEIGHT:
         return weight
     name = table.private[axis.attribute]
     size = table.domains[axis.attribute].size
-    condition = one.conditions.get(name, np.ones(size))
-    measure = one.measures.get(name, np.ones(size))
+    condition = product.conditions.get(name, np.ones(size))
+    measure = product.measures.get(name, np.ones(size))
     ends = measure[[0, -1]] if name == rounded else np.ones(2)
     if axis.kind == VALUE:
         return np.ascontiguousarray(condition if name == rounded else condition * measure)
@@ -220,9 +224,9 @@ def _axis_function(table: Table, axis: Axis, one: Product, rounded: str | None) 
 
 def _support(table: Table, group: Group, axes: list[list[Layer]]) -> str:
     """The nodes that carry weight, axis by axis and level by level, from the coarsest on."""
-    found = []
+    axes_shown = []
     for axis, layers in zip(group.axes, axes, strict=True):
         name = axis.kind if axis.attribute < 0 else table.private[axis.attribute]
         kind = "" if axis.kind in (VALUE, WEIGHT) else f" {axis.kind}"
-        found.append(f"{name}{kind} {'+'.join(str(layer.nodes) for layer in layers)}")
-    return ", ".join(found)
+        axes_shown.append(f"{name}{kind} {'+'.join(str(layer.nodes) for layer in layers)}")
+    return ", ".join(axes_shown)

@@ -26,12 +26,12 @@ class Rows:
 
     @classmethod
     def summed(cls, rows: Integers, columns: Integers, values: Floats, height: int) -> Rows:
-        """From entries in any order; those of one place are added."""
+        """From entries in any order; entries at the same position are added."""
         width = int(columns.max(initial=0)) + 1
-        places, which = np.unique(rows * width + columns, return_inverse=True)
-        totals: Floats = np.bincount(which, weights=values, minlength=places.size).astype(np.float64)
-        found, kept = np.divmod(places, width)
-        return cls(np.searchsorted(found, np.arange(height + 1)), kept, totals)
+        positions, which = np.unique(rows * width + columns, return_inverse=True)
+        totals: Floats = np.bincount(which, weights=values, minlength=positions.size).astype(np.float64)
+        distinct_rows, kept = np.divmod(positions, width)
+        return cls(np.searchsorted(distinct_rows, np.arange(height + 1)), kept, totals)
 
     @property
     def height(self) -> int:
@@ -85,7 +85,7 @@ def row_products(factors: Sequence[Rows]) -> tuple[Integers, list[Integers], Flo
             entries = factor.starts[rows]
         else:
             entries = _ranges(factor.starts[rows], counts)
-            columns = [one.repeat(counts) for one in columns]
+            columns = [column.repeat(counts) for column in columns]
             values, rows = values.repeat(counts), rows.repeat(counts)
         columns.append(factor.columns[entries])
         values = values * factor.values[entries]

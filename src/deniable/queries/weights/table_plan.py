@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from deniable.queries.weights.row_products import Rows, row_products
 from deniable.wording import counted
 
 ENOUGH = 100
-"""So many reports of a view must be expected for their number to be counted on."""
+"""A view must be expected to have this many reports before they are divided by their number."""
 DIRECT, DESIGNED = "direct", "designed"
 SUMS = (DIRECT, DESIGNED)
 """How a sum is taken: by the values' own tree, or by the rounded values that AHIO, EHIO and SR-HIO collect for it."""
@@ -41,6 +42,24 @@ class Product:
 
 Column = tuple[Product, ...]
 """What one column of contributions estimates: a sum of products."""
+
+
+class CellWeights(NamedTuple):
+    """A view's weights on its distinct cells."""
+
+    cells: Integers
+    shares: Floats
+    """The share of rows that would lie in each cell if rows were spread evenly over the domains."""
+    weights: Rows
+    """Of each cell, by column."""
+
+    def means(self, columns: int) -> Floats:
+        """The mean weight of evenly spread rows, for every column."""
+        return self.summed(self.weights.values * np.repeat(self.shares, self.weights.counts), columns)
+
+    def summed(self, values: Floats, columns: int) -> Floats:
+        """Values of all weights added up over cells, for every column."""
+        return np.bincount(self.weights.columns, values, minlength=columns).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,12 +91,12 @@ class ViewWeights:
     oracle: FrequencyOracle
     """Where its reports name their cell, every row is one cell, and cells are sorted."""
 
-    def by_cell(self) -> tuple[Integers, Floats, Rows]:
-        """The distinct cells, the share of evenly spread rows in each, and its weights by column."""
-        distinct, first, place = np.unique(self.cells, return_index=True, return_inverse=True)
-        cells = Rows(self.row_starts, place, self.weights)
+    def by_cell(self) -> CellWeights:
+        """The same weights, cell by cell."""
+        distinct, first, which = np.unique(self.cells, return_index=True, return_inverse=True)
+        cells = Rows(self.row_starts, which, self.weights)
         _, (which, columns), values = row_products([cells, Rows(self.column_starts, self.columns, self.coefficients)])
-        return distinct, self.shares[first], Rows.summed(which, columns, values, distinct.size)
+        return CellWeights(distinct, self.shares[first], Rows.summed(which, columns, values, distinct.size))
 
     def weighted_columns(self) -> Integers:
         """The columns for which some cell has a weight other than zero."""
@@ -98,22 +117,22 @@ class PartPlan:
     """For each group of views in use, its axes with the number of nodes that carry weight, level by level."""
 
     def countable(self, slots: int, reports: float) -> bool:
-        """Whether a view's reports are divided by how many there are instead of how many were to be expected.
+        """Whether a view's contributions are divided by the number of its reports instead of the expected number.
 
-        Views are drawn apart from all data, so that is unbiased too, and it spares the noise of the drawing; but every
-        view must have some. With one report per user only: then views divide the users into strata.
+        Views are drawn independently of all data, so that is unbiased too, and it avoids the noise of the drawing. But
+        every view must have some. This needs one report per user, so that views divide users into strata.
         """
-        return slots == 1 and bool(self.views) and reports * min(one.probability for one in self.views) >= ENOUGH
+        return slots == 1 and bool(self.views) and reports * min(view.probability for view in self.views) >= ENOUGH
 
     @property
     def cells_per_report(self) -> float:
         """How many cells the average report is compared with."""
-        return sum(one.probability * one.cells.size for one in self.views)
+        return sum(view.probability * view.cells.size for view in self.views)
 
     @property
     def share(self) -> float:
-        """The share of reports that say something."""
-        return sum(one.probability for one in self.views)
+        """The share of reports that carry weight."""
+        return sum(view.probability for view in self.views)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,5 +156,5 @@ class TablePlan:
                 f"{name}: {counted(len(part.views), 'view')}, {part.share:.1%} of the reports, "
                 f"{part.cells_per_report:,.1f} cells per report"
             )
-            lines += [f"  {one}" for one in part.supports]
+            lines += [f"  {support}" for support in part.supports]
         return "\n".join(lines)

@@ -174,16 +174,16 @@ def _decompose(tree: Tree, before: list[int], k: int, level: int, node: int, abo
 def rdc(tree: Tree, low: int, high: int, k: int) -> Weights:
     """The k smallest decompositions of a range, each weighted by one over its number of nodes.  [XDW20, Eq. (11)]"""
     best = decompositions(tree, low, high, k)
-    shares = np.array([1 / max(one.size, 1) for one in best])
+    shares = np.array([1 / max(decomposition.size, 1) for decomposition in best])
     shares /= shares.sum()
-    parts = [one.weights(tree) for one in best]
+    parts = [decomposition.weights(tree) for decomposition in best]
     return tuple(
         sum(share * part[level] for share, part in zip(shares, parts, strict=True)) for level in range(tree.levels)
     )
 
 
 def weighted_decompositions(tree: Tree, function: Floats, k: int) -> Weights:
-    """`rdc` of every run of ones; a function that is no set of values, or everything, is taken greedily."""
+    """`rdc` of every run of ones; any other function, and the set of all values, is taken greedily."""
     ones = np.concatenate(([False], function == 1.0, [False]))
     if ones[1:-1].all() or np.any((function != 0.0) & (function != 1.0)):
         return greedy(tree, function)

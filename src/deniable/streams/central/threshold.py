@@ -7,6 +7,7 @@ lies above it, a high θ costs noise everywhere.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -17,7 +18,7 @@ from deniable.checks import check_integer, check_number
 from deniable.errors import InvalidParameter, SimulationOnly
 from deniable.mechanisms import NoisyMax, PAKThreshold, PermuteAndFlip, SmoothPercentile
 from deniable.mechanisms.smooth_sensitivity import DEFAULT_DELTA
-from deniable.randomness import Source
+from deniable.randomness import Source, release_source
 from deniable.streams.structure.hierarchy import Hierarchy
 
 _SCORE_UNIT = 1 << 16  # scores are integers in this fraction of a count
@@ -40,8 +41,24 @@ class Situation:
     tail: float
 
 
+class PrivateRule(ABC):
+    """A rule that spends ε on the choice of θ."""
+
+    __slots__ = ()
+
+    def choose(
+        self, values: Integers, situation: Situation, epsilon: float, source: Source, *, simulation: bool = False
+    ) -> int:
+        """θ, for a cost of ε (and δ, if the rule has one)."""
+        return self.draw(values, situation, epsilon, release_source(source, simulation=simulation, epsilon=epsilon))
+
+    @abstractmethod
+    def draw(self, values: Integers, situation: Situation, epsilon: float, source: Source) -> int:
+        """`choose` for a source that has been checked."""
+
+
 @dataclass(frozen=True, slots=True)
-class PredictedError:
+class PredictedError(PrivateRule):
     """Noisy max over θ of the predicted error of a random window, in logs. The default.
 
         Q(θ)² = θ²·A + (r²/6)·(N(θ)/m · tail·θ)²,   N(θ) = #{v_i > θ},   A the exact error per θ²
@@ -95,16 +112,14 @@ class PredictedError:
         penalty = np.rint(2 * tipping * np.log(thetas) * _SCORE_UNIT).astype(np.int64)
         return -penalty - _loss_table(tipping, values.size)[_counts_above(values, thetas)]
 
-    def choose(
-        self, values: Integers, situation: Situation, epsilon: float, source: Source, *, simulation: bool = False
-    ) -> int:
-        """θ, for a cost of ε."""
-        winner = _winner(self.mechanism, self.scores(values, situation), epsilon, source, simulation=simulation)
+    def draw(self, values: Integers, situation: Situation, epsilon: float, source: Source) -> int:
+        """θ, for a cost of ε; the source has been checked."""
+        winner = _winner(self.mechanism, self.scores(values, situation), epsilon, source)
         return int(self.candidates(situation.bound)[winner])
 
 
 @dataclass(frozen=True, slots=True)
-class PaperScore:
+class PaperScore(PrivateRule):
     """Noisy max on  [WCZ21, Eq. (6)]  with its sign corrected.
 
         q(θ) = −(3mθ/(c·r·ε))·√(2(b − 1)·log_b³ r) − #{v_i > θ}
@@ -141,16 +156,14 @@ class PaperScore:
         penalty = np.rint(np.minimum(slope * thetas * _SCORE_UNIT, 2.0**60)).astype(np.int64)
         return np.asarray(-penalty - _SCORE_UNIT * _counts_above(values, thetas))
 
-    def choose(
-        self, values: Integers, situation: Situation, epsilon: float, source: Source, *, simulation: bool = False
-    ) -> int:
-        """θ, for a cost of ε."""
-        winner = _winner(self.mechanism, self.scores(values, situation), epsilon, source, simulation=simulation)
+    def draw(self, values: Integers, situation: Situation, epsilon: float, source: Source) -> int:
+        """θ, for a cost of ε; the source has been checked."""
+        winner = _winner(self.mechanism, self.scores(values, situation), epsilon, source)
         return int(self.candidates(situation.bound)[winner])
 
 
 @dataclass(frozen=True, slots=True)
-class SmoothThreshold:
+class SmoothThreshold(PrivateRule):
     """A percentile with noise of its smooth sensitivity: (ε, δ)-DP  [NRS07]. `cap` keeps it at most the bound.
 
     >>> SmoothThreshold(percentile=0.99).private
@@ -164,12 +177,10 @@ class SmoothThreshold:
     private: ClassVar[bool] = True
     _mechanism: ClassVar[type[SmoothPercentile | PAKThreshold]] = SmoothPercentile
 
-    def choose(
-        self, values: Integers, situation: Situation, epsilon: float, source: Source, *, simulation: bool = False
-    ) -> int:
-        """θ, for a cost of (ε, δ)."""
+    def draw(self, values: Integers, situation: Situation, epsilon: float, source: Source) -> int:
+        """θ, for a cost of (ε, δ); the source has been checked."""
         mechanism = self._mechanism(epsilon, situation.bound, self.percentile, self.delta, cap=self.cap)
-        return max(mechanism.perturb(values, source=source, simulation=simulation), 1)
+        return max(mechanism.draw(values, source), 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +212,10 @@ class FixedPercentile:
         """θ, for no ε at all."""
         if not simulation:
             raise SimulationOnly("a percentile without noise is a value of the data", "Use PredictedError()")
+        return self.draw(values)
+
+    def draw(self, values: Integers, *_: Any) -> int:
+        """θ, for no ε at all; the caller knows that this is a simulation."""
         return max(int(np.quantile(values, self.percentile, method="inverted_cdf")), 1)
 
 
@@ -233,11 +248,10 @@ def _check_mechanism(name: str) -> None:
         raise InvalidParameter("mechanism", "is unknown", "Use 'noisy-max' or 'permute-and-flip'.")
 
 
-def _winner(mechanism: str, scores: Integers, epsilon: float, source: Source, *, simulation: bool) -> int:
+def _winner(mechanism: str, scores: Integers, epsilon: float, source: Source) -> int:
     """The index of the winner."""
-    kind: type[Any] = NoisyMax if mechanism == "noisy-max" else PermuteAndFlip
-    chooser = kind(epsilon, sensitivity=_SCORE_UNIT, monotone=True)
-    return int(chooser.perturb(scores, source=source, simulation=simulation))
+    kind = NoisyMax if mechanism == "noisy-max" else PermuteAndFlip
+    return kind(epsilon, sensitivity=_SCORE_UNIT, monotone=True).draw(scores, source)
 
 
 def _counts_above(values: Integers, thetas: Integers) -> Integers:

@@ -46,7 +46,7 @@ def learn(values: Integers, settings: Settings, plan: StreamPlan, source: Source
         theta = max(settings.grid.unit(settings.threshold.theta), 1)
     else:
         draws = source.stream("threshold")  # the publisher has checked source and ε
-        theta = settings.threshold.choose(values, situation, costs["threshold"], draws, simulation=True)
+        theta = settings.threshold.draw(values, situation, costs["threshold"], draws)
     if not settings.measure_start:
         if not isinstance(settings.threshold, PredictedError):
             return Learnt(theta)
@@ -56,7 +56,7 @@ def learn(values: Integers, settings: Settings, plan: StreamPlan, source: Source
 
     def noisy(name: str, total: int, sensitivity: int) -> tuple[float, float]:
         mechanism = DiscreteLaplace(costs[name], sensitivity)
-        answer = mechanism.perturb(np.array([total]), source=source.stream(name), simulation=True)[0]
+        answer = mechanism.draw(np.array([total]), source.stream(name))[0]
         return float(answer) / count, mechanism.variance() / count**2
 
     mean, mean_variance = noisy("mean", int(cut.sum()), theta)

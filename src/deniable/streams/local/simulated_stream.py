@@ -100,9 +100,9 @@ def first_codes(protocol: ToPLProtocol, values: Floats, source: Source) -> Integ
     positions = values / protocol.bound
     if protocol.scale == "log":
         positions = np.log1p(LOG_STEPS * positions) / np.log1p(LOG_STEPS)
-    return protocol.wave.perturb(np.minimum(positions, 1.0), source=source, simulation=True)
+    return protocol.wave.draw(np.minimum(positions, 1.0), source)
 
 
 def second_codes(protocol: ToPLProtocol, values: Floats, theta: float, source: Source) -> Integers:
     """Second reports of many users, in bulk."""
-    return protocol.second(theta).perturb(np.minimum(values, theta), source=source, simulation=True)
+    return protocol.second(theta).draw(np.minimum(values, theta), source)

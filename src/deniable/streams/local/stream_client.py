@@ -85,9 +85,9 @@ class ToPLClient:
     def _randomised(self, value: float, theta: float | None) -> StreamReport:
         protocol, tag = self.protocol, self.protocol.run_tag(simulation=self.simulation)
         if theta is None:
-            y = protocol.wave.perturb_one(protocol.position(value), randbelow=self._randbelow)
+            y = protocol.wave.draw_one(protocol.position(value), self._randbelow)
             return StreamReport(FIRST, y, 0.0, tag)
-        y = protocol.second(theta).perturb_one(min(value, theta), randbelow=self._randbelow)
+        y = protocol.second(theta).draw_one(min(value, theta), self._randbelow)
         return StreamReport(SECOND, y, theta, tag)
 
     def _cut(self, value: float) -> float:

@@ -1,8 +1,8 @@
 """The client in bulk: what `device/client.py` does for one user, for arrays of users. The law is the same.
 
-The draws that decide a report are made for all rows alike, whatever they hold. Only the choice among more than `many`
-rows of a user draws words of its own; and a number below a bound that depends on the row (between which two points a
-value is rounded) is drawn anew with a chance below bound · 2^-64.
+The draws that decide a report are the same for all rows, whatever they hold. There are two exceptions. Choosing among
+more than `many` rows of a user draws additional words. A number below a bound that depends on the row (between which
+two points a value is rounded) is redrawn with a chance below bound · 2^-64.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ReportColumns:
 def truncate(
     table: Table, starts: Integers, counts: Integers, codes: Sequence[Integers], source: Source
 ) -> tuple[list[Integers], Integers]:
-    """`tau` rows of every user, one user after the other, and how many rows each of them stands for.
+    """`tau` rows of every user, user by user, and how many rows each of them stands for.
 
     User u has counts[u] rows of `codes` (one array per attribute), from starts[u] on; see `client.truncate`.
     """
@@ -60,7 +60,7 @@ def truncate(
 
 
 def _shuffled_rows(starts: Integers, counts: Integers, source: Source) -> Integers:
-    """The row numbers of each of some users, in random order, one user after the other."""
+    """The row numbers of some users, user by user, each user's in random order."""
     users = np.repeat(np.arange(counts.size), counts)
     offsets = np.arange(users.size) - np.repeat(np.cumsum(counts) - counts, counts)
     order = np.lexsort((source.words(users.size), users))

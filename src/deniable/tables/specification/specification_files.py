@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,6 +21,8 @@ _LONG_KEY = re.compile(rf"(?:^|[\[{{,])[ \t]*+(?:{_PART}){{{LONGEST_KEY}}}", re.
 
 def read_file(path: str | Path, build: Callable[[Any], Made]) -> Made:
     """What `build` makes of the entries of a TOML or JSON file."""
+    import tomllib  # here, because most programs that import this package never read TOML
+
     path = _named(path)
     try:
         text = _read(path)

@@ -45,7 +45,7 @@ def by_window(private: Any, stream: Stream, window: int) -> list[tuple[Setting, 
 
 
 def panels(figure: Any, rows: Rows, column: str = "data", **shared: Any) -> list[tuple[Any, Any, Rows]]:
-    """One panel beside the other for every value of a column: its axes, the value, its rows."""
+    """One panel next to the other for every value of a column: its axes, the value, its rows."""
     parts = rows.split(column)
     grid = figure.subplots(1, len(parts), squeeze=False, **shared)[0]
     for axes, (value, _) in zip(grid, parts, strict=True):
@@ -81,7 +81,7 @@ def curves(
             axes.errorbar(line.column("epsilon"), line.means, line.stderrs, label=name, **styles[name])
         logs(axes, ticks, xlabel="ε")
     figure.axes[0].set_ylabel(ylabel)
-    legend_beside(figure)
+    legend_at_side(figure)
 
 
 def formats(names: Iterable[str], forms: Iterable[str]) -> dict[str, dict[str, str]]:
@@ -89,7 +89,7 @@ def formats(names: Iterable[str], forms: Iterable[str]) -> dict[str, dict[str, s
     return {name: {"fmt": form} for name, form in zip(names, forms, strict=True)}
 
 
-def legend_beside(figure: Any, axes: Any = None) -> None:
+def legend_at_side(figure: Any, axes: Any = None) -> None:
     """One legend for all panels."""
     handles, names = (axes or figure.axes[0]).get_legend_handles_labels()
     figure.legend(handles, names, loc="outside right center")

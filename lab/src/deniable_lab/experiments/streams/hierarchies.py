@@ -66,7 +66,7 @@ def describe(rows: Rows) -> str:
             line.append(spread(gains.min(), gains.max()))
         lines.append(line)
     names = [name for name, _ in errors.split("data")]
-    beside = [
+    compared = [
         f"{name}, {tree}: {short(part.only(epsilon=0.05, tree=tree).mean)} ± "
         f"{short(part.only(epsilon=0.05, tree=tree).stderr)}, authors' code "
         f"{short(reference.HIERARCHIES[FILES[name]][cell].mean)}"
@@ -78,7 +78,7 @@ def describe(rows: Rows) -> str:
         "How many times lower the MSE is, over all ε:\n\n"
         + markdown_table(["step", *names], lines)
         + "\n\nThe paper's order is the same: fan-out 16, then consistency, then the smoother. "
-        + (f"MSE at ε = 0.05: {'; '.join(beside)}." if beside else "")
+        + (f"MSE at ε = 0.05: {'; '.join(compared)}." if compared else "")
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from deniable.streams.local.stream_protocol import ToPLProtocol
 from deniable_lab.experiments.harness import Data, Experiment, Measured, Rows, Setting
 from deniable_lab.experiments.streams._local import best_theta, expected, simulated
-from deniable_lab.experiments.streams._publishing import legend_beside, logs, panels
+from deniable_lab.experiments.streams._publishing import legend_at_side, logs, panels
 from deniable_lab.experiments.writing import markdown_table
 
 EPSILONS = (0.2, 0.5, 1.0, 2.0, 4.0)
@@ -51,7 +51,7 @@ def plot(rows: Rows, figure: Any) -> None:
             )
         logs(axes, EPSILONS, xlabel="ε")
     figure.axes[0].set_ylabel("MSE of a random range")
-    legend_beside(figure)
+    legend_at_side(figure)
 
 
 def describe(rows: Rows) -> str:

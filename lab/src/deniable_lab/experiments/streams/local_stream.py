@@ -72,7 +72,7 @@ def plot(rows: Rows, figure: Any) -> None:
 
 
 def describe(rows: Rows) -> str:
-    """Beside the authors' code, where that was measured on the same data."""
+    """Next to the authors' code, where that was measured on the same data."""
     lines = []
     for name, part in rows.of("MSE").split("data"):
         for epsilon, cell in part.split("epsilon"):

@@ -6,7 +6,7 @@ from typing import Any
 
 from deniable_lab.experiments.harness import Experiment, Rows
 from deniable_lab.experiments.streams import overall
-from deniable_lab.experiments.streams._publishing import EPSILONS, SETTING, legend_beside, logs, spread
+from deniable_lab.experiments.streams._publishing import EPSILONS, SETTING, legend_at_side, logs, spread
 from deniable_lab.experiments.writing import markdown_table
 
 METRICS = ("MAE", "MMAE", "MMSE")
@@ -27,11 +27,11 @@ def plot(rows: Rows, figure: Any) -> None:
         axes.set_title(name)
     for axes in grid[-1]:
         axes.set_xlabel("ε")
-    legend_beside(figure)
+    legend_at_side(figure)
 
 
 def describe(rows: Rows) -> str:
-    """Ratios in every measure, beside what the paper says of them."""
+    """Ratios in every measure, next to what the paper says of them."""
     lines = []
     for name, part in rows.split("data"):
         for other, base in (("NM-E", "ToPS (paper)"), ("PAK", "ToPS (paper)"), ("ToPS (paper)", "ours")):

@@ -1,4 +1,4 @@
-"""Error of published streams by ε: ToPS beside its baselines  [WCZ21, Fig. 3]."""
+"""Error of published streams by ε: ToPS next to its baselines  [WCZ21, Fig. 3]."""
 
 from __future__ import annotations
 
@@ -76,13 +76,13 @@ def describe(rows: Rows) -> str:
         + markdown_table(["", *(name for name, _ in parts)], lines)
         + f"\n\nOrders of magnitude between ToPS and PAK: {'; '.join(orders)}. The paper's plots show 7 to 10. Its PAK "
         "has thresholds far above the public bound B; the cap θ ≤ B costs nothing. "
-        + _beside(errors)
+        + _next_to_authors(errors)
         + "Ĥc16 is as the text has it, with plain smooth sensitivity, whose thresholds are often the lowest possible. "
         "PAK and Ĥc16 are (ε, δ)-DP, the others ε-DP."
     )
 
 
-def _beside(errors: Rows) -> str:
+def _next_to_authors(errors: Rows) -> str:
     """The authors' code on the same data and ranges."""
     cells = []
     for name, part in errors.split("data"):

@@ -73,7 +73,7 @@ def plot(rows: Rows, figure: Any) -> None:
 
 def describe(rows: Rows) -> str:
     """What a choice costs."""
-    told = []
+    sentences = []
     for name, part in rows.of("MSE").split("data"):
         paper, ours = part.where(method="ToPS (paper)"), part.where(method="ours")
         by_c = paper.where(parameter="c")
@@ -83,14 +83,14 @@ def describe(rows: Rows) -> str:
         short_m = ours.where(parameter="m").means[0] / ours.where(parameter="m").means[-1]
         paper_m = paper.where(parameter="m").means[0] / paper.where(parameter="m").means[-1]
         by_r = ours.where(parameter="r").means
-        told.append(
+        sentences.append(
             f"{name}: of c, {best} is best, 60 costs {short(sixty)} times its MSE and the worst of the six "
             f"{short(worst)} times; a warm-up of 1,024 instead of 65,536 costs ours {short(short_m)} times and the "
             f"paper's settings {short(paper_m)} times; ranges within r = 4,096 have an MSE "
             f"{short(by_r[-1] / by_r[0])} times lower than within 2^20 (ours)."
         )
     return (
-        " ".join(told)
+        " ".join(sentences)
         + " The paper uses c = 60 everywhere; it is a number of the data's own unit, so a stream in cents needs "
         "another than one in items (see streams/overall on fares). Our score has no such constant."
     )

@@ -12,7 +12,7 @@ from deniable_lab.experiments.stream_reference import HORIZON
 from deniable_lab.experiments.streams._publishing import (
     SETTING,
     by_window,
-    legend_beside,
+    legend_at_side,
     panels,
     short,
     simulated,
@@ -30,7 +30,7 @@ STYLES = {"ours": "C0", "ToPS (paper)": "C1", "NM-E": "C2", "PAK, θ ≤ B": "C4
 
 
 def settings(data: Data, quick: bool) -> list[Setting]:  # noqa: ARG001 - the same in both
-    """Drawn streams are shown window by window; of real ones only the size of errors is told."""
+    """Drawn streams are shown window by window; for real streams only the size of the errors is recorded."""
     names = dict.fromkeys(["POS stand-in", "DNS stand-in", "Fare stand-in", *data.streams("POS", "DNS", "Fare")])
     return [{"data": name, "method": method} for name in names for method in METHODS]
 
@@ -61,19 +61,19 @@ def plot(rows: Rows, figure: Any) -> None:
         reach = max(truth.max() - truth.min(), 0.2 * truth.mean())
         axes.set(xlabel="position (millions)", ylim=(truth.min() - reach, truth.max() + reach))
     figure.axes[0].set_ylabel(f"mean of {WINDOW:,} values")
-    legend_beside(figure)
+    legend_at_side(figure)
 
 
 def describe(rows: Rows) -> str:
     """Relative errors of windows."""
     errors = rows.of("relative error of a window")
-    told = []
+    sentences = []
     for name, part in errors.split("data"):
         each = ", ".join(f"{method} {short(100 * line.means[0])} %" for method, line in part.split("method"))
-        told.append(f"{name}: {each}.")
+        sentences.append(f"{name}: {each}.")
     return (
         f"A window of {WINDOW:,} values is off by, root mean square over its mean: "
-        + " ".join(told)
+        + " ".join(sentences)
         + " The paper's figure shows ToPS close to the truth and the baselines far from it. Real streams are measured "
         "here but not shown."
     )

@@ -1,4 +1,4 @@
-"""The score that thresholds are chosen by, beside the error they lead to  [WCZ21, Fig. 1]."""
+"""The score that thresholds are chosen by, next to the error they lead to  [WCZ21, Fig. 1]."""
 
 from __future__ import annotations
 

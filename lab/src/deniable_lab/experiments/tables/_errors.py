@@ -236,7 +236,7 @@ def errors(release: Release, lines: Iterable[Line], asks: Sequence[Ask]) -> Meas
             values, stated = np.array([answer[aggregate] for answer in answers]).T
             off = values - truth[:, index]
             if aggregate == AVG:
-                some = truth[:, 0] > 0  # of nobody there is no average
+                some = truth[:, 0] > 0  # an empty group has no average
                 relative = np.abs(off[some] / truth[some, index])
                 numbers = {"MRE": float(np.mean(relative)), "RE": float(np.median(relative))}
             else:
@@ -247,7 +247,7 @@ def errors(release: Release, lines: Iterable[Line], asks: Sequence[Ask]) -> Meas
 
 
 def of_nothing(study: Study, asks: Sequence[Ask]) -> MeasuredErrors:
-    """The NMSE of saying 0: whoever is above it tells less than nothing."""
+    """The NMSE of saying 0: a method above it is worse than no answer at all."""
     shares = truths(study, asks) / truths(study, [Ask(asks[0].measure, {})])
     return [
         ({"method": NOTHING, "aggregate": aggregate}, {"NMSE": float(np.mean(shares[:, index] ** 2))})

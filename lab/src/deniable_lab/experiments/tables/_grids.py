@@ -11,12 +11,12 @@ from deniable_lab.experiments.harness import Rows
 from deniable_lab.experiments.tables._errors import COUNT, NOTHING, SUM
 
 GRID, OTHER = "grid", "ours"
-TOLD = 0.25
-"""An answer tells something if its NMSE is below this part of that of saying 0: its error is half of what is asked."""
+INFORMATIVE = 0.25
+"""An answer is informative if its NMSE is below this share of that of saying 0: its error is then half the truth."""
 
 
 def about_grid(rows: Rows, over: Several[str] = ()) -> str:
-    """How often anything is told at all, how far ahead it is there, and how honest.
+    """How often the grid is informative, how far ahead it is then, and whether its stated errors are right.
 
     A cell is one setting of a figure; squares of errors are averaged over the columns in `over` beforehand.
     """
@@ -26,17 +26,17 @@ def about_grid(rows: Rows, over: Several[str] = ()) -> str:
         seen = [_cells(part.of("NMSE").where(method=name), over) for name in (GRID, OTHER, NOTHING)]
         by_aggregate.append([*seen, _cells(part.of("stated").where(method=GRID), over)])
     grid, other, nothing, stated = (np.concatenate(parts) for parts in zip(*by_aggregate, strict=True))
-    told = grid < TOLD * nothing
+    clear = grid < INFORMATIVE * nothing
     ahead = " and ".join(
-        f"{_spread((theirs / mine)[mine < TOLD * zero])} times smaller for {aggregate}"
+        f"{_spread((theirs / mine)[mine < INFORMATIVE * zero])} times smaller for {aggregate}"
         for aggregate, (mine, theirs, zero, _) in zip((COUNT, SUM), by_aggregate, strict=True)
-        if (mine < TOLD * zero).any()
+        if (mine < INFORMATIVE * zero).any()
     )
     behind = int((grid > other).sum())
     worse = f" Ours is better in {behind} of all cells." if behind else ""
     return f"""**The grid** is fitted to these questions before anything is collected, and it assumes smooth data; so
-it is biased. Ours needs neither. The grid is informative in {told.sum()} of {told.size} cells (measured errors below
-half of those of saying 0 to every question), ours in {(other < TOLD * nothing).sum()}. Where the grid is, its
+it is biased. Ours needs neither. The grid is informative in {clear.sum()} of {clear.size} cells (measured errors below
+half of those of saying 0 to every question), ours in {(other < INFORMATIVE * nothing).sum()}. Where the grid is, its
 measured NMSE, against ours, is {ahead or "nothing to speak of"}
 (median, and least to most).{worse}
 Over all cells it is {_spread(grid / stated)} times what the grid states, noise and assumption together."""

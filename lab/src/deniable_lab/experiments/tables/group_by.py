@@ -1,4 +1,4 @@
-"""People of one place by a sensitive attribute: answers beside the truth, errors by group  [XDW20, Figs. 11, 12]."""
+"""People of one place by a sensitive attribute: answers next to the truth, errors by group  [XDW20, Figs. 11, 12]."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def settings(data: Data, quick: bool) -> list[Setting]:
 
 
 def measure(setting: Setting, seed: int, data: Data) -> Measured:
-    """The answers of one release, beside the truth."""
+    """The answers of one release, next to the truth."""
     made = study(REGION, int(setting["rows"]), data)
     release = Release(made, float(setting["epsilon"]), seed)
     truth = {row[0]: dict(zip(AGGREGATES, row[1:], strict=True)) for row in plain(made, QUESTION)}

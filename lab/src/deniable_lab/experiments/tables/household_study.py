@@ -35,7 +35,7 @@ def settings(data: Data, quick: bool) -> list[Setting]:
 
 
 def measure(setting: Setting, seed: int, data: Data) -> Measured:
-    """The answers of one release, beside the truth."""
+    """The answers of one release, next to the truth."""
     made = study(str(setting["sample"]), int(setting["rows"]), data, HOMES[str(setting["homes"])])
     release = Release(made, float(setting["epsilon"]), seed)
     in_california = {"state": f"state = {CALIFORNIA}"}

@@ -1,7 +1,7 @@
-"""Averages of hours under three conditions: estimates and their spread, beside those printed  [XDW20, Table 2].
+"""Averages of hours under three conditions: estimates and their spread, next to those printed  [XDW20, Table 2].
 
 The paper's rows (3 million census records) are not public in that form. Rows of the same shape are drawn from the
-American Time Use Survey when its tables are at hand, else from a rough model of them.
+American Time Use Survey if the data folder has its tables, otherwise from a rough model of them.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ def clearly_better(rows: Rows) -> list[str]:
 
 
 def describe(rows: Rows) -> str:
-    """Every cell, printed beside ours."""
+    """Every cell, printed next to ours."""
     lines, alone = [], []
     for question in QUESTIONS:
         ordered = (METHODS[0], BASELINE, *METHODS[1:])

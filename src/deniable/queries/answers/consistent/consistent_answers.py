@@ -1,13 +1,13 @@
-"""Answers from frequencies of cells that are possible: `postprocess="consistent"`.
+"""Answers from possible frequencies of cells: `postprocess="consistent"`.
 
-The frequencies of a view's cells, as reports tell them, are noisy and impossible: some are negative, and views differ
-on what they both tell. Least squares under the prior makes views agree, the nearest possible frequencies
+The frequencies of a view's cells, as estimated from reports, are noisy and impossible: some are negative, and views
+contradict each other. Least squares under the prior makes views agree, the nearest possible frequencies
 (`possible_frequencies.norm_sub`) follow, and the question's weights are applied to these instead. A question about more
-than two attributes of one table, which no view tells, is answered from the table over all of them that assumes least
+than two attributes of one table, which no view has, is answered from the table over all of them that assumes least
 (`maximum_entropy.py`). In a join the frequencies are those of pairs of cells of two tables.
 
-All this adds a bias that nobody knows; so answers are marked. Their standard errors come from a parametric bootstrap:
-frequencies drawn around those that were found, with the noise that reports have, and treated alike.
+All this adds an unknown bias, so answers are marked. Their standard errors come from a parametric bootstrap:
+frequencies are drawn around the estimated ones, with the noise of reports, and processed in the same way.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from deniable.queries.question.formula import evaluate
 from deniable.queries.question.question import Output, PrivateGroups, PublicGroups, Question
 from deniable.queries.weights.table_plan import TablePlan
 
-NOTE = "made consistent: biased where cells are nearly empty; standard errors by bootstrap"
+CONSISTENT_NOTE = "made consistent: biased where cells are nearly empty; standard errors by bootstrap"
 MOST_OUTCOMES = 5_000
 DRAWS = 100
 SEED = 1
-"""Of the bootstrap's draws: the same reports give the same errors. Nothing private depends on it."""
+"""Seed of the bootstrap, so that the same reports give the same errors. Nothing private depends on it."""
 
 
 Measuring = Callable[[Plan], Moments]
@@ -49,7 +49,7 @@ def consistent_answer(
     plain: Mapping[str, tuple[Estimate, ...]],
     options: AnswerOptions,
 ) -> Result:
-    """The answer to a planned question; `plain` are the plain answers, whose model errors are taken over."""
+    """The answer to a planned question; `plain` are the plain answers, whose model errors are kept."""
     question = plan.question
     if question.having is not None or question.order or question.limit is not None:
         raise QueryRefused("HAVING, ORDER BY and LIMIT do not go with postprocess", "Leave out one of them.")
@@ -69,28 +69,32 @@ def consistent_answer(
         value = total * counting.answers(possible)[0]
         drawn = total * counting.answers(counting.possible(noisy))
         covariance = np.einsum("dgi,dgj->gij", drawn - value, drawn - value) / DRAWS
-        told = {one.name: _told(one, value, covariance, question.counts) for one in question.outputs if one.shown}
+        estimates = {
+            output.name: _estimated(output, value, covariance, question.counts)
+            for output in question.outputs
+            if output.shown
+        }
         for combination in range(value.shape[0]):
             rank, labels = _labels(plan, keys, public, combination)
-            rows.append((rank, labels, {name: each[combination] for name, each in told.items()}))
+            rows.append((rank, labels, {name: each[combination] for name, each in estimates.items()}))
     rows.sort(key=lambda row: row[0])  # in the order of the plain answer
     groups = {label: [labels[label] for _, labels, _ in rows] for label in question.shown_groups}
     together, all_hold = at_once(question, len(rows), options.confidence) if options.simultaneous else (1, [])
     answers = {
         name: tuple(
-            Estimate(*row[2][name], options.confidence, together, one.model)
-            for row, one in zip(rows, each, strict=True)
+            Estimate(*row[2][name], options.confidence, together, estimate.model)
+            for row, estimate in zip(rows, each, strict=True)
         )
         for name, each in plain.items()
     }
-    return Result(groups, answers, (NOTE, *all_hold), question.text)
+    return Result(groups, answers, (CONSISTENT_NOTE, *all_hold), question.text)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counting:
-    """Which frequencies of cells a question is answered from, how they are measured, and how it follows from them.
+    """Which frequencies of cells a question is answered from, how they are measured, and how answers follow from them.
 
-    Frequencies stand one after the other, view after view; in a join, all combinations of the tables' cells.
+    Frequencies are listed view by view; in a join, they are those of all combinations of the tables' cells.
     """
 
     asked: Plan
@@ -99,7 +103,7 @@ class Counting:
     spans: tuple[slice, ...]
     """Frequencies that add up to at most one: those of one view, or all of a join."""
     variances: Floats
-    """Of each frequency as told by one report."""
+    """Of each frequency as estimated from one report."""
     values: Floats
     """frequencies × (groups · moments): what each is worth."""
     constants: Floats
@@ -108,7 +112,7 @@ class Counting:
     agreed: Callable[[Floats], Floats]
     """How the frequencies of all views are made to agree."""
     whole: Callable[[Floats], Floats] | None = None
-    """How a question about many attributes follows, where it is not by values."""
+    """How answers follow from frequencies if not through `values`: for questions about many attributes."""
 
     @classmethod
     def of(cls, plan: Plan) -> Counting:
@@ -118,14 +122,16 @@ class Counting:
         if not single:
             known = [_alone(plan, number, bias) for number, bias in enumerate(known)]
         tables = [_counted(plan, number, bias) for number, bias in enumerate(known)]
-        outcomes = math.prod(one.columns for one in tables)
+        outcomes = math.prod(table.columns for table in tables)
         if outcomes > MOST_OUTCOMES:
             raise QueryRefused(f"{outcomes:,} cells are too many to make consistent", "Leave out postprocess.")
-        measured, places = counting_plan(plan, tables)
+        measured, columns = counting_plan(plan, tables)
         squares = [_squares(bias) for bias in known]
-        variances = squares[0] if single else np.prod([one[places[:, k]] for k, one in enumerate(squares)], axis=0)
+        variances = (
+            squares[0] if single else np.prod([square[columns[:, k]] for k, square in enumerate(squares)], axis=0)
+        )
         worth = [_worth(plan.tables[number], bias) for number, bias in enumerate(known)]
-        values, constants = _combined(plan, worth, single, places)
+        values, constants = _combined(plan, worth, single, columns)
         return cls(
             plan,
             measured,
@@ -139,14 +145,14 @@ class Counting:
         )
 
     def possible(self, raw: Floats) -> Floats:
-        """The nearest possible frequencies; what cells leave to one is a further cell."""
-        found = np.empty_like(raw)
+        """The nearest possible frequencies; an additional cell holds the rest, so that all add up to one."""
+        possible = np.empty_like(raw)
         agreed = self.agreed(raw)
         for span in self.spans:
             mine = agreed[:, span]
             rest = 1 - mine.sum(axis=1, keepdims=True)
-            found[:, span] = norm_sub(np.concatenate((mine, rest), axis=1), 1.0)[:, :-1]
-        return found
+            possible[:, span] = norm_sub(np.concatenate((mine, rest), axis=1), 1.0)[:, :-1]
+        return possible
 
     def answers(self, frequencies: Floats) -> Floats:
         """draws × private groups × moments, per report."""
@@ -157,54 +163,56 @@ class Counting:
 
 
 def _agreed(bias: Bias) -> Callable[[Floats], Floats]:
-    """The frequencies that all views together tell of each view's cells: least squares under the prior."""
+    """The frequencies of each view's cells as estimated from all views together: least squares under the prior."""
     views, prior = bias.system.views, bias.system.prior
-    means = np.concatenate([one.means for one in views])
-    gain = bias.system.fitted(bias.users, [float(one.view.probability) for one in views], prior)
+    means = np.concatenate([view.means for view in views])
+    gain = bias.system.fitted(bias.users, [float(view.view.probability) for view in views], prior)
     return lambda raw: np.asarray(means + (raw - means) @ gain)
 
 
 def _alone(plan: Plan, number: int, bias: Bias) -> Bias:
-    """The weights of a table's columns if only the view that tells most is looked at."""
+    """The weights of a table's columns if only the most informative view is used."""
     table = plan.tables[number]
     if not bias.system.views:
         return bias
-    told = [float(np.einsum("uc,uc->", bias.weights[span], bias.system.crossed[span])) for span in bias.system.spans]
-    best = bias.system.views[int(np.argmax(told))].view.number
+    explained = [
+        float(np.einsum("uc,uc->", bias.weights[span], bias.system.crossed[span])) for span in bias.system.spans
+    ]
+    best = bias.system.views[int(np.argmax(explained))].view.number
     described, design = plan.collection[table.table], plan.collection.design_of(table.table)
-    found = solve_grid(described, design, table.asked, bias.users, only=best).bias
-    if found is None:
+    single = solve_grid(described, design, table.asked, bias.users, only=best).bias
+    if single is None:
         raise ValueError("weights with an assumption have a bias")
-    return found
+    return single
 
 
 def _counted(plan: Plan, number: int, bias: Bias) -> TablePlan:
-    """Contributions whose means are the frequencies of a table's cells; one if none is looked at."""
+    """Contributions whose means are the frequencies of a table's cells; a constant one if no cell is used."""
     name, columns, views = plan.tables[number].table, bias.weights.shape[0], bias.system.views
     blocks = [np.eye(columns)[span] for span in bias.system.spans]
     return counting_table(name, views, blocks)
 
 
 def _squares(bias: Bias) -> Floats:
-    """E[x²] of one report's word on the frequency of each cell."""
+    """E[x²] of one report's contribution to the frequency of each cell."""
     if not bias.system.views:
         return np.ones(1)
-    return np.concatenate([np.diag(one.noise) / float(one.view.probability) for one in bias.system.views])
+    return np.concatenate([np.diag(view.noise) / float(view.view.probability) for view in bias.system.views])
 
 
 def _worth(table: TablePlan, bias: Bias) -> tuple[Floats, Floats]:
     """What each cell is worth for each column, and what every report is."""
     constants = bias.asked.column_means()
-    for one, span in zip(bias.system.views, bias.system.spans, strict=True):
-        constants = constants - one.means @ bias.weights[span]
+    for view, span in zip(bias.system.views, bias.system.spans, strict=True):
+        constants = constants - view.means @ bias.weights[span]
     weights = bias.weights if bias.weights.shape[0] else np.zeros((1, table.columns))
     return weights, constants
 
 
-def _combined(plan: Plan, worth: Sequence[tuple[Floats, Floats]], single: bool, places: Any) -> tuple[Floats, Floats]:
+def _combined(plan: Plan, worth: Sequence[tuple[Floats, Floats]], single: bool, columns: Any) -> tuple[Floats, Floats]:
     """frequencies × outcomes of the asked plan, and the outcomes' constants."""
     groups, moments = plan.term_table.groups, plan.term_table.moments
-    values, constants = np.zeros((places.shape[0], groups * moments)), np.zeros(groups * moments)
+    values, constants = np.zeros((columns.shape[0], groups * moments)), np.zeros(groups * moments)
     for outcome in range(groups * moments):
         for term in plan.terms(*divmod(outcome, moments)):
             if single:
@@ -212,23 +220,23 @@ def _combined(plan: Plan, worth: Sequence[tuple[Floats, Floats]], single: bool, 
                 values[:, outcome] += term.coefficient * weights[:, column]
                 constants[outcome] += term.coefficient * always[column]
                 continue
-            both: Floats = np.full(places.shape[0], term.coefficient)
+            both: Floats = np.full(columns.shape[0], term.coefficient)
             rest = term.coefficient
             for number, (column, (weights, always)) in enumerate(zip(term.columns, worth, strict=True)):
-                both = both * (weights[places[:, number], column] + always[column])
+                both = both * (weights[columns[:, number], column] + always[column])
                 rest *= float(always[column])
-            values[:, outcome] += both - rest  # what no cell tells of is worth the constants
+            values[:, outcome] += both - rest  # rows outside all cells are worth the constants
             constants[outcome] += rest
     return values, constants
 
 
-def _told(output: Output, value: Floats, covariance: Floats, counts: Container[int]) -> list[tuple[float, float]]:
+def _estimated(output: Output, value: Floats, covariance: Floats, counts: Container[int]) -> list[tuple[float, float]]:
     """Value and standard error of an output in every private group."""
     valued = evaluate(output.formula, value, covariance, counts)
     errors = np.sqrt(valued.variance(covariance))
     return [
-        (float(one), float(error)) if clear else (math.nan, math.nan)
-        for one, error, clear in zip(valued.value, errors, valued.clear, strict=True)
+        (float(value), float(error)) if clear else (math.nan, math.nan)
+        for value, error, clear in zip(valued.value, errors, valued.clear, strict=True)
     ]
 
 
@@ -242,7 +250,7 @@ def _public_rows(question: Question, moments: Moments) -> tuple[list[tuple[Any, 
 def _labels(
     plan: Plan, keys: list[tuple[Any, ...]], public: int, combination: int
 ) -> tuple[tuple[int, ...], dict[str, Any]]:
-    """Where a row belongs, and what its groups are."""
+    """The rank of a row, and its groups' values."""
     chosen = iter(plan.private_groups[combination])
     rank, labels, seen = [], {}, 0
     for group in plan.question.groups:

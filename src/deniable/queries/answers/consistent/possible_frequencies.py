@@ -1,4 +1,4 @@
-"""Estimated frequencies of cells made possible: nothing negative, the right total, one table for all.
+"""Estimated frequencies of cells made possible: nothing negative, the right total, one table for all views.
 
 * `norm_sub`: the nearest table without negative entries and with a given total.
 * `maximum_entropy`: the table of all attributes that assumes least, given frequencies of cells of some of them:
@@ -19,10 +19,10 @@ CLOSE = 1e-4
 
 
 def norm_sub(table: Floats, total: float) -> Floats:
-    """The nearest nonnegative table of a total.
+    """The nearest nonnegative table with a given total.
 
-    What is below zero becomes zero, and the rest gives up the same amount each, until both hold. Tables that are
-    stacked along the first axis are treated one by one.
+    Negative entries become zero, and all others give up the same amount, until both conditions hold. Tables that are
+    stacked along the first axis are processed separately.
 
     >>> norm_sub(np.array([[0.7, 0.5, -0.2]]), 1.0).round(3).tolist()
     [[0.6, 0.4, 0.0]]
@@ -31,14 +31,14 @@ def norm_sub(table: Floats, total: float) -> Floats:
     while True:
         count = np.maximum(kept.sum(axis=1, keepdims=True), 1)
         shift = (np.where(kept, table, 0.0).sum(axis=1, keepdims=True) - total) / count
-        found = np.where(kept, table - shift, 0.0)
-        if not (found < 0).any():
-            return np.asarray(found)
-        kept &= found > 0
+        shifted = np.where(kept, table - shift, 0.0)
+        if not (shifted < 0).any():
+            return np.asarray(shifted)
+        kept &= shifted > 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Known:
+class Marginal:
     """Frequencies of the combinations of cells of some axes of a table."""
 
     axes: tuple[int, ...]
@@ -47,28 +47,28 @@ class Known:
     frequencies: Floats
 
 
-def maximum_entropy(sizes: Sequence[Floats], known: Sequence[Known], start: Floats | None = None) -> Floats:
+def maximum_entropy(sizes: Sequence[Floats], known: Sequence[Marginal], start: Floats | None = None) -> Floats:
     """The table over all axes with the given frequencies, as close to `start` (else to evenness) as it can be.
 
-    `sizes` are the parts of the domain that the pieces of each axis are.
+    `sizes` are the shares of the domain that the pieces of each axis cover.
     """
-    found = start
-    if found is None:
-        found = np.ones([one.size for one in sizes])
+    table = start
+    if table is None:
+        table = np.ones([size.size for size in sizes])
         for axis, size in enumerate(sizes):
-            found = found * size.reshape([-1 if axis == other else 1 for other in range(len(sizes))])
+            table = table * size.reshape([-1 if axis == other else 1 for other in range(len(sizes))])
     for _ in range(SWEEPS):
         worst = 0.0
-        for one in known:
-            now = found.sum(axis=tuple(axis for axis in range(len(sizes)) if axis not in one.axes))
-            for axis, cells in enumerate(one.cells):
+        for marginal in known:
+            now = table.sum(axis=tuple(axis for axis in range(len(sizes)) if axis not in marginal.axes))
+            for axis, cells in enumerate(marginal.cells):
                 now = np.add.reduceat(now, np.flatnonzero(np.diff(cells, prepend=-1)), axis=axis)
-            worst = max(worst, float(np.abs(one.frequencies - now).sum()))
-            factor = np.where(now > 0, one.frequencies / np.where(now > 0, now, 1.0), 0.0)
-            for axis, cells in enumerate(one.cells):
+            worst = max(worst, float(np.abs(marginal.frequencies - now).sum()))
+            factor = np.where(now > 0, marginal.frequencies / np.where(now > 0, now, 1.0), 0.0)
+            for axis, cells in enumerate(marginal.cells):
                 factor = factor.take(cells, axis=axis)
-            shape = [sizes[axis].size if axis in one.axes else 1 for axis in range(len(sizes))]
-            found = np.asarray(found * factor.reshape(shape))
+            shape = [sizes[axis].size if axis in marginal.axes else 1 for axis in range(len(sizes))]
+            table = np.asarray(table * factor.reshape(shape))
         if worst < CLOSE:
             break
-    return found
+    return table

@@ -1,4 +1,4 @@
-"""Which of two users a report speaks for, read as the server reads it: with the public design, and nothing else."""
+"""Which of two users a report supports, read as a server reads it: from the public design alone."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ _FEW_VIEWS = 4_096
 """Of more views than this in one batch only some are read: an attacker, too, has limited time."""
 
 
-def speaking_for(collection: Collection, table: str, pair: tuple[str, str], report: Mapping[str, Column]) -> Integers:
+def supported_users(
+    collection: Collection, table: str, pair: tuple[str, str], report: Mapping[str, Column]
+) -> Integers:
     """0 for neither, 1 for the first user, 2 for the second, 3 for both: whose cell a report supports."""
     design, known = collection.design_of(table), collection[table]
-    told = np.zeros(report["y"].size, dtype=np.int64)
+    supported = np.zeros(report["y"].size, dtype=np.int64)
     for number in np.unique(report["view"])[:_FEW_VIEWS]:
         if not 0 <= number < design.views:
             continue
@@ -31,8 +33,8 @@ def speaking_for(collection: Collection, table: str, pair: tuple[str, str], repo
         for bit, person in enumerate(pair):
             cell = _cell(view, known, person)
             if view.cells > 1 and cell != _NO_CELL:
-                told[rows] += (1 << bit) * view.oracle.supports(cell, report["seed"][rows], report["y"][rows])
-    return told
+                supported[rows] += (1 << bit) * view.oracle.supports(cell, report["seed"][rows], report["y"][rows])
+    return supported
 
 
 def _cell(view: View, table: Table, person: str) -> int:

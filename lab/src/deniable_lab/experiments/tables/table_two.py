@@ -195,10 +195,10 @@ def printed_over_own(rows: Rows, summed: str) -> Floats:
     ])  # fmt: skip
 
 
-def _ratios(rows: Rows, one: str, other: str) -> Floats:
-    """What one method states over what another does, cell by cell."""
+def _ratios(rows: Rows, method: str, other: str) -> Floats:
+    """What a method states over what another one does, cell by cell."""
     return np.concatenate([
-        np.array(stderrs(rows, one, question)) / stderrs(rows, other, question) for question in QUESTIONS
+        np.array(stderrs(rows, method, question)) / stderrs(rows, other, question) for question in QUESTIONS
     ])  # fmt: skip
 
 

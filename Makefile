@@ -39,7 +39,7 @@ lint: .venv/.installed-test
 	$(BIN)/lint-imports
 
 # Spark's tests need Java 17 or newer: it is looked for, and installed where that is possible without asking.
-HAVE_JAVA := $(BIN)/python -c 'from deniable.engines.spark.session import require_java; require_java()' 2>/dev/null
+HAVE_JAVA := $(BIN)/python -c 'from deniable.engines.spark.spark_session import require_java; require_java()' 2>/dev/null
 APT := DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120
 
 java: .venv/.installed-test

@@ -1,6 +1,8 @@
-"""The page on architecture names every file of the rooms it describes, and none that is not there."""
+"""The page on architecture names every file of the rooms, and none that is not there; names mean one thing each."""
 
+import ast
 import re
+from collections import Counter, defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -25,3 +27,44 @@ def test_every_file_of_a_room_is_named():
         mine = [file for file in files(SOURCE / room) if not file.endswith("__init__.py") and "designs/" not in file]
         assert mine
         assert {file.rsplit("/", 1)[-1] for file in mine} <= mentioned, room
+
+
+def _top_level(tree):
+    """Upper-case names that a module assigns, with what they are assigned."""
+    for node in tree.body:
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        for target in targets:
+            if isinstance(target, ast.Name) and target.id.strip("_").isupper() and node.value is not None:
+                yield target.id.strip("_"), ast.unparse(node.value)
+
+
+def test_a_name_means_one_thing():
+    """Two constants with one name have one value; classes have names of their own."""
+    values, classes = defaultdict(set), Counter()
+    for path in (ROOT / "src").rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        classes.update(node.name for node in tree.body if isinstance(node, ast.ClassDef))
+        for name, value in _top_level(tree):
+            values[name].add(value)
+    shared = {name for name, different in values.items() if len(different) > 1}
+    # One registry of lazy names per package, and type variables, which are local by their nature.
+    assert shared - {"LAZY", "F"} == set()
+    assert [name for name, count in classes.items() if count > 1] == []
+
+
+def test_variables_say_what_they_hold():
+    """Names that only say that there is something: `one`, `found`, `place`."""
+    vague = {"one", "found", "place"}
+    for folder in ("src", "lab/src"):
+        for path in (ROOT / folder).rglob("*.py"):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            used = {getattr(node, kind, None) for node in ast.walk(tree) for kind in ("id", "arg")}
+            assert not used & vague, f"{path.name}: {used & vague}"
+
+
+def test_files_are_short():
+    for folder in ("src", "lab/src"):
+        for path in (ROOT / folder).rglob("*.py"):
+            assert len(path.read_text(encoding="utf-8").splitlines()) <= 400, path.name

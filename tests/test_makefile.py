@@ -1,6 +1,8 @@
 """`make java`: what it does where there is Java, where it can be installed, and where it cannot; what else runs."""
 
+import importlib
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -103,3 +105,10 @@ def test_the_oldest_versions_are_those_that_are_declared():
     command = " ".join(ended.stdout.replace("\\\n", "").split())
     assert "--resolution lowest-direct --editable '.[test]' --editable ./lab" in command
     assert ".venv-oldest/" in (ROOT / ".gitignore").read_text().splitlines()
+
+
+def test_names_that_recipes_import_exist():
+    imported = re.findall(r"from (deniable[\w.]*) import (\w+)", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    assert imported
+    for module, name in imported:
+        assert hasattr(importlib.import_module(module), name), f"{module}.{name}"

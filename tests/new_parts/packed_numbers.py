@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from deniable.stores.sources.batch import Batch, Source
+from deniable.stores.sources.batch import Batch, StreamSource
 
 BATCH = 1000
 
@@ -14,4 +14,4 @@ def read(path, columns):
         yield Batch(values[first : first + BATCH], first=first + 1)
 
 
-PACKED = Source((".i32",), read)
+PACKED = StreamSource((".i32",), read)

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deniable.errors import InvalidData, InvalidParameter
-from deniable.stores.sources.batch import Batch, Columns, Source
+from deniable.stores.sources.batch import Batch, Columns, StreamSource
 from deniable.stores.sources.line_source import read_lines
 from deniable.stores.sources.readers import SOURCES, read_file, read_pipe
 
@@ -100,7 +100,7 @@ def test_a_new_kind_of_file_is_one_entry_in_the_list(tmp_path):
         yield Batch(np.array([len(word) for word in path.read_text().split()]))
 
     (tmp_path / "stream.words").write_text("a stream of words")
-    words = Source((".words",), read_words)
+    words = StreamSource((".words",), read_words)
     (batch,) = read_file(tmp_path / "stream.words", Columns(), [*SOURCES, words])
     assert batch.values.tolist() == [1, 6, 2, 5]
     with pytest.raises(InvalidData, match="line 1 cannot be read"):

@@ -25,7 +25,7 @@ DEVICE_MOST, BULK_MOST = 4_000, 60_000
 _DEVICE_BATCH, _BULK_BATCH, _BULK_ROWS = 200, 20_000, 1 << 21
 _WHOLE_REPORTS = 16
 """The attacker looks at every field of so many reports of a table, and of later ones at the users they support."""
-_FIELDS = (*REPORT_COLUMNS, "tag")
+_SEEN_FIELDS = (*REPORT_COLUMNS, "tag")
 
 Sent = Mapping[str, Column]
 """By field, one line per run and one entry per report, in the order in which they left."""
@@ -60,10 +60,10 @@ def _client(collection: Collection, source: Source) -> Client:
 
 def _matrices(sent: Sequence[Sequence[Any]]) -> Sent:
     slots = max(map(len, sent))
-    matrices = {name: np.full((len(sent), slots), ABSENT) for name in _FIELDS}
+    matrices = {name: np.full((len(sent), slots), ABSENT) for name in _SEEN_FIELDS}
     for run, reports in enumerate(sent):
         for number, report in enumerate(reports):
-            for name in _FIELDS:
+            for name in _SEEN_FIELDS:
                 matrices[name][run, number] = getattr(report, name)
     return matrices
 

@@ -19,7 +19,7 @@ from deniable.audit.output import Output
 FALSE_ALARM = 1e-9
 """The chance that one event refutes a true claim. A pair of inputs has `EVENTS`, an audit of everything about 1,000."""
 EVENTS, _ANSWERS = 16, 6
-_SHOWN = 4
+_SHOWN_LABELS = 4
 NO_GUESS = -1
 _DOUBT = 2.0  # added to counts, because a label with few runs looks more revealing than it is
 _NO_RATIO = 50.0
@@ -35,8 +35,8 @@ class Event:
 
     def __str__(self) -> str:
         labels = np.flatnonzero(self.guesses != NO_GUESS)
-        shown = ", ".join(self.feature.words(int(label)) for label in labels[:_SHOWN])
-        return f"{self.feature.name}: {shown}{', …' if labels.size > _SHOWN else ''}"
+        shown = ", ".join(self.feature.words(int(label)) for label in labels[:_SHOWN_LABELS])
+        return f"{self.feature.name}: {shown}{', …' if labels.size > _SHOWN_LABELS else ''}"
 
     def measure(self, output: Output, worlds: Integers, delta: float) -> Measured:
         """How often the guess is right, on runs that the event was not chosen by."""

@@ -14,11 +14,15 @@ from deniable.collection import Collection
 from deniable.streams import ToPS
 from deniable.tables.schema.attributes import Categorical, Ordinal, Table
 
-_USERS = Table("users", age=Ordinal(1, 95), marital=Categorical("married", "single", "widowed"))
-_ORDERS = Table("orders", many=5, tau=2, amount=Ordinal(0, 20))
-SAMPLES: dict[str, tuple[Table, ...]] = {"hio": (_USERS, _ORDERS), "ahio": (_ORDERS,), "sc": (_USERS, _ORDERS)}
+_SAMPLE_USERS = Table("users", age=Ordinal(1, 95), marital=Categorical("married", "single", "widowed"))
+_SAMPLE_ORDERS = Table("orders", many=5, tau=2, amount=Ordinal(0, 20))
+SAMPLES: dict[str, tuple[Table, ...]] = {
+    "hio": (_SAMPLE_USERS, _SAMPLE_ORDERS),
+    "ahio": (_SAMPLE_ORDERS,),
+    "sc": (_SAMPLE_USERS, _SAMPLE_ORDERS),
+}
 """The designs whose clients are attacked by default, and the tables they are attacked with."""
-_GRID = {"orders": [{"axes": {"amount": {"cells": [0, 5, 10]}}}]}
+_SAMPLE_GRID = {"orders": [{"axes": {"amount": {"cells": [0, 5, 10]}}}]}
 
 
 def targets() -> dict[str, Make]:
@@ -26,7 +30,7 @@ def targets() -> dict[str, Make]:
     made: dict[str, Make] = mechanism_targets()
     for design, tables in SAMPLES.items():
         made |= collection_targets(Collection(*tables, epsilon=1.0, design=design), f"{design}, ")
-    made |= collection_targets(Collection(_ORDERS, epsilon=1.0, design="grid", grids=_GRID), "grid, ")
+    made |= collection_targets(Collection(_SAMPLE_ORDERS, epsilon=1.0, design="grid", grids=_SAMPLE_GRID), "grid, ")
     for report, theta in (("first report", None), ("second report", THETA)):
         made |= _named(f"topl, {report}", client_target, theta)
     for kind, publisher in PUBLISHERS.items():

@@ -18,7 +18,7 @@ from deniable.arrays import Integers, Words32
 from deniable.mechanisms._compiled import compiled
 from deniable.mechanisms.hashing import FIRST_MULTIPLIER, SECOND_MULTIPLIER
 
-_BLOCK_REPORTS = 2048
+_LOOP_REPORTS = 2048
 _M1, _M2 = np.uint32(FIRST_MULTIPLIER), np.uint32(SECOND_MULTIPLIER)
 _S13, _S16 = np.uint32(13), np.uint32(16)
 
@@ -35,8 +35,8 @@ def hash_mix(x: np.uint32) -> np.uint32:
 
 @compiled
 def _count(seeds: Words32, lows: Words32, widths: Words32, mixed: Words32, counts: Integers) -> None:
-    for start in range(0, seeds.size, _BLOCK_REPORTS):
-        stop = min(start + _BLOCK_REPORTS, seeds.size)
+    for start in range(0, seeds.size, _LOOP_REPORTS):
+        stop = min(start + _LOOP_REPORTS, seeds.size)
         for cell in range(mixed.size):
             key = mixed[cell]
             hits = np.uint32(0)
@@ -56,7 +56,7 @@ def bucket_ranges(chosen: NDArray[Any], buckets: int) -> tuple[Words32, Words32]
 def support_counts(seeds: Words32, chosen: Integers, buckets: int, mixed: Words32) -> Integers:
     """For each mixed cell number, how many reports (seed, chosen bucket) have it in their bucket."""
     lows, widths = bucket_ranges(chosen, buckets)
-    threads = min(os.cpu_count() or 1, -(-seeds.size // _BLOCK_REPORTS))
+    threads = min(os.cpu_count() or 1, -(-seeds.size // _LOOP_REPORTS))
     cuts = np.linspace(0, seeds.size, threads + 1).astype(np.int64)
     partial = np.zeros((threads, mixed.size), dtype=np.int64)
     with ThreadPoolExecutor(threads) as pool:

@@ -17,7 +17,7 @@ from command_line import run
 from deniable.engines.collecting.input_frames import as_arrow, column_types, count_rows
 from deniable.engines.duckdb import spill_folders
 from deniable.engines.duckdb.duckdb_session import literal_path, open_duckdb
-from deniable.engines.duckdb.spill_folders import PREFIX, SpillFolder
+from deniable.engines.duckdb.spill_folders import SPILL_PREFIX, SpillFolder
 from deniable.errors import DeniableError, InvalidData, QueryRefused
 from deniable.limits import LONGEST_TEXT
 
@@ -275,10 +275,10 @@ def test_a_killed_run_leaves_nothing_for_long(tmp_path):
         finally:
             process.kill()
     assert held.exists()
-    (tmp_path / f"{PREFIX}empty").mkdir()  # killed before it had its lock
-    (tmp_path / f"{PREFIX}link").symlink_to(tmp_path)
+    (tmp_path / f"{SPILL_PREFIX}empty").mkdir()  # killed before it had its lock
+    (tmp_path / f"{SPILL_PREFIX}link").symlink_to(tmp_path)
     with SpillFolder(tmp_path) as mine:
-        assert {path.name for path in tmp_path.iterdir()} == {mine.path.name, f"{PREFIX}link"}
+        assert {path.name for path in tmp_path.iterdir()} == {mine.path.name, f"{SPILL_PREFIX}link"}
 
 
 def test_a_folder_that_is_taken_for_a_leftover_is_made_anew(tmp_path, monkeypatch):
@@ -320,7 +320,7 @@ def test_runs_spill_where_they_are_told_to(tmp_path, monkeypatch):
     dn.connect(folder, memory_limit=0, spill=chosen)
     assert places == [(parent, 0o700) for parent in (tmp_path / "one" / "two", chosen, system, tmp_path, chosen)]
     assert list(chosen.iterdir()) == list(system.iterdir()) == []
-    assert not [path for path in tmp_path.iterdir() if path.name.startswith(PREFIX)]
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(SPILL_PREFIX)]
     with pytest.raises(DeniableError, match="spill must be a folder that exists"):
         SHOP.perturb(users=ROWS, spill=tmp_path / "nowhere")
 

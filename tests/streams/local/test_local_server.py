@@ -20,7 +20,7 @@ from deniable.streams import (
     report_table,
     restore,
 )
-from deniable.streams.local.answered_ids import Answered
+from deniable.streams.local.answered_ids import AnsweredIds
 from deniable.streams.local.simulated_stream import first_codes, second_codes
 from deniable.streams.local.stream_protocol import ToPLProtocol
 
@@ -244,7 +244,7 @@ def test_a_simulation_takes_what_devices_take():
 
 def test_ids_are_remembered_like_in_a_set():
     rng = np.random.default_rng(5)
-    answered, known = Answered(), set()
+    answered, known = AnsweredIds(), set()
     for batch in range(60):
         ids = rng.integers(-50, 3_000, rng.integers(1, 200))
         column = ids if batch % 2 else np.array([f"user {uid}" for uid in ids])

@@ -23,7 +23,7 @@ class Outcome:
     folder: Path
     users: int
     collection: Collection
-    answered: tuple[shop.Answered, ...]
+    answered: tuple[shop.AnsweredQuestion, ...]
     attack: Mapping[str, float]
     """The share of people whose number of orders the attacker guesses, by what he sees."""
     published: meters.Published

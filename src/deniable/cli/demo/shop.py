@@ -91,7 +91,7 @@ def made_up(people: int) -> Shop:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AnsweredQuestion:
     """A question, its answer from reports, and the answer of plain SQL on the rows."""
 
     title: str
@@ -107,7 +107,7 @@ class Answered:
                 yield group or name, self.truth[name][row], estimate
 
 
-def ask(database: Database, shop: Shop) -> list[Answered]:
+def ask(database: Database, shop: Shop) -> list[AnsweredQuestion]:
     """Ask every question, of the reports and of the rows."""
     plain = open_duckdb(memory_limit=2**32)
     plain.register("users", shop.users)
@@ -119,7 +119,7 @@ def ask(database: Database, shop: Shop) -> list[Answered]:
         truth = {name: tuple(map(float, rows[name].to_pylist())) for name in result.answers}
         if any(len(values) != len(result) for values in truth.values()):
             raise AssertionError("plain SQL has other groups")  # with enough people every group has somebody
-        answered.append(Answered(title, sql, result, truth))
+        answered.append(AnsweredQuestion(title, sql, result, truth))
     return answered
 
 

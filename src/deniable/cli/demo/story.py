@@ -13,7 +13,7 @@ from deniable.arrays import Integers
 from deniable.cli.answer_plot import draw
 from deniable.cli.demo import meters, shop
 from deniable.cli.demo.outcome import Outcome
-from deniable.cli.demo.report import report
+from deniable.cli.demo.report_page import report
 from deniable.cli.demo.summary import show_summary
 from deniable.cli.terminal import progress
 from deniable.collection import Collection

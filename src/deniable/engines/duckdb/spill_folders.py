@@ -17,7 +17,7 @@ from deniable.errors import Failure, InvalidParameter
 from deniable.files import try_lock
 from deniable.wording import shown
 
-PREFIX = ".deniable-spill-"
+SPILL_PREFIX = ".deniable-spill-"
 _LOCK = "lock"
 
 
@@ -60,14 +60,14 @@ def spill_parent(chosen: str | Path | None, out: str | Path | None) -> Path | No
 def remove_leftovers(parent: Path) -> None:
     """Remove this user's spill folders that no process holds."""
     with suppress(OSError):
-        for path in parent.glob(f"{PREFIX}*"):
+        for path in parent.glob(f"{SPILL_PREFIX}*"):
             with suppress(OSError):
                 _remove_if_left(path)
 
 
 def _made(parent: Path) -> tuple[Path, int]:
     while True:
-        path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent.absolute()))
+        path = Path(tempfile.mkdtemp(prefix=SPILL_PREFIX, dir=parent.absolute()))
         # Between these steps another process may take the folder for a leftover. It then has the lock, or the folder
         # is gone: a new one is made.
         try:

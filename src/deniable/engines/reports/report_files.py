@@ -37,7 +37,7 @@ ROWS_PER_BYTE = 16
 """Reports are random, so even compressed ones need more than half a bit each."""
 _NUMBER_BYTES, _SPARE_BYTES, _BUFFER = 64, 2**22, 2**20
 _COLUMN_SIZES_SQL = "SELECT path_in_schema, row_group_num_rows, total_uncompressed_size FROM parquet_metadata($path)"
-_READ_ERRORS = (pa.ArrowException, OSError, ValueError, MemoryError)
+_REPORT_READ_ERRORS = (pa.ArrowException, OSError, ValueError, MemoryError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class ReportFiles:
             while True:
                 try:
                     batch = next(batches, None)
-                except _READ_ERRORS:
+                except _REPORT_READ_ERRORS:
                     raise _damaged(path, self.table) from None
                 if batch is None:
                     break
@@ -106,7 +106,7 @@ def report_files(collection: Specification, name: str, folder: Path) -> ReportFi
             marks = {key: metadata.get(key, b"") for key in (SPECIFICATION, TABLE)}
             kinds[path.name] = is_marked(metadata)
             schema = schema.with_metadata(marks)
-        except (*_READ_ERRORS, AttributeError, TypeError, RecursionError):
+        except (*_REPORT_READ_ERRORS, AttributeError, TypeError, RecursionError):
             raise _damaged(path, name) from None
         if names_origin(collection, name, schema):
             schema = columns_of(collection, name, schema)

@@ -23,7 +23,7 @@ from deniable.errors import InvalidParameter, QueryRefused
 from deniable.queries.parsing.scope import Node
 
 SPARK = "spark"
-PREFIX = "deniable_"
+FUNCTION_PREFIX = "deniable_"
 QUESTION_FUNCTION = "deniable_sql"
 """The table function that answers."""
 _OTHER = (TokenType.COMMAND, TokenType.SHOW, TokenType.DESCRIBE)
@@ -118,7 +118,7 @@ def _tree(text: str) -> Node:
 
 def _perturbs(tokens: Sequence[Token], known: KnownTables) -> bool:
     """Whether a statement turns rows into reports: then its tables are the rows, not their reports."""
-    functions = {PREFIX + name for name in known.tables}
+    functions = {FUNCTION_PREFIX + name for name in known.tables}
     calls = (name.text.lower() for name, after in pairwise(tokens) if after.token_type == TokenType.L_PAREN)
     return any(name in functions for name in calls)
 

@@ -24,7 +24,7 @@ from deniable.engines.collecting.perturbing import reports_of
 from deniable.engines.collecting.row_counts import Tally
 from deniable.engines.collecting.sorted_rows import PRESENT
 from deniable.engines.spark.question_function import question_function
-from deniable.engines.spark.question_rewriting import PREFIX, QUESTION_FUNCTION, KnownTables, RewritingSql
+from deniable.engines.spark.question_rewriting import FUNCTION_PREFIX, QUESTION_FUNCTION, KnownTables, RewritingSql
 from deniable.engines.spark.spark_perturbing import batch_key
 from deniable.engines.spark.spark_session import checked_session
 from deniable.errors import BadInput, DeniableError
@@ -56,7 +56,7 @@ def register_functions(
     secret = SecureSource.new_key()
     for table in collection.tables:
         function = arrow_udf(_perturbing(collection, table.name, secret), _REPORT_ARRAY)
-        spark.udf.register(PREFIX + table.name, function.asNondeterministic())
+        spark.udf.register(FUNCTION_PREFIX + table.name, function.asNondeterministic())
     password = secrets.token_bytes(32)
     listener = Listener(("127.0.0.1", 0), authkey=password)
     threading.Thread(target=_serve, args=(listener, answer), name="deniable questions", daemon=True).start()
@@ -73,7 +73,7 @@ def unregister_functions(spark: Any) -> None:
     if isinstance(spark.sql, RewritingSql):
         rewriting = spark.sql
         spark.sql = rewriting.spark_sql
-        for name in (QUESTION_FUNCTION, *(PREFIX + table for table in sorted(rewriting.known.tables))):
+        for name in (QUESTION_FUNCTION, *(FUNCTION_PREFIX + table for table in sorted(rewriting.known.tables))):
             spark.sql(f"DROP TEMPORARY FUNCTION IF EXISTS `{name}`")
 
 

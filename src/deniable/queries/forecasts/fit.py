@@ -27,7 +27,7 @@ RANGES = 6
 GOLDEN = (math.sqrt(5) - 1) / 2
 RANGE_LENGTHS = (0.5, 0.25, 0.6, 0.12, 0.4, 0.75)
 """Lengths of the ranges that represent all ranges, as shares of the domain."""
-SHOWN = 8
+SHOWN_QUESTIONS = 8
 MOST_FORECAST_VIEWS = 2_000
 """A design with more views is not forecast for comparison."""
 COMPARED_DESIGNS = ("hio", "ahio", "ehio")
@@ -126,7 +126,9 @@ def fit_grids(
 def _some(texts: tuple[str, ...]) -> tuple[str, ...]:
     """A few of many questions, evenly spaced."""
     texts = tuple(dict.fromkeys(texts))
-    return tuple(texts[index] for index in np.unique(np.linspace(0, len(texts) - 1, SHOWN).astype(int)).tolist())
+    return tuple(
+        texts[index] for index in np.unique(np.linspace(0, len(texts) - 1, SHOWN_QUESTIONS).astype(int)).tolist()
+    )
 
 
 def _least_error(collection: Specification, text: str, users: int) -> float:

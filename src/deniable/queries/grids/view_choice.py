@@ -40,7 +40,7 @@ MOST_TRIED_PATTERNS = 2_500
 HARDLY = 0.004
 """A view with a smaller part of the reports is dropped."""
 DRAWING_ROUNDS = 6
-PARTS = 400
+CHANCE_STEPS = 400
 """Probabilities are rounded to multiples of one over this."""
 SAMPLED_COLUMNS = 60
 """A question with more columns is represented by this many, evenly spaced."""
@@ -73,7 +73,7 @@ def fitted_views(
             names: _finest(table, epsilon, adaptive, names, asked, chances[names], known, examples) for names in chances
         }
         chances = _divided(table, epsilon, adaptive, views, items)
-    parts = {names: max(round(chance * PARTS), 1) for names, chance in chances.items()}
+    parts = {names: max(round(chance * CHANCE_STEPS), 1) for names, chance in chances.items()}
     return tuple(GridView(views[names].axes, weight) for names, weight in parts.items())
 
 

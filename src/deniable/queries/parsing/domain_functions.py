@@ -18,7 +18,7 @@ from deniable.queries.parsing.rationals import Rationals
 from deniable.queries.parsing.scope import Node, PrivateColumn, Scope
 from deniable.tables.schema.attributes import Ordinal, Private
 
-MOST_VALUES = 1_000_000
+MOST_COMPUTED_VALUES = 1_000_000
 COMPARISONS: dict[Any, Callable[[Any, Any], Any]] = {
     exp.EQ: operator.eq,
     exp.NEQ: operator.ne,
@@ -72,7 +72,7 @@ def single_attribute(scope: Scope, node: Node) -> PrivateColumn:
         timed = isinstance(first.domain, Ordinal)
         repair = "Compare it with dates or times." if timed else "Calculate with ordinal attributes of numbers."
         raise scope.refusal(node, f"{first.attribute[1]!r} is not a number", repair)
-    if first.domain.size > MOST_VALUES:
+    if first.domain.size > MOST_COMPUTED_VALUES:
         raise scope.refusal(node, "the attribute's domain is too large to calculate with", "Compare the attribute.")
     return first
 

@@ -11,10 +11,10 @@ from deniable.queries.parsing.scope import Node, Scope
 from deniable.queries.question.conditions import Disjoint
 from deniable.queries.question.public_trees import PublicTest
 from deniable.queries.question.question import (
+    AnswerColumn,
     Having,
     MomentOf,
     Ordering,
-    Output,
     PrivateGroups,
     PublicGroups,
     Question,
@@ -59,7 +59,7 @@ class Draft:
     """By the normal form of the expression that is grouped by."""
     shown_groups: tuple[str, ...] = ()
     sums: tuple[CollectedSum, ...] = ()
-    outputs: tuple[Output, ...] = ()
+    outputs: tuple[AnswerColumn, ...] = ()
     having: Having | None = None
     order: tuple[Ordering, ...] = ()
     limit: int | None = None

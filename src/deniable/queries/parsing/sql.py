@@ -26,11 +26,11 @@ from deniable.queries.parsing.where import rows_asked, without_parentheses
 from deniable.queries.question.public_trees import PublicFactor, PublicTest
 from deniable.queries.question.question import (
     ERROR_COLUMNS,
+    AnswerColumn,
     Having,
     HavingComparison,
     HavingLogic,
     Ordering,
-    Output,
     Question,
     Term,
 )
@@ -117,7 +117,7 @@ def sum_items(draft: Draft) -> Draft:
             continue
         formula = collector.formula(node)
         possible, adds_up = collector.possible(node)
-        outputs.append(Output(item.alias or label_of(node), formula, True, possible, adds_up))
+        outputs.append(AnswerColumn(item.alias or label_of(node), formula, True, possible, adds_up))
     first = draft.items[0].node
     if not collector.sums:
         raise scope.refusal(first, "nothing is aggregated", "Ask for COUNT(*), SUM or AVG.")
@@ -182,7 +182,7 @@ def order_answers(draft: Draft) -> Draft:
         name = next((output.name for output in outputs if output.formula == formula), None)
         if name is None:
             name = f"order key {len(outputs)}"
-            outputs.append(Output(name, formula, shown=False))
+            outputs.append(AnswerColumn(name, formula, shown=False))
         orderings.append(Ordering(name, descending))
     return replace(draft, order=tuple(orderings), outputs=tuple(outputs), sums=collector.sums)
 

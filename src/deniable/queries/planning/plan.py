@@ -24,7 +24,7 @@ from deniable.queries.weights.table_plan import DIRECT, SUMS, TablePlan
 from deniable.tables.specification.specification import Specification
 from deniable.wording import counted
 
-USERS = 1e6
+ASSUMED_USERS = 1e6
 """How many users a grid is planned for if the caller does not say."""
 
 
@@ -102,7 +102,7 @@ def make_plan(
     weights: str = "optimal",
     sums: str = DIRECT,
     *,
-    users: float = USERS,
+    users: float = ASSUMED_USERS,
     unbiased: bool = False,
 ) -> Plan:
     """The plan for a question; `weights` is greedy, rdc(k), rdc_each(k) or optimal, `sums` direct or designed.

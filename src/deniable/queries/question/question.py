@@ -67,7 +67,7 @@ class PublicGroups:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class AnswerColumn:
     """A column of the answer."""
 
     name: str
@@ -134,7 +134,7 @@ class Question:
     text: str
     tables: tuple[str, ...]
     moments: tuple[MomentOf, ...]
-    outputs: tuple[Output, ...]
+    outputs: tuple[AnswerColumn, ...]
     groups: tuple[PrivateGroups | PublicGroups, ...] = ()
     filters: Mapping[str, tuple[PublicTest, ...]] = field(default_factory=dict)
     """For each table, tests of its public attributes that all rows must pass."""

@@ -61,7 +61,7 @@ class Columns:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class StreamSource:
     """A kind of file that values can be read from, recognised by how its name ends."""
 
     endings: tuple[str, ...]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from deniable.errors import InvalidParameter
-from deniable.stores.sources.batch import Batch, Columns, Source, Unreadable
+from deniable.stores.sources.batch import Batch, Columns, StreamSource, Unreadable
 from deniable.stores.sources.number_columns import parse_number, time_column, value_column
 
 _PIPE_BYTES = 1 << 16
@@ -79,8 +79,8 @@ def refuse_times(columns: Columns) -> None:
         raise InvalidParameter("--time-column", "cannot be in a text with a number per line", how)
 
 
-JSON_LINES = Source((".jsonl", ".ndjson"), _read_json_lines)
-NUMBER_LINES = Source((), _read_numbers)
+JSON_LINES = StreamSource((".jsonl", ".ndjson"), _read_json_lines)
+NUMBER_LINES = StreamSource((), _read_numbers)
 """Any other ending: a text with one number per line."""
 
 

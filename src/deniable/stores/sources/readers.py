@@ -1,4 +1,4 @@
-"""Every source of stream values, in one list. A new kind of file is a `Source` in its own file, and an entry here."""
+"""Every source of stream values, in one list. A new kind of file is a `StreamSource` in its file and an entry here."""
 
 from __future__ import annotations
 
@@ -8,21 +8,23 @@ from pathlib import Path
 from typing import BinaryIO
 
 from deniable.errors import InvalidData
-from deniable.stores.sources.batch import Batch, Columns, Source
+from deniable.stores.sources.batch import Batch, Columns, StreamSource
 from deniable.stores.sources.line_source import JSON_LINES, NUMBER_LINES, read_lines, refuse_times
 from deniable.stores.sources.table_sources import CSV, PARQUET
 
-SOURCES: list[Source] = [PARQUET, CSV, JSON_LINES]
+SOURCES: list[StreamSource] = [PARQUET, CSV, JSON_LINES]
 """Files by their endings. A file with any other ending is a text with one number per line."""
 
 
-def source_of(path: str | PathLike[str], sources: Sequence[Source] = SOURCES) -> Source:
+def source_of(path: str | PathLike[str], sources: Sequence[StreamSource] = SOURCES) -> StreamSource:
     """The kind of source that a file is, by its ending."""
     ending = Path(path).suffix.lower()
     return next((source for source in sources if ending in source.endings), NUMBER_LINES)
 
 
-def read_file(path: str | PathLike[str], columns: Columns, sources: Sequence[Source] = SOURCES) -> Iterator[Batch]:
+def read_file(
+    path: str | PathLike[str], columns: Columns, sources: Sequence[StreamSource] = SOURCES
+) -> Iterator[Batch]:
     """The values of a file, some 65,536 at a time.
 
     >>> import tempfile

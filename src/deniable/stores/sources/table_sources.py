@@ -11,7 +11,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from deniable.errors import InvalidData
-from deniable.stores.sources.batch import Batch, Columns, Source, Unreadable
+from deniable.stores.sources.batch import Batch, Columns, StreamSource, Unreadable
 from deniable.stores.sources.number_columns import arrow_times, arrow_values, parse_number, value_column
 from deniable.streams.released.release_file import READ_ERRORS
 
@@ -39,10 +39,10 @@ def _read_parquet(path: Path, columns: Columns) -> Iterator[Batch]:
 def _read_csv(path: Path, columns: Columns) -> Iterator[Batch]:
     """Rows up to the first whose value is not a number, and the refusal of that one."""
     following = 1  # number of the first row that was not handed on
-    options = pa.csv.ConvertOptions(
-        include_columns=columns.names, column_types={columns.value: pa.float64()}, strings_can_be_null=True
-    )
     try:
+        options = pa.csv.ConvertOptions(
+            include_columns=columns.names, column_types={columns.value: pa.float64()}, strings_can_be_null=True
+        )
         for batch in _batches(pa.csv.open_csv(path, convert_options=options), columns):
             following = batch.first + len(batch.values)
             yield batch
@@ -84,5 +84,5 @@ def _damaged(path: Path, kind: str) -> InvalidData:
     return InvalidData(f"{str(path)!r} cannot be read as {kind}", "Check the file and its columns.")
 
 
-PARQUET = Source((".parquet",), _read_parquet)
-CSV = Source((".csv",), _read_csv)
+PARQUET = StreamSource((".parquet",), _read_parquet)
+CSV = StreamSource((".csv",), _read_csv)

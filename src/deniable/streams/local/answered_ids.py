@@ -21,7 +21,7 @@ _WRITTEN_INTEGER = re.compile("0|-?[1-9][0-9]{0,17}")
 _PRIME = 0x100000001B3
 
 
-class Answered:
+class AnsweredIds:
     """The users that a server has heard from. Each takes eight bytes, whatever the id is.
 
     An integer id is its own key, and so is a text of up to 18 digits that is written as an integer: 7 and "7" are one
@@ -41,7 +41,7 @@ class Answered:
         return {"secret": f"{int(self._secret):016x}", "keys": packed(keys)}
 
     @classmethod
-    def restore(cls, state: dict[str, Any]) -> Answered:
+    def restore(cls, state: dict[str, Any]) -> AnsweredIds:
         """The users that `state` described."""
         made = cls()
         made._secret = np.uint64(int(state["secret"], 16))

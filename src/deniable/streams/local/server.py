@@ -21,7 +21,7 @@ from deniable.locking import Turn, in_turn
 from deniable.mechanisms import Hybrid
 from deniable.mechanisms.reconstruction import count_outputs
 from deniable.simulation import check_noise
-from deniable.streams.local.answered_ids import Answered
+from deniable.streams.local.answered_ids import AnsweredIds
 from deniable.streams.local.estimates import Estimates, state_before
 from deniable.streams.local.report_arrays import DUPLICATE, MALFORMED, read_one, read_table, refusals
 from deniable.streams.local.stream_protocol import ToPLProtocol
@@ -78,7 +78,7 @@ class ToPLServer:
         self._window = self.protocol.wave.window
         self._bins = bins_of(self._window)
         self._counts = np.zeros(-(-self._window.outputs // (self._window.inputs // self._bins)))
-        self._answered = Answered()
+        self._answered = AnsweredIds()
         self._keep = keep
         self._estimates: Estimates | None = None  # as soon as there is a θ
         self._turn = Turn()
@@ -351,6 +351,6 @@ class ToPLServer:
         if state["choice"] is not None:
             made._start(LocalChoice(**state["choice"]))
             made._under_theta.resume(state)
-        made._answered = Answered.restore(state["answered"])
+        made._answered = AnsweredIds.restore(state["answered"])
         made.refused.update(state["refused"])
         return made

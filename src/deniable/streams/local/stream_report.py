@@ -20,8 +20,8 @@ from deniable.strict_json import read_json
 
 STREAM_REPORT_VERSION = 129
 FIRST, SECOND = 1, 2
-_FIELDS = struct.Struct(">BBHId")
-SIZE = _FIELDS.size
+_STREAM_REPORT_LAYOUT = struct.Struct(">BBHId")
+SIZE = _STREAM_REPORT_LAYOUT.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +41,14 @@ class StreamReport:
 
     def to_bytes(self) -> bytes:
         """The 16 bytes of the report."""
-        return _FIELDS.pack(STREAM_REPORT_VERSION, self.phase, self.tag, self.y, self.theta)
+        return _STREAM_REPORT_LAYOUT.pack(STREAM_REPORT_VERSION, self.phase, self.tag, self.y, self.theta)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> StreamReport:
         """The report of 16 bytes."""
         if len(data) != SIZE:
             raise InvalidData(f"expected {SIZE} bytes, got {len(data)}", "Check how it was sent.")
-        version, phase, tag, y, theta = _FIELDS.unpack(data)
+        version, phase, tag, y, theta = _STREAM_REPORT_LAYOUT.unpack(data)
         if version != STREAM_REPORT_VERSION:
             expected = f"expected a report of version {STREAM_REPORT_VERSION}, got {version}"
             raise InvalidData(expected, "Upgrade the older side.")

@@ -111,7 +111,7 @@ _SMALLEST_PARAMETERS = np.array([0.0, math.log(0.02), math.log(0.01), 0.0])
 _LARGEST_PARAMETERS = np.array([1.0, math.log(0.5), math.log(0.7), 0.95])
 _GRID_POINTS = (17, 4, 13, 6)
 _GRID_REFINEMENTS = 4
-_NEGLIGIBLE_WEIGHT = 1e-3
+_NEGLIGIBLE_LIKELIHOOD = 1e-3
 
 
 def smooth_tail(reports: FirstReports) -> DistributionBelief:
@@ -132,7 +132,7 @@ def smooth_tail(reports: FirstReports) -> DistributionBelief:
         if not remaining or np.all(closer[1] - closer[0] > 0.8 * (high - low)):
             break
         low, high = closer
-    members, ends = np.nonzero(weights.reshape(-1, _GRID_POINTS[3]) > _NEGLIGIBLE_WEIGHT * weights.max())
+    members, ends = np.nonzero(weights.reshape(-1, _GRID_POINTS[3]) > _NEGLIGIBLE_LIKELIHOOD * weights.max())
     kept = weights.reshape(-1, _GRID_POINTS[3])[members, ends]
     share = axes[3][ends][:, None]
     shares = (1 - share) * _bumps(axes, _FINE)[members] + share * _low_end(_FINE)
@@ -154,7 +154,7 @@ def _support(weights: Floats, axes: list[Floats]) -> tuple[Floats, Floats]:
     low, high = _SMALLEST_PARAMETERS.copy(), _LARGEST_PARAMETERS.copy()
     for axis, dimension in ((0, 0), (1, 1), (2, 2), (3, 4)):
         best = weights.max(axis=tuple(other for other in range(5) if other != dimension))
-        alive = np.flatnonzero(best > _NEGLIGIBLE_WEIGHT * best.max())
+        alive = np.flatnonzero(best > _NEGLIGIBLE_LIKELIHOOD * best.max())
         step = axes[axis][1] - axes[axis][0]
         low[axis] = max(low[axis], axes[axis][alive[0]] - step)
         high[axis] = min(high[axis], axes[axis][alive[-1]] + step)

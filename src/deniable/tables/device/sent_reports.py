@@ -105,7 +105,7 @@ def _read(content: bytes) -> dict[str, str] | None:
         return None
 
 
-_TURNS: WeakValueDictionary[int, Turn] = WeakValueDictionary()
+_TURNS_BY_MEMORY: WeakValueDictionary[int, Turn] = WeakValueDictionary()
 """By the identity of a memory, as long as a client has it."""
 _registering = threading.Lock()
 
@@ -118,9 +118,9 @@ def alone_with(memory: MutableMapping[str, str]) -> Callable[[], AbstractContext
     if isinstance(memory, FileMemory):
         return memory.alone
     with _registering:
-        turn = _TURNS.get(id(memory))
+        turn = _TURNS_BY_MEMORY.get(id(memory))
         if turn is None:
-            turn = _TURNS[id(memory)] = Turn()
+            turn = _TURNS_BY_MEMORY[id(memory)] = Turn()
     return turn.held
 
 

@@ -26,7 +26,7 @@ from deniable.tables.schema.report_format import REPORT_COLUMNS, USER_COLUMN
 from deniable.tables.schema.scalars import as_scalar, as_step, kind_of, written
 from deniable.wording import counted, shown
 
-MOST_VALUES = 2**31
+MOST_DOMAIN_VALUES = 2**31
 LARGEST_TAU = 2**15
 LARGEST_NUMBER = 2**62
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -83,7 +83,7 @@ class Ordinal:
             )
         if self.kind == "number" and max(abs(self.low), abs(self.high)) * self.denominator > LARGEST_NUMBER:
             raise InvalidParameter("low", "or high is too large for exact arithmetic", "Use a coarser unit.")
-        if not 2 <= self.size <= MOST_VALUES:
+        if not 2 <= self.size <= MOST_DOMAIN_VALUES:
             raise InvalidParameter(
                 "step", f"gives {counted(self.size, 'value')} instead of 2 to 2^31", "Change low, high or step."
             )

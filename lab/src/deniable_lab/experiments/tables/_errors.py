@@ -16,7 +16,7 @@ from deniable.engines.duckdb.duckdb_session import open_duckdb
 from deniable.queries.answers.estimation import Moments, covariance
 from deniable.queries.answers.model_error import model_spread
 from deniable.queries.parsing.sql import parse
-from deniable.queries.planning.plan import USERS, Plan, make_plan
+from deniable.queries.planning.plan import ASSUMED_USERS, Plan, make_plan
 from deniable.queries.question.formula import evaluate, moments_of
 from deniable.randomness import SeededSource
 from deniable.tables.schema.attributes import Attribute, Ordinal, Public, Table
@@ -118,7 +118,7 @@ class Release:
         return answers
 
 
-def plan_of(line: Line, collection: Collection, text: str, users: float = USERS) -> Plan:
+def plan_of(line: Line, collection: Collection, text: str, users: float = ASSUMED_USERS) -> Plan:
     """How a line answers a question; only a grid's weights depend on the number of users."""
     question = parse(text, collection, None, centred=not line.paper)
     return make_plan(question, collection, line.weights, line.sums, users=users)

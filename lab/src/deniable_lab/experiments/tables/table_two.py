@@ -292,8 +292,8 @@ Its measured errors are {honest.min():.2g} to {honest.max():.2g} times what it s
 Measured errors of {releases} releases say little about single cells. Compared with our stated errors, which are known
 well, they are larger in {listed(ours_ahead)} and smaller in {listed(grid_ahead)} by
 more than chance explains (1 % in a cell, by Student's law). In Q1 and Q2 up to ε = 2 bias is {np.mean(biased):.0%} of
-the grid's mean square: hours are not smooth. Many people work exactly 0 or 40 of them, and cells of 12 or 25 hours do not show
-where in a cell its rows are.
+the grid's mean square: hours are not smooth. Many people work exactly 0 or 40 of them, and cells of 12 or 25 hours do
+not show where in a cell its rows are.
 
 {about_precision(rows, "variance", "square")}
 

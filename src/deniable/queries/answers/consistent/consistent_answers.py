@@ -30,7 +30,7 @@ from deniable.queries.grids.grid_weights import Bias, solve_grid
 from deniable.queries.planning.cell_frequencies import counting_plan, counting_table
 from deniable.queries.planning.plan import Plan
 from deniable.queries.question.formula import evaluate
-from deniable.queries.question.question import Output, PrivateGroups, PublicGroups, Question
+from deniable.queries.question.question import AnswerColumn, PrivateGroups, PublicGroups, Question
 from deniable.queries.weights.table_plan import TablePlan
 
 CONSISTENT_NOTE = "made consistent: biased where cells are nearly empty; standard errors by bootstrap"
@@ -230,7 +230,9 @@ def _combined(plan: Plan, worth: Sequence[tuple[Floats, Floats]], single: bool, 
     return values, constants
 
 
-def _estimated(output: Output, value: Floats, covariance: Floats, counts: Container[int]) -> list[tuple[float, float]]:
+def _estimated(
+    output: AnswerColumn, value: Floats, covariance: Floats, counts: Container[int]
+) -> list[tuple[float, float]]:
     """Value and standard error of an output in every private group."""
     valued = evaluate(output.formula, value, covariance, counts)
     errors = np.sqrt(valued.variance(covariance))

@@ -165,9 +165,10 @@ In the picture dotted lines are twice as many rows. The paper prints no numbers 
 
 {about_precision(rows)}
 
-{about_grid(rows)} Each predicate and one to many
-have a grid each. Categories are equally frequent here, which is what a grid assumes before it has seen a report: for
-C, CO, C+O and one to many that alone is a good answer, and being ahead of ours does not mean that it learned much.
+{about_grid(rows)} Each predicate,
+and one to many, has a grid of its own. Categories are equally frequent here, which is what a grid assumes before it
+has seen a report: for C, CO, C+O and one to many that alone is a good answer, and being ahead of ours does not mean
+that it learned much.
 Measured:
 
 {markdown_table([f"measured NMSE, {few:,} joined rows", *head[1:]], measured)}

@@ -134,8 +134,8 @@ By the errors that the answers state (lines in the picture; marks are measured).
 - *RDC improves COUNT and SUM the more attributes the predicate has, and a larger k helps more there.* Here it gains
   {min(gains):.2g} to {max(gains):.2g} times.
 - *The best 2^d_q decompositions gain up to 2^d_q times over the best one (Lemma 9).* Over HIO they gain
-  {lemma(1)}, {lemma(2)}, {lemma(3)} and {lemma(4)} times for COUNT and d_q = 1, 2, 3 and 4. That can be more, because
-  HIO's decomposition subtracts nothing and so is not the best one.
+  {lemma(1)}, {lemma(2)}, {lemma(3)} and {lemma(4)} times for COUNT and d_q = 1, 2, 3 and 4. (HIO's decomposition
+  subtracts nothing, so it is not always the best one.)
 - *HIO-RDC is always better than HIO.* {"It is, for every k and d_q." if min(gains) > 1 else "Not for every k and d_q."}
 - The paper's k counts decompositions of the whole predicate, and so does k here. *k = 2 each* and *k = 16 each* weigh
   the k best of each attribute, all k^d_q products of the predicate.

@@ -2,7 +2,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from deniable_lab.experiments import table_data
-from deniable_lab.experiments.table_data import CALIFORNIA, FILING, STATES, WEST, households, syn1, syn2
+from deniable_lab.experiments.table_data import CALIFORNIA, FILING, SIZES_1940, STATES, WEST, households, syn1, syn2
 
 
 def columns(table):
@@ -57,6 +57,17 @@ def test_households_stand_in_has_the_shape_of_the_real_ones():
         assert set(people["status"].to_pylist()) == set(FILING)
         assert 1 <= pc.min(people["age"]).as_py() <= pc.max(people["age"]).as_py() <= 120
         assert 0 <= pc.min(people["income"]).as_py() <= pc.max(people["income"]).as_py() <= 124
+
+
+def test_larger_households_hold_the_same_people():
+    frames = households(60_000, True, None, SIZES_1940)
+    people, homes = frames["people"], frames["homes"]
+    assert abs(people.num_rows - 60_000) < 1_500
+    assert abs(people.num_rows / homes.num_rows - 3.68) < 0.1
+    assert sum(SIZES_1940) == 1.0
+    rows = np.bincount(people["uid"].to_numpy(), minlength=homes.num_rows)
+    assert (rows.min(), rows.max()) == (1, 10)
+    assert set(homes["state"].to_pylist()) <= set(WEST)
 
 
 def test_data_are_the_same_every_time():

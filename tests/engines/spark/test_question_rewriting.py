@@ -24,6 +24,7 @@ SHOP = KnownTables.of(["buyers", "Sales"], ["kinds"])
         "EXPLAIN SELECT count(*) FROM buyers",
         "DROP TABLE buyers",
         "INSERT INTO buyers SELECT 1",
+        "SELECT :x FROM cities",
         "SELECT 'unfinished",
     ],
 )
@@ -35,6 +36,10 @@ def test_statements_that_ask_nothing_pass_untouched(statement):
     ("statement", "expected"),
     [
         ("SELECT COUNT(*) FROM buyers", "SELECT * FROM deniable_sql('SELECT COUNT(*) FROM buyers')"),
+        (
+            "SELECT 1 AS deniable_buyers FROM buyers",
+            "SELECT * FROM deniable_sql('SELECT 1 AS deniable_buyers FROM buyers')",
+        ),
         ("FROM buyers SELECT COUNT(*)", "SELECT * FROM deniable_sql('FROM buyers SELECT COUNT(*)')"),
         (
             'SELECT AVG(`age`) FROM SALES, kinds WHERE kind = "it\'s"',
@@ -67,6 +72,8 @@ def test_parameters_become_literals():
         rewritten(text, SHOP, {"kind": 1})
     with pytest.raises(InvalidParameter, match="lack a parameter"):
         rewritten("SELECT COUNT(*) FROM buyers WHERE a = ? AND b = ?", SHOP, [1])
+    in_order = rewritten("SELECT COUNT(*) FROM buyers WHERE a = ? AND b = '?' GROUP BY c HAVING d > ?", SHOP, [1, 2])
+    assert r"a = 1 AND b = \'?\' GROUP BY c HAVING d > 2" in in_order
     with pytest.raises(InvalidParameter, match="not a literal"):
         rewritten(text, SHOP, {"kind": object(), "day": 1})
 

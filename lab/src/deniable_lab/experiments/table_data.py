@@ -39,6 +39,9 @@ STATES = (
 WEST = (2, 4, 6, 8, 15, 16, 30, 32, 35, 41, 49, 53, 56)
 CALIFORNIA = 6
 FILING = ("single", "joint", "separate", "head")
+SIZES_1940 = (0.071, 0.248, 0.224, 0.181, 0.115, 0.068, 0.045, 0.025, 0.014, 0.009)
+"""Shares of households with 1 to 10 persons in the United States of 1940, by the Bureau of the Census (historical table
+HH-4, whose class of 7 and more is spread over 7 to 10 here): 3.7 persons on average."""
 
 ABOUT = {
     "SYN-1": (
@@ -103,20 +106,27 @@ def _cut(values: Floats, size: int) -> Integers:
 
 
 @lru_cache(maxsize=2)
-def households(rows: int, west: bool, folder: Path | None) -> Frames:
+def households(rows: int, west: bool, folder: Path | None, sizes: tuple[float, ...] = ()) -> Frames:
     """`homes` (state) and `people` (status, age, income), about so many of the latter.
 
     With `west` only the households of that region, where California has two fifths, as Chicago has in Illinois; in
-    the country it has a tenth, as Indianapolis has in Indiana.
+    the country it has a tenth, as Indianapolis has in Indiana. `sizes` are shares of households with 1, 2, … people:
+    then people of the survey are put together at random, in households of such sizes.
     """
     random = np.random.default_rng([SEED, 3])
     state, first, count, status, age, income = _drawn(random) if folder is None else _census(folder)
     usable = np.flatnonzero(np.isin(state, WEST) | (not west))
-    homes = random.choice(usable, max(round(rows / count[usable].mean()), 1))
-    # The units of a household stand together.
-    owner = np.repeat(np.arange(homes.size), count[homes])
-    within = np.arange(owner.size) - np.repeat(np.cumsum(count[homes]) - count[homes], count[homes])
-    unit = first[homes][owner] + within
+    if sizes:
+        members = np.arange(1, len(sizes) + 1)
+        homes = random.choice(usable, max(round(rows / float(members @ np.array(sizes))), 1))
+        owner = np.repeat(np.arange(homes.size), random.choice(members, homes.size, p=sizes))
+        unit = random.integers(0, status.size, owner.size)
+    else:
+        homes = random.choice(usable, max(round(rows / count[usable].mean()), 1))
+        # The units of a household stand together.
+        owner = np.repeat(np.arange(homes.size), count[homes])
+        within = np.arange(owner.size) - np.repeat(np.cumsum(count[homes]) - count[homes], count[homes])
+        unit = first[homes][owner] + within
     people = {
         "uid": owner,
         "status": pa.array(FILING).take(pa.array(status[unit])),

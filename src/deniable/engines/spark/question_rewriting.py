@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import sqlglot
@@ -78,13 +79,10 @@ def rewritten(text: str, known: KnownTables, parameters: Mapping[str, Any] | Seq
     tokens = _tokens(text)
     if not _names(text, known) or tokens[0].token_type in _OTHER or _perturbs(tokens, known):
         return None
-    tree = _tree(text)
+    tree = _bound(text, tokens, parameters) if parameters else _tree(text)
     questions = list(_questions(tree, known))
     if not questions:
         return None
-    if parameters:
-        tree = _bound(tree, parameters)
-        questions = list(_questions(tree, known))
     if questions[0] is tree and not parameters:
         return _calling(_in_our_quotes(text, tokens)).sql(dialect=SPARK, normalize_functions=False)
     for question in questions:
@@ -121,12 +119,13 @@ def _tree(text: str) -> Node:
 def _perturbs(tokens: Sequence[Token], known: KnownTables) -> bool:
     """Whether a statement turns rows into reports: then its tables are the rows, not their reports."""
     functions = {FUNCTION_PREFIX + name for name in known.tables}
-    return any(token.text.lower() in functions for token in tokens if token.token_type == TokenType.VAR)
+    calls = (name.text.lower() for name, after in pairwise(tokens) if after.token_type == TokenType.L_PAREN)
+    return any(name in functions for name in calls)
 
 
 def _questions(tree: Node, known: KnownTables) -> Iterator[exp.Select]:
     """The outermost SELECTs that read registered tables."""
-    named = next((node for node in tree.find_all(exp.CTE) if node.alias.lower() in known.tables), None)
+    named = next((query for query in tree.find_all(exp.CTE) if query.alias.lower() in known.tables), None)
     if named is not None:
         problem = f"WITH names a query {named.alias!r}, which is a registered table"
         raise QueryRefused(problem, "Give the query another name.")
@@ -152,32 +151,29 @@ def _sources(select: exp.Select) -> list[Node]:
     for clause in (first, *(select.args.get("joins") or ())):
         source = None if clause is None else clause.this
         if isinstance(source, exp.Subquery) and isinstance(source.this, exp.Table):
-            sources += [
-                source.this,
-                *(join.this for node in (source.this, source) for join in node.args.get("joins") or ()),
-            ]
+            joins = [join for node in (source.this, source) for join in node.args.get("joins") or ()]
+            sources += [source.this, *(join.this for join in joins)]
         elif source is not None:
             sources.append(source)
     return sources
 
 
-def _bound(tree: Node, parameters: Mapping[str, Any] | Sequence[Any]) -> Node:
-    """The statement with its parameters as literals."""
-    positions = iter(range(len(parameters)))
-
-    def bind(node: Node) -> Node:
-        if not isinstance(node, exp.Placeholder):
-            return node
+def _bound(text: str, tokens: Sequence[Token], parameters: Mapping[str, Any] | Sequence[Any]) -> Node:
+    """The statement with its parameters as literals; markers without a name are numbered in the order of the text."""
+    if not isinstance(parameters, Mapping):
+        markers = [token for token in tokens if token.token_type == TokenType.PLACEHOLDER]
+        for number in range(len(markers) - 1, -1, -1):
+            text = f"{text[: markers[number].start]}:marker{number}{text[markers[number].end + 1 :]}"
+        parameters = {f"marker{number}": value for number, value in enumerate(parameters)}
+    tree = _tree(text)
+    for marker in list(tree.find_all(exp.Placeholder)):
+        if marker.name not in parameters:
+            raise InvalidParameter("args", "lack a parameter of the statement", "Pass one for each marker.")
         try:
-            value = parameters[node.name] if isinstance(parameters, Mapping) else parameters[next(positions)]
-        except (KeyError, StopIteration):
-            raise InvalidParameter("args", "lack a parameter of the statement", "Pass one for each marker.") from None
-        try:
-            return exp.convert(value)
+            marker.replace(exp.convert(parameters[marker.name]))
         except ValueError:
             raise InvalidParameter("args", "have a value that is not a literal", "Pass numbers and text.") from None
-
-    return tree.transform(bind)
+    return tree
 
 
 def _calling(question: str) -> exp.Select:

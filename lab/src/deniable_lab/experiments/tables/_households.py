@@ -19,8 +19,8 @@ ASSUMED = (
 )
 
 
-def study(sample: str, rows: int, data: Data) -> Study:
-    """Homes have a state; people have a status, an age and an income, up to ten in a home."""
+def study(sample: str, rows: int, data: Data, sizes: tuple[float, ...] = ()) -> Study:
+    """Homes have a state; people have a status, an age and an income. `sizes` are those of `households`."""
     file = data.file("tables", "cps_households")
     folder = None if file is None or data.file("tables", "cps_tax_units") is None else file.parent
     homes = Table("homes", state=Categorical(*(WEST if sample == REGION else STATES)))
@@ -31,7 +31,7 @@ def study(sample: str, rows: int, data: Data) -> Study:
         age=Ordinal(1, AGES),
         income=Ordinal(0, INCOMES - 1),
     )
-    return Study(households(rows, sample == REGION, folder), (homes, people))
+    return Study(households(rows, sample == REGION, folder, sizes), (homes, people))
 
 
 def name_of(data: Data) -> str:

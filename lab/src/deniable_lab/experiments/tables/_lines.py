@@ -60,6 +60,7 @@ _ALL = (
     Line("HIO", _HIO, "greedy", DIRECT, colour="tab:gray", marker="s"),
     Line("AHIO", _AHIO, "greedy", DESIGNED, colour="tab:orange", marker="^"),
     Line("EHIO", designed("ehio", "olh"), "greedy", DESIGNED, colour="tab:green", marker="v"),
+    Line("SR-HIO", designed("sr-hio", "olh"), "greedy", DESIGNED, colour="tab:pink", marker="p"),
     Line("AHIO-RDC", _AHIO, "rdc(8)", DESIGNED, colour="tab:red", marker="D"),
     Line("AMG", designed("amg", "olh"), "greedy", DESIGNED, colour="tab:brown", marker="x"),
     Line("HIO-PUB", _HIO, "greedy", DIRECT, public=True, colour="tab:purple", marker="P"),

@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from scipy.special import stdtrit
 
+from deniable.arrays import Floats
 from deniable.collection import Collection
 from deniable.database import connect
 from deniable.queries.question.formula import evaluate, gradient_at
@@ -23,16 +25,25 @@ from deniable_lab.experiments.parquet_files import read_columns
 from deniable_lab.experiments.tables._errors import moments_told, plan_of, stated_spread
 from deniable_lab.experiments.tables._lines import LINES, OURS
 from deniable_lab.experiments.tables._pictures import add_legend
+from deniable_lab.experiments.tables._precision import about_precision
 from deniable_lab.experiments.writing import markdown_table
 
 MARITAL = ("married", "divorced", "separated", "widowed", "single")
-PEOPLE = Table("people", age=Ordinal(1, 95, summed=False), marital=Categorical(*MARITAL), hours=Ordinal(0, 99))
+PEOPLE = Table("people", age=Ordinal(1, 95), marital=Categorical(*MARITAL), hours=Ordinal(0, 99))
+HOURS_ALONE = Table("people", age=Ordinal(1, 95, summed=False), marital=Categorical(*MARITAL), hours=Ordinal(0, 99))
+TABLES = {"age, hours": PEOPLE, "hours": HOURS_ALONE}
+"""By the attributes that can be summed: AHIO and EHIO divide users among them. The paper has a group for each
+attribute of a table [XDW20, Section 3.3], so the first is closer to it."""
+BOTH, ALONE = TABLES
 QUESTIONS = {
     "Q1": "SELECT AVG(hours) FROM people WHERE marital = 'married'",
     "Q2": "SELECT AVG(hours) FROM people WHERE marital = 'married' AND age BETWEEN 31 AND 70",
     "Q3": "SELECT AVG(hours) FROM people WHERE marital = 'single' AND age BETWEEN 31 AND 50",
 }
 METHODS = ("HIO", "AHIO", "EHIO", "AHIO-RDC", *OURS)
+GROUPED = ("AHIO", "EHIO", "AHIO-RDC")
+BASELINE = "SR-HIO"
+"""The paper's second baseline, which its table does not have."""
 EPSILONS = (0.5, 1.0, 2.0, 5.0)
 PRINTED = {
     ("Q1", 0.5): (20.0, 5.15, 4.07, 5.15), ("Q1", 1.0): (6.46, 2.82, 2.06, 2.82),
@@ -79,7 +90,7 @@ def true_moments(rows: int, folder: Path | None) -> dict[tuple[bool, str], Any]:
 
 
 def answers(
-    method: str, epsilon: float, seed: int, rows: int, folder: Path | None
+    method: str, epsilon: float, seed: int, rows: int, folder: Path | None, table: Table = PEOPLE
 ) -> dict[str, tuple[float, float, float]]:
     """Value, stated variance and true value of each question in one release.
 
@@ -87,7 +98,7 @@ def answers(
     spoil it.
     """
     line, truth = LINES[method], true_moments(rows, folder)
-    collection = line.collect((PEOPLE,), epsilon, rows, tuple(QUESTIONS.values()))
+    collection = line.collect((table,), epsilon, rows, tuple(QUESTIONS.values()))
     frame = people(rows, folder)
     database = connect(collection.perturb(people=frame, source=SeededSource(seed), simulation=True))
     made = {}
@@ -116,38 +127,39 @@ def measure(setting: Setting, seed: int, data: Data) -> Measured:
     """The answers of one release. Bias does not shrink with √n: a grid has the paper's number of rows in any case."""
     folder = survey(data)
     measured: list[tuple[Setting, dict[str, float]]] = []
-    for method in METHODS:
+    epsilon = float(setting["epsilon"])
+    asked = [*((method, BOTH) for method in (*METHODS, BASELINE)), *((method, ALONE) for method in GROUPED)]
+    for method, summed in asked:
         rows = PAPER_ROWS if method == GRID else int(setting["rows"])
-        for name, (value, variance, truth) in answers(method, float(setting["epsilon"]), seed, rows, folder).items():
+        told = answers(method, epsilon, seed, rows, folder, TABLES[summed])
+        for name, (value, variance, truth) in told.items():
             numbers = {"answer": value, "variance": variance, "square": (value - truth) ** 2}
-            measured.append(({"rows": rows, "method": method, "question": name}, numbers))
+            measured.append(({"rows": rows, "method": method, "summed": summed, "question": name}, numbers))
     return measured
 
 
-def stderrs(rows: Rows, method: str, question: str) -> list[float]:
+def stderrs(rows: Rows, method: str, question: str, summed: str = BOTH) -> list[float]:
     """Root mean square of the errors that releases state, for the paper's number of rows."""
-    part = rows.of("variance").where(method=method, question=question)
+    part = rows.of("variance").where(method=method, question=question, summed=summed)
     return [float(np.sqrt(row.mean * row["rows"] / PAPER_ROWS)) for row in part]
 
 
-def measured_errors(rows: Rows, question: str) -> list[float]:
-    """Root mean square of the grid's errors."""
-    return [float(np.sqrt(row.mean)) for row in rows.of("square").where(method=GRID, question=question)]
-
-
-def _pairs(others: list[float], rows: Rows, question: str) -> list[tuple[float, float]]:
-    """Some standard errors by ε, each with ours."""
-    return list(zip(others, stderrs(rows, "ours", question), strict=True))
+def measured_errors(rows: Rows, question: str, method: str = GRID) -> list[float]:
+    """Root mean square of the errors themselves, for the paper's number of rows."""
+    part = rows.of("square").where(method=method, question=question)
+    return [float(np.sqrt(row.mean * row["rows"] / PAPER_ROWS)) for row in part]
 
 
 def plot(rows: Rows, figure: Any) -> None:
-    """Standard errors by ε: ours as lines, those printed as marks."""
+    """Standard errors by ε: ours as lines, those printed as marks. Dotted: hours alone can be summed."""
     grid = figure.subplots(1, len(QUESTIONS), sharey=True)
     for axes, question in zip(grid, QUESTIONS, strict=True):
-        for number, method in enumerate(METHODS):
+        for number, method in enumerate((*METHODS, BASELINE)):
             line = LINES[method]
             axes.plot(EPSILONS, stderrs(rows, method, question), color=line.colour, marker=".", label=method)
-            if line.paper:
+            if method in GROUPED:
+                axes.plot(EPSILONS, stderrs(rows, method, question, ALONE), color=line.colour, linestyle=":")
+            if line.paper and method != BASELINE:
                 printed = [PRINTED[question, epsilon][number] for epsilon in EPSILONS]
                 style = {"color": line.colour, "marker": line.marker, "fillstyle": "none", "linestyle": "none"}
                 axes.plot(EPSILONS, printed, label=f"{method}, printed", **style)
@@ -157,43 +169,86 @@ def plot(rows: Rows, figure: Any) -> None:
         axes.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
         axes.minorticks_off()
     grid[0].set_ylabel("error of AVG(hours)")
-    add_legend(figure, grid, columns=5)
+    add_legend(figure, grid, columns=6)
+
+
+def _cells(rows: Rows, method: str, question: str, summed: str = BOTH) -> list[str]:
+    """Standard errors by ε, with the printed ones in brackets if there are any."""
+    own = stderrs(rows, method, question, summed)
+    if method == BASELINE:
+        return [f"{error:.3g}" for error in own]
+    if not LINES[method].paper:
+        return [f"**{error:.3g}**" for error in own]
+    printed = [PRINTED[question, epsilon][METHODS.index(method)] for epsilon in EPSILONS]
+    return [f"{error:.3g} ({theirs:.3g})" for error, theirs in zip(own, printed, strict=True)]
+
+
+def printed_over_own(rows: Rows, summed: str) -> Floats:
+    """The printed deviation of every cell over the one that the same method states here."""
+    return np.array([
+        PRINTED[question, epsilon][number] / own
+        for question in QUESTIONS
+        for number, method in enumerate(METHODS)
+        if LINES[method].paper
+        for epsilon, own in zip(
+            EPSILONS, stderrs(rows, method, question, summed if method in GROUPED else BOTH), strict=True
+        )
+    ])  # fmt: skip
+
+
+def _ratios(rows: Rows, method: str, other: str) -> Floats:
+    """What a method states over what another one does, cell by cell."""
+    return np.concatenate([
+        np.array(stderrs(rows, method, question)) / stderrs(rows, other, question) for question in QUESTIONS
+    ])  # fmt: skip
+
+
+def clearly_better(rows: Rows) -> tuple[list[str], list[str]]:
+    """Cells where ours is clearly better than the grid, and cells where the grid is.
+
+    Ours is unbiased, and the mean square that it states is known well. The grid's measured one is known from a few
+    releases: it must differ by so many of its standard errors that by Student's law chance is below 1 % in a cell.
+    """
+    ours_ahead: list[str] = []
+    grid_ahead: list[str] = []
+    for question in QUESTIONS:
+        for epsilon in EPSILONS:
+            where = {"question": question, "epsilon": epsilon}
+            grid = rows.of("square").only(method=GRID, **where)
+            ours = rows.of("variance").only(method="ours", **where)
+            apart = (grid.mean - ours.mean * ours["rows"] / PAPER_ROWS) / grid.stderr
+            if abs(apart) > stdtrit(grid.repetitions - 1, 0.995):
+                (ours_ahead if apart > 0 else grid_ahead).append(f"{question} at ε = {epsilon:g}")
+    return ours_ahead, grid_ahead
+
+
+def listed(cells: list[str]) -> str:
+    """Some cells in words."""
+    return ", ".join(cells) or "no cell"
 
 
 def describe(rows: Rows) -> str:
     """Every cell, printed next to ours."""
-    lines = []
+    lines, alone = [], []
     for question in QUESTIONS:
-        for number, method in enumerate(METHODS):
-            own = stderrs(rows, method, question)
-            cells = [
-                f"{error:.3g} ({PRINTED[question, epsilon][number]:.3g})" if LINES[method].paper else f"**{error:.3g}**"
-                for epsilon, error in zip(EPSILONS, own, strict=True)
-            ]
-            lines.append([f"{question}, {method}", *cells])
+        ordered = (METHODS[0], BASELINE, *METHODS[1:])
+        lines += [[f"{question}, {method}", *_cells(rows, method, question)] for method in ordered]
         lines.append([f"{question}, grid, measured", *(f"{error:.3g}" for error in measured_errors(rows, question))])
-    over_rdc = [a / b for name in QUESTIONS for a, b in _pairs(stderrs(rows, "AHIO-RDC", name), rows, name)]
-    over_printed = [
-        a / b
-        for name in QUESTIONS
-        for a, b in _pairs([min(PRINTED[name, epsilon]) for epsilon in EPSILONS], rows, name)
-    ]
-    printed_ratio = [
-        PRINTED[name, epsilon][number] / own
-        for name in QUESTIONS
-        for number, method in enumerate(METHODS)
-        if LINES[method].paper
-        for epsilon, own in zip(EPSILONS, stderrs(rows, method, name), strict=True)
-    ]
+        alone += [[f"{question}, {method}", *_cells(rows, method, question, ALONE)] for method in GROUPED]
+    over_rdc, over_grid, over_ahio = (
+        _ratios(rows, *pair) for pair in (("AHIO-RDC", "ours"), ("ours", GRID), (BASELINE, "AHIO"))
+    )
+    best = np.array([min(PRINTED[question, epsilon]) for question in QUESTIONS for epsilon in EPSILONS])
+    over_printed = best / np.concatenate([stderrs(rows, "ours", question) for question in QUESTIONS])
+    both, single = (printed_over_own(rows, summed) for summed in TABLES)
     spread = [
         answer.stderr**2 * answer.repetitions / variance.mean
         for answer, variance in zip(rows.of("answer"), rows.of("variance"), strict=True)
         if variance.mean < 25 and variance["method"] != GRID
     ]
-    ahead = [a / b for name in QUESTIONS for b, a in _pairs(measured_errors(rows, name), rows, name)]
-    honest = [
-        a / b for name in QUESTIONS for a, b in zip(measured_errors(rows, name), stderrs(rows, GRID, name), strict=True)
-    ]
+    honest = np.concatenate([
+        np.array(measured_errors(rows, question)) / stderrs(rows, GRID, question) for question in QUESTIONS
+    ])  # fmt: skip
     biased = [
         1 - answer.stderr**2 * (answer.repetitions - 1) / square.mean
         for name in ("Q1", "Q2")
@@ -202,29 +257,45 @@ def describe(rows: Rows) -> str:
         )
         if answer["epsilon"] <= 2
     ]
-    cells = [f"{name} at ε = {epsilon:g}" for name in QUESTIONS for epsilon in EPSILONS]
-    behind = ", ".join(cell for cell, ratio in zip(cells, ahead, strict=True) if ratio < 1) or "no cell"
+    ours_ahead, grid_ahead = clearly_better(rows)
+    releases = rows.rows[0].repetitions
     scaled = "" if rows.rows[0]["rows"] == PAPER_ROWS else "scaled by √n to 3 million rows, "
-    return f"""Every cell, printed values in brackets:
+    head = ["standard error (printed)", *(f"ε = {epsilon:g}" for epsilon in EPSILONS)]
+    return f"""Every cell, printed values in brackets. Age and hours can be summed, so AHIO and EHIO divide users
+between two groups:
 
-{markdown_table(["standard error (printed)", *(f"ε = {epsilon:g}" for epsilon in EPSILONS)], lines)}
+{markdown_table(head, lines)}
 
 Standard errors are the root mean square of those that the releases state, {scaled}next to the printed standard
 deviations of ten releases, each of which is known to about a quarter. The printed ones are between
-{min(printed_ratio):.2g} and {max(printed_ratio):.2g} times what the same method has here (median
-{np.median(printed_ratio):.2g}). Where an answer is clear, the variance of the releases themselves is
-{np.mean(spread):.2f} times the stated one on average.
+{both.min():.2g} and {both.max():.2g} times what the same method has here (median {np.median(both):.3g}). Where an
+answer is clear, the variance of the releases themselves is {np.mean(spread):.2f} times the stated one on average.
 
-**Ours** has {min(over_rdc):.2g} to {max(over_rdc):.2g} times smaller standard errors than AHIO-RDC in the same run,
-and {min(over_printed):.2g} to {max(over_printed):.2g} times smaller ones than the best printed in each cell. AHIO-RDC
+The paper divides users among all attributes of a table. If hours are the only attribute that can be summed, there is
+one group, and AHIO and EHIO have smaller errors than the paper could have: the printed ones are then
+{single.min():.2g} to {single.max():.2g} times ours (median {np.median(single):.3g}):
+
+{markdown_table(head, alone)}
+
+SR-HIO rounds every attribute that can be summed in each report. The paper bounds its error by 2^d where AHIO has 2d:
+for two attributes that is the same. Here it has {over_ahio.min():.2g} to {over_ahio.max():.2g} times AHIO's standard
+errors.
+
+**Ours** has {over_rdc.min():.2g} to {over_rdc.max():.2g} times smaller standard errors than AHIO-RDC in the same run,
+and {over_printed.min():.2g} to {over_printed.max():.2g} times smaller ones than the best printed in each cell. AHIO-RDC
 equals AHIO for Q1 in the paper, which decomposes ranges only; here a category is also everything minus the others.
 
 **The grid** is fitted to these three questions before anything is collected and assumes smooth data, so that it is
-biased; it is measured with 3 million rows itself. Our standard errors are {min(ahead):.2g} to {max(ahead):.2g}
-times its measured errors (median {np.median(ahead):.2g}); ours is better in {behind}. Measured errors of the grid are
-{min(honest):.2g} to {max(honest):.2g} times what it states, noise and assumption together (median
-{np.median(honest):.2g}). In Q1 and Q2 up to ε = 2 bias is {np.mean(biased):.0%} of their mean square: hours are not
-smooth. Many people work exactly 0 or 40 of them, and cells of 12 or 25 hours do not show where in a cell its rows are.
+biased; it is measured with 3 million rows itself. Our standard errors are {over_grid.min():.2g} to
+{over_grid.max():.2g} times those that it states, noise and assumption together (median {np.median(over_grid):.2g}).
+Its measured errors are {honest.min():.2g} to {honest.max():.2g} times what it states (median {np.median(honest):.2g}).
+Measured errors of {releases} releases say little about single cells. Compared with our stated errors, which are known
+well, they are larger in {listed(ours_ahead)} and smaller in {listed(grid_ahead)} by
+more than chance explains (1 % in a cell, by Student's law). In Q1 and Q2 up to ε = 2 bias is {np.mean(biased):.0%} of
+the grid's mean square: hours are not smooth. Many people work exactly 0 or 40 of them, and cells of 12 or 25 hours do
+not show where in a cell its rows are.
+
+{about_precision(rows, "variance", "square")}
 
 Not reproduced: the true answers (26.62, 29.98, 30.82 hours), because the rows differ."""
 

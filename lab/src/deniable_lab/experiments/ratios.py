@@ -21,7 +21,7 @@ class Ratio:
     stderr: float
 
     def __str__(self) -> str:
-        if not self.stderr > 0:
+        if not self.stderr > 1e-9 * abs(self.mean):  # nothing was drawn, or nobody knows
             return _rounded(self.mean, self.mean)
         power = math.floor(math.log10(abs(self.mean))) if abs(self.mean) >= 10_000 else 0
         scale = self.mean / 10**power

@@ -1,16 +1,11 @@
 """Ratios that the summary of results states about streams: those of the tables, with their standard errors."""
 
-import csv
-from pathlib import Path
-
 import pytest
+from committed_results import RESULTS, committed
 
-from deniable_lab.experiments.harness import Row, Rows
 from deniable_lab.experiments.ratios import geometric_mean, ratios
 
-RESULTS = Path(__file__).parents[3] / "results"
-SUMMARY = " ".join((RESULTS / "README.md").read_text().split())
-NUMBERS = ("mean", "stderr", "median", "low", "high")
+SUMMARY = " ".join((RESULTS / "README.md").read_text(encoding="utf-8").split())
 HEADLINES = [
     ("overall", "MSE", "method", "NM-E", "ToPS (paper)", "POS"),
     ("overall", "MSE", "method", "NM-E", "ToPS (paper)", "DNS"),
@@ -37,26 +32,9 @@ HEADLINES = [
 ]  # fmt: skip
 
 
-def table(name):
-    """The rows of a result, as an experiment had them."""
-    with (RESULTS / "streams" / f"{name}.csv").open(newline="", encoding="utf-8") as file:
-        lines = list(csv.DictReader(file))
-    return Rows(
-        tuple(
-            Row(
-                {column: line[column] for column in line if column not in (*NUMBERS, "quantity", "repetitions")},
-                line["quantity"],
-                *(float(line[number]) for number in NUMBERS),
-                int(line["repetitions"]),
-            )
-            for line in lines
-        )
-    )
-
-
 @pytest.mark.parametrize(("name", "quantity", "column", "above", "below", "data"), HEADLINES)
 def test_a_ratio_of_the_summary_is_that_of_its_table(name, quantity, column, above, below, data):
-    rows = table(name).of(quantity).where(data=data)
+    rows = committed(f"streams/{name}").of(quantity).where(data=data)
     quotient = geometric_mean(ratios(*(rows.where(**{column: value}) for value in (above, below))))
     assert f"{quotient} " in SUMMARY, str(quotient)
     # Headlines are known to a tenth; thresholds without trust vary more from run to run, and say so.

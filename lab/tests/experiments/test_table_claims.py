@@ -104,9 +104,9 @@ def household_claims():
         return " and ".join(f"{100 * share(method, sample, homes):.0f} %" for sample in ("country", "west"))
 
     yield f"standard errors of {shares('HIO-JOIN', 'survey')} of all people, and ours of {shares('ours', 'survey')}"
-    yield f"become {shares('HIO-JOIN', '1940')} and {shares('ours', '1940')}"
+    yield f"become {shares('HIO-JOIN', 'as in 1940')} (HIO-JOIN), {shares('ours', 'as in 1940')} (ours)"
     ratios = [
-        share(method, sample, "survey", epsilon) / share(method, sample, "1940", epsilon)
+        share(method, sample, "survey", epsilon) / share(method, sample, "as in 1940", epsilon)
         for method in household_study.METHODS[:-1]
         for sample in ("country", "west")
         for epsilon in household_study.EPSILONS

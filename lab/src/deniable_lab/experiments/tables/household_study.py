@@ -18,7 +18,7 @@ from deniable_lab.experiments.writing import markdown_table
 
 EPSILONS = (2.0, 5.0)
 GROUPS = ((1, 20), (21, 45), (46, 70), (71, 95), (96, 120))
-SURVEY, LARGE = "survey", "1940"
+SURVEY, LARGE = "survey", "as in 1940"
 HOMES: dict[str, tuple[float, ...]] = {SURVEY: (), LARGE: SIZES_1940}
 """How large households are: as in the survey, or as in the year of the paper's."""
 
@@ -163,8 +163,8 @@ times fewer. Stated standard errors of COUNT, at the paper's number of people:
 
 Without assumptions errors are {min(clearer):.2f} to {max(clearer):.2f} times smaller: the noise is that of the
 households, each of which may stand for ten people, and there are fewer of them. At ε = 2 the largest group
-({largest(COUNTRY):.0%} of all people in the country, {largest(REGION):.0%} in the west) then is more than two
-standard errors of ours in {" and ".join(f"the {sample}" for sample in readable) or "neither"}; HIO-JOIN's errors are
+({largest(COUNTRY):.0%} of all people in the country, {largest(REGION):.0%} in the west) is then more than two
+standard errors of ours in {" and ".join(f"the {sample}" for sample in readable) or "neither"}. HIO-JOIN's errors are
 {whole("HIO-JOIN", COUNTRY, LARGE):.0%} and {whole("HIO-JOIN", REGION, LARGE):.0%}.
 
 {about_precision(every)}
@@ -186,6 +186,7 @@ EXPERIMENT = Experiment(
     size=(8.5, 6.2),
     setting=(
         "COUNT(*), SUM(age) and AVG(age) of people in one place and age group, over homes joined to people, "
-        "τ_max = 10, τ = 1; 3.42 and 7.56 million people, with --quick one million."
+        "τ_max = 10, τ = 1; 3.42 and 7.56 million people, with --quick one million; households as in the survey, and as "
+        "large as in 1940."
     ),
 )

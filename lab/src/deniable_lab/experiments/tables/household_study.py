@@ -186,7 +186,7 @@ EXPERIMENT = Experiment(
     size=(8.5, 6.2),
     setting=(
         "COUNT(*), SUM(age) and AVG(age) of people in one place and age group, over homes joined to people, "
-        "τ_max = 10, τ = 1; 3.42 and 7.56 million people, with --quick one million; households as in the survey, and as "
-        "large as in 1940."
+        "τ_max = 10, τ = 1; 3.42 and 7.56 million people, with --quick one million; households as in the survey, "
+        "and as large as in 1940."
     ),
 )

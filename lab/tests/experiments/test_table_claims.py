@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from committed_results import RESULTS, committed
 
-from deniable_lab.experiments.tables import range_consistency, table_two
+from deniable_lab.experiments.tables import household_study, range_consistency, table_two
 
 PAGE = RESULTS / "README.md"
 
@@ -93,10 +93,31 @@ def join_claims():
         yield f"{many:.2g} times one to many"
 
 
+def household_claims():
+    every = committed("tables/household-study").of("stated").where(aggregate="COUNT")
+
+    def share(method, sample, homes, epsilon=2.0):
+        part = every.where(method=method, sample=sample, homes=homes, epsilon=epsilon)
+        return np.sqrt(part.means.mean() * part.rows[0]["rows"] / household_study.ROWS[sample])
+
+    def shares(method, homes):
+        return " and ".join(f"{100 * share(method, sample, homes):.0f} %" for sample in ("country", "west"))
+
+    yield f"standard errors of {shares('HIO-JOIN', 'survey')} of all people, and ours of {shares('ours', 'survey')}"
+    yield f"become {shares('HIO-JOIN', 'as in 1940')} (HIO-JOIN), {shares('ours', 'as in 1940')} (ours)"
+    ratios = [
+        share(method, sample, "survey", epsilon) / share(method, sample, "as in 1940", epsilon)
+        for method in household_study.METHODS[:-1]
+        for sample in ("country", "west")
+        for epsilon in household_study.EPSILONS
+    ]
+    yield f"{min(ratios):.1f} to {max(ratios):.1f} times smaller"
+
+
 @pytest.mark.skipif(not PAGE.is_file(), reason="the results are in the repository only")
 @pytest.mark.parametrize(
     "claims",
-    [table_two_claims, attribute_claims, range_claims, join_claims],
+    [table_two_claims, attribute_claims, range_claims, join_claims, household_claims],
     ids=lambda c: c.__name__,
 )
 def test_claims_about_tables_follow_from_their_csv(claims):

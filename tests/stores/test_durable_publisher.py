@@ -130,6 +130,63 @@ def test_an_exception_before_values_were_used_makes_them_come_again(tmp_path):
         assert (durable.replaying, durable.publisher.consumed) == (10, 200)
 
 
+def interrupt(_):
+    """What Ctrl-C does inside a call."""
+    raise KeyboardInterrupt
+
+
+def test_a_replay_that_is_interrupted_takes_no_other_values(tmp_path):
+    """A caller may catch the exception and go on. What was announced must still come first, here and in later runs."""
+    path = tmp_path / "state.json"
+    released = interrupted(path, 500, 100)
+    durable = opened(path)
+    push_many, durable.publisher.push_many = durable.publisher.push_many, interrupt
+    with pytest.raises(KeyboardInterrupt):
+        durable.push_many(VALUES[500:600])
+    durable.publisher.push_many = push_many
+    with pytest.raises(Failure, match="not certain that they were delivered"):
+        durable.push_many(VALUES[500:600] + 1)
+    durable.close()
+    with opened(path) as durable:
+        assert durable.replaying == 100
+        assert durable.push_many(VALUES[500:600]).tolist() == released.tolist()
+
+
+def test_a_replay_whose_announcement_cannot_be_written_is_repeated(tmp_path, monkeypatch):
+    path = tmp_path / "state.json"
+    released = interrupted(path, 500, 100)
+    with opened(path) as durable:
+        durable.push_many(VALUES[500:540])
+        with monkeypatch.context() as full:
+            full.setattr(durable, "_announce", lambda *_: interrupt(_))
+            with pytest.raises(KeyboardInterrupt):
+                durable.push_many(VALUES[540:700])
+        assert durable.push_many(VALUES[540:700])[:100].tolist() == released.tolist()
+
+
+def test_an_array_may_be_reused_between_the_pieces_of_a_replay(tmp_path):
+    path = tmp_path / "state.json"
+    released = interrupted(path, 500, 100)
+    buffer = np.empty(50, dtype=np.int64)
+    with opened(path) as durable:
+        for start in (500, 550):
+            buffer[:] = VALUES[start : start + 50]
+            again = durable.push_many(buffer)
+    assert again.tolist() == released.tolist()
+
+
+def test_a_closed_publisher_publishes_nothing_and_is_closed_once(tmp_path):
+    path = tmp_path / "state.json"
+    interrupted(path, 500, 100)
+    durable = opened(path)
+    durable.close()
+    with opened(path) as other:
+        with pytest.raises(Failure, match="is closed"):
+            durable.push_many(VALUES[500:600])
+        durable.close()
+        assert other.push_many(VALUES[500:600]).size == 100
+
+
 def test_timestamps_come_with_their_values_also_in_a_replay(tmp_path):
     path, pairs = tmp_path / "state.json", []
     durable = opened(path)

@@ -79,6 +79,37 @@ def test_a_threshold_is_on_disk_before_anybody_hears_of_it(tmp_path):
     assert again == [theta]
 
 
+def test_a_threshold_that_could_not_be_saved_is_announced_as_soon_as_it_is(tmp_path, monkeypatch):
+    path, told, published = tmp_path / "state.json", [], []
+    with opened(path, tell=told.append) as durable:
+        with monkeypatch.context() as full:
+
+            def fail(*_, **__):
+                raise OSError("the disk is full")
+
+            full.setattr(durable._file, "write", fail)
+            with pytest.raises(OSError, match="the disk is full"):
+                durable.publish(first(0, 400), ignore)
+            with pytest.raises(OSError, match="the disk is full"):
+                durable.publish(second(durable.server.theta, 400, 500), published.append)
+        assert (told, published) == ([], [])
+        durable.announce()
+        assert told == [durable.server.theta]
+        assert json.loads(path.read_text())["state"]["choice"]["theta"] == durable.server.theta
+
+
+def test_a_closed_server_takes_nothing_and_is_closed_once(tmp_path):
+    path = tmp_path / "state.json"
+    durable = opened(path)
+    durable.close()
+    with opened(path) as other:
+        with pytest.raises(Failure, match="is closed"):
+            durable.publish(first(0, 10), ignore)
+        durable.close()
+        other.publish(first(0, 10), ignore)
+        assert other.read == 10
+
+
 def test_devices_that_wait_hear_of_a_threshold_although_reports_were_refused(tmp_path):
     durable = opened(None, announcement=tmp_path / "theta")
     durable.publish(ReportBatch(first(0, 300).reports, malformed=100), ignore)

@@ -60,7 +60,7 @@ class DurablePublisher(BatchPublisher):
             self._file.close()
             raise
         self._gathered: list[NDArray[Any]] = []  # announced values that have come again
-        self._undelivered = self._failed = False
+        self._undelivered = self._failed = self._closed = False
 
     @property
     def replaying(self) -> int:
@@ -89,6 +89,8 @@ class DurablePublisher(BatchPublisher):
         self._undelivered = False
 
     def _push(self, values: NDArray[Any]) -> NDArray[Any]:
+        if self._closed:
+            raise Failure("this publisher is closed. Nothing was published. Open the state file again.")
         if self._failed:
             raise Failure(
                 "the last values were announced, and it is not certain that they were delivered. Nothing more was "
@@ -96,19 +98,23 @@ class DurablePublisher(BatchPublisher):
             )
         self._undelivered = False  # whoever sends more has delivered what came before
         self.publisher.check(values)  # refused values are neither announced nor gathered
-        if self._announced is not None:
-            return self._replay(values, self._announced["digest"])
-        if not values.size:
+        try:
+            if self._announced is not None:
+                return self._replay(values, self._announced["digest"])
+            if values.size:
+                self._announce(self.publisher.state(), values)
             return self.publisher.push_many(values)
-        self._announce(self.publisher.state(), values)
-        return self.publisher.push_many(values)
+        except BaseException:
+            self._failed = self._undelivered  # the caller, who may go on, has not got what was announced
+            raise
 
     def _replay(self, values: NDArray[Any], digest: str) -> NDArray[Any]:
         missing = self.replaying - sum(part.size for part in self._gathered)
-        self._gathered.append(values[:missing])
+        again = values[:missing].copy()  # the caller may reuse the array before the rest comes
         if values.size < missing:
+            self._gathered.append(again)
             return self.publisher.push_many(np.zeros(0, dtype=np.int64))
-        repeated = self._gathered
+        repeated = [*self._gathered, again]
         if self._digest(*repeated) != digest:
             self._gathered = []
             raise InvalidData(
@@ -130,6 +136,9 @@ class DurablePublisher(BatchPublisher):
 
     def _close(self) -> float:
         """Everything announced was delivered: the next run starts after it. Otherwise the announcement stays."""
+        if self._closed:
+            return 0.0
+        self._closed = True
         try:
             if self._announced is None and not self._failed:
                 self._file.write(self.publisher.state(), announced=None)

@@ -65,6 +65,7 @@ class DurableServer:
         self._tell, self._announcement, self._clock = tell, announcement, clock
         self._turn = Turn()
         self._announced = False  # in this run
+        self._closed = False
         self._file = None if path is None else StateFile(path, holds="who has answered")
         try:
             record: dict[str, Any] = (self._file and self._file.record) or {}
@@ -82,6 +83,8 @@ class DurableServer:
     @in_turn
     def publish(self, batch: ReportBatch, deliver: Callable[[Floats], None]) -> None:
         """Take reports. What they tell leaves after everything that it depends on is on disk."""
+        if self._closed:
+            raise Failure("this server is closed. Nothing was taken or published. Open the state file again.")
         if batch.malformed:
             self.server.refused[MALFORMED] += batch.malformed
         self.read += batch.number
@@ -119,7 +122,10 @@ class DurableServer:
 
     @in_turn
     def close(self) -> None:
-        """Save, and let others open the file."""
+        """Save, and let others open the file. A second call does nothing."""
+        if self._closed:
+            return
+        self._closed = True
         try:
             self._save()
         finally:
@@ -138,8 +144,8 @@ class DurableServer:
 
     def _announce(self) -> None:
         if self.server.theta is not None and not self._announced:
-            self._announced = True
             self._save()  # what devices were told must hold in every later run
+            self._announced = True
             self._tell(self.server.theta)
             if self._announcement is not None:
                 announce_theta(self._announcement, self.server.theta)

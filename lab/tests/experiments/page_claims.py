@@ -1,0 +1,53 @@
+"""Every number of a page comes from somewhere: computed from the committed results, or quoted with its source.
+
+A claim is a phrase of the page with a slot `{}` for each number, followed by the numbers as the page prints them. A
+quote is a phrase whose numbers were not computed from a CSV, and where they are from: a setting, a paper, a command.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+NUMBER = re.compile(r"(?<![\w^])\d(?:[\d,.]*\d)?")
+"""Digits that are not part of a name: neither the 16 of Ĥc16 nor the 20 of 2^20, whose base is a number."""
+MARKUP = re.compile(r"^```.*?^```|^ *\d+\. |\]\([^)]*\)|`[^`\n]*`|<[^>\n]*>", re.MULTILINE | re.DOTALL)
+"""Code, the numbers of a list and targets of links, which claim nothing."""
+
+SETTING = re.compile(
+    r"\b(?:[A-Za-zετδ]|d_q) = [\d.,^]*\d(?: (?:to|and) [\d.,]*\d(?! %))?"
+    r"|(?:2|10)\^\d+|Eqs?\. \(\d+\)|(?:Figs?\.|Table|Section) \d+"
+)
+"""Named settings (ε = 0.1), powers as units and sizes, and parts of a paper: chosen or cited, not measured."""
+
+
+def text_of(page: Path) -> str:
+    """The page in one line, without what claims nothing."""
+    return " ".join(MARKUP.sub(" ", page.read_text(encoding="utf-8")).split())
+
+
+def unsupported(text: str, claims: Iterable[tuple[object, ...]], quotes: Mapping[str, str]) -> list[str]:
+    """Claims and quotes that the text does not have, and its numbers that are neither claimed nor quoted."""
+    faults = []
+    covered = set()
+    for phrase, *values in claims:
+        literals = str(phrase).split("{}")
+        assert len(literals) == len(values) + 1, phrase
+        rendered = str(phrase).format(*values)
+        at = text.find(rendered)
+        if text.count(rendered) != 1:
+            faults.append(f"the results say: {rendered}" if at < 0 else f"more than once on the page: {rendered}")
+            continue
+        for literal, value in zip(literals, values, strict=False):
+            at += len(literal)
+            covered |= set(range(at, at := at + len(str(value))))
+    covered |= {index for match in SETTING.finditer(text) for index in range(*match.span())}
+    for phrase in quotes:
+        spans = [match.span() for match in re.finditer(re.escape(phrase), text)]
+        covered |= {index for start, stop in spans for index in range(start, stop)}
+        if not spans:
+            faults.append(f"quoted, and not on the page: {phrase}")
+    for number in NUMBER.finditer(text):
+        if not covered.issuperset(range(*number.span())):
+            context = text[max(number.start() - 50, 0) : number.end() + 30]
+            faults.append(f"neither computed nor quoted: {number[0]} in “{context}”")
+    return faults

@@ -1,5 +1,7 @@
 """`deniable reproduce` and `deniable bench peers` as a person meets them."""
 
+import re
+
 import pytest
 
 from command_line import run
@@ -96,3 +98,20 @@ def test_missing_peers_are_named_in_one_line_each(monkeypatch):
         "ghost: not measured (no module 'no_such_module')",
         "phantom: not measured (no module 'nor_this_one')",
     ]
+
+
+def test_times_of_peers_come_with_the_load_and_the_date_and_as_ranges_over_runs(monkeypatch):
+    from deniable_lab.benchmarks import peers
+
+    times = iter((20.0, 30.0, 20.0))
+    monkeypatch.setattr(peers, "missing", dict)
+    monkeypatch.setattr(
+        peers, "measure", lambda *_: iter([peers.Row("noise", "OpenDP", 1.25, 0.04, 0.01, next(times))])
+    )
+    done = run("bench", "peers", "--runs", "2")
+    *_, row, _, last = done.stdout.splitlines()
+    assert row.split() == ["noise", "OpenDP", "1.25", "2k\N{EN DASH}3k", "10", "20k\N{EN DASH}30k"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d, 2 runs, load (\S+ on \d+ cores?) before and \S+ on \d+ cores? after", last)
+    *_, row, _, last = run("bench", "peers").stdout.splitlines()
+    assert row.split() == ["noise", "OpenDP", "1.25", "±", "4", "%", "2k", "10", "20k"]
+    assert ", 1 run, load " in last

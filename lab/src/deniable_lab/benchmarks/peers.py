@@ -11,7 +11,7 @@ import importlib
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -45,16 +45,21 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """How a peer compares: its root mean square error and its time as multiples of ours."""
+    """How a peer compares in one run: its root mean square error as a multiple of ours, and both times."""
 
     job: str
     peer: str
     error: float
     doubt: float
     """Relative standard error of the ratio of errors."""
-    time: float
     seconds: float
     """Ours."""
+    peer_seconds: float
+
+    @property
+    def time(self) -> float:
+        """The time of the peer as a multiple of ours."""
+        return self.peer_seconds / self.seconds
 
 
 def missing() -> dict[str, str]:
@@ -84,7 +89,15 @@ def measure(absent: dict[str, str], repetitions: int = 8) -> Iterator[Row]:
             alike = [job.after[peer](answers) for answers in ours] if peer in job.after else ours
             mine, other = _squares(alike, job.truth), _squares(theirs, job.truth)
             doubt = 0.5 * math.hypot(_relative(mine), _relative(other))
-            yield Row(job.name, peer, math.sqrt(other.mean() / mine.mean()), doubt, peer_seconds / seconds, seconds)
+            yield Row(job.name, peer, math.sqrt(other.mean() / mine.mean()), doubt, seconds, peer_seconds)
+
+
+def by_comparison(rows: Iterable[Row]) -> list[tuple[Row, ...]]:
+    """The rows of several runs, those of the same job and peer together, in the order of the first run."""
+    together: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        together.setdefault((row.job, row.peer), []).append(row)
+    return [tuple(runs) for runs in together.values()]
 
 
 def count() -> int:

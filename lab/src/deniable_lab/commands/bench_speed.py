@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
 import click
 
 from deniable.cli.terminal import progress, short, show, table
+from deniable.wording import counted
 from deniable_lab.commands.targets import fail_where_missed
 
 
@@ -41,33 +46,56 @@ def mechanisms() -> None:
 
 @click.command()
 @click.option("--repetitions", type=click.IntRange(2), default=8, show_default=True, help="Repetitions of every job.")
-def peers(repetitions: int) -> None:
+@click.option("--runs", type=click.IntRange(1), default=1, show_default=True, help="Whole runs, shown as ranges.")
+def peers(repetitions: int, runs: int) -> None:
     """Error and time of four peers on the same jobs.
 
     The peers are pure-ldp, multi-freq-ldpy, diffprivlib and OpenDP: same jobs, same data, same ε. Columns: root mean
     square error and time as multiples of ours (above 1: ours is better), the standard error of the first in per cent,
-    and our time. Where a peer clips negative counts, so do we. Peers that are not installed are named and left out; the
-    extra `peers` installs them all. Takes two minutes.
+    and both times. Where a peer clips negative counts, so do we. Peers that are not installed are named and left out;
+    the extra `peers` installs them all. Takes two minutes per run.
+
+    Times depend on what else the machine does, so the date and the load are printed too. With --runs, figures are
+    ranges over the runs: quote these.
 
     Jobs: counts of 10,000 or 20,000 users without trust; marginals of three attributes; noise on 10,000 counts; the
     percentile 99.5 of 65,536 values; sums over 200 ranges of 4,096 values from a consistent noisy tree.
 
     \b
     Example:
-      deniable bench peers
+      deniable bench peers --runs 3
     """
-    from deniable_lab.benchmarks.peers import count, measure, missing
+    from deniable_lab.benchmarks.peers import by_comparison, count, measure, missing
 
     absent = missing()
     for peer, reason in absent.items():
         click.echo(f"{peer}: not measured ({reason})", err=True)
-    made = table("Next to peers", "job", "peer", "error ×", "± %", "time ×", "ours ms", numbers_from=2)
-    with progress("measuring", count()) as advance:
-        for row in measure(absent, repetitions):
-            figures = (f"{row.error:.3g}", f"{100 * row.doubt:.0f}", f"{row.time:,.1f}", f"{1e3 * row.seconds:.3g}")
-            made.add_row(row.job, row.peer, *figures)
-            advance(1)
+    made = table("Next to peers", "job", "peer", "error ×", "time ×", "ours ms", "peer ms", numbers_from=2)
+    load = _load()
+    rows = []
+    with progress("measuring", runs * count()) as advance:
+        for _ in range(runs):
+            for row in measure(absent, repetitions):
+                rows.append(row)
+                advance(1)
+    for same in by_comparison(rows):
+        error = _range([row.error for row in same], 3) + (f" ± {100 * same[0].doubt:.0f} %" if runs == 1 else "")
+        times = zip(*((row.time, 1e3 * row.seconds, 1e3 * row.peer_seconds) for row in same), strict=True)
+        made.add_row(same[0].job, same[0].peer, error, *map(_range, times))
     show(made)
+    click.echo(f"{datetime.now(UTC):%Y-%m-%d}, {counted(runs, 'run')}, load {load} before and {_load()} after")
+
+
+def _range(figures: Sequence[float], digits: int = 2) -> str:
+    """The least and the largest of several runs, in few digits; a single number if they look the same."""
+    ends = (float(f"{figure:.{digits}g}") for figure in (min(figures), max(figures)))
+    return "\N{EN DASH}".join(dict.fromkeys(short(end) for end in ends))
+
+
+def _load() -> str:
+    """Processes that wanted a core in the last minute, and how many cores there are."""
+    average = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
+    return f"{average} on {counted(os.cpu_count() or 1, 'core')}"
 
 
 @click.command()

@@ -41,7 +41,7 @@ _REPORT_ARRAY = T.ArrayType(
         [T.StructField("slot", T.IntegerType()), *(T.StructField(name, T.LongType()) for name in ANSWER_COLUMNS)]
     )
 )
-_PAUSE_S = 0.05  # after somebody without the password
+_STRANGER_PAUSE_S = 0.05  # after somebody without the password
 
 
 def register_functions(
@@ -152,7 +152,7 @@ class _Questions:
             try:
                 connection = self._listener.accept()
             except Exception:  # stopped, or somebody without the password
-                self._stopped.wait(_PAUSE_S)
+                self._stopped.wait(_STRANGER_PAUSE_S)
                 continue
             threading.Thread(target=_reply, args=(connection, answer), daemon=True).start()
 

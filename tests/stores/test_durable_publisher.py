@@ -130,7 +130,7 @@ def test_an_exception_before_values_were_used_makes_them_come_again(tmp_path):
         assert (durable.replaying, durable.publisher.consumed) == (10, 200)
 
 
-def interrupt(_):
+def interrupt(*_):
     """What Ctrl-C does inside a call."""
     raise KeyboardInterrupt
 
@@ -158,7 +158,7 @@ def test_a_replay_whose_announcement_cannot_be_written_is_repeated(tmp_path, mon
     with opened(path) as durable:
         durable.push_many(VALUES[500:540])
         with monkeypatch.context() as full:
-            full.setattr(durable, "_announce", lambda *_: interrupt(_))
+            full.setattr(durable, "_announce", interrupt)
             with pytest.raises(KeyboardInterrupt):
                 durable.push_many(VALUES[540:700])
         assert durable.push_many(VALUES[540:700])[:100].tolist() == released.tolist()
@@ -185,6 +185,30 @@ def test_a_closed_publisher_publishes_nothing_and_is_closed_once(tmp_path):
             durable.push_many(VALUES[500:600])
         durable.close()
         assert other.push_many(VALUES[500:600]).size == 100
+
+
+def test_values_that_were_not_taken_come_again_with_their_timestamps(tmp_path, monkeypatch):
+    path, stamps, taken = tmp_path / "state.json", np.arange(1000), []
+
+    def batch(start, stop, more=0):
+        return Batch(VALUES[start:stop] + more, stamps[start:stop])
+
+    def deliver(_, timestamps):
+        taken.extend(timestamps.tolist())
+
+    interrupted(path, 500, 100)
+    with opened(path) as durable:
+        durable.publish(batch(500, 550), deliver)
+        with pytest.raises(InvalidData, match="other values"):
+            durable.publish(batch(550, 600, more=1), deliver)
+        durable.publish(batch(500, 550), deliver)
+        durable.publish(batch(550, 600), deliver)
+        with monkeypatch.context() as full:
+            full.setattr(durable, "_announce", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                durable.publish(batch(600, 700), deliver)
+        durable.publish(batch(600, 700), deliver)
+    assert taken == stamps[500:700].tolist()
 
 
 def test_timestamps_come_with_their_values_also_in_a_replay(tmp_path):

@@ -74,10 +74,10 @@ class BatchPublisher:
         return Unreadable(refusal.entry, self._advice())
 
     def _deliver(self, values: NDArray[Any], stamps: NDArray[Any] | None, deliver: Deliver) -> None:
-        if stamps is not None:
+        released = self._push(values)
+        if stamps is not None:  # of values that were taken: others may come again
             self._stamps.append(stamps)
             self._newest = stamps[-1]
-        released = self._push(values)
         self.taken += values.size
         self.published += released.size
         times = None if stamps is None else np.concatenate(self._stamps)

@@ -116,7 +116,7 @@ class DurablePublisher(BatchPublisher):
             return self.publisher.push_many(np.zeros(0, dtype=np.int64))
         repeated = [*self._gathered, again]
         if self._digest(*repeated) != digest:
-            self._gathered = []
+            self._gathered, self._stamps, self._newest = [], [], None  # a replay begins its run
             raise InvalidData(
                 f"an interrupted run had announced {self.replaying:,} other values for these positions",
                 "Send the same values again, or start anew with a new state file and new noise.",

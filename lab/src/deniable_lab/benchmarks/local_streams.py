@@ -11,7 +11,7 @@ import math
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,14 +22,15 @@ from deniable.randomness import SeededSource
 from deniable.streams import CutTail, LocalPercentile, NoThreshold, Reconstructed, ToPL, ToPLServer
 from deniable.streams.local.simulated_stream import first_codes
 from deniable.streams.local.stream_protocol import ToPLProtocol
-from deniable.streams.local.threshold_choice import candidates
+from deniable.streams.local.threshold_choice import candidates, predicted_error
 from deniable_lab.benchmarks.stream_error import SHORT, Row, figure, load
 from deniable_lab.benchmarks.stream_speed import Row as SpeedRow
 from deniable_lab.benchmarks.stream_speed import best_seconds
 from deniable_lab.experiments.data import Data
+from deniable_lab.experiments.ratios import ratio
 from deniable_lab.experiments.stream_data import Stream
 from deniable_lab.experiments.stream_reference import BOUNDS, HORIZON, LOCAL, LOCAL_MMSE, WARMUP, Figure
-from deniable_lab.experiments.streams._local import EPSILONS, expected
+from deniable_lab.experiments.streams._local import EPSILONS, expected, simulated
 
 SIGMAS = 2.0
 STRICT = {0.2: 0.4, 1.0: 0.4}
@@ -121,6 +122,40 @@ def alternatives(data: Data, repetitions: int) -> Iterator[Row]:
                     squares[repetition] = expected(stream, topl.protocol, thetas[repetition])
                 note = f"θ {np.median(thetas):.3g} ({thetas.min():.3g} to {thetas.max():.3g})"
                 yield Row(f"{SHORT[name]} ε={epsilon:g} {what}", figure(squares), best, None, note)
+
+
+def tails(data: Data, repetitions: int) -> Iterator[Row]:
+    """Streams unlike those that the default was fitted to, and another B; theirs: the least error of any θ."""
+    kosarak = replace(load(data, "kosarak_prefix_length"), name="Kosarak")
+    baskets = Stream("baskets", np.random.default_rng(1).geometric(0.15, 300_000), 1000)
+    for stream, epsilons in ((kosarak, (0.5, 2.0)), (replace(kosarak, bound=5000), (0.5, 2.0)), (baskets, (1.0, 2.0))):
+        for epsilon in epsilons:
+            yield next_to_best(stream, epsilon, repetitions)
+
+
+def next_to_best(stream: Stream, epsilon: float, repetitions: int) -> Row:
+    """The θ of first reports next to the best of all candidates.
+
+    The error is predicted, for a random window of at most 2^20 values that are distributed as in the whole stream.
+    """
+    protocol = ToPLProtocol(epsilon, stream.bound)
+    values, counts = np.unique(stream.values, return_counts=True)
+
+    def errors(thetas: Floats) -> Floats:
+        excess = np.maximum(values - thetas[:, None], 0) @ counts / stream.values.size
+        return predicted_error(protocol, HORIZON, thetas, excess)
+
+    chosen = np.empty(repetitions)
+    for repetition in range(repetitions):
+        topl = simulated(epsilon, stream, repetition)
+        topl.publish(stream.values[:WARMUP])
+        chosen[repetition] = topl.theta
+    thetas = candidates(protocol)
+    every = errors(thetas)
+    ours, least = figure(errors(chosen)), Figure(float(every.min()), 0.0)
+    best = Figure(float(thetas[every.argmin()]), 0.0)
+    note = f"error {ratio(ours, least)} times, θ {ratio(figure(chosen), best)} times the best, {best.mean:.3g}"
+    return Row(f"{stream.name} B={stream.bound:,} ε={epsilon:g}", ours, least, None, note)
 
 
 def coverage(data: Data, repetitions: int) -> Iterator[Row]:

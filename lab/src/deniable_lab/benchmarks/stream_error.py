@@ -17,6 +17,7 @@ from deniable.randomness import SeededSource
 from deniable.streams import (
     NME,
     PAK,
+    Expectation,
     FixedPercentile,
     Hc16,
     Hierarchy,
@@ -31,6 +32,7 @@ from deniable.streams.central.threshold import Situation
 from deniable.streams.structure.smoother import smoother_of
 from deniable_lab.experiments import stream_reference as reference
 from deniable_lab.experiments.data import Data
+from deniable_lab.experiments.ratios import geometric_mean, ratio
 from deniable_lab.experiments.stream_data import Stream, read
 from deniable_lab.experiments.stream_reference import BOUNDS, EPSILONS, HORIZON, OTHERS, WARMUP, Figure
 from deniable_lab.experiments.streams.smoothers import smoothed
@@ -191,14 +193,34 @@ def thresholds(data: Data, draws: int = 200) -> Iterator[Row]:
 
 def other_streams(data: Data, repetitions: int) -> Iterator[Row]:
     """The defaults against the paper's settings on the other streams, where drift punishes large blocks."""
-    for name, bound in OTHERS.items():
-        stream = load(data, name)
-        for epsilon in EPSILONS:
-            ours, paper_s = (
-                figure(repeated(stream, _maker(ToPS, epsilon, bound, **settings), repetitions)[0])
-                for settings in ({}, {"paper": True})
-            )
-            yield Row(f"{name} ε={epsilon:g}", ours, paper_s, None, "theirs: our `paper` settings")
+    for name in OTHERS:
+        yield from _next_to_paper(load(data, name), repetitions)
+
+
+def drift(data: Data, repetitions: int) -> Iterator[Row]:
+    """A stream with nights and days, where a larger `drift` than the default's leads to smaller blocks."""
+    yield from _next_to_paper(load(data, "nasa_http_rps"), repetitions, expectation=Expectation(drift=0.05))
+
+
+def bursts(repetitions: int) -> Iterator[Row]:
+    """The defaults on the drawn stream whose bursts lie far above what the warm-up shows."""
+    yield from _next_to_paper(Data().stream("DNS stand-in"), repetitions)
+
+
+def _next_to_paper(stream: Stream, repetitions: int, **settings: Any) -> Iterator[Row]:
+    """ToPS with these settings; theirs: ours with the paper's settings. Last, the geometric mean of the ratios."""
+    quotients = []
+    for epsilon in EPSILONS:
+        (errors, thetas), (paper_errors, paper_thetas) = (
+            repeated(stream, _maker(ToPS, epsilon, stream.bound, **chosen), repetitions)
+            for chosen in (settings, {"paper": True})
+        )
+        ours, theirs = figure(errors), figure(paper_errors)
+        quotients.append(ratio(ours, theirs))
+        note = f"{quotients[-1]} times; θ {np.median(thetas):g}, `paper=True`: {np.median(paper_thetas):g}"
+        yield Row(f"{stream.name} ε={epsilon:g}", ours, theirs, None, note)
+    mean = geometric_mean(quotients)
+    yield Row(f"{stream.name} geometric mean", Figure(mean.mean, mean.stderr), Figure(1.0, 0.0), None, f"{mean} times")
 
 
 def variances(repetitions: int) -> Iterator[Row]:

@@ -101,14 +101,16 @@ def _grid_accuracy(data: Data, users: int, seeds: int, questions: int, first_see
 )
 @click.option("--part", "parts", multiple=True, help="Only these parts; all by default.")
 @click.option("--large", is_flag=True, help="Also 10^8 values and a horizon of 2^24, with their memory.")
-@click.option("--local", is_flag=True, help="Streams without trust; parts: speed, errors, alternatives, coverage.")
+@click.option(
+    "--local", is_flag=True, help="Streams without trust; parts: speed, errors, alternatives, tails, coverage."
+)
 def streams(data: Data, repetitions: int, parts: tuple[str, ...], large: bool, local: bool) -> None:
     """Error and speed of private streams.
 
-    Compared with the authors' code and numpy. Parts: speed, variances, calibration, intervals, defaults, thresholds,
-    paper, hierarchies, smoothers, percentiles, coverage, other. Parts after `intervals` need `--data`. `paper` takes
-    half an hour, `variances` five minutes (25 times the repetitions: single trees vary much), the rest a few. Exits 1
-    if a target is missed.
+    Compared with the authors' code and numpy. Parts: speed, variances, calibration, intervals, bursts, defaults,
+    thresholds, paper, hierarchies, smoothers, percentiles, coverage, other, drift. Parts after `bursts` need `--data`.
+    `paper` takes half an hour, `variances` five minutes (25 times the repetitions: single trees vary much), the rest a
+    few. "Theirs" in `bursts`, `other` and `drift` is our code with the paper's settings. Exits 1 if a target is missed.
 
     \b
     Example:
@@ -121,6 +123,7 @@ def streams(data: Data, repetitions: int, parts: tuple[str, ...], large: bool, l
         "variances": lambda: stream_error.variances(25 * repetitions),
         "calibration": lambda: stream_error.calibration(repetitions),
         "intervals": lambda: stream_coverage.drawn(5 * repetitions),
+        "bursts": lambda: stream_error.bursts(repetitions),
         "defaults": lambda: stream_error.defaults(data, repetitions),
         "thresholds": lambda: stream_error.thresholds(data),
         "paper": lambda: stream_error.paper(data, repetitions),
@@ -129,11 +132,13 @@ def streams(data: Data, repetitions: int, parts: tuple[str, ...], large: bool, l
         "percentiles": lambda: stream_error.percentiles(data, repetitions),
         "coverage": lambda: stream_coverage.real(data, repetitions),
         "other": lambda: stream_error.other_streams(data, repetitions),
+        "drift": lambda: stream_error.drift(data, repetitions),
     }
     if local:
         tables = {
             "errors": lambda: local_streams.errors(data, repetitions),
             "alternatives": lambda: local_streams.alternatives(data, repetitions),
+            "tails": lambda: local_streams.tails(data, repetitions),
             "coverage": lambda: local_streams.coverage(data, repetitions),
         }
     if unknown := set(parts) - set(tables) - {"speed"}:
@@ -153,7 +158,7 @@ def streams(data: Data, repetitions: int, parts: tuple[str, ...], large: bool, l
     for name, rows in tables.items():
         if parts and name not in parts:
             continue
-        if name not in ("variances", "calibration", "intervals") and data.folder is None:
+        if name not in ("variances", "calibration", "intervals", "bursts") and data.folder is None:
             click.echo(f"{name}: skipped, it needs --data", err=True)
             continue
         made = table(name, "what", "ours", "± %", "theirs", "± %", "ratio", "", "", numbers_from=1)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from deniable_lab.experiments.harness import Row, Rows
+from deniable_lab.experiments.stream_reference import Figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,12 @@ class Ratio:
         return f"{mean}e+{power:02d} ± {stderr}e+{power:02d}" if power else f"{mean} ± {stderr}"
 
 
-def ratio(above: Row, below: Row) -> Ratio:
-    """The mean of one row over that of another, to first order: relative errors add up in squares."""
+def ratio(above: Row | Figure, below: Row | Figure) -> Ratio:
+    """One mean over another, to first order: relative errors add up in squares.
+
+    >>> str(ratio(Figure(6.0, 0.3), Figure(2.0, 0.1)))
+    '3.0 ± 0.2'
+    """
     quotient = above.mean / below.mean
     return Ratio(quotient, quotient * math.hypot(above.stderr / above.mean, below.stderr / below.mean))
 

@@ -34,6 +34,7 @@ from deniable.queries.parsing.sql import parse
 from deniable.queries.planning.plan import Plan, make_plan
 from deniable.queries.weights.table_plan import DIRECT
 from deniable.simulation import NOTE
+from deniable.tables.specification.runs import is_simulation
 from deniable.tables.specification.specification import Specification
 from deniable.wording import counted
 
@@ -79,8 +80,8 @@ class Database:
 
     @property
     def simulation(self) -> bool:
-        """Whether the reports protect nobody; every answer says so."""
-        return self.engine.simulation
+        """Whether the reports protect nobody; every answer says so. Without noise they never do, in any engine."""
+        return self.engine.simulation or is_simulation(self.collection, None)
 
     def sql(
         self,
@@ -295,7 +296,7 @@ def connect(
     """
     reports = reports.path if isinstance(reports, Collected) else reports
     opened: Engine
-    if isinstance(engine, Engine):
+    if isinstance(engine, Engine) and not isinstance(engine, type):
         if reports is not None or collection is not None:
             raise InvalidParameter("reports", "are held by the engine already", "Pass the engine alone.")
         opened = engine

@@ -34,6 +34,21 @@ def test_any_class_with_the_members_is_an_engine():
     assert engine.asked[-1] == "close"
 
 
+def test_reports_without_noise_are_a_simulation_whatever_their_engine_says():
+    collection = dn.Collection(USERS, epsilon=float("inf"))
+    exact = collection.perturb(users={"uid": [1, 2], "age": [3, 4], "city": ["Rome", "Oslo"]}, simulation=True)
+    engine = RecordingEngine(open_local(exact))
+    engine.simulation = False
+    database = dn.connect(engine=engine)
+    assert database.simulation
+    assert database.sql("SELECT COUNT(*) FROM users").simulation
+
+
+def test_a_class_is_not_an_engine():
+    with pytest.raises(InvalidParameter, match="must be a SparkSession"):
+        dn.connect(engine=RecordingEngine)
+
+
 def test_an_engine_is_asked_for_what_is_needed_and_counts_once():
     engine = recorded()
     database = dn.connect(engine=engine)

@@ -1,5 +1,9 @@
 """Functions of Spark SQL: reports from rows, answers from questions."""
 
+import socket
+import struct
+import threading
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -143,6 +147,31 @@ def test_a_session_gets_its_own_sql_back(shop):
         dn.spark.unregister(shop)
     finally:
         dn.spark.register(shop, SHOP)
+    assert shop.sql("SELECT COUNT(*) AS n FROM buyers WHERE age < 12").columns == ["n", "n_stderr", "n_low", "n_high"]
+
+
+def test_another_registration_leaves_nothing_of_the_last_one(shop):
+    other = dn.Collection(dn.Table("people", age=dn.Ordinal(0, 24)), epsilon=2.0)
+    try:
+        dn.spark.register(shop, other)
+        assert shop.catalog.functionExists("deniable_people")
+        assert not shop.catalog.functionExists("deniable_buyers")
+    finally:
+        dn.spark.register(shop, SHOP)
+    assert not shop.catalog.functionExists("deniable_people")
+    threads = [thread for thread in threading.enumerate() if thread.name == "deniable questions" and thread.is_alive()]
+    for thread in threads[:-1]:
+        thread.join(timeout=10)
+    assert [thread for thread in threads if thread.is_alive()] == threads[-1:]
+
+
+def test_sessions_answer_apart_and_strangers_end_nothing(shop):
+    second = shop.newSession()
+    dn.spark.unregister(second)
+    answering = shop.sql.stop.__self__
+    with socket.socket() as stranger:
+        stranger.connect(answering.address)
+        stranger.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # ends with a reset
     assert shop.sql("SELECT COUNT(*) AS n FROM buyers WHERE age < 12").columns == ["n", "n_stderr", "n_low", "n_high"]
 
 

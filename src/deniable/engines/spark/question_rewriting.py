@@ -7,6 +7,7 @@ none. So `spark.sql` of the registered session is replaced, and each statement i
 * A statement without a registered table passes untouched, and so does one that perturbs rows by `deniable_<table>`.
 * A SELECT from registered tables (and dimensions) alone is a question, as a statement or inside one. It is replaced.
 * A SELECT that joins a registered table with anything else is refused: reports have no rows that Spark could join.
+* A statement that reads a registered table in any other way is refused too. It may create, fill or drop one.
 """
 
 from __future__ import annotations
@@ -28,6 +29,18 @@ QUESTION_FUNCTION = "deniable_sql"
 """The table function that answers."""
 _OTHER = (TokenType.COMMAND, TokenType.SHOW, TokenType.DESCRIBE)
 """How statements begin that sqlglot does not read, and that ask nothing."""
+_READING = frozenset({"identifier", "stream", "table"})
+"""Words before a name, with or without a bracket, that read the rows of a table where no SELECT does."""
+_MANAGING = frozenset({
+    "alter", "analyze", "cache", "create", "desc", "describe", "drop", "extended", "external", "formatted", "into",
+    "lazy", "msck", "on", "overwrite", "refresh", "repair", "replace", "temporary", "truncate", "uncache",
+})  # fmt: skip
+"""Words before TABLE in statements that manage a table."""
+_STATEMENTS = (
+    exp.Alter, exp.Analyze, exp.Cache, exp.Comment, exp.Create, exp.Delete, exp.Drop, exp.Grant, exp.Insert,
+    exp.LikeProperty, exp.Merge, exp.Refresh, exp.TruncateTable, exp.Uncache, exp.Update,
+)  # fmt: skip
+"""Statements whose own table is managed, not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +67,11 @@ class KnownTables:
 
 @dataclass(frozen=True, slots=True)
 class RewritingSql:
-    """Stands in for the `sql` of a registered session."""
+    """Stands in for the `sql` of a registered session. `stop` ends what answers its questions."""
 
     spark_sql: Callable[..., Any]
     known: KnownTables
+    stop: Callable[[], None]
 
     def __call__(self, sqlQuery: str, args: Any = None, **values: Any) -> Any:
         """The DataFrame of a statement, its questions about registered tables answered from reports."""
@@ -81,6 +95,9 @@ def rewritten(text: str, known: KnownTables, parameters: Mapping[str, Any] | Seq
         return None
     tree = _bound(text, tokens, parameters) if parameters else _tree(text)
     questions = list(_questions(tree, known))
+    if _reads_words(tokens, known) or _reads_tables(tree, questions, known):
+        problem = "the statement reads a registered table other than by a SELECT from it"
+        raise QueryRefused(problem, "Write SELECT … FROM the table, without brackets around it.")
     if not questions:
         return None
     if questions[0] is tree and not parameters:
@@ -142,6 +159,29 @@ def _questions(tree: Node, known: KnownTables) -> Iterator[exp.Select]:
                 raise QueryRefused(problem, advice)
             inside.add(id(select))
             yield select
+
+
+def _reads_words(tokens: Sequence[Token], known: KnownTables) -> bool:
+    """Whether TABLE, or another word that sqlglot may take for a name, reads a registered table."""
+    words = [token.text.lower() for token in tokens if token.token_type != TokenType.L_PAREN]
+    for before, word, name in zip(["", *words], words, words[1:], strict=False):
+        if name in known.tables and word in _READING and not (word == "table" and before in _MANAGING):
+            return True
+    return False
+
+
+def _reads_tables(tree: Node, questions: Sequence[Node], known: KnownTables) -> bool:
+    """Whether a registered table stands where rows are read, outside all questions."""
+    asked = {id(question) for question in questions}
+    for table in filter(known.is_reports, tree.find_all(exp.Table)):
+        node = table.parent if isinstance(table.parent, exp.Schema) else table
+        managed = isinstance(node.parent, _STATEMENTS) and node.arg_key not in ("expression", "using")
+        above = table.parent
+        while above is not None and id(above) not in asked:
+            above = above.parent
+        if above is None and not managed:
+            return True
+    return False
 
 
 def _sources(select: exp.Select) -> list[Node]:

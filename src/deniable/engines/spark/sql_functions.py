@@ -8,9 +8,11 @@ question to a thread of the driver over a local socket with a secret, and gets t
 from __future__ import annotations
 
 import secrets
+import socket
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from multiprocessing.connection import Connection, Listener
 from typing import Any
 
@@ -39,7 +41,7 @@ _REPORT_ARRAY = T.ArrayType(
         [T.StructField("slot", T.IntegerType()), *(T.StructField(name, T.LongType()) for name in ANSWER_COLUMNS)]
     )
 )
-_listeners: dict[str, Listener] = {}
+_STRANGER_PAUSE_S = 0.05  # after somebody without the password
 
 
 def register_functions(
@@ -53,34 +55,30 @@ def register_functions(
     """Make a collection known to Spark SQL. See `deniable.spark.register`. `answer` answers a question."""
     checked_session(spark)
     check_noise(largest_epsilon(collection), simulation=simulation)
+    unregister_functions(spark)  # those of another collection would stay
     secret = SecureSource.new_key()
     for table in collection.tables:
         function = arrow_udf(_perturbing(collection, table.name, secret), _REPORT_ARRAY)
         spark.udf.register(FUNCTION_PREFIX + table.name, function.asNondeterministic())
     password = secrets.token_bytes(32)
-    listener = Listener(("127.0.0.1", 0), authkey=password)
-    threading.Thread(target=_serve, args=(listener, answer), name="deniable questions", daemon=True).start()
-    _stop_listening(spark)
-    _listeners[spark.sparkContext.applicationId] = listener
-    spark.udtf.register(QUESTION_FUNCTION, udtf(question_function(listener.address, password)))
-    own = spark.sql.spark_sql if isinstance(spark.sql, RewritingSql) else spark.sql
-    spark.sql = RewritingSql(own, KnownTables.of((table.name for table in collection.tables), dimensions))
+    questions = _Questions(answer, password)
+    try:
+        spark.udtf.register(QUESTION_FUNCTION, udtf(question_function(questions.address, password)))
+    except BaseException:
+        questions.stop()
+        raise
+    known = KnownTables.of((table.name for table in collection.tables), dimensions)
+    spark.sql = RewritingSql(spark.sql, known, questions.stop)
 
 
 def unregister_functions(spark: Any) -> None:
     """Undo `register_functions`; nothing happens where nothing is registered."""
-    _stop_listening(spark)
     if isinstance(spark.sql, RewritingSql):
         rewriting = spark.sql
+        rewriting.stop()
         spark.sql = rewriting.spark_sql
         for name in (QUESTION_FUNCTION, *(FUNCTION_PREFIX + table for table in sorted(rewriting.known.tables))):
             spark.sql(f"DROP TEMPORARY FUNCTION IF EXISTS `{name}`")
-
-
-def _stop_listening(spark: Any) -> None:
-    former = _listeners.pop(spark.sparkContext.applicationId, None)
-    if former is not None:
-        former.close()
 
 
 # Rows → reports -------------------------------------------------------------------------------------------------------
@@ -140,15 +138,30 @@ def _many_each(names: tuple[str, ...], rows: pa.Array) -> pa.Table:
 # Questions → answers --------------------------------------------------------------------------------------------------
 
 
-def _serve(listener: Listener, answer: Callable[[str], pa.Table]) -> None:
-    while True:
-        try:
-            connection = listener.accept()
-        except OSError:
-            return  # closed: registered again
-        except Exception:  # noqa: S112 - somebody without the password
-            continue
-        threading.Thread(target=_reply, args=(connection, answer), daemon=True).start()
+class _Questions:
+    """Answers the questions of one session until it is stopped, in threads of the driver."""
+
+    def __init__(self, answer: Callable[[str], pa.Table], password: bytes) -> None:
+        self._listener = Listener(("127.0.0.1", 0), authkey=password)
+        self.address: Any = self._listener.address
+        self._stopped = threading.Event()
+        threading.Thread(target=self._serve, args=(answer,), name="deniable questions", daemon=True).start()
+
+    def _serve(self, answer: Callable[[str], pa.Table]) -> None:
+        while not self._stopped.is_set():
+            try:
+                connection = self._listener.accept()
+            except Exception:  # stopped, or somebody without the password
+                self._stopped.wait(_STRANGER_PAUSE_S)
+                continue
+            threading.Thread(target=_reply, args=(connection, answer), daemon=True).start()
+
+    def stop(self) -> None:
+        """Answer nothing more. A thread that waits for a connection gets one, so that it notices."""
+        self._stopped.set()
+        self._listener.close()
+        with suppress(OSError):
+            socket.create_connection(self.address, timeout=1.0).close()
 
 
 def _reply(connection: Connection, answer: Callable[[str], pa.Table]) -> None:

@@ -113,7 +113,7 @@ _registering = threading.Lock()
 def alone_with(memory: MutableMapping[str, str]) -> Callable[[], AbstractContextManager[None]]:
     """What keeps every other client of the same memory out: two that answer at once would answer differently.
 
-    The result keeps the memory alive, so that no other object gets its identity.
+    Whoever keeps the result keeps the memory too, so that no other object gets its identity.
     """
     if isinstance(memory, FileMemory):
         return memory.alone

@@ -14,7 +14,7 @@ MARKUP = re.compile(r"^```.*?^```|^(?: *|#+ )\d+\. |\]\([^)]*\)|`[^`\n]*`|<[^>\n
 """Code, the numbers of lists and headings, and targets of links, which claim nothing."""
 
 SETTING = re.compile(
-    r"\b(?:[A-Za-zετδ]|d_q) [=≤≥] [\d.,^]*\d(?: (?:to|and) [\d.,]*\d(?! %))?"
+    r"\b(?:[A-Za-zετδ]|d_q) [=≤≥] [\d.,^]*\d(?: to [\d.,]*\d(?![\d.,]*\d| ±| %| times))?"
     r"|(?:2|10)\^\d+|Eqs?\. \(?\d+|SHA-256|(?:Figs?\.|Table|Section) \d+"
 )
 """Named settings (ε = 0.1), powers as units and sizes, and parts of a paper: chosen or cited, not measured."""

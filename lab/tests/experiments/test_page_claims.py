@@ -48,6 +48,13 @@ def test_a_claim_that_could_mean_two_sentences_is_refused():
     assert faults[0] == "more than once on the page: has 5 times"
 
 
+def test_settings_need_no_source_and_what_follows_them_does():
+    assert unsupported("ε = 0.01 to 0.1 by Eq. (6) over 2^20 values, Fig. 3", [], {}) == []
+    for text in ("at ε = 0.01 to 7.4 times", "at ε = 0.5 and 7.4", "at ε = 2 to 7.4 % of all"):
+        (fault,) = unsupported(text, [], {})
+        assert fault.startswith("neither computed nor quoted: 7.4 in ")
+
+
 def test_the_words_of_a_claim_vouch_for_nothing():
     """Only what stands in a slot was computed."""
     (fault,) = unsupported("5 of 9 cells", [("{} of 9 cells", 5)], {})

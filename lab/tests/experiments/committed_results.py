@@ -10,6 +10,8 @@ NUMBERS = ("mean", "stderr", "median", "low", "high")
 
 
 def typed(text):
+    if text in ("True", "False"):
+        return text == "True"
     for kind in (int, float):
         try:
             return kind(text)

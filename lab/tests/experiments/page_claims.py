@@ -10,19 +10,35 @@ from pathlib import Path
 
 NUMBER = re.compile(r"(?<![\w^])\d(?:[\d,.]*\d)?")
 """Digits that are not part of a name: neither the 16 of Ĥc16 nor the 20 of 2^20, whose base is a number."""
-MARKUP = re.compile(r"^```.*?^```|^ *\d+\. |\]\([^)]*\)|`[^`\n]*`|<[^>\n]*>", re.MULTILINE | re.DOTALL)
-"""Code, the numbers of a list and targets of links, which claim nothing."""
+MARKUP = re.compile(r"^```.*?^```|^(?: *|#+ )\d+\. |\]\([^)]*\)|`[^`\n]*`|<[^>\n]*>", re.MULTILINE | re.DOTALL)
+"""Code, the numbers of lists and headings, and targets of links, which claim nothing."""
 
 SETTING = re.compile(
-    r"\b(?:[A-Za-zετδ]|d_q) = [\d.,^]*\d(?: (?:to|and) [\d.,]*\d(?! %))?"
-    r"|(?:2|10)\^\d+|Eqs?\. \(\d+\)|(?:Figs?\.|Table|Section) \d+"
+    r"\b(?:[A-Za-zετδ]|d_q) [=≤≥] [\d.,^]*\d(?: to [\d.,]*\d(?![\d.,]*\d| ±| %| times))?"
+    r"|(?:2|10)\^\d+|Eqs?\. \(?\d+|SHA-256|(?:Figs?\.|Table|Section) \d+"
 )
 """Named settings (ε = 0.1), powers as units and sizes, and parts of a paper: chosen or cited, not measured."""
 
 
-def text_of(page: Path) -> str:
-    """The page in one line, without what claims nothing."""
-    return " ".join(MARKUP.sub(" ", page.read_text(encoding="utf-8")).split())
+def plain(text: str) -> str:
+    """A page or a section in one line, without what claims nothing."""
+    return " ".join(MARKUP.sub(" ", text).split())
+
+
+def sections(page: Path) -> dict[str, str]:
+    """The text of a page by heading; what stands above the first heading has none."""
+    top, *parts = re.split(r"^##+ (.*)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {"": top, **dict(zip(parts[::2], parts[1::2], strict=True))}
+
+
+def table_rows(text: str) -> list[list[str]]:
+    """The cells of all tables; an empty cell in the first columns means what stands above it."""
+    rows: list[list[str]] = []
+    for line in re.findall(r"^\|(.*)\|$", text, flags=re.MULTILINE):
+        cells = [cell.strip() for cell in line.split("|")]
+        filled = next(index for index, cell in enumerate(cells) if cell)
+        rows.append([*(rows[-1][:filled] if rows else cells[:filled]), *cells[filled:]])
+    return rows
 
 
 def unsupported(text: str, claims: Iterable[tuple[object, ...]], quotes: Mapping[str, str]) -> list[str]:

@@ -2,13 +2,12 @@
 
 BENCH_BURSTS = "deniable bench streams --part bursts --repetitions 25"
 BENCH_PEERS = "deniable bench peers"
-BENCH_TAILS = "deniable bench streams --local --part tails --repetitions 20"
+ONCE = "measured once; no command prints it"
 
 RESULTS_PAGE = {
     "it has 2.0 ± 0.1 times (0.84 ± 0.11 at ε = 0.01, 4.7 ± 0.6 at ε = 0.1), because": BENCH_BURSTS,
     "fan-out 16 instead of 2": "setting",
     "The 99.9th percentile": "setting",
-    "with B = 5,000 it has 9.2 ± 0.9 times at ε = 0.5 and 7.4 ± 0.2 times at ε = 2 there": BENCH_TAILS,
     "figures other than 1, 3 and 10": "[WCZ21]",
     "grid of 11 and 12": "findings of this page",
     "(without assumptions: see 11)": "findings of this page",
@@ -33,3 +32,83 @@ RESULTS_PAGE = {
     "| sums over 200 ranges of 4,096 values, tree b = 2 | OpenDP | 1.07 ± 0.04 | 26 |": BENCH_PEERS,
     "| … tree b = 16 | OpenDP | 1.27 ± 0.08 | 61 |": BENCH_PEERS,
 }
+
+SECTIONS = {
+    "streams.md": {
+        "How often intervals cover the truth": ("deniable bench streams --part intervals",),
+        "Accuracy and speed": ("deniable bench streams --part defaults",),
+        "How θ is chosen": (
+            "deniable bench streams --local --part alternatives --repetitions 10",
+            "deniable bench streams --local --part tails --repetitions 20",
+        ),
+        "Accuracy and speed without trust": ("deniable bench streams --local --part errors",),
+    },
+    "grids.md": {"Measured errors": ("deniable bench accuracy --grids",)},
+    "spark.md": {"How fast it is": ("deniable bench spark",)},
+}
+"""By page and heading: the commands that print the figures of a section, which has to name them."""
+
+DOCS_PAGES = {
+    "streams.md": {
+        "times at 0.02": "setting",
+        "times at 0.05 and as much at 0.1": "setting",
+        "it has 1.2 ± 0.2, 1.2 ± 0.3, 0.66 ± 0.11 and 0.72 ± 0.09 times (40 repetitions": (
+            "deniable bench streams --part drift"
+        ),
+        "2024-01-31T12:00": "an example",
+        "mode 0600": "setting",
+        "16 bytes": "setting",
+        "65,536 by default": "setting",
+        "the mean of 1,000 estimates": "setting of the example",
+    },
+    "grids.md": {
+        "lognormal (σ = 0.8)": "setting",
+        "are 2 to 4 % of all people. Intervals from the prior alone would cover 46 and 48 %; they cover 100 and 73 %": (
+            "deniable bench accuracy --grids --part skewed --users 200000 --runs 6"
+        ),
+        "instead of 95 %": "setting",
+        "41 % exactly 0, 23 % exactly 40": "data: ATUS",
+        "(finding 12 of": "a finding of the results",
+    },
+    "spark.md": {
+        "pyspark 4": "version",
+        "Java 17": "version",
+        "Spark 4": "version",
+        "about 300 MiB each": "deniable bench spark",
+        "sets to 65,536": "setting",
+    },
+    "queries.md": {
+        "shop of 50,000 made-up people": "setting",
+        "up to 64 disjoint terms": "setting",
+        "are 95 % by default": "setting",
+        "a group of 207 people at ε = 2, an average of 9.6 ± 5.7 goes with a variance that is 35 ± 83 too low": ONCE,
+        "over 200 simulated collections": "setting of the test suite",
+        "fewer than about 30 users": "setting",
+        "95 % intervals cover the truth in two thirds of 60 collections": "the test of effective users",
+        "a standard error of 1 % of them": "setting of the example",
+        "--users 1000000": "setting of the example",
+    },
+    "tables.md": {
+        'texts: 7 and "7" are the same user, "007" is another': "an example",
+        "181,335 people in a one-row table, and their 2,094,140 diary rows": "data: ATUS",
+        "The true numbers are 15,955, 12,613 and 3,156": "the data of the example, which is seeded",
+        "16 bytes": "setting",
+    },
+    "how-to/choose.md": {
+        "a standard error of 0.5 % of them": "setting of the example",
+    },
+    "how-to/domains.md": {},
+    "how-to/read-a-release.md": {},
+    "how-to/read-an-audit.md": {
+        "at most e^ε/(1 + e^ε)": "a formula",
+        "the command exits with 1": "setting",
+        "a false-alarm rate of 10⁻⁹ and an audit tests fewer than 1,000 events": "settings",
+    },
+    "how-to/compare-a-mechanism.md": {
+        "kept with probability 1/2, and each other bit is set with probability 1/(e^ε + 1)": "the law of the example",
+        "one input per run, 0 or 1": "setting",
+        "as far as ten runs can show (± 6 %)": "the example on the page, which is seeded",
+        "reports of 64 bits": "setting of the example",
+    },
+}
+"""By page: numbers outside these sections."""

@@ -328,7 +328,13 @@ def test_types_in_csv_files_are_those_of_the_specification(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("ages", "kind"), [([1, "SECRET", 3], "string"), (["SECRET"] * 3, "string"), ([True, False, True], "bool")]
+    ("ages", "kind"),
+    [
+        ([1, "SECRET", 3], "string"),
+        (["SECRET"] * 3, "string"),
+        ([True, False, True], "bool"),
+        ([{"SECRET": 1}, {}, {}], "struct"),
+    ],
 )
 def test_a_column_of_the_wrong_type_ends_the_run_without_showing_a_value(ages, kind):
     # Counting every row as odd would replace everybody's data by noise because of one person's value.
@@ -337,6 +343,13 @@ def test_a_column_of_the_wrong_type_ends_the_run_without_showing_a_value(ages, k
         SHOP.perturb(users=frame)
     assert "SECRET" not in str(caught.value)
     assert caught.value.__cause__ is None
+
+
+def test_ids_of_the_wrong_type_do_not_show_what_they_are_made_of():
+    frame = {"uid": [{"SECRET": 1}], "age": [1], "marital": ["single"], "city": ["x"]}
+    with pytest.raises(InvalidData, match=r"they are STRUCT\.") as caught:
+        SHOP.perturb(users=frame)
+    assert "SECRET" not in str(caught.value)
 
 
 def test_many_reports_per_user_go_in_small_batches(monkeypatch):

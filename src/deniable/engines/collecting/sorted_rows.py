@@ -6,6 +6,7 @@ get their types from the specification, so that an odd value spoils only its own
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,10 +65,19 @@ def varying(column: str) -> InvalidData:
     )
 
 
-def unreadable_column(table: str, column: str, kind: str) -> InvalidData:
+def outer_type(kind: object) -> str:
+    """The name of a type without its fields. Their names may be data: those of dictionaries come from the rows.
+
+    >>> outer_type("struct<flu: int64>"), outer_type("STRUCT(flu BIGINT)[]"), outer_type("timestamp[us]")
+    ('struct', 'STRUCT', 'timestamp')
+    """
+    return re.split(r"[<(\[]", str(kind), maxsplit=1)[0]
+
+
+def unreadable_column(table: str, column: str, kind: object) -> InvalidData:
     """A column cannot hold its domain."""
     return InvalidData(
-        f"column {column!r} of table {table!r} is of type {kind}, which cannot hold its domain",
+        f"column {column!r} of table {table!r} is of type {outer_type(kind)}, which cannot hold its domain",
         "Convert the column, or change the specification.",
     )
 
@@ -192,7 +202,7 @@ class RowReader:
         relation.create_view(given.view)
         kind = self._kind(relation)
         if kind != "VARCHAR" and kind not in _INTEGERS:
-            problem = f"user ids must be integers or texts, and in {given.where} they are {kind}"
+            problem = f"user ids must be integers or texts, and in {given.where} they are {outer_type(kind)}"
             raise InvalidData(problem, "Convert them.")
         self._key_kinds.add("text" if kind == "VARCHAR" else "integer")
         if len(self._key_kinds) > 1:

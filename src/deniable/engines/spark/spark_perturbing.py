@@ -29,6 +29,7 @@ from deniable.engines.collecting.sorted_rows import (
     PRESENT,
     UNKNOWN_USER,
     everyone_missing,
+    outer_type,
     public_of_rows,
     unreadable_column,
     varying,
@@ -220,7 +221,8 @@ class _Rows:
 
         kind = frame.schema["uid"].dataType
         if not isinstance(kind, (T.StringType, T.ByteType, T.ShortType, T.IntegerType, T.LongType)):
-            raise InvalidData(f"user ids must be integers or texts, not {kind.simpleString()}", "Convert them.")
+            problem = f"user ids must be integers or texts, not {outer_type(kind.simpleString())}"
+            raise InvalidData(problem, "Convert them.")
         return isinstance(kind, T.StringType)
 
     def _check(self, name: str) -> None:

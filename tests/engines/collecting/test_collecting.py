@@ -333,7 +333,7 @@ def test_types_in_csv_files_are_those_of_the_specification(tmp_path):
         ([1, "SECRET", 3], "string"),
         (["SECRET"] * 3, "string"),
         ([True, False, True], "bool"),
-        ([{"SECRET": 1}, {}, {}], "struct"),
+        ([{"SECRET": 1}] * 3, "struct"),
     ],
 )
 def test_a_column_of_the_wrong_type_ends_the_run_without_showing_a_value(ages, kind):

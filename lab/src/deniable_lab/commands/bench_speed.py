@@ -79,7 +79,9 @@ def peers(repetitions: int, runs: int) -> None:
                 rows.append(row)
                 advance(1)
     for same in by_comparison(rows):
-        error = _range([row.error for row in same], 3) + (f" ± {100 * same[0].doubt:.0f} %" if runs == 1 else "")
+        error = _range([row.error for row in same], 3 if runs == 1 else 2) + (
+            f" ± {100 * same[0].doubt:.0f} %" if runs == 1 else ""
+        )
         times = zip(*((row.time, 1e3 * row.seconds, 1e3 * row.peer_seconds) for row in same), strict=True)
         made.add_row(same[0].job, same[0].peer, error, *map(_range, times))
     show(made)

@@ -105,13 +105,11 @@ def test_times_of_peers_come_with_the_load_and_the_date_and_as_ranges_over_runs(
 
     times = iter((20.0, 30.0, 20.0))
     monkeypatch.setattr(peers, "missing", dict)
-    monkeypatch.setattr(
-        peers, "measure", lambda *_: iter([peers.Row("noise", "OpenDP", 1.25, 0.04, 0.01, next(times))])
-    )
+    monkeypatch.setattr(peers, "measure", lambda *_: iter([peers.Row("noise", "OpenDP", 1.5, 0.04, 0.01, next(times))]))
     done = run("bench", "peers", "--runs", "2")
     *_, row, _, last = done.stdout.splitlines()
-    assert row.split() == ["noise", "OpenDP", "1.25", "2k\N{EN DASH}3k", "10", "20k\N{EN DASH}30k"]
+    assert row.split() == ["noise", "OpenDP", "1.5", "2k\N{EN DASH}3k", "10", "20k\N{EN DASH}30k"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\d, 2 runs, load (\S+ on \d+ cores?) before and \S+ on \d+ cores? after", last)
     *_, row, _, last = run("bench", "peers").stdout.splitlines()
-    assert row.split() == ["noise", "OpenDP", "1.25", "±", "4", "%", "2k", "10", "20k"]
+    assert row.split() == ["noise", "OpenDP", "1.5", "±", "4", "%", "2k", "10", "20k"]
     assert ", 1 run, load " in last

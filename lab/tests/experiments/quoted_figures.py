@@ -12,7 +12,7 @@ PEER_ROWS = (
     "| marginals of 3 attributes, 20,000 users | multi-freq-ldpy | 0.66 to 0.76 | 1.7 to 1.9 | 77 to 83 | 140 to 150 |",
     "| noise on 10,000 counts | diffprivlib 0.6.6 | 1.00 | 63 to 130 | 0.65 to 1.3 | 80 to 85 |",
     "| OpenDP 0.16 | 0.99 to 1.00 | 67 to 130 | 0.65 to 1.3 | 86 to 88 |",
-    "| percentile 99.5 of 65,536 values, noisy max | diffprivlib | 0.40 to 0.61 | 110 to 170 | 0.43 to 0.66 | 72 to 73 |",
+    "percentile 99.5 of 65,536 values, noisy max | diffprivlib | 0.40 to 0.61 | 110 to 170 | 0.43 to 0.66 | 72 to 73 |",
     "| OpenDP | 1.00 | 83 to 120 | 0.43 to 0.66 | 53 to 58 |",
     "| … smooth sensitivity, the baselines' way | diffprivlib | 0.001 to 0.005 | 11 | 6.7 to 6.8 | 72 to 73 |",
     "| OpenDP | 0.002 to 0.007 | 7.8 to 8.2 | 6.7 to 6.8 | 53 to 56 |",

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import stat
 
 import numpy as np
@@ -283,6 +284,35 @@ def test_an_older_copy_of_a_state_file_is_refused(tmp_path):
     path.write_bytes(older)
     with pytest.raises(RandomnessFault, match="continued from here already"):
         publish(path, VALUES[300:400])
+
+
+def test_a_copy_that_was_refused_is_refused_again(tmp_path):
+    """It had announced its values before it was refused. They are not an interrupted run's."""
+    path, copy = tmp_path / "state.json", tmp_path / "copy.json"
+    with opened(path) as durable:
+        durable.push_many(VALUES[:500])
+    shutil.copy(path, copy)
+    with opened(copy) as late, opened(path) as durable:
+        assert durable.push_many(VALUES[500:600]).size == 100
+        with pytest.raises(RandomnessFault, match="continued from here already"):
+            late.push_many(VALUES[500:600] + 1)
+    with pytest.raises(RandomnessFault, match="continued from here already"):
+        opened(copy)
+
+
+def test_a_replay_that_crashes_at_any_step_can_be_repeated(tmp_path):
+    path = tmp_path / "state.json"
+    released = interrupted(path, 500, 100)
+    durable = opened(path)
+    durable.publisher.push_many = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        durable.push_many(VALUES[500:700])  # announced together, and not begun
+    kill(durable)
+    for _ in range(2):
+        durable = opened(path)
+        assert durable.replaying == 200
+        assert durable.push_many(VALUES[500:700])[:100].tolist() == released.tolist()
+        kill(durable)
 
 
 def test_a_run_without_values_leaves_a_state_to_go_on_from(tmp_path):

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.errors import Failure, InvalidData, InvalidParameter
+from deniable.errors import Failure, InvalidData, InvalidParameter, RandomnessFault
 from deniable.locking import in_turn
 from deniable.stores.batch_publisher import BatchPublisher, Deliver
 from deniable.stores.state_file import StateFile
@@ -101,9 +101,15 @@ class DurablePublisher(BatchPublisher):
         try:
             if self._announced is not None:
                 return self._replay(values, self._announced["digest"])
-            if values.size:
-                self._announce(self.publisher.state(), values)
-            return self.publisher.push_many(values)
+            if not values.size:
+                return self.publisher.push_many(values)
+            before = self.publisher.state()
+            self._announce(before, values)
+            try:
+                return self.publisher.push_many(values)
+            except RandomnessFault:  # another copy went on: these values are not an interrupted run's
+                self._file.write(before, announced=None)
+                raise
         except BaseException:
             self._failed = self._undelivered  # the caller, who may go on, has not got what was announced
             raise

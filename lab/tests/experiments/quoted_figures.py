@@ -28,7 +28,7 @@ RESULTS_PAGE = {
     "grid of 11 and 12": "findings of this page",
     "(without assumptions: see 11)": "findings of this page",
     "the survey's 1.4 tax units per household": "data: CPS; the page of the study",
-    "those of 1940, the paper's year (3.7 persons)": "Bureau of the Census, historical table HH-4",
+    "those of 1940, the paper's year (3.7 persons)": "Bureau of the Census, historical table HH-4, quoted from memory",
     "on 500 categories": "setting of [XDW20]",
     "saying 0": "a value that is published, not measured",
     "41 % work exactly 0 hours and 23 % exactly 40": "data: ATUS",

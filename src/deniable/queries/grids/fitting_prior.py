@@ -2,9 +2,9 @@
 
 The prior of `smoothness.py` spreads rows evenly over a domain. That would mislead a fit: of an attribute from 0 to
 99,999 it would expect one row in a hundred thousand to be 0, and see no reason to cut between 0 and 1 for a question
-about `> 0`. But someone who asks about a value expects it to matter. So a fit gives half of the rows to the domain, evenly,
-and the other half to the ranges between the constants of all conditions, the same part to each. Everything else is the
-prior as it is: densities stray from this by the same factors, over the same part of the rows.
+about `> 0`. But someone who asks about a value expects it to matter. So a fit gives half of the rows to the domain,
+evenly, and the other half to the ranges between the constants of all conditions, the same part to each. Everything else
+is the prior as it is: densities stray from this by the same factors, over the same part of the rows.
 """
 
 from __future__ import annotations

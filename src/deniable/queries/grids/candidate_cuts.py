@@ -17,7 +17,7 @@ from deniable.tables.schema.grid_views import Cells, Cut, GridView, Points
 
 LADDER = (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64)
 """Numbers of even cells that are tried."""
-STEPS = range(len(LADDER))
+LADDER_STEPS = range(len(LADDER))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +62,14 @@ def candidates(
         )
         for name in subject.names
     ]
-    tried = [tuple(each.cells[step] for each in options) for step in STEPS]
-    tried += [tuple(each.even_points[step] for each in options) for step in STEPS]
-    tried += [tuple(each.bordered[step] for each in options) for step in STEPS]
-    tried += [tuple(each.points[step] for each in options) for step in STEPS]
+    tried = [tuple(each.cells[step] for each in options) for step in LADDER_STEPS]
+    tried += [tuple(each.even_points[step] for each in options) for step in LADDER_STEPS]
+    tried += [tuple(each.bordered[step] for each in options) for step in LADDER_STEPS]
+    tried += [tuple(each.points[step] for each in options) for step in LADDER_STEPS]
     if len(options) > 1:  # one attribute finer than the others
         tried += [
             tuple(each.cells[step if position == fine else max(step - 2, 0)] for position, each in enumerate(options))
-            for step in STEPS[1:]
+            for step in LADDER_STEPS[1:]
             for fine in range(len(options))
         ]
     return [GridView(dict(zip(subject.names, cuts, strict=True))) for cuts in dict.fromkeys(tried)]

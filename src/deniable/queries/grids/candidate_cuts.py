@@ -45,7 +45,7 @@ class Options:
         if not summed:
             return cls(cells, bordered, bordered, cells)
         even = tuple(Points(min(step, size)) for step in LADDER)
-        sides = {place for border in borders for place in (border - 1, border)}
+        sides = {side for border in borders for side in (border - 1, border)}
         points = tuple(Points(tuple(sorted({*sides, *points.places(size)}))) for points in even)
         return cls(cells, bordered, points, even)
 

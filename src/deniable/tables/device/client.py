@@ -14,12 +14,15 @@ import secrets
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from deniable.errors import InvalidData, InvalidParameter
 from deniable.exact import RandBelow, check_randbelow, secret_below, secret_coin
+from deniable.ledger import Ledger, key_of
+from deniable.ledger_entries import Charge
 from deniable.simulation import SimulatedDraws, is_simulated
 from deniable.tables.designs.views import Axis, Design, chances
 from deniable.tables.device.sent_reports import FileMemory, ProcessMemory, ReportMemory, alone_with
@@ -39,6 +42,9 @@ class Client:
     long as it lives. An infinite ε, with which rows would leave as they are, needs `simulation`. Such reports carry
     another tag, so that a release refuses them. Threads may share a client, and clients may share a memory.
 
+    A `ledger` is charged before anything is sent, and refuses what would exceed its limit before anything is drawn.
+    Bytes that were sent before cost nothing.
+
     >>> import deniable as dn
     >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
     >>> client = shop.client()
@@ -53,6 +59,7 @@ class Client:
         randbelow: RandBelow = secrets.randbelow,
         *,
         simulation: bool = False,
+        ledger: Ledger | None = None,
     ) -> None:
         check_randbelow(randbelow, largest_epsilon(collection), simulation=simulation)
         self.simulation = simulation or is_simulated(randbelow)
@@ -62,6 +69,7 @@ class Client:
             FileMemory(memory) if isinstance(memory, (str, Path)) else ProcessMemory() if memory is None else memory
         )
         self._alone = alone_with(self._memory)
+        self._ledger = ledger
         self.rejected: Counter[str] = Counter()
 
     def __repr__(self) -> str:
@@ -95,15 +103,38 @@ class Client:
             raise InvalidData(f"table {table!r} takes exactly one row per user", "Pass that row.")
         key = f"{self._collection.sha256}:{table}" + ":simulation" * self.simulation
         with self._alone():
-            if key not in self._memory:
-                encoded = [self._encoded(known, row) for row in rows]
-                codes = [row for row in encoded if row is not None]
-                reports = randomise(known, self._collection.design_of(table), codes, self._randbelow)
-                tag = run_tag(self._collection, table, simulation=self.simulation)
-                sent = [Report(slot, *fields, tag) for slot, fields in enumerate(reports)]
-                self._memory[key] = b"".join(report.to_bytes() for report in sent).hex()
-            remembered = bytes.fromhex(self._memory[key])
+            if self._ledger is None:
+                sent = self._answer(key, known, rows)
+            else:
+                sent = self._charged(self._ledger, key, known, rows)
+        remembered = bytes.fromhex(sent)
         return [Report.from_bytes(remembered[i : i + REPORT_BYTES]) for i in range(0, len(remembered), REPORT_BYTES)]
+
+    def _charged(self, ledger: Ledger, key: str, table: Table, rows: Sequence[Row]) -> str:
+        """The answer, once it is charged: the ledger is asked before a draw, and has the charge before this returns."""
+        specification = self._collection
+        what = f"collection {specification.sha256[:8]}, table {table.name!r}"
+        charge = Charge(
+            what, specification.spent_on(table.name), "", specification.sha256, lifetime=specification.spends
+        )
+        with ledger.account() as account:
+            account.check_pinned(specification.sha256)
+            if key not in self._memory:
+                account.admit(charge)
+            sent = self._answer(key, table, rows)
+            account.charge(replace(charge, key=key_of(key, bytes.fromhex(sent))))
+        return sent
+
+    def _answer(self, key: str, table: Table, rows: Sequence[Row]) -> str:
+        """What was sent, from memory; drawn and remembered the first time."""
+        if key not in self._memory:
+            encoded = [self._encoded(table, row) for row in rows]
+            codes = [row for row in encoded if row is not None]
+            reports = randomise(table, self._collection.design_of(table.name), codes, self._randbelow)
+            tag = run_tag(self._collection, table.name, simulation=self.simulation)
+            sent = [Report(slot, *fields, tag) for slot, fields in enumerate(reports)]
+            self._memory[key] = b"".join(report.to_bytes() for report in sent).hex()
+        return self._memory[key]
 
     def _encoded(self, table: Table, row: Row) -> tuple[int, ...] | None:
         """The row as positions in the domains of the private attributes; None if a value is outside its domain."""

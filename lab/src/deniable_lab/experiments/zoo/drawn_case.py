@@ -151,21 +151,21 @@ def _ids(users: int, joined: str, position: int, random: np.random.Generator) ->
 
 
 def _question(frames: Mapping[str, Mapping[str, Integers]], tables: list[Table], random: np.random.Generator) -> Asked:
-    places = [(table.name, attribute) for table in tables for attribute in table.private]
-    count = min(len(places), int(random.choice([1, 1, 2])) + (len(tables) > 1))
-    picked = [places[number] for number in sorted(random.choice(len(places), count, replace=False).tolist())]
+    columns = [(table.name, attribute) for table in tables for attribute in table.private]
+    count = min(len(columns), int(random.choice([1, 1, 2])) + (len(tables) > 1))
+    picked = [columns[number] for number in sorted(random.choice(len(columns), count, replace=False).tolist())]
     sizes = {
         (table.name, name): domain.size
         for table in tables
         for name, domain in zip(table.private, table.domains, strict=True)
     }
-    tests = tuple(_test(place, frames[place[0]][place[1]], sizes[place], random) for place in picked)
+    tests = tuple(_test(column, frames[column[0]][column[1]], sizes[column], random) for column in picked)
     kind = str(random.choice(["COUNT", "COUNT", "COUNT", "COUNT", "SUM", "AVG"]))
-    measure = places[int(random.integers(len(places)))]
+    measure = columns[int(random.integers(len(columns)))]
     return Asked(kind, measure, tests, tuple(table.name for table in tables))
 
 
-def _test(place: tuple[str, str], values: Integers, size: int, random: np.random.Generator) -> Test:
+def _test(column: tuple[str, str], values: Integers, size: int, random: np.random.Generator) -> Test:
     """Constants are values of the data, round numbers, or anything."""
 
     def constant() -> int:
@@ -180,10 +180,10 @@ def _test(place: tuple[str, str], values: Integers, size: int, random: np.random
     form = random.random()
     first = constant()
     if form < 0.2:
-        return Test(*place, first, first)
+        return Test(*column, first, first)
     if form < 0.4 and first > 0:
-        return Test(*place, 0, first - 1)
+        return Test(*column, 0, first - 1)
     if form < 0.6 and first > 0:
-        return Test(*place, first, size - 1)
+        return Test(*column, first, size - 1)
     low, high = sorted((first, constant()))
-    return Test(*place, low, high)
+    return Test(*column, low, high)

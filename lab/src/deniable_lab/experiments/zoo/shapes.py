@@ -65,8 +65,11 @@ def _codes(ranks: Floats, size: int, random: np.random.Generator) -> Integers:
 
 
 def _constant(ranks: Floats, size: int, random: np.random.Generator) -> Integers:
-    most, place = random.uniform(0.95, 0.999), int(random.choice(np.array([0, size - 1, int(random.integers(size))])))
-    return np.where(random.random(ranks.size) < most, place, random.integers(0, size, ranks.size))
+    most, position = (
+        random.uniform(0.95, 0.999),
+        int(random.choice(np.array([0, size - 1, int(random.integers(size))]))),
+    )
+    return np.where(random.random(ranks.size) < most, position, random.integers(0, size, ranks.size))
 
 
 def _bimodal(ranks: Floats, size: int, random: np.random.Generator) -> Integers:

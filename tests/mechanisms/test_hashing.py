@@ -76,7 +76,7 @@ def test_adjacent_cells_are_uncorrelated_given_the_true_one_and_a_linear_hash_fa
     assert excess(linear) > 1.1
 
 
-# Pairs that a weaker hash keeps together or apart ----------------------------------------------------------------------
+# Pairs that a weaker hash keeps together or apart ---------------------------------------------------------------------
 
 
 def unmixed(key):

@@ -14,6 +14,7 @@ from deniable.collection import Collection
 from deniable.engines.collecting.collected_reports import Collected, Reports
 from deniable.engines.collecting.input_frames import as_arrow
 from deniable.engines.counted_pairs import CountedPairs
+from deniable.engines.drawn_coins import DrawnCoins
 from deniable.engines.duckdb.dimension_tables import DimensionTable
 from deniable.engines.engine import Engine
 from deniable.engines.kernel.grouped_moments import stores_of
@@ -29,6 +30,7 @@ from deniable.queries.answers.estimation import Moments, answer
 from deniable.queries.answers.model_error import model_spread
 from deniable.queries.answers.result import Result
 from deniable.queries.forecasts.forecast import Explanation, Forecast
+from deniable.queries.forecasts.influence import Influence, group_sums, influences
 from deniable.queries.forecasts.prediction import predict
 from deniable.queries.parsing.sql import parse
 from deniable.queries.planning.plan import Plan, make_plan
@@ -45,7 +47,7 @@ class Database:
     """The validated reports of a collection, and what was refused. Threads may share it.
 
     Make one with `connect`. It plans questions, has its engine add up what they need, and turns that into answers. It
-    keeps plans; what is counted once about reports is kept by `CountedPairs` and `SmoothnessBeliefs`.
+    keeps plans; what is counted once about reports is kept by `CountedPairs`, `SmoothnessBeliefs` and `DrawnCoins`.
 
     >>> import deniable as dn
     >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
@@ -53,11 +55,11 @@ class Database:
     >>> db = dn.connect(shop.perturb(users=frame, source=dn.SeededSource(1), simulation=True))
     >>> print(db.sql("SELECT AVG(age) AS age FROM users"))
     age (± standard error)
-              25.04 ± 0.90
+              25.60 ± 0.90
     simulation: no privacy
     """
 
-    __slots__ = ("_beliefs", "_pairs", "_plans", "collection", "dimensions", "engine")
+    __slots__ = ("_beliefs", "_drawn", "_pairs", "_plans", "collection", "dimensions", "engine")
 
     def __init__(self, engine: Engine, dimensions: Mapping[str, DimensionTable] | None = None) -> None:
         self.engine = engine
@@ -67,6 +69,7 @@ class Database:
         self._plans: dict[tuple[str, str, str, bool, bool], Plan] = {}
         self._pairs = CountedPairs(engine)
         self._beliefs = SmoothnessBeliefs(engine)
+        self._drawn = DrawnCoins(engine)
 
     @property
     def stores(self) -> Mapping[str, ReportFacts]:
@@ -110,7 +113,7 @@ class Database:
 
         >>> answer = db.sql("SELECT COUNT(*) AS young FROM users WHERE age < 25")
         >>> print(answer.scalar())
-        5,274 ± 204 (95%: 4,875 to 5,674)
+        4,921 ± 206 (95%: 4,517 to 5,325)
         """
         options = AnswerOptions(weights, sums, unbiased, confidence, simultaneous, clip, nonnegative, postprocess)
         return self.answer(text, options)
@@ -143,7 +146,8 @@ class Database:
         # What is known without any report is consistent as it is.
         if consistent and any(part.views for table in plan.tables for part in table.parts):
             result = consistent_answer(plan, self._moments, result.answers, options)
-        return replace(result, simulation=self.simulation)
+        notes = (*result.notes, *self._drawn.notes(plan.question.tables))
+        return replace(result, notes=notes, simulation=self.simulation)
 
     def _moments(self, plan: Plan) -> Moments:
         return self._pairs.moments(plan, self.dimensions)
@@ -223,6 +227,7 @@ class Database:
         table users: 3 views, 75.0% of the reports, 12.0 cells per report
           age 1+4+19+25
         users: 7,500 of 10,000 reports count, 1 per user with ε = 2 each
+        one liar moves count by 17.42 (at most 22.16); 1% of liars: 1,742
         predicted:
         10,000 users, ε = 2, design hio, optimal weights
                stderr  of users  truncation  rounding  view sampling  randomiser
@@ -234,7 +239,27 @@ class Database:
         reports = {name: store.rows for name, store in stores_of(plan, self.stores).items()}
         users = self._users(plan.question.tables)
         predicted = predict(plan, users) if users else ()
-        return Explanation(Forecast(plan, users, predicted), reports)
+        return Explanation(Forecast(plan, users, predicted), reports, self._influences(plan, users) if users else ())
+
+    def influence(
+        self, text: str, *, weights: str = "optimal", sums: str = DIRECT, unbiased: bool = False
+    ) -> tuple[Influence, ...]:
+        """How far one lying user moves each answer of a question, and what a share of liars does.
+
+        With drawn coins a liar chooses view, seed and y; with assigned coins only y. Of joins, the extremes of a
+        product of contributions. Ratios are moved as their derivative at the estimates says. Of several private groups
+        the first one is looked at; a public measure counts as one.
+
+        >>> liar, = db.influence("SELECT COUNT(*) AS young FROM users WHERE age < 25")
+        >>> print(liar)
+        one liar moves young by 17.42 (at most 22.16); 1% of liars: 1,742
+        """
+        plan = self.plan(text, weights=weights, sums=sums, unbiased=unbiased)
+        return self._influences(plan, self._users(plan.question.tables))
+
+    def _influences(self, plan: Plan, users: int) -> tuple[Influence, ...]:
+        moments = self._moments(plan)
+        return influences(plan, group_sums(moments.sums, moments.private.tolist()), users)
 
     def close(self) -> None:
         """Give back what the engine keeps of the reports. Dropping the database does it, too.

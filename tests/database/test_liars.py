@@ -95,7 +95,8 @@ def test_chosen_views_and_seeds_are_noticed_and_drawn_ones_are_not():
     hashed = [view.number for view in collection.design_of("users") if view.oracle.seeds > 1]
     chosen["view"][:300], chosen["y"][:300] = hashed[0], 0
     (note,) = [n for n in database(reports, collection, **chosen).sql(COUNT).notes if n.startswith("coins")]
-    assert "views of table 'users' are not spread as drawn ones are" in note
+    assert note.startswith("coins: views")
+    assert "of table 'users' are not spread as drawn ones are" in note
     chosen = columns(reports)
     chosen["seed"] = np.where(np.isin(chosen["view"], hashed) & (np.arange(PEOPLE) % 10 == 0), 77, chosen["seed"])
     (note,) = [n for n in database(reports, collection, **chosen).sql(COUNT).notes if n.startswith("coins")]

@@ -20,6 +20,7 @@ from deniable.cli.demo.command import demo
 from deniable.cli.forecast import compare, explain, fit, forecast
 from deniable.cli.gather import gather
 from deniable.cli.query import query
+from deniable.cli.serve import key, seal, serve, token
 from deniable.cli.shell import shell
 from deniable.cli.stream import stream
 from deniable.cli.stream_local import collect, report
@@ -68,7 +69,7 @@ def cli() -> None:
 
 for group, commands in (
     (cli, (audit_command, check, compare, demo, explain, fit, forecast, gather, init, perturb)),
-    (cli, (query, shell, stream)),
+    (cli, (key, query, seal, serve, shell, stream, token)),
     (stream, (collect, publish, report)),
 ):
     for command in commands:

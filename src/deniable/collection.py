@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, overload
 from deniable.errors import InvalidParameter
 from deniable.tables.designs import GRID
 from deniable.tables.schema.attributes import Table
+from deniable.tables.specification.runs import charge_run
 from deniable.tables.specification.specification import Specification
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from deniable.engines.collecting.collected_reports import Collected, Reports
+    from deniable.ledger import Ledger
     from deniable.queries.forecasts.fit import Fit
     from deniable.queries.forecasts.forecast import Forecast
     from deniable.randomness import Source
@@ -67,18 +69,20 @@ class Collection(Specification):
         *,
         user: str | int | None = None,
         simulation: bool = False,
+        ledger: Ledger | None = None,
     ) -> Client:
         """What runs on one device. `memory`, a file or a mapping, makes sure that it repeats its first answer.
 
         With assigned coins, `user` is the id under which the reports will be sent: it decides their views and seeds.
-        With `simulation` an infinite ε is allowed, and reports are marked so that a release refuses them.
+        With `simulation` an infinite ε is allowed, and reports are marked so that a release refuses them. A `ledger` is
+        charged before anything is sent.
 
         >>> len(shop.client().report("users", {"age": 31}).to_bytes())
         32
         """
         from deniable.tables.device.client import Client
 
-        return Client(self, memory, user=user, simulation=simulation)
+        return Client(self, memory, user=user, simulation=simulation, ledger=ledger)
 
     @overload
     def perturb(
@@ -91,6 +95,7 @@ class Collection(Specification):
         simulation: bool = False,
         engine: Any = None,
         spill: str | Path | None = None,
+        ledger: Ledger | None = None,
         **tables: Any,
     ) -> Reports: ...
 
@@ -105,6 +110,7 @@ class Collection(Specification):
         simulation: bool = False,
         engine: Any = None,
         spill: str | Path | None = None,
+        ledger: Ledger | None = None,
         **tables: Any,
     ) -> Collected: ...
 
@@ -118,6 +124,7 @@ class Collection(Specification):
         simulation: bool = False,
         engine: Any = None,
         spill: str | Path | None = None,
+        ledger: Ledger | None = None,
         **tables: Any,
     ) -> Reports | Collected:
         """The reports of many users at once: a simulation, or a batch at somebody the users trust.
@@ -139,18 +146,21 @@ class Collection(Specification):
         With `engine`, a SparkSession, tables are its DataFrames or names in its catalog, and the reports are written to
         `out` on any path that Spark can write.
 
+        A `ledger` of whoever runs this is charged with each table's share of ε before anything is drawn.
+
         >>> shop.perturb(users={"uid": [1, 2, 3], "age": [31, 40, 52]})
         Reports(users: 3 reports)
         """
         if engine is not None:
             from deniable.engines.spark.spark_perturbing import perturb_spark
 
+            charge_run(ledger, self, *tables)
             return perturb_spark(
                 self, tables, engine, key=key, out=out, everyone=everyone, source=source, simulation=simulation
             )
         from deniable.engines.collecting.perturbing import perturb
 
-        options: dict[str, Any] = {"source": source, "simulation": simulation, "spill": spill}
+        options: dict[str, Any] = {"source": source, "simulation": simulation, "spill": spill, "ledger": ledger}
         return perturb(self, tables, key=key, out=out, everyone=everyone, **options)
 
     def forecast(self, sql: str, users: int, *, weights: str = "optimal", sums: str = "direct") -> Forecast:

@@ -19,6 +19,7 @@ from deniable.cli.collect import check, init, perturb
 from deniable.cli.demo.command import demo
 from deniable.cli.forecast import compare, explain, fit, forecast
 from deniable.cli.gather import gather
+from deniable.cli.ledger import ledger
 from deniable.cli.query import query
 from deniable.cli.serve import key, seal, serve, token
 from deniable.cli.shell import shell
@@ -69,7 +70,7 @@ def cli() -> None:
 
 for group, commands in (
     (cli, (audit_command, check, compare, demo, explain, fit, forecast, gather, init, perturb)),
-    (cli, (key, query, seal, serve, shell, stream, token)),
+    (cli, (key, ledger, query, seal, serve, shell, stream, token)),
     (stream, (collect, publish, report)),
 ):
     for command in commands:

@@ -22,6 +22,7 @@ from deniable.engines.collecting.sorted_rows import PRESENT, UNREADABLE_SUFFIX, 
 from deniable.engines.collecting.user_batches import few_users, starts_of
 from deniable.engines.duckdb.spill_folders import spill_parent
 from deniable.errors import InvalidData, InvalidParameter
+from deniable.ledger import Ledger
 from deniable.randomness import Source, release_source
 from deniable.tables.bulk import bulk_client as bulk
 from deniable.tables.bulk.column_encoding import REASONS, encode
@@ -29,7 +30,7 @@ from deniable.tables.coins.coin_columns import coin_columns
 from deniable.tables.reports.report_table import check_texts, report_schema
 from deniable.tables.schema.attributes import WRONG_TYPE, Table
 from deniable.tables.schema.report_format import ASSIGNED
-from deniable.tables.specification.runs import largest_epsilon
+from deniable.tables.specification.runs import charge_run, largest_epsilon
 from deniable.tables.specification.specification import Specification
 
 BATCH_REPORTS = 1 << 18
@@ -48,6 +49,7 @@ def perturb(
     simulation: bool = False,
     advance: Advance = lambda _: None,
     spill: str | Path | None = None,
+    ledger: Ledger | None = None,
 ) -> Reports | Collected:
     """The reports of all users in the given tables. See `Collection.perturb`."""
     source = release_source(source, simulation=simulation, epsilon=largest_epsilon(collection))
@@ -63,6 +65,7 @@ def perturb(
         with RowReader(collection, frames, key, everyone, repeatable=source.simulation, spill=parent) as reader:
 
             def randomised(name: str) -> TableReports:
+                charge_run(ledger, collection, name)
                 return _randomised(collection, reader, name, source.fresh(name), advance, simulation=simulation)
 
             if out is not None:

@@ -14,12 +14,15 @@ import secrets
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from deniable.errors import Failure, InvalidData, InvalidParameter
 from deniable.exact import RandBelow, check_randbelow, secret_below, secret_coin
+from deniable.ledger import Ledger, key_of
+from deniable.ledger_entries import Charge
 from deniable.limits import LONGEST_TEXT
 from deniable.mechanisms.frequency_oracle import FrequencyOracle
 from deniable.simulation import SimulatedDraws, is_simulated
@@ -45,6 +48,9 @@ class Client:
     In a collection with assigned coins, `user` is the id under which the reports are sent: it decides their views and
     hash seeds. A memory belongs to one user.
 
+    A `ledger` is charged before anything is sent, and refuses what would exceed its limit before anything is drawn.
+    Bytes that were sent before cost nothing.
+
     >>> import deniable as dn
     >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
     >>> client = shop.client()
@@ -60,6 +66,7 @@ class Client:
         *,
         user: str | int | None = None,
         simulation: bool = False,
+        ledger: Ledger | None = None,
     ) -> None:
         check_randbelow(randbelow, largest_epsilon(collection), simulation=simulation)
         self._user = _checked_user(user, needed=collection.coins == ASSIGNED)
@@ -70,6 +77,7 @@ class Client:
             FileMemory(memory) if isinstance(memory, (str, Path)) else ProcessMemory() if memory is None else memory
         )
         self._alone = alone_with(self._memory)
+        self._ledger = ledger
         self.rejected: Counter[str] = Counter()
 
     def __repr__(self) -> str:
@@ -104,18 +112,11 @@ class Client:
         key = f"{self._collection.sha256}:{table}" + ":simulation" * self.simulation
         coins = None if self._user is None else coins_of_slots(self._collection, table, self._user)
         with self._alone():
-            if key not in self._memory:
-                encoded = [self._encoded(known, row) for row in rows]
-                codes = [row for row in encoded if row is not None]
-                reports = randomise(known, self._collection.design_of(table), codes, self._randbelow, coins)
-                tag = run_tag(self._collection, table, simulation=self.simulation)
-                sent = [Report(slot, *fields, tag, coins=self._collection.coins) for slot, fields in enumerate(reports)]
-                self._memory[key] = b"".join(report.to_bytes() for report in sent).hex()
-            remembered = bytes.fromhex(self._memory[key])
-        sent = [Report.from_bytes(remembered[i : i + REPORT_BYTES]) for i in range(0, len(remembered), REPORT_BYTES)]
-        if coins is not None:
-            self._check_user(table, sent, coins)
-        return sent
+            if self._ledger is None:
+                sent = self._answer(key, known, rows, coins)
+            else:
+                sent = self._charged(self._ledger, key, known, rows, coins)
+        return _read(sent)
 
     def _check_user(self, table: str, sent: Sequence[Report], coins: Sequence[Coins]) -> None:
         """Refuse to repeat what was sent for another user: a second answer would spend ε again."""
@@ -127,6 +128,36 @@ class Client:
                     "the memory holds reports of another user. Nothing was sent. Use one memory per user; a person "
                     "who answers under two ids spends ε twice."
                 )
+
+    def _charged(
+        self, ledger: Ledger, key: str, table: Table, rows: Sequence[Row], coins: Sequence[Coins] | None
+    ) -> str:
+        """The answer, once it is charged: the ledger is asked before a draw, and has the charge before this returns."""
+        specification = self._collection
+        what = f"collection {specification.sha256[:8]}, table {table.name!r}"
+        charge = Charge(
+            what, specification.spent_on(table.name), "", specification.sha256, lifetime=specification.spends
+        )
+        with ledger.account() as account:
+            account.check_pinned(specification.sha256)
+            if key not in self._memory:
+                account.admit(charge)
+            sent = self._answer(key, table, rows, coins)
+            account.charge(replace(charge, key=key_of(key, bytes.fromhex(sent))))
+        return sent
+
+    def _answer(self, key: str, table: Table, rows: Sequence[Row], coins: Sequence[Coins] | None) -> str:
+        """What was sent, from memory; drawn and remembered the first time."""
+        if key not in self._memory:
+            encoded = [self._encoded(table, row) for row in rows]
+            codes = [row for row in encoded if row is not None]
+            reports = randomise(table, self._collection.design_of(table.name), codes, self._randbelow, coins)
+            tag = run_tag(self._collection, table.name, simulation=self.simulation)
+            sent = [Report(slot, *fields, tag, coins=self._collection.coins) for slot, fields in enumerate(reports)]
+            self._memory[key] = b"".join(report.to_bytes() for report in sent).hex()
+        elif coins is not None:
+            self._check_user(table.name, _read(self._memory[key]), coins)
+        return self._memory[key]
 
     def _encoded(self, table: Table, row: Row) -> tuple[int, ...] | None:
         """The row as positions in the domains of the private attributes; None if a value is outside its domain."""
@@ -149,6 +180,12 @@ class Client:
                 self.rejected[WRONG_TYPE] += 1
                 return None
         return tuple(codes)
+
+
+def _read(sent: str) -> list[Report]:
+    """Reports as a memory holds them."""
+    remembered = bytes.fromhex(sent)
+    return [Report.from_bytes(remembered[i : i + REPORT_BYTES]) for i in range(0, len(remembered), REPORT_BYTES)]
 
 
 def _checked_user(user: Any, *, needed: bool) -> str | int | None:

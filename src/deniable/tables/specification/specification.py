@@ -231,10 +231,15 @@ class Specification:
         >>> shop.spends.epsilon
         Fraction(2, 1)
         """
-        return in_sequence(
-            Spending(Unit.USER, Neighbours.ANY, self.epsilon_per_report(table.name)).times(self._reports[table.name])
-            for table in self.tables
-        )
+        return in_sequence(self.spent_on(table.name) for table in self.tables)
+
+    def spent_on(self, name: str) -> Spending:
+        """What all reports of a user for one table cost.
+
+        >>> shop.spent_on("users").epsilon
+        Fraction(2, 1)
+        """
+        return Spending(Unit.USER, Neighbours.ANY, self.epsilon_per_report(name)).times(self.reports_per_user(name))
 
     def design_of(self, name: str) -> Design:
         """The views of a table.

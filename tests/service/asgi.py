@@ -8,7 +8,7 @@ import deniable as dn
 from deniable.service.application import application
 from deniable.service.collector import init_folder, open_collector
 from deniable.service.settings import ServeSettings
-from deniable.service.upload_bodies import BINARY, binary_body
+from deniable.service.upload_bodies import BINARY_REPORTS, binary_body
 
 SHOP = dn.Collection(
     dn.Table("users", age=dn.Ordinal(1, 95)),
@@ -73,7 +73,7 @@ class Served:
     def get(self, path, **more):
         return asyncio.run(request(self.app, "GET", path, **more))
 
-    def post(self, body, path=REPORTS, media_type=BINARY, headers=(), **more):
+    def post(self, body, path=REPORTS, media_type=BINARY_REPORTS, headers=(), **more):
         return asyncio.run(request(self.app, "POST", path, body, {"content-type": media_type, **dict(headers)}, **more))
 
     def send(self, *reports, **more):

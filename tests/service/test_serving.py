@@ -15,7 +15,7 @@ from asgi import REPORTS, SHOP, report_of
 
 import deniable as dn
 from deniable.service.collector import init_folder
-from deniable.service.upload_bodies import BINARY, binary_body
+from deniable.service.upload_bodies import BINARY_REPORTS, binary_body
 
 IDS = [f"user {number}" for number in range(40)]
 
@@ -41,7 +41,7 @@ def running(folder, *options, **environment):
 def post(port, body, timeout=30):
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
     try:
-        connection.request("POST", REPORTS, body, {"Content-Type": BINARY})
+        connection.request("POST", REPORTS, body, {"Content-Type": BINARY_REPORTS})
         answer = connection.getresponse()
         return answer.status, answer.read()
     finally:

@@ -9,7 +9,7 @@ import pytest
 from asgi import REPORTS, SHOP, Served, report_of, request
 
 import deniable as dn
-from deniable.service.upload_bodies import BINARY, LINES, binary_body
+from deniable.service.upload_bodies import BINARY_REPORTS, JSON_LINES, binary_body
 from deniable.stores.collector.upload import Outcome
 
 
@@ -50,7 +50,7 @@ def test_other_bytes_are_refused_and_the_first_stay(served):
 
 
 def test_lines_carry_public_attributes(served):
-    answer = served.post(lines(*order_lines("7"), *order_lines(8, None)), media_type=LINES).json
+    answer = served.post(lines(*order_lines("7"), *order_lines(8, None)), media_type=JSON_LINES).json
     assert answer["accepted"] == 4
     served.close()
     database = dn.connect(served.folder)
@@ -96,7 +96,7 @@ def test_every_fault_has_its_reason(served, reason, uid, spoil):
     ],
 )
 def test_lines_that_cannot_be_used(served, reason, line):
-    answer = served.post(line.encode(), media_type=LINES).json
+    answer = served.post(line.encode(), media_type=JSON_LINES).json
     assert answer["refused"] == {reason: 1}
     assert served.collector.store.summary().counts == {}
 
@@ -108,7 +108,7 @@ def test_bytes_alone_cannot_hold_public_attributes(served):
 
 def test_an_id_as_number_and_as_text_is_one_user(served):
     line = SHOP.client(user=7).report("users", {"age": 31}).to_json(7, "users")
-    assert served.post(line.encode(), media_type=LINES).json["accepted"] == 1
+    assert served.post(line.encode(), media_type=JSON_LINES).json["accepted"] == 1
     assert served.send(("7", bytes.fromhex(json.loads(line)["report"]))).json["repeated"] == 1
 
 
@@ -116,17 +116,17 @@ def test_an_id_as_number_and_as_text_is_one_user(served):
     ("status", "reason", "body", "media_type", "headers"),
     [
         (415, "media_type", b"", "text/plain", {}),
-        (415, "encoding", b"", BINARY, {"content-encoding": "br"}),
-        (400, "framing", b"\0\1x", BINARY, {}),
-        (400, "framing", b"\0", BINARY, {}),
-        (400, "gzip", b"nothing", BINARY, {"content-encoding": "gzip"}),
-        (400, "gzip", gzip.compress(b"a" * 100)[:-9], BINARY, {"content-encoding": "gzip"}),
-        (400, "gzip", gzip.compress(b"") * 2, BINARY, {"content-encoding": "gzip"}),
-        (413, "unpacked_size", gzip.compress(bytes(2**24)), BINARY, {"content-encoding": "gzip"}),
-        (413, "size", bytes(2**20 + 1), BINARY, {}),
-        (413, "size", b"", BINARY, {"content-length": str(10**30)}),
-        (413, "too_many_reports", binary_body([("", bytes(32))] * 10_001), BINARY, {}),
-        (413, "too_many_reports", b"{}\n" * 10_001, LINES, {}),
+        (415, "encoding", b"", BINARY_REPORTS, {"content-encoding": "br"}),
+        (400, "framing", b"\0\1x", BINARY_REPORTS, {}),
+        (400, "framing", b"\0", BINARY_REPORTS, {}),
+        (400, "gzip", b"nothing", BINARY_REPORTS, {"content-encoding": "gzip"}),
+        (400, "gzip", gzip.compress(b"a" * 100)[:-9], BINARY_REPORTS, {"content-encoding": "gzip"}),
+        (400, "gzip", gzip.compress(b"") * 2, BINARY_REPORTS, {"content-encoding": "gzip"}),
+        (413, "unpacked_size", gzip.compress(bytes(2**24)), BINARY_REPORTS, {"content-encoding": "gzip"}),
+        (413, "size", bytes(2**20 + 1), BINARY_REPORTS, {}),
+        (413, "size", b"", BINARY_REPORTS, {"content-length": str(10**30)}),
+        (413, "too_many_reports", binary_body([("", bytes(32))] * 10_001), BINARY_REPORTS, {}),
+        (413, "too_many_reports", b"{}\n" * 10_001, JSON_LINES, {}),
     ],
 )
 def test_bodies_that_are_refused_as_a_whole(served, status, reason, body, media_type, headers):
@@ -220,7 +220,7 @@ def test_the_answer_comes_after_the_commit(served):
     store, go = served.collector.store, threading.Event()
     add = store.add
     store.add = lambda uploads: go.wait(30) and add(uploads)
-    body, headers = binary_body([("7", report_of("7"))]), {"content-type": BINARY}
+    body, headers = binary_body([("7", report_of("7"))]), {"content-type": BINARY_REPORTS}
 
     async def upload():
         task = asyncio.create_task(request(served.app, "POST", REPORTS, body, headers))
@@ -236,12 +236,12 @@ def test_the_answer_comes_after_the_commit(served):
 
 def test_every_reason_has_a_word():
     from deniable.engines.collecting import wire_reports
-    from deniable.service.reports_resource import REASONS
+    from deniable.service.reports_resource import REASON_WORDS
     from deniable.tables.reports import report_table
 
     known = {wire_reports.MALFORMED, wire_reports.NO_ROUND, wire_reports.ODD_PUBLIC, wire_reports.UNKNOWN_TABLE,
              wire_reports.UNNAMED_PUBLIC, *wire_reports.OTHER_KIND.values(), report_table.OTHER_COINS,
              report_table.OTHER_SPECIFICATION, *report_table.ROW_FAULTS,
              Outcome.CONFLICT.value, Outcome.CLOSED.value}  # fmt: skip
-    assert known <= set(REASONS)
-    assert len(set(REASONS.values())) == len(REASONS)
+    assert known <= set(REASON_WORDS)
+    assert len(set(REASON_WORDS.values())) == len(REASON_WORDS)

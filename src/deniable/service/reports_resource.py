@@ -34,7 +34,7 @@ from deniable.stores.collector.upload import Outcome, Upload
 from deniable.tables.reports.report_table import OTHER_COINS, OTHER_SPECIFICATION, ROW_FAULTS
 
 OTHER_USER = "of a user whom the token does not name"
-REASONS = {
+REASON_WORDS = {
     MALFORMED: "malformed",
     UNKNOWN_TABLE: "unknown_table",
     OTHER_SPECIFICATION: "other_specification",
@@ -168,7 +168,7 @@ def _answer(collector: Collector, reasons: Sequence[Outcome | str]) -> Response:
         if reason is Outcome.ACCEPTED or reason is Outcome.REPEATED:
             counts[reason.value] += 1
         else:
-            word = REASONS[reason.value if isinstance(reason, Outcome) else reason]
+            word = REASON_WORDS[reason.value if isinstance(reason, Outcome) else reason]
             refused[word] += 1
             failed.append({"index": index, "reason": word})
     for outcome, count in {**counts, "refused": refused.total()}.items():

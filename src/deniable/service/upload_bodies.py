@@ -18,8 +18,8 @@ from deniable.errors import InvalidData
 from deniable.tables.reports.report import parse
 from deniable.tables.schema.report_format import REPORT_BYTES
 
-BINARY = "application/vnd.deniable.reports"
-LINES = "application/x-ndjson"
+BINARY_REPORTS = "application/vnd.deniable.reports"
+JSON_LINES = "application/x-ndjson"
 _UNREADABLE = SentReport("", b"")
 
 
@@ -65,7 +65,7 @@ def read_body(body: bytes, media_type: str, limits: BodyLimits) -> list[SentRepo
     """What a body holds. A report that cannot be read is there too, and is refused later, by its number."""
     reader = _READERS.get(media_type)
     if reader is None:
-        raise BodyRefused(415, "media_type", f"The content type must be {BINARY} or {LINES}.")
+        raise BodyRefused(415, "media_type", f"The content type must be {BINARY_REPORTS} or {JSON_LINES}.")
     return reader(body, limits.reports)
 
 
@@ -106,7 +106,10 @@ def _too_many(most: int) -> BodyRefused:
     return BodyRefused(413, "too_many_reports", f"A request may hold {most:,} reports. Send several.")
 
 
-_READERS: Mapping[str, Callable[[bytes, int], list[SentReport]]] = {BINARY: _read_binary, LINES: _read_lines}
+_READERS: Mapping[str, Callable[[bytes, int], list[SentReport]]] = {
+    BINARY_REPORTS: _read_binary,
+    JSON_LINES: _read_lines,
+}
 
 
 def binary_body(reports: list[tuple[str, bytes]]) -> bytes:

@@ -9,7 +9,7 @@ import pytest
 from asgi import REPORTS, SHOP, Served, report_of, request
 
 import deniable as dn
-from deniable.service.upload_bodies import BINARY_REPORTS, JSON_LINES, binary_body
+from deniable.service.upload_bodies import BINARY_REPORTS, REPORT_LINES, binary_body
 from deniable.stores.collector.upload import Outcome
 
 
@@ -50,7 +50,7 @@ def test_other_bytes_are_refused_and_the_first_stay(served):
 
 
 def test_lines_carry_public_attributes(served):
-    answer = served.post(lines(*order_lines("7"), *order_lines(8, None)), media_type=JSON_LINES).json
+    answer = served.post(lines(*order_lines("7"), *order_lines(8, None)), media_type=REPORT_LINES).json
     assert answer["accepted"] == 4
     served.close()
     database = dn.connect(served.folder)
@@ -96,7 +96,7 @@ def test_every_fault_has_its_reason(served, reason, uid, spoil):
     ],
 )
 def test_lines_that_cannot_be_used(served, reason, line):
-    answer = served.post(line.encode(), media_type=JSON_LINES).json
+    answer = served.post(line.encode(), media_type=REPORT_LINES).json
     assert answer["refused"] == {reason: 1}
     assert served.collector.store.summary().counts == {}
 
@@ -108,7 +108,7 @@ def test_bytes_alone_cannot_hold_public_attributes(served):
 
 def test_an_id_as_number_and_as_text_is_one_user(served):
     line = SHOP.client(user=7).report("users", {"age": 31}).to_json(7, "users")
-    assert served.post(line.encode(), media_type=JSON_LINES).json["accepted"] == 1
+    assert served.post(line.encode(), media_type=REPORT_LINES).json["accepted"] == 1
     assert served.send(("7", bytes.fromhex(json.loads(line)["report"]))).json["repeated"] == 1
 
 
@@ -126,7 +126,7 @@ def test_an_id_as_number_and_as_text_is_one_user(served):
         (413, "size", bytes(2**20 + 1), BINARY_REPORTS, {}),
         (413, "size", b"", BINARY_REPORTS, {"content-length": str(10**30)}),
         (413, "too_many_reports", binary_body([("", bytes(32))] * 10_001), BINARY_REPORTS, {}),
-        (413, "too_many_reports", b"{}\n" * 10_001, JSON_LINES, {}),
+        (413, "too_many_reports", b"{}\n" * 10_001, REPORT_LINES, {}),
     ],
 )
 def test_bodies_that_are_refused_as_a_whole(served, status, reason, body, media_type, headers):

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from deniable.service.answers import Refused
 from deniable.service.collector import Collector
-from deniable.service.upload_bodies import BINARY_REPORTS, JSON_LINES
+from deniable.service.upload_bodies import BINARY_REPORTS, REPORT_LINES
 
 CACHE_SECONDS = 60
 
@@ -41,5 +41,5 @@ def _description(collector: Collector) -> dict[str, object]:
             "unpacked_bytes": settings.unpacked_bytes,
             "reports_per_request": settings.reports_per_request,
         },
-        "media_types": [BINARY_REPORTS, JSON_LINES],
+        "media_types": [BINARY_REPORTS, REPORT_LINES],
     }

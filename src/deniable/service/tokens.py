@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 TOKEN_VERSION = "v1"  # noqa: S105 - not a secret
 LONGEST_TOKEN = 200
-_TOKEN_PURPOSE = "deniable token v1"
+_MAC_PURPOSE = "deniable token v1"
 
 
 class Token(NamedTuple):
@@ -57,6 +57,6 @@ def read_token(text: str, secrets: Mapping[str, bytes], now: float) -> Token | N
 
 
 def _mac(secret: bytes, uid: str, expires: int, specification: str) -> str:
-    text = f"{_TOKEN_PURPOSE}\n{specification}\n{expires}\n{uid}"
+    text = f"{_MAC_PURPOSE}\n{specification}\n{expires}\n{uid}"
     digest = hmac.new(secret, text.encode("utf-8", "surrogatepass"), hashlib.sha256).digest()
     return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()

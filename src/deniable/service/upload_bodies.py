@@ -19,7 +19,7 @@ from deniable.tables.reports.report import parse
 from deniable.tables.schema.report_format import REPORT_BYTES
 
 BINARY_REPORTS = "application/vnd.deniable.reports"
-JSON_LINES = "application/x-ndjson"
+REPORT_LINES = "application/x-ndjson"
 _UNREADABLE = SentReport("", b"")
 
 
@@ -65,7 +65,7 @@ def read_body(body: bytes, media_type: str, limits: BodyLimits) -> list[SentRepo
     """What a body holds. A report that cannot be read is there too, and is refused later, by its number."""
     reader = _READERS.get(media_type)
     if reader is None:
-        raise BodyRefused(415, "media_type", f"The content type must be {BINARY_REPORTS} or {JSON_LINES}.")
+        raise BodyRefused(415, "media_type", f"The content type must be {BINARY_REPORTS} or {REPORT_LINES}.")
     return reader(body, limits.reports)
 
 
@@ -108,7 +108,7 @@ def _too_many(most: int) -> BodyRefused:
 
 _READERS: Mapping[str, Callable[[bytes, int], list[SentReport]]] = {
     BINARY_REPORTS: _read_binary,
-    JSON_LINES: _read_lines,
+    REPORT_LINES: _read_lines,
 }
 
 

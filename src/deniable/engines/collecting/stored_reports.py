@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from deniable.disk_faults import writing
 from deniable.engines.collecting.folder_writing import even_batches
 from deniable.engines.collecting.wire_reports import public_column, value_family, wire_reports, wire_table
+from deniable.engines.duckdb.regular_files import is_folder, why_not_a_file
 from deniable.files import settle
 from deniable.stores.collector.sqlite_store import STORE_FILE, SqliteStore
 from deniable.stores.collector.upload import CollectorStore, StoredRows
@@ -43,7 +44,7 @@ class CollectorFolder:
 
 def is_collector_folder(folder: Path) -> bool:
     """Whether a folder has a store."""
-    return (folder / STORE_FILE).is_file()
+    return is_folder(folder) and not why_not_a_file(folder / STORE_FILE)
 
 
 def collector_folder(folder: Path) -> CollectorFolder:

@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import itertools
 import json
 import threading
 
@@ -77,6 +78,7 @@ def changed(report, position, byte):
         ("coins", "8", lambda report: report),
         ("malformed", "x" * 1001, lambda report: report),
     ],
+    ids=itertools.count(),  # workers have to agree on names, and reports are random
 )
 def test_every_fault_has_its_reason(served, reason, uid, spoil):
     answer = served.send((uid, spoil(report_of("7"))), ("9", report_of("9"))).json
@@ -94,6 +96,7 @@ def test_every_fault_has_its_reason(served, reason, uid, spoil):
         ("other_specification", json.dumps({"uid": "7", "table": "orders", "report": report_of("7").hex()})),
         ("public_value", order_lines("7", city="x" * 1001)[0].replace("null", json.dumps("x" * 1001))),
     ],
+    ids=itertools.count(),  # workers have to agree on names, and reports are random
 )
 def test_lines_that_cannot_be_used(served, reason, line):
     answer = served.post(line.encode(), media_type=REPORT_LINES).json
@@ -128,6 +131,7 @@ def test_an_id_as_number_and_as_text_is_one_user(served):
         (413, "too_many_reports", binary_body([("", bytes(32))] * 10_001), BINARY_REPORTS, {}),
         (413, "too_many_reports", b"{}\n" * 10_001, REPORT_LINES, {}),
     ],
+    ids=itertools.count(),  # workers have to agree on names, and reports are random
 )
 def test_bodies_that_are_refused_as_a_whole(served, status, reason, body, media_type, headers):
     answer = served.post(body, media_type=media_type, headers=headers)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from dataclasses import dataclass, field
+from functools import cache
 
 import deniable as dn
 from deniable.service.application import application
@@ -84,5 +85,9 @@ class Served:
         self.collector.close()
 
 
-def report_of(uid, age=31, collection=SHOP):
-    return collection.client(user=uid).report("users", {"age": age}).to_bytes()
+def new_report(uid, age=31):
+    return SHOP.client(user=uid).report("users", {"age": age}).to_bytes()
+
+
+report_of = cache(new_report)
+"""What a device with a memory sends: the same bytes for a user every time."""

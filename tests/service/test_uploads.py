@@ -7,7 +7,7 @@ import json
 import threading
 
 import pytest
-from asgi import REPORTS, SHOP, Served, report_of, request
+from asgi import REPORTS, SHOP, Served, new_report, report_of, request
 
 import deniable as dn
 from deniable.service.upload_bodies import BINARY_REPORTS, REPORT_LINES, binary_body
@@ -41,7 +41,7 @@ def test_an_upload_is_accepted_once(served):
 
 def test_other_bytes_are_refused_and_the_first_stay(served):
     first = report_of("7")
-    other = next(report for report in iter(lambda: report_of("7", age=90), None) if report != first)
+    other = next(report for report in iter(lambda: new_report("7", age=90), None) if report != first)
     served.send(("7", first))
     answer = served.send(("7", other), ("7", first)).json
     assert answer == {"accepted": 0, "repeated": 1, "refused": {"conflict": 1},

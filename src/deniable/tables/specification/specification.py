@@ -19,15 +19,17 @@ from deniable.notebook import html_table
 from deniable.tables.designs import DESIGNS, GRID, PRODUCTS, Parts
 from deniable.tables.designs.grid import grid
 from deniable.tables.designs.views import Design
-from deniable.tables.schema.attributes import Table, repeated
+from deniable.tables.schema.attributes import Table, check_name, repeated
 from deniable.tables.schema.grid_views import GridView, checked_grids, listed_grids
-from deniable.tables.schema.report_format import SLOT_NUMBERS, VIEW_NUMBERS
+from deniable.tables.schema.report_format import COIN_MODES, DRAWN, FIELD_BYTES, SLOT_NUMBERS, VIEW_NUMBERS
+from deniable.tables.schema.rounds import MEMOISED, ROUND_COLUMN, Rounds
 from deniable.tables.schema.specification_entries import (
     SPECIFICATION_FORMAT,
     canonical_json,
     read_specification,
     without_run,
 )
+from deniable.tables.specification.lifetime_promises import check_changes, memoised_promises
 from deniable.tables.specification.specification_files import read_file, write_file
 from deniable.wording import listed, shown
 
@@ -60,6 +62,11 @@ class Specification:
     oracle: str
     shares: Mapping[str, float] | None
     grids: Mapping[str, tuple[GridView, ...]] | None
+    name: str | None
+    coins: str
+    """Who decides views and hash seeds: "drawn" by devices, or "assigned" by a public function of the user id."""
+    rounds: Rounds | None
+    """How often people are asked; None if once."""
     sha256: str
     """The identity of the specification: reports made under another one are refused."""
     _by_name: Mapping[str, Table]
@@ -74,10 +81,15 @@ class Specification:
         oracle: str = "auto",
         shares: Mapping[str, float] | None = None,
         grids: Mapping[str, Any] | None = None,
+        name: str | None = None,
+        coins: str = DRAWN,
+        rounds: Rounds | None = None,
     ) -> None:
         check_epsilon(epsilon)
         names = _checked_names(tables)
-        _check_settings(design, fanout, oracle)
+        _check_settings(design, fanout, oracle, coins)
+        if name is not None:
+            check_name("collection", name)
         self._set(
             tables=tables,
             epsilon=float(epsilon),
@@ -86,14 +98,19 @@ class Specification:
             oracle=oracle,
             shares=_checked_shares(shares, names),
             grids=_chosen_grids(tables, design, grids),
+            name=name,
+            coins=coins,
+            rounds=_checked_rounds(rounds, name, tables),
             _by_name=dict(zip(names, tables, strict=True)),
         )
         for table in tables:
             _check_attributes(table, design)
-        parts = {name: self._parts(name) for name in names}
-        self._set(_reports={name: self[name].tau * len(parts[name]) for name in names})
-        for name in names:
-            self._check_reports(name, parts[name])
+        parts = {table.name: self._parts(table.name) for table in tables}
+        self._set(_reports={table.name: table.tau * len(parts[table.name]) for table in tables})
+        for table in tables:
+            self._check_reports(table.name, parts[table.name])
+        if rounds is not None:
+            check_changes(self)
         self._set(sha256=hashlib.sha256(self.to_json().encode()).hexdigest())
 
     def _set(self, **fields: Any) -> None:
@@ -123,7 +140,9 @@ class Specification:
 
     def __repr__(self) -> str:
         tables = ", ".join(f"{table.name} ({self.reports_per_user(table.name)} per user)" for table in self.tables)
-        settings = f"epsilon={self.epsilon:g}, design={self.design!r}, {self.sha256[:8]}"
+        coins = f", coins={self.coins!r}" if self.coins != DRAWN else ""
+        rounds = f", {self.rounds.count} {self.rounds.mode} rounds" if self.rounds is not None else ""
+        settings = f"epsilon={self.epsilon:g}, design={self.design!r}{coins}{rounds}, {self.sha256[:8]}"
         return f"{type(self).__name__}({tables}; {settings})"
 
     def _repr_html_(self) -> str:
@@ -165,6 +184,9 @@ class Specification:
             "oracle": self.oracle,
             "shares": self.shares,
             "grids": self.grids,
+            "name": self.name,
+            "coins": self.coins,
+            "rounds": self.rounds,
         }
 
     def with_settings(self, **changes: Any) -> Self:
@@ -207,27 +229,46 @@ class Specification:
         >>> dn.Collection(orders, epsilon=2.0).epsilon_per_report("orders")
         1.0
         """
+        return share_below(self.epsilon, self._share(name))
+
+    def permanent_per_report(self, name: str) -> float:
+        """The ε∞ of one report of a table in memoised rounds: its share, as of ε."""
+        permanent = None if self.rounds is None else self.rounds.permanent
+        if permanent is None:
+            raise InvalidParameter("rounds", "have no permanent answers", "These are for the mode memoised.")
+        return share_below(permanent, self._share(name))
+
+    def _share(self, name: str) -> Fraction:
+        """The share of ε that one report of a table spends in one round."""
+        answers = 1 if self.rounds is None else self.rounds.answers
         if self.shares is None:
-            return share_below(self.epsilon, Fraction(1, sum(self._reports.values())))
+            return Fraction(1, sum(self._reports.values()) * answers)
         total = sum(Fraction(share) for share in self.shares.values())
-        return share_below(self.epsilon, Fraction(self.shares[name]) / total / self.reports_per_user(name))
+        return Fraction(self.shares[name]) / total / (self.reports_per_user(name) * answers)
 
     @property
     def spends(self) -> Spending:
-        """What all reports of a user in all tables cost together: at most ε, for any two users.
+        """What all reports of a user in all tables and rounds cost together, for any two users.
+
+        Without rounds and with rotating ones this is at most ε; see `Rounds` for others.
 
         >>> shop.spends.epsilon
         Fraction(2, 1)
         """
-        return in_sequence(self.spent_on(table.name) for table in self.tables)
+        answered = 1 if self.rounds is None else self.rounds.answered
+        return in_sequence(self.spent_on(table.name, answered) for table in self.tables)
 
-    def spent_on(self, name: str) -> Spending:
-        """What all reports of a user for one table cost.
+    def spent_on(self, name: str, answered: int = 1) -> Spending:
+        """What all reports of a user for one table cost, over so many rounds that she answers.
 
         >>> shop.spent_on("users").epsilon
         Fraction(2, 1)
         """
-        return Spending(Unit.USER, Neighbours.ANY, self.epsilon_per_report(name)).times(self.reports_per_user(name))
+        if self.rounds is not None and self.rounds.mode == MEMOISED:
+            worst = memoised_promises(self, name, answered).any_lifetimes
+            return Spending(Unit.USER, Neighbours.ANY, worst).times(self.reports_per_user(name))
+        each = Spending(Unit.USER, Neighbours.ANY, self.epsilon_per_report(name))
+        return each.times(self.reports_per_user(name) * answered)
 
     def design_of(self, name: str) -> Design:
         """The views of a table.
@@ -246,15 +287,19 @@ class Specification:
         [{'name': 'age', 'kind': 'ordinal', 'low': 1, 'high': 95, 'step': 1}]
         """
         grids = {} if self.grids is None else {"grids": listed_grids(self.grids)}
+        rounds = {} if self.rounds is None else {"rounds": self.rounds.to_dict()}
         return {
             "deniable": SPECIFICATION_FORMAT,
+            "name": self.name,
             "epsilon": "inf" if math.isinf(self.epsilon) else self.epsilon,
             "design": self.design,
             "fanout": self.fanout,
             "oracle": self.oracle,
+            "coins": self.coins,
             "shares": None if self.shares is None else dict(self.shares),
             "tables": [table.to_dict() for table in self.tables],
             **grids,
+            **rounds,
         }
 
     def to_json(self) -> str:
@@ -265,13 +310,21 @@ class Specification:
         """
         return canonical_json(self.to_dict())
 
-    def tag(self, name: str) -> int:
-        """The byte that reports of this specification and table carry.
+    def digest(self, name: str) -> bytes:
+        """The identity of a table: the SHA-256 of this specification's, in hexadecimal, a colon and the table's name.
 
-        >>> shop.tag("users")
-        169
+        >>> shop.digest("users").hex()[:16]
+        ''
         """
-        return hashlib.sha256(f"{self.sha256}:{name}".encode()).digest()[0]
+        return hashlib.sha256(f"{self.sha256}:{name}".encode()).digest()
+
+    def tag(self, name: str) -> int:
+        """What reports of this specification and table carry: the first 64 bits of the table's digest.
+
+        >>> f"{shop.tag('users'):016x}"
+        ''
+        """
+        return int.from_bytes(self.digest(name)[: FIELD_BYTES["tag"]], "big")
 
     @classmethod
     def from_dict(cls, entries: Any) -> Self:
@@ -310,7 +363,26 @@ class Specification:
 @lru_cache(maxsize=256)
 def _design(specification: Specification, name: str) -> Design:
     parts = specification._parts(name)
-    return Design(parts, specification.epsilon_per_report(name), adaptive=specification.oracle == "auto")
+    return Design(
+        parts,
+        specification.epsilon_per_report(name),
+        adaptive=specification.oracle == "auto",
+        memoised=specification.rounds is not None and specification.rounds.mode == MEMOISED,
+    )
+
+
+def _checked_rounds(rounds: Any, name: str | None, tables: tuple[Table, ...]) -> Rounds | None:
+    """Rounds, if the collection has a name and no table has a column of that name."""
+    if rounds is None:
+        return None
+    if not isinstance(rounds, Rounds):
+        raise InvalidParameter("rounds", "must be dn.Rounds(...)", "Write rounds=dn.Rounds(52).")
+    if name is None:
+        raise InvalidParameter("name", "is missing", 'A collection with rounds has a name: name="shop".')
+    for table in tables:
+        if any(attribute.casefold() == ROUND_COLUMN for attribute in table.attributes):
+            raise InvalidParameter(f"table {table.name!r}: attribute 'round'", "is the column of rounds", "Rename it.")
+    return rounds
 
 
 def _checked_names(tables: tuple[Any, ...]) -> list[str]:
@@ -326,13 +398,15 @@ def _checked_names(tables: tuple[Any, ...]) -> list[str]:
     return names
 
 
-def _check_settings(design: Any, fanout: Any, oracle: Any) -> None:
+def _check_settings(design: Any, fanout: Any, oracle: Any, coins: Any) -> None:
     if not isinstance(design, str) or design not in (*DESIGNS, GRID):
         raise InvalidParameter("design", "is unknown", f"Use one of {', '.join(sorted((*DESIGNS, GRID)))}.")
     problem = f"must be an integer from 2 to {LARGEST_DESIGN_FANOUT}"
     check_integer("fanout", fanout, 2, LARGEST_DESIGN_FANOUT, problem=problem, repair="Use 5.")
     if oracle not in ORACLE_CHOICES:
         raise InvalidParameter("oracle", "is unknown", f"Use one of {', '.join(ORACLE_CHOICES)}.")
+    if coins not in COIN_MODES:
+        raise InvalidParameter("coins", "are of an unknown kind", f"Use one of {', '.join(COIN_MODES)}.")
 
 
 def _checked_shares(shares: Any, names: list[str]) -> dict[str, float] | None:

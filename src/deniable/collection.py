@@ -43,7 +43,7 @@ class Collection(Specification):
     >>> users = dn.Table("users", age=dn.Ordinal(1, 95), city=dn.Public())
     >>> orders = dn.Table("orders", many=10, amount=dn.Ordinal(0, 500))
     >>> dn.Collection(users, orders, epsilon=2.0)
-    Collection(users (1 per user), orders (1 per user); epsilon=2, design='hio', 90f25183)
+    Collection(users (1 per user), orders (1 per user); epsilon=2, design='hio', 4b1d9251)
 
     The examples of its methods use a smaller one:
 

@@ -234,7 +234,7 @@ def randomise(
     randbelow: RandBelow,
     coins: Sequence[Coins] | None = None,
 ) -> list[tuple[int, int, int]]:
-    """(view, seed, y) of every report, in the order of their slots. `coins` are assigned ones; otherwise they are drawn."""
+    """(view, seed, y) of every report, by slot. Without assigned `coins`, views and seeds are drawn."""
     chosen, count = truncate(table, rows, randbelow)
     weight, parts = Fraction(count, table.many or 1), len(design.parts)
     return [

@@ -193,7 +193,7 @@ class Specification:
         """The same tables under other settings. A change of design drops the grids.
 
         >>> shop.with_settings(epsilon=1.0, design="mg")
-        Collection(users (1 per user); epsilon=1, design='mg', 7af1b781)
+        Collection(users (1 per user); epsilon=1, design='mg', 63c12d0c)
         """
         kept = self.settings
         if changes.get("design", self.design) != self.design:
@@ -306,7 +306,7 @@ class Specification:
         """The canonical form as text.
 
         >>> shop.to_json()[:40]
-        '{"deniable":1,"design":"hio","epsilon":2'
+        '{"coins":"drawn","deniable":2,"design":"'
         """
         return canonical_json(self.to_dict())
 
@@ -314,7 +314,7 @@ class Specification:
         """The identity of a table: the SHA-256 of this specification's, in hexadecimal, a colon and the table's name.
 
         >>> shop.digest("users").hex()[:16]
-        ''
+        '15ab88e22a4d5f5e'
         """
         return hashlib.sha256(f"{self.sha256}:{name}".encode()).digest()
 
@@ -322,7 +322,7 @@ class Specification:
         """What reports of this specification and table carry: the first 64 bits of the table's digest.
 
         >>> f"{shop.tag('users'):016x}"
-        ''
+        '15ab88e22a4d5f5e'
         """
         return int.from_bytes(self.digest(name)[: FIELD_BYTES["tag"]], "big")
 
@@ -355,7 +355,7 @@ class Specification:
         >>> path = pathlib.Path(tempfile.mkdtemp(), "shop.toml")
         >>> shop.save(path)
         >>> print(path.read_text().splitlines()[0])
-        deniable = 1
+        deniable = 2
         """
         write_file(path, self.to_dict())
 

@@ -16,7 +16,7 @@ from deniable.strict_json import read_json
 
 LEDGER_FORMAT = "deniable ledger"
 LEDGER_VERSION = 1
-_NAME = re.compile("[0-9a-f]{32}")
+_LEDGER_NAME = re.compile("[0-9a-f]{32}")
 _AMOUNT = re.compile(r"\d{1,2000}(/[1-9]\d{0,2000})?")
 
 
@@ -135,7 +135,7 @@ class Book:
             fields = read_json(content)
             if fields["format"] != LEDGER_FORMAT or fields["version"] != LEDGER_VERSION:
                 raise DamagedLedger
-            if not _NAME.fullmatch(fields["name"]):
+            if not _LEDGER_NAME.fullmatch(fields["name"]):
                 raise DamagedLedger
             largest = None if fields["largest"] is None else _amount(fields["largest"])
             book = cls(fields["name"], _amount(fields["limit"]), _amount(fields["delta"]), largest)

@@ -28,8 +28,8 @@ from deniable.limits import LONGEST_TEXT
 from deniable.mechanisms.frequency_oracle import FrequencyOracle
 from deniable.simulation import SimulatedDraws, is_simulated
 from deniable.tables.coins.assigned_coins import Coins, coins_of_slots, round_of_coins, scaled, user_bytes
-from deniable.tables.designs.views import Axis, Design, Group, chances
 from deniable.tables.coins.turns import SECRET_BYTES, turn_prefix, turns_of
+from deniable.tables.designs.views import Axis, Design, Group, chances
 from deniable.tables.device.lifetimes import Lifetime, StickyDraws
 from deniable.tables.device.sent_reports import FileMemory, ProcessMemory, ReportMemory, alone_with
 from deniable.tables.reports.report import Report, kind_of
@@ -40,8 +40,8 @@ from deniable.tables.specification.runs import largest_epsilon, run_tag
 from deniable.tables.specification.specification import Specification
 
 Row = Mapping[str, Any]
-SECRET = "secret"
-"""What the memory calls a collection's secret. No table can have this name with a number after it."""
+KEPT_FOR_LIFE = "life"
+"""What the memory calls a collection's secret. Answers of a table of that name have a number after it."""
 
 
 class Client:
@@ -152,7 +152,7 @@ class Client:
 
     def _secret(self) -> bytes:
         """What everything is drawn from that must come out the same in every round. It is kept before it is used."""
-        key = self._key(SECRET)
+        key = self._key(KEPT_FOR_LIFE)
         if key not in self._memory:
             self._memory[key] = self._randbelow(2 ** (8 * SECRET_BYTES)).to_bytes(SECRET_BYTES, "big").hex()
         return bytes.fromhex(self._memory[key])
@@ -317,7 +317,7 @@ def randomise(
     coins: Sequence[Coins] | None = None,
     life: Lifetime | None = None,
 ) -> list[tuple[int, int, int]]:
-    """(view, seed, y) of every report, in the order of their slots. `coins` are assigned ones; otherwise they are drawn.
+    """(view, seed, y) of every report, in the order of their slots. `coins` are assigned ones, unless they are drawn.
 
     In memoised rounds, `life` is what stays the same in all of them.
     """

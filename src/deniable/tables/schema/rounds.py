@@ -121,7 +121,9 @@ class Rounds:
             raise InvalidParameter("rounds", "must have named fields", "Write [rounds], and count below it.")
         known = [field.name for field in fields(cls)]
         if unknown := sorted(set(entries) - set(known)):
-            raise InvalidParameter(f"rounds: {unknown[0]!s:.40}", "is not a field of rounds", f"Use {', '.join(known)}.")
+            raise InvalidParameter(
+                f"rounds: {unknown[0]!s:.40}", "is not a field of rounds", f"Use {', '.join(known)}."
+            )
         if "count" not in entries:
             raise InvalidParameter("rounds: count", "is missing", "Say how many rounds there will be.")
         made = dict(entries)

@@ -38,7 +38,7 @@ def _cube_root(number: int) -> int:
 
 
 _START = np.array([math.isqrt(prime << 64) & _MASK for prime in _primes(8)], dtype=np.uint32)
-_ROUNDS = np.array([_cube_root(prime << 96) & _MASK for prime in _primes(64)], dtype=np.uint32)
+_ROOTS = np.array([_cube_root(prime << 96) & _MASK for prime in _primes(64)], dtype=np.uint32)
 
 
 @compiled
@@ -47,7 +47,7 @@ def _turned(x: np.uint32, bits: int) -> np.uint32:
 
 
 @compiled
-def _compress(state: Any, schedule: Any, rounds: Any) -> None:
+def _compress(state: Any, schedule: Any, roots: Any) -> None:
     """Take one block, whose 16 words `schedule` begins with, into the state."""
     for t in range(16, 64):
         x, y = schedule[t - 15], schedule[t - 2]
@@ -57,7 +57,7 @@ def _compress(state: Any, schedule: Any, rounds: Any) -> None:
     a, b, c, d, e, f, g, h = state[0], state[1], state[2], state[3], state[4], state[5], state[6], state[7]
     for t in range(64):
         mixed = _turned(e, 6) ^ _turned(e, 11) ^ _turned(e, 25)
-        added = np.uint32(h + mixed + ((e & f) ^ (~e & g)) + rounds[t] + schedule[t])
+        added = np.uint32(h + mixed + ((e & f) ^ (~e & g)) + roots[t] + schedule[t])
         spread = _turned(a, 2) ^ _turned(a, 13) ^ _turned(a, 22)
         total = np.uint32(spread + ((a & b) ^ (a & c) ^ (b & c)))
         h, g, f, e, d, c, b, a = g, f, e, np.uint32(d + added), c, b, a, np.uint32(added + total)
@@ -66,7 +66,7 @@ def _compress(state: Any, schedule: Any, rounds: Any) -> None:
 
 
 @compiled
-def _digests(middle: Any, slots: Any, starts: Any, texts: Any, rounds: Any, out: Any) -> None:
+def _digests(middle: Any, slots: Any, starts: Any, texts: Any, roots: Any, out: Any) -> None:
     schedule, state, block = np.empty(64, np.uint32), np.empty(8, np.uint32), np.empty(64, np.uint8)
     for message in range(slots.size):
         first, length = starts[message], starts[message + 1] - starts[message]
@@ -93,7 +93,7 @@ def _digests(middle: Any, slots: Any, starts: Any, texts: Any, rounds: Any, out:
                 )
             if number == blocks - 1:
                 schedule[15] = np.uint32(8 * (64 + size))  # the length in bits, which needs no more than 32
-            _compress(state, schedule, rounds)
+            _compress(state, schedule, roots)
         for word in range(out.shape[0]):
             out[word, message] = np.uint64(state[2 * word]) << np.uint64(32) | np.uint64(state[2 * word + 1])
 
@@ -103,7 +103,7 @@ def _middle_state(prefix: bytes) -> NDArray[np.uint32]:
     schedule = np.zeros(64, dtype=np.uint32)
     schedule[:16] = np.frombuffer(prefix, dtype=">u4")
     state = _START.copy()
-    _compress(state, schedule, _ROUNDS)
+    _compress(state, schedule, _ROOTS)
     return state
 
 
@@ -113,5 +113,5 @@ def digest_words(prefix: bytes, slots: Integers, starts: Integers, texts: NDArra
     `prefix` has 64 bytes and a slot two; text i is texts[starts[i]:starts[i + 1]].
     """
     words = np.empty((_WORDS, slots.size), dtype=np.uint64)
-    _digests(_middle_state(prefix), slots, starts, texts, _ROUNDS, words)
+    _digests(_middle_state(prefix), slots, starts, texts, _ROOTS, words)
     return words

@@ -34,7 +34,7 @@ from deniable.tables.device.lifetimes import Lifetime, StickyDraws
 from deniable.tables.device.sent_reports import FileMemory, ProcessMemory, ReportMemory, alone_with
 from deniable.tables.reports.report import Report, kind_of
 from deniable.tables.schema.attributes import WRONG_TYPE, Table, Unplaceable
-from deniable.tables.schema.report_format import ASSIGNED, COVER, REPORT_BYTES
+from deniable.tables.schema.report_format import ASSIGNED, COVER
 from deniable.tables.schema.rounds import MEMOISED, ROTATING
 from deniable.tables.specification.runs import largest_epsilon, run_tag
 from deniable.tables.specification.specification import Specification
@@ -127,11 +127,7 @@ class Client:
                 return self._covers(table, number)
             asked = _Asked(self._key(table, number), known, rows, number, coins)
             answer = self._answer(asked) if self._ledger is None else self._charged(self._ledger, asked)
-        remembered = bytes.fromhex(answer)
-        sent = [Report.from_bytes(remembered[i : i + REPORT_BYTES]) for i in range(0, len(remembered), REPORT_BYTES)]
-        if coins is not None:
-            self._check_user(table, sent, coins)
-        return sent
+        return _read(answer)
 
     def _checked_round(self, number: int | None) -> int:
         """The round that is asked; 0 in a collection without rounds."""
@@ -229,6 +225,8 @@ class Client:
                 for slot, fields in enumerate(reports)
             ]
             self._memory[asked.key] = b"".join(report.to_bytes() for report in sent).hex()
+        elif asked.coins is not None:
+            self._check_user(asked.table.name, _read(self._memory[asked.key]), asked.coins)
         return self._memory[asked.key]
 
     def _encoded(self, table: Table, row: Row) -> tuple[int, ...] | None:

@@ -34,7 +34,7 @@ from deniable.tables.device.lifetimes import Lifetime, StickyDraws
 from deniable.tables.device.sent_reports import FileMemory, ProcessMemory, ReportMemory, alone_with
 from deniable.tables.reports.report import Report, kind_of
 from deniable.tables.schema.attributes import WRONG_TYPE, Table, Unplaceable
-from deniable.tables.schema.report_format import ASSIGNED, COVER
+from deniable.tables.schema.report_format import ASSIGNED, COVER, REPORT_BYTES
 from deniable.tables.schema.rounds import MEMOISED, ROTATING
 from deniable.tables.specification.runs import largest_epsilon, run_tag
 from deniable.tables.specification.specification import Specification
@@ -250,6 +250,12 @@ class Client:
                 self.rejected[WRONG_TYPE] += 1
                 return None
         return tuple(codes)
+
+
+def _read(sent: str) -> list[Report]:
+    """Reports as a memory holds them."""
+    remembered = bytes.fromhex(sent)
+    return [Report.from_bytes(remembered[i : i + REPORT_BYTES]) for i in range(0, len(remembered), REPORT_BYTES)]
 
 
 class _Asked(NamedTuple):

@@ -11,7 +11,7 @@ from asgi import REPORTS, SHOP, Served, new_report, report_of, request
 
 import deniable as dn
 from deniable.service.upload_bodies import BINARY_REPORTS, REPORT_LINES, binary_body
-from deniable.stores.collector.upload import Outcome
+from deniable.stores.collector.upload import UploadOutcome
 
 
 @pytest.fixture
@@ -246,6 +246,6 @@ def test_every_reason_has_a_word():
     known = {wire_reports.MALFORMED, wire_reports.NO_ROUND, wire_reports.ODD_PUBLIC, wire_reports.UNKNOWN_TABLE,
              wire_reports.UNNAMED_PUBLIC, *wire_reports.OTHER_KIND.values(), report_table.OTHER_COINS,
              report_table.OTHER_SPECIFICATION, *report_table.ROW_FAULTS,
-             Outcome.CONFLICT.value, Outcome.CLOSED.value}  # fmt: skip
+             UploadOutcome.CONFLICT.value, UploadOutcome.CLOSED.value}  # fmt: skip
     assert known <= set(REASON_WORDS)
     assert len(set(REASON_WORDS.values())) == len(REASON_WORDS)

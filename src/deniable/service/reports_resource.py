@@ -30,7 +30,7 @@ from deniable.service.authorisation import MayUpload, address_of, uploader
 from deniable.service.collector import Collector
 from deniable.service.upload_bodies import BodyLimits, BodyRefused, read_body, unpacked
 from deniable.stores.collector.group_commit import QueueFull
-from deniable.stores.collector.upload import Outcome, Upload
+from deniable.stores.collector.upload import UploadOutcome, Upload
 from deniable.tables.reports.report_table import OTHER_COINS, OTHER_SPECIFICATION, ROW_FAULTS
 
 OTHER_USER = "of a user whom the token does not name"
@@ -41,7 +41,7 @@ REASON_WORDS = {
     OTHER_KIND[False]: "simulation",
     OTHER_KIND[True]: "release",
     NO_ROUND: "unknown_round",
-    Outcome.CLOSED.value: "round_not_open",
+    UploadOutcome.CLOSED.value: "round_not_open",
     ROW_FAULTS[0]: "view",
     ROW_FAULTS[1]: "outcome",
     ROW_FAULTS[2]: "slot",
@@ -49,7 +49,7 @@ REASON_WORDS = {
     ODD_PUBLIC: "public_value",
     UNNAMED_PUBLIC: "public_missing",
     OTHER_USER: "other_user",
-    Outcome.CONFLICT.value: "conflict",
+    UploadOutcome.CONFLICT.value: "conflict",
 }
 """The word that answers and metrics use for each reason."""
 
@@ -138,14 +138,14 @@ def _checked(collector: Collector, sent: Sequence[SentReport], may_upload: MayUp
 
 async def _stored(
     collector: Collector, sent: Sequence[SentReport], checked: Sequence[CheckedReport]
-) -> list[Outcome | str]:
+) -> list[UploadOutcome | str]:
     """What became of every report, or why it was refused. What is accepted is on the disk when this returns."""
     uploads = [
         Upload(good.table, good.round, arrived.uid, good.slot, arrived.report, good.public)
         for arrived, good in zip(sent, checked, strict=True)
         if good.refusal is None
     ]
-    outcomes: list[Outcome] = []
+    outcomes: list[UploadOutcome] = []
     if uploads:
         try:
             outcomes = await asyncio.wrap_future(collector.writer.submit(uploads))
@@ -159,16 +159,16 @@ async def _stored(
     return [good.refusal or next(following) for good in checked]
 
 
-def _answer(collector: Collector, reasons: Sequence[Outcome | str]) -> Response:
+def _answer(collector: Collector, reasons: Sequence[UploadOutcome | str]) -> Response:
     """Counts, and what failed by its number."""
     counts = Counter({"accepted": 0, "repeated": 0})
     refused: Counter[str] = Counter()
     failed = []
     for index, reason in enumerate(reasons):
-        if reason is Outcome.ACCEPTED or reason is Outcome.REPEATED:
+        if reason is UploadOutcome.ACCEPTED or reason is UploadOutcome.REPEATED:
             counts[reason.value] += 1
         else:
-            word = REASON_WORDS[reason.value if isinstance(reason, Outcome) else reason]
+            word = REASON_WORDS[reason.value if isinstance(reason, UploadOutcome) else reason]
             refused[word] += 1
             failed.append({"index": index, "reason": word})
     for outcome, count in {**counts, "refused": refused.total()}.items():

@@ -11,7 +11,7 @@ from deniable.engines.collecting.stored_reports import collector_folder, seal
 from deniable.engines.collecting.wire_reports import ReportDoor, SentReport
 from deniable.errors import BadInput
 from deniable.service.collector import init_folder
-from deniable.stores.collector.upload import Outcome, Upload
+from deniable.stores.collector.upload import UploadOutcome, Upload
 from deniable.tables.reports.report import parse
 
 SHOP = dn.Collection(
@@ -49,7 +49,7 @@ def stored(folder, lines, reverse=False):
     assert len(uploads) == len(lines)
     opened = collector_folder(folder)
     store = opened.open_store()
-    assert store.add(uploads) == [Outcome.ACCEPTED] * len(uploads)
+    assert store.add(uploads) == [UploadOutcome.ACCEPTED] * len(uploads)
     return opened, store
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from deniable.errors import Failure
-from deniable.stores.collector.upload import CollectorStore, Outcome, Upload
+from deniable.stores.collector.upload import CollectorStore, UploadOutcome, Upload
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Committed(NamedTuple):
 
 class _Waiting(NamedTuple):
     uploads: Sequence[Upload]
-    done: Future[list[Outcome]]
+    done: Future[list[UploadOutcome]]
 
 
 class GroupCommit:
@@ -65,7 +65,7 @@ class GroupCommit:
     >>> store.set_round(0, is_open=True)
     >>> writer = GroupCommit(store)
     >>> writer.submit([Upload("users", 0, "7", 0, b"report")]).result()
-    [<Outcome.ACCEPTED: 'accepted'>]
+    [<UploadOutcome.ACCEPTED: 'accepted'>]
     >>> writer.close()
     """
 
@@ -93,7 +93,7 @@ class GroupCommit:
         """Whether uploads are still taken."""
         return self._thread.is_alive() and not self._closed
 
-    def submit(self, uploads: Sequence[Upload]) -> Future[list[Outcome]]:
+    def submit(self, uploads: Sequence[Upload]) -> Future[list[UploadOutcome]]:
         """Queue the uploads of one request. They are committed together, and the future ends after that."""
         waiting = _Waiting(uploads, Future())
         with self._counting:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from deniable.stores.collector.upload import (
     ROWS_AT_ONCE,
-    Outcome,
+    UploadOutcome,
     StoredRows,
     StoreSummary,
     Upload,
@@ -30,12 +30,12 @@ class ModelStore:
         self._rounds: dict[int, bool] = {}
         self._version = 0
 
-    def add(self, uploads: Sequence[Upload]) -> list[Outcome]:
+    def add(self, uploads: Sequence[Upload]) -> list[UploadOutcome]:
         """Keep uploads, and say what became of each."""
         outcomes = []
         for upload in uploads:
             became = outcome(upload, self._kept.get(upload.key), is_open=self._rounds.get(upload.round, False))
-            if became is Outcome.ACCEPTED:
+            if became is UploadOutcome.ACCEPTED:
                 self._kept[upload.key] = (upload.report, upload.public)
                 self._version += 1
             outcomes.append(became)

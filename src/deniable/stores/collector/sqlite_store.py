@@ -22,7 +22,7 @@ from pathlib import Path
 from deniable.errors import BadInput, Failure
 from deniable.stores.collector.upload import (
     ROWS_AT_ONCE,
-    Outcome,
+    UploadOutcome,
     StoredRows,
     StoreSummary,
     Upload,
@@ -77,7 +77,7 @@ class SqliteStore:
     >>> create_store(path, "15ab88")
     >>> store = SqliteStore(path, "15ab88")
     >>> store.add([Upload("users", 0, "7", 0, b"report")])
-    [<Outcome.ACCEPTED: 'accepted'>]
+    [<UploadOutcome.ACCEPTED: 'accepted'>]
     >>> store.summary().counts
     {('users', 0): 1}
     >>> store.close()
@@ -116,13 +116,13 @@ class SqliteStore:
             raise Failure("the store is closed. Nothing was stored. Open it again.")
         return self._writer
 
-    def add(self, uploads: Sequence[Upload]) -> list[Outcome]:
+    def add(self, uploads: Sequence[Upload]) -> list[UploadOutcome]:
         """Keep uploads, all in one commit, and say what became of each."""
         with self._changing() as connection:
             is_open = dict(connection.execute("SELECT number, is_open FROM rounds"))
             outcomes = [_added(connection, upload, bool(is_open.get(upload.round))) for upload in uploads]
             accepted = Counter(
-                upload[:2] for upload, became in zip(uploads, outcomes, strict=True) if became is Outcome.ACCEPTED
+                upload[:2] for upload, became in zip(uploads, outcomes, strict=True) if became is UploadOutcome.ACCEPTED
             )
             if accepted:
                 connection.executemany(_COUNTED, [(*key, rows) for key, rows in accepted.items()])
@@ -165,10 +165,10 @@ class SqliteStore:
             writer.close()
 
 
-def _added(connection: sqlite3.Connection, upload: Upload, is_open: bool) -> Outcome:
+def _added(connection: sqlite3.Connection, upload: Upload, is_open: bool) -> UploadOutcome:
     """Insert an upload if it is new and its round is open."""
     if is_open and connection.execute(_INSERT, upload).rowcount:
-        return Outcome.ACCEPTED
+        return UploadOutcome.ACCEPTED
     return outcome(upload, connection.execute(_STORED, upload.key).fetchone(), is_open=False)
 
 

@@ -25,7 +25,7 @@ class Upload(NamedTuple):
         return self[:4]
 
 
-class Outcome(Enum):
+class UploadOutcome(Enum):
     """What became of an upload.
 
                         stored already?      round open?
@@ -66,7 +66,7 @@ ROWS_AT_ONCE = 1 << 14
 class CollectorStore(Protocol):
     """Keeps each upload once. `add` returns only after what it accepted would survive a power cut."""
 
-    def add(self, uploads: Sequence[Upload]) -> list[Outcome]:
+    def add(self, uploads: Sequence[Upload]) -> list[UploadOutcome]:
         """Keep uploads, all in one commit, and say what became of each."""
 
     def read(self, table: str, round_: int) -> Iterator[StoredRows]:
@@ -82,8 +82,8 @@ class CollectorStore(Protocol):
         """Let go of files and connections. A second call does nothing."""
 
 
-def outcome(upload: Upload, stored: tuple[bytes, str | None] | None, *, is_open: bool) -> Outcome:
+def outcome(upload: Upload, stored: tuple[bytes, str | None] | None, *, is_open: bool) -> UploadOutcome:
     """What becomes of an upload, given what is stored under its key. Every store decides here."""
     if stored is not None:
-        return Outcome.REPEATED if stored == (upload.report, upload.public) else Outcome.CONFLICT
-    return Outcome.ACCEPTED if is_open else Outcome.CLOSED
+        return UploadOutcome.REPEATED if stored == (upload.report, upload.public) else UploadOutcome.CONFLICT
+    return UploadOutcome.ACCEPTED if is_open else UploadOutcome.CLOSED

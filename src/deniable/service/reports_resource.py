@@ -30,7 +30,7 @@ from deniable.service.authorisation import MayUpload, address_of, uploader
 from deniable.service.collector import Collector
 from deniable.service.upload_bodies import BodyLimits, BodyRefused, read_body, unpacked
 from deniable.stores.collector.group_commit import QueueFull
-from deniable.stores.collector.upload import UploadOutcome, Upload
+from deniable.stores.collector.upload import Upload, UploadOutcome
 from deniable.tables.reports.report_table import OTHER_COINS, OTHER_SPECIFICATION, ROW_FAULTS
 
 OTHER_USER = "of a user whom the token does not name"

@@ -11,7 +11,7 @@ from deniable.engines.collecting.stored_reports import collector_folder, seal
 from deniable.engines.collecting.wire_reports import ReportDoor, SentReport
 from deniable.errors import BadInput
 from deniable.service.collector import init_folder
-from deniable.stores.collector.upload import UploadOutcome, Upload
+from deniable.stores.collector.upload import Upload, UploadOutcome
 from deniable.tables.reports.report import parse
 
 SHOP = dn.Collection(

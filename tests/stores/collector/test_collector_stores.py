@@ -16,7 +16,7 @@ from deniable.errors import BadInput, Failure
 from deniable.stores.collector.group_commit import CommitLimits, GroupCommit, QueueFull
 from deniable.stores.collector.model_store import ModelStore
 from deniable.stores.collector.sqlite_store import STORE_FILE, SqliteStore, StoreFailure, create_store
-from deniable.stores.collector.upload import UploadOutcome, Upload
+from deniable.stores.collector.upload import Upload, UploadOutcome
 
 HASH = "ab" * 32
 A, R, C, X = UploadOutcome.ACCEPTED, UploadOutcome.REPEATED, UploadOutcome.CONFLICT, UploadOutcome.CLOSED

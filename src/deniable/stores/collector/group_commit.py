@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from deniable.errors import Failure
-from deniable.stores.collector.upload import CollectorStore, UploadOutcome, Upload
+from deniable.stores.collector.upload import CollectorStore, Upload, UploadOutcome
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from deniable.stores.collector.upload import (
     ROWS_AT_ONCE,
-    UploadOutcome,
     StoredRows,
     StoreSummary,
     Upload,
+    UploadOutcome,
     outcome,
 )
 

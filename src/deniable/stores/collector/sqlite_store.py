@@ -22,10 +22,10 @@ from pathlib import Path
 from deniable.errors import BadInput, Failure
 from deniable.stores.collector.upload import (
     ROWS_AT_ONCE,
-    UploadOutcome,
     StoredRows,
     StoreSummary,
     Upload,
+    UploadOutcome,
     outcome,
 )
 

@@ -20,6 +20,8 @@ import numpy as np
 from deniable.arrays import Booleans, Floats
 from deniable.trees import Tree
 
+NARROW = 2
+"""A node with at most so many children is divided further although the function is constant on it."""
 Weights = tuple[Floats, ...]
 """For every level, from the root on, a weight for each of its nodes."""
 
@@ -47,7 +49,9 @@ def optimal(tree: Tree, functions: Floats, costs: Sequence[float], depth: int = 
 
     Nodes on which f is constant are divided `depth` levels further and no more: at 0 only the paths along the
     boundaries of f and their siblings carry weight. At fan-out 5 all the rest would lower the variance by up to a
-    quarter, at the price of all nodes.
+    quarter, at the price of all nodes. Dividing a node of price c into k lowers its slope by about c/(1 + k), at the
+    price of k cells. So from depth 1 on the last node of a level, which may have few children, is divided as far as it
+    has at most `NARROW` of them: where a domain is just larger than a power of the fan-out, it is worth most.
     """
     prices = np.asarray(costs, dtype=np.float64)
     if not np.isfinite(prices[-1]):
@@ -97,6 +101,8 @@ def _closed(tree: Tree, batch: Floats, prices: Floats, depth: int) -> list[Boole
             here = np.repeat(_constant(tree, batch, origin), min(tree.fanout**depth, tree.size), axis=1)[
                 :, : tree.cells(level)
             ]
+            if depth and tree.cells(level + 1) - tree.fanout * (tree.cells(level) - 1) <= NARROW:
+                here[:, -1] = False
         closed.append(here)
     return closed
 

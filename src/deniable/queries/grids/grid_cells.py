@@ -83,12 +83,17 @@ class Asked:
         return {number for number, batch in enumerate(self.given) if not _constant(batch).all()}
 
     @property
-    def known(self) -> Booleans:
-        """The columns that are the same for every row: they need no view and no assumption."""
+    def constant_products(self) -> Booleans:
+        """The products that are the same for every row."""
         constant = np.ones(self.function_numbers.shape[0], dtype=bool)
         for number, batch in enumerate(self.given):
             constant &= _constant(batch)[self.function_numbers[:, number]]
-        return np.asarray(np.bincount(self.owners, ~constant, minlength=self.columns) == 0)
+        return constant
+
+    @property
+    def known(self) -> Booleans:
+        """The columns that are the same for every row: they need no view and no assumption."""
+        return np.asarray(np.bincount(self.owners, ~self.constant_products, minlength=self.columns) == 0)
 
     def column_means(self) -> Floats:
         """The mean of each column over evenly spread rows."""

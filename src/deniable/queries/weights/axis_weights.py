@@ -26,7 +26,7 @@ from deniable.trees import Tree
 EFFORT = 40.0
 """Unneeded cells may be added to lower the variance, as long as a report is compared with at most this many."""
 MOST_EFFORT = 64.0
-"""The same for a table of one attribute, where cells are not multiplied."""
+"""The same for a table of one attribute, where cells are not multiplied, if that is worth it."""
 WORTH_DEPTH = 0.02
 """An axis goes more than one level below constant nodes only if its variance is more than this above the least."""
 MOST_GROWTH = 16
@@ -216,7 +216,8 @@ def _weigh_family(design: Design, group: Group, functions: list[Floats], rule: R
                     costs = np.tensordot(costs, np.array(norms), axes=(other, 0))
             levels = np.full(tree.levels, np.inf)
             levels[list(choices)] = _floored(costs)
-            weights[axis] = optimal(tree, functions[axis], levels.tolist(), depths[axis])
+            narrow = alone and depths[axis] > 0
+            weights[axis] = optimal(tree, functions[axis], levels.tolist(), depths[axis], narrow=narrow)
     return weights
 
 
@@ -248,8 +249,7 @@ def _plain(tree: Tree, functions: Floats, costs: list[float], rule: Rule) -> Wei
 def _depths(group: Group, trees: list[Tree], functions: list[Floats], costs: Sequence[Sequence[float]]) -> list[int]:
     """How far below constant nodes each axis goes: first the axes that are free, small ones before large ones.
 
-    Where that still costs more than `WORTH_DEPTH` of the variance, as for ranges that end at borders of large nodes, an
-    axis goes further, as far as there is room.
+    The axis of a table of one attribute goes further where that is worth it.
     """
     axes = list(zip(trees, functions, costs, strict=True))
     counts = [[_carrying(*axis, depth)[0] for depth in (0, 1)] for axis in axes]
@@ -262,25 +262,30 @@ def _depths(group: Group, trees: list[Tree], functions: list[Floats], costs: Seq
         worth = 1 < counts[axis][1] / counts[axis][0] <= MOST_GROWTH
         if worth and more <= EFFORT and more * group.views <= MOST_ADDED:
             depths[axis], work = 1, more
-    budget = EFFORT if len(trees) > 1 else MOST_EFFORT
-    for axis in order:
-        deepest = trees[axis].levels
-        least = _carrying(*axes[axis], deepest)[1]
-        nodes, variance = _carrying(*axes[axis], depths[axis])
-        depth = depths[axis]
-        while 0 < depth < deepest and variance > (1 + WORTH_DEPTH) * least:
-            depth += 1
-            deeper, variance = _carrying(*axes[axis], depth)
-            more = work * deeper / nodes
-            if more > budget or more * group.views > MOST_ADDED:
-                break
-            depths[axis], work, nodes = depth, more, deeper
+    if len(trees) == 1 and depths[0]:
+        depths[0] = _deep_enough(*axes[0], group.views)
     return depths
 
 
-def _carrying(tree: Tree, functions: Floats, costs: Sequence[float], depth: int) -> tuple[int, float]:
+def _deep_enough(tree: Tree, functions: Floats, costs: Sequence[float], views: int) -> int:
+    """How deep the variance is close to the least, or there is no more room: for ranges along borders of large nodes."""
+    least = _carrying(tree, functions, costs, tree.levels)[1]
+    variance = _carrying(tree, functions, costs, 1, narrow=True)[1]
+    depth = reached = 1
+    while depth < tree.levels and variance > (1 + WORTH_DEPTH) * least:
+        depth += 1
+        nodes, variance = _carrying(tree, functions, costs, depth, narrow=True)
+        if nodes > MOST_EFFORT * views or nodes > MOST_ADDED:
+            break
+        reached = depth
+    return reached
+
+
+def _carrying(
+    tree: Tree, functions: Floats, costs: Sequence[float], depth: int, *, narrow: bool = False
+) -> tuple[int, float]:
     """How many nodes carry weight for some function, one for a function that is zero; and what all weights cost."""
-    weights = optimal(tree, functions, costs, depth)
+    weights = optimal(tree, functions, costs, depth, narrow=narrow)
     nodes = sum(int(np.any(level != 0.0, axis=0).sum()) for level in weights)
     spent = sum(
         price * float(np.square(level).sum()) for price, level in zip(costs, weights, strict=True) if level.any()

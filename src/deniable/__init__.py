@@ -14,7 +14,7 @@ from deniable import errors, mechanisms
 from deniable.collection import Collection, fit, plan
 from deniable.errors import DeniableError
 from deniable.ledger import Ledger
-from deniable.tables import Categorical, Cells, GridView, Ordinal, Points, Public, Table
+from deniable.tables import Categorical, Cells, GridView, Ordinal, Points, Public, Rounds, Table
 
 if TYPE_CHECKING:
     from deniable import client, spark, stores, streams
@@ -48,6 +48,7 @@ __all__ = [
     "Public",
     "Reports",
     "Result",
+    "Rounds",
     "SecureSource",
     "SeededSource",
     "Table",

@@ -268,7 +268,7 @@ def _depths(group: Group, trees: list[Tree], functions: list[Floats], costs: Seq
 
 
 def _deep_enough(tree: Tree, functions: Floats, costs: Sequence[float], views: int) -> int:
-    """How deep the variance is close to the least, or there is no more room: for ranges along borders of large nodes."""
+    """How deep to go until the variance is close to the least, or there is no more room."""
     least = _carrying(tree, functions, costs, tree.levels)[1]
     variance = _carrying(tree, functions, costs, 1, narrow=True)[1]
     depth = reached = 1

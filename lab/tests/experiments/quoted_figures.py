@@ -61,6 +61,9 @@ DOCS_PAGES = {
         "it has 1.2 ± 0.2, 1.2 ± 0.3, 0.66 ± 0.11 and 0.72 ± 0.09 times (40 repetitions": (
             "deniable bench streams --part drift"
         ),
+        "has 0.77 times the variance that the best tree gives over 2^20 leaves, and 0.86 times over 128": (
+            "deniable bench streams --part variances"
+        ),
         "2024-01-31T12:00": "an example",
         "mode 0600": "setting",
         "16 bytes": "setting",
@@ -75,6 +78,7 @@ DOCS_PAGES = {
         "instead of 95 %": "setting",
         "on a domain up to 99,999 gives 0 a cell": "an example",
         "more than 400 cells": "setting",
+        "a coarse view with 2 % of the reports": "setting",
         "by at most 5 %": "setting",
         "41 % exactly 0, 23 % exactly 40": "data: ATUS",
         "(finding 12 of": "a finding of the results",

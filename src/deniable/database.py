@@ -17,9 +17,9 @@ from deniable.engines.counted_pairs import CountedPairs
 from deniable.engines.duckdb.dimension_tables import DimensionTable
 from deniable.engines.engine import Engine
 from deniable.engines.kernel.grouped_moments import stores_of
+from deniable.engines.learnt_tables import LearntTables
 from deniable.engines.local.opening import MEMORY_LIMIT, open_local
 from deniable.engines.reports.user_blocks import ReportFacts
-from deniable.engines.smoothness_beliefs import SmoothnessBeliefs
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.notebook import html_table
 from deniable.queries.answers.answer_options import AnswerOptions
@@ -45,7 +45,7 @@ class Database:
     """The validated reports of a collection, and what was refused. Threads may share it.
 
     Make one with `connect`. It plans questions, has its engine add up what they need, and turns that into answers. It
-    keeps plans; what is counted once about reports is kept by `CountedPairs` and `SmoothnessBeliefs`.
+    keeps plans; what is counted once about reports is kept by `CountedPairs` and `LearntTables`.
 
     >>> import deniable as dn
     >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
@@ -57,7 +57,7 @@ class Database:
     simulation: no privacy
     """
 
-    __slots__ = ("_beliefs", "_pairs", "_plans", "collection", "dimensions", "engine")
+    __slots__ = ("_learnt", "_pairs", "_plans", "_revised", "collection", "dimensions", "engine")
 
     def __init__(self, engine: Engine, dimensions: Mapping[str, DimensionTable] | None = None) -> None:
         self.engine = engine
@@ -66,7 +66,8 @@ class Database:
         self.dimensions: Mapping[str, DimensionTable] = dimensions or {}
         self._plans: dict[tuple[str, str, str, bool, bool], Plan] = {}
         self._pairs = CountedPairs(engine)
-        self._beliefs = SmoothnessBeliefs(engine)
+        self._learnt = LearntTables(engine)
+        self._revised: dict[int, tuple[Plan, Plan]] = {}
 
     @property
     def stores(self) -> Mapping[str, ReportFacts]:
@@ -121,7 +122,7 @@ class Database:
         >>> db.answer("SELECT COUNT(*) FROM users", dn.AnswerOptions(confidence=0.9)).scalar().value
         10000.0
         """
-        plan = self._planned(text, options)
+        plan = self.revised(self._planned(text, options))
         consistent = options.postprocess is not None
         if consistent and (self.collection.grids is None or options.unbiased):
             raise QueryRefused("postprocess is for grids and biased", "Leave it out, or unbiased.")
@@ -137,7 +138,7 @@ class Database:
             options,
             single_rows=single_rows,
             rows_per_user=float(np.prod([table.many or 1 for table in tables])),
-            model=model_spread(self.revised(plan), moments),
+            model=model_spread(plan, moments),
             effective=effective_users(plan, moments, single_rows=single_rows),
         )
         # What is known without any report is consistent as it is.
@@ -164,18 +165,26 @@ class Database:
             )
 
     def revised(self, plan: Plan) -> Plan:
-        """A plan with the model errors that the reports suggest: weights stay, model errors may grow.
+        """The plan that questions are answered with, now that there are reports.
 
-        Reports show how smooth the data is, and are asked once per table. Designs other than grids assume nothing, so
-        their plans stay as they are.
+        Reports show where rows are, and are asked once per table. What cells of a grid leave to an assumption is then
+        weighed anew. Designs other than grids assume nothing, so their plans stay as they are, and so do plans that
+        follow the borders of cells.
 
         >>> grid = shop.with_settings(design="grid")
         >>> assuming = dn.connect(grid.perturb(users=frame, source=dn.SeededSource(1), simulation=True))
         >>> plan = assuming.plan("SELECT COUNT(*) FROM users WHERE age < 25")
-        >>> str(assuming.revised(plan)) == str(plan)
+        >>> assuming.revised(plan) is plan
         True
         """
-        return self._beliefs.revised(plan)
+        if not plan.biases:
+            return plan
+        known = self._revised.get(id(plan))
+        if known is None or known[0] is not plan:
+            if len(self._revised) >= PLANS_KEPT:
+                self._revised.clear()
+            known = self._revised[id(plan)] = (plan, self._learnt.revised(plan))
+        return known[1]
 
     def plan(self, text: str, *, weights: str = "optimal", sums: str = DIRECT, unbiased: bool = False) -> Plan:
         """How a question would be answered: a value that prints.

@@ -174,7 +174,7 @@ class Database:
         >>> grid = shop.with_settings(design="grid")
         >>> assuming = dn.connect(grid.perturb(users=frame, source=dn.SeededSource(1), simulation=True))
         >>> plan = assuming.plan("SELECT COUNT(*) FROM users WHERE age < 25")
-        >>> assuming.revised(plan) is plan
+        >>> assuming.revised(plan).question is plan.question
         True
         """
         if not plan.biases:

@@ -120,7 +120,8 @@ class Asked:
                 total = total * self.means[number][self.function_numbers[:, number]]
             else:
                 second = known.second(mine, functions)[:, self.function_numbers[:, number]]
-                total = (total[:, None, :] * second[None, :, :]).reshape(-1, total.shape[1])
+                both = total[:, None, :] * second[None, :, :]
+                total = both.reshape(total.shape[0] * second.shape[0], total.shape[1])
         covariances = self._summed(total) - np.outer(view.means, self.column_means())
         return np.where(self.known, 0.0, covariances)
 

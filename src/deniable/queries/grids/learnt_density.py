@@ -23,8 +23,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from deniable.arrays import Floats, Integers
-from deniable.queries.grids.smoothness import ASSUMED_SMOOTHNESS, Ground, Smoothness, believed
+from deniable.queries.grids.smoothness import Ground, Smoothness, believed
 
+LEARNT_SMOOTHNESS = Smoothness(((0.25, 1.5**2),), 0.3**2)
+"""How far densities stray from what was learnt: less than from evenness, and still as much as attributes that depend on
+each other need."""
 WIDE = 8
 """Values from which a piece is wide."""
 ALONE = 0.5
@@ -43,7 +46,7 @@ class LearntDensity:
     """The first value of every piece."""
     looseness: Floats
     """How far the rows of each piece may be from where they are expected: from 0 to a half."""
-    smoothness: Smoothness = ASSUMED_SMOOTHNESS
+    smoothness: Smoothness = LEARNT_SMOOTHNESS
     """How far densities stray from this one."""
 
     def ground(self, known: Ground, functions: Floats) -> Ground:

@@ -77,7 +77,8 @@ class Ground:
         if self.shares.size == functions.shape[1]:
             return functions
         weights, atoms = self.weights(), self.shares.size
-        return np.array([np.bincount(self.atom_of, row * weights, minlength=atoms) for row in functions])
+        sums = [np.bincount(self.atom_of, row * weights, minlength=atoms) for row in functions]
+        return np.array(sums, dtype=np.float64).reshape(-1, atoms)
 
     def means(self, functions: Floats) -> Floats:
         """f̄ of functions of atoms."""

@@ -173,8 +173,8 @@ def _learnt(along: Along, frequencies: Floats, reports: float) -> LearntDensity:
     logarithmic = pooled[0] ** 2 / (pooled[0] ** 2 + pooled[1] ** 2)
     typical = (1 - logarithmic) * (contrasts[0] ** 2 + pooled[0]) + logarithmic * (contrasts[1] ** 2 + pooled[1])
     density = (1 + gained / known.shares)[known.atom_of]
-    inside = [_inside(np.maximum(density, 0.0), along.starts), _inside(np.diff(scales[1]), along.starts)]
-    mixed = (1 - logarithmic) * inside[0] + logarithmic * inside[1]
+    guesses = [_inside(np.maximum(density, 0.0), along.starts), _inside(np.diff(scales[1]), along.starts)]
+    mixed = (1 - logarithmic) * guesses[0] + logarithmic * guesses[1]
     mass = np.repeat(held, ends - along.starts) * mixed
     return LearntDensity(mass / mass.sum(), along.starts, np.clip(LOOSE * np.sqrt(typical / 2), TIGHT, LOOSE))
 
@@ -211,9 +211,9 @@ def _contrasts(held: Floats, widths: Floats, values: Integers) -> Floats:
         contrasts[wide] = 1.0
         return contrasts
     density = held[wide] / widths[wide]
-    steps = np.abs(np.diff(density)) / np.maximum(density[1:] + density[:-1], 1e-300)
-    left, right = np.append(steps[:1], steps), np.append(steps, steps[-1:])
-    contrasts[wide] = np.sqrt((left**2 + right**2) / 2)
+    beside = np.append(density[1:2], (density[2:] + density[:-2]) / 2)
+    beside = np.append(beside, density[-2])
+    contrasts[wide] = np.abs(density - beside) / np.maximum(density + beside, 1e-300)
     return contrasts
 
 

@@ -23,7 +23,7 @@ from deniable.queries.question.formula import CLEAR, Formula, evaluate, moments_
 from deniable.queries.question.question import Having, HavingComparison, Ordering, Question
 from deniable.wording import counted, percent
 
-MODEL_NOTE = "model: what cells leave open, of where rows are between their borders"
+MODEL_NOTE = "model: what cells leave open of where rows are between their borders"
 FEW_USERS = 30
 """Fewer users are not enough to estimate a variance."""
 FEW_CARRY = "few: about {} {} the variance here: errors may be far larger than shown"

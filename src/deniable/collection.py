@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from deniable.randomness import Source
     from deniable.tables.device.client import Client
 
-FIT_SETTINGS = frozenset({"fanout", "oracle", "shares"})
+FIT_SETTINGS = frozenset({"fanout", "oracle", "shares", "name", "coins"})
 """Settings of a collection that `fit` neither chooses nor takes as arguments of its own."""
 
 
@@ -43,7 +43,7 @@ class Collection(Specification):
     >>> users = dn.Table("users", age=dn.Ordinal(1, 95), city=dn.Public())
     >>> orders = dn.Table("orders", many=10, amount=dn.Ordinal(0, 500))
     >>> dn.Collection(users, orders, epsilon=2.0)
-    Collection(users (1 per user), orders (1 per user); epsilon=2, design='hio', 90f25183)
+    Collection(users (1 per user), orders (1 per user); epsilon=2, design='hio', 4b1d9251)
 
     The examples of its methods use a smaller one:
 
@@ -67,20 +67,22 @@ class Collection(Specification):
         self,
         memory: MutableMapping[str, str] | str | Path | None = None,
         *,
+        user: str | int | None = None,
         simulation: bool = False,
         ledger: Ledger | None = None,
     ) -> Client:
         """What runs on one device. `memory`, a file or a mapping, makes sure that it repeats its first answer.
 
+        With assigned coins, `user` is the id under which the reports will be sent: it decides their views and seeds.
         With `simulation` an infinite ε is allowed, and reports are marked so that a release refuses them. A `ledger` is
         charged before anything is sent.
 
         >>> len(shop.client().report("users", {"age": 31}).to_bytes())
-        16
+        32
         """
         from deniable.tables.device.client import Client
 
-        return Client(self, memory, simulation=simulation, ledger=ledger)
+        return Client(self, memory, user=user, simulation=simulation, ledger=ledger)
 
     @overload
     def perturb(
@@ -203,7 +205,7 @@ def fit(
     `tables` are dn.Table values with their ε, or a collection whose design is to be replaced. Without a workload, all
     ranges of one and of two attributes count alike. Nothing but these public facts is looked at, and the same facts
     give the same fit. With `compared`, other designs are forecast too. Further settings are the collection's `fanout`,
-    `oracle` and `shares`.
+    `oracle`, `shares`, `name` and `coins`.
 
     >>> import deniable as dn
     >>> people = dn.Table("people", age=dn.Ordinal(0, 99), sex=dn.Categorical("f", "m"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -46,7 +47,7 @@ def drawn(seed: int) -> Drawn:
     return of_values(shape, np.minimum(values, bound), bound)
 
 
-def of_values(shape: str, values: Floats, bound: float) -> Drawn:
+def of_values(shape: str, values: Any, bound: float) -> Drawn:
     """The distribution of given values, in steps of at most a thousandth of each."""
     floats = np.asarray(values, dtype=np.float64)
     steps = 10.0 ** np.floor(np.log10(np.maximum(floats, 1e-12)) - 2)

@@ -8,10 +8,13 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
+from command_line import run
 from deniable.accounting import Neighbours, Unit
 from deniable.errors import InvalidData, InvalidParameter, RandomnessFault
+from deniable.ledger import Ledger
 from deniable.randomness import SeededSource
-from deniable.streams import PAK, Flat, PersonStream, PublicThreshold, person_events, person_forecast
+from deniable.stores import Batch, DurablePublisher
+from deniable.streams import PAK, Flat, PersonStream, PublicThreshold, Released, person_events, person_forecast
 
 PERSONS = ("ann", "bob", None)
 POSITIONS, EPOCH = 4, 2
@@ -200,6 +203,58 @@ def test_events_keep_persons_and_values_together():
     events = person_events([1, "1", None], [3, 4, 5])
     assert events["person"].tolist() == ["1", "1", None]
     assert made(1, epoch=4).push_many(events).tolist() == [1, 0, 0]
+
+
+def durable(path, ledger=None):
+    settings = {"most": 1, "epoch": 3, "warmup": 2, "horizon": 64}
+    return DurablePublisher(path, PersonStream(1.0, 10, **settings), ledger=ledger)
+
+
+def test_a_stream_of_persons_survives_its_process_and_pays_for_every_epoch(tmp_path):
+    ledger = Ledger(tmp_path / "ledger.json", limit=10.0)
+    first, second = person_events("abacad", [1, 2, 3, 4, 5, 6]), person_events("aa", [7, 8])
+    with durable(tmp_path / "state", ledger) as run:
+        assert run.push_many(first).size == 4
+        assert ledger.spent_on(Unit.PERSON)[0] == 2
+    with durable(tmp_path / "state", ledger) as run:
+        assert (run.publisher.epochs, run.publisher._counted.state()) == (2, {"a": 1, "c": 1, "d": 1})
+        assert run.push_many(second).size == 2
+        assert ledger.spent_on(Unit.PERSON)[0] == 3
+        assert run.publisher._counted.state() == {"a": 1}
+    with pytest.raises(InvalidParameter, match="settings"):
+        DurablePublisher(tmp_path / "state", PersonStream(1.0, 10, most=2, epoch=3, warmup=2, horizon=64))
+
+
+def test_an_interrupted_run_of_persons_is_replayed_with_the_same_persons_only(tmp_path):
+    events, others = person_events("abc", [1, 2, 3]), person_events("abb", [1, 2, 3])
+
+    def interrupted(released, _timestamps):
+        raise KeyboardInterrupt
+
+    batch = Batch(np.array([1, 2, 3]), persons=["a", "b", "c"])
+    with pytest.raises(KeyboardInterrupt), durable(tmp_path / "state") as run:
+        run.publish(batch, interrupted)
+    with durable(tmp_path / "state") as run:
+        assert run.replaying == 3
+        with pytest.raises(InvalidData, match="other values"):
+            run.push_many(others)
+        assert run.push_many(events).size == 1
+
+
+def test_the_command_publishes_events_of_persons(tmp_path):
+    file, out = tmp_path / "visits.csv", tmp_path / "out.parquet"
+    file.write_text("user,value\n" + "".join(f"{number % 7},{number % 5}\n" for number in range(300)) + ",4\n")
+    settings = ("--epsilon", 5, "--bound", 10, "--warmup", 100, "--horizon", 128, "--person-column", "user")
+    done = run("stream", "publish", file, "-o", out, *settings, "--most", 2, "--epoch", 50, "--window", 2)
+    assert done.returncode == 0, done.stderr
+    assert "ε = 5 per person and epoch" in done.stderr
+    assert len(Released.load(out)) == 201
+    lines = "".join(json.dumps({"user": f"p{number % 7}", "value": 1}) + "\n" for number in range(120))
+    piped = run("stream", "publish", "-", "--json-lines", *settings, "--most", 2, text=lines)
+    assert (piped.returncode, len(piped.stdout.split())) == (0, 20), piped.stderr
+    alone = run("stream", "publish", file, *settings)
+    assert alone.returncode == 2
+    assert "--most" in alone.stderr
 
 
 def test_the_forecast_weighs_noise_against_what_does_not_count():

@@ -50,8 +50,8 @@ def person_forecast(
     on average, as a share of θ; by default the `spread` of single values that is expected.
 
     >>> best, *others = person_forecast(1.0, 2**20, 4.0)
-    >>> best.most, round(best.counted, 2)
-    (3, 0.58)
+    >>> best.most, round(best.counted, 3)
+    (24, 0.999)
     """
     expected = expectation or Expectation()
     check_number("epsilon", epsilon, "must be a finite number above 0", "Use 1.", above=0)

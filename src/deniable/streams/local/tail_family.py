@@ -24,11 +24,11 @@ import numpy as np
 from deniable.arrays import Floats
 
 SHAPES = np.array([1.0, 1.5, 2.0, 3.0])
-_SMALLEST_SHARE = 1e-3
+_LEAST_TAIL_SHARE = 1e-3
 _LOG_FLAT = 0.1  # the part of the prior over shares that is flat over their logarithm
 # Parameters: position of the bump, logs of its left and of its right width, log of its share.
-_SMALLEST = np.array([0.0, math.log(0.02), math.log(0.01), math.log(_SMALLEST_SHARE)])
-_LARGEST = np.array([1.0, math.log(0.5), math.log(0.7), 0.0])
+_LOW_CORNER = np.array([0.0, math.log(0.02), math.log(0.01), math.log(_LEAST_TAIL_SHARE)])
+_HIGH_CORNER = np.array([1.0, math.log(0.5), math.log(0.7), 0.0])
 _POINTS = (17, 4, 13, 12)
 _REFINEMENTS = 3
 _NEGLIGIBLE = 1e-3  # a likelihood, next to the largest
@@ -92,7 +92,7 @@ def fit_tail(explanation: Explanation, body: Floats) -> TailFit:
     """A grid over the family's parameters, drawn closer around what the reports leave possible."""
     start = explanation.image(body)
     off = explanation.reports - start
-    low, high = _SMALLEST, _LARGEST
+    low, high = _LOW_CORNER, _HIGH_CORNER
     for remaining in reversed(range(_REFINEMENTS + 1)):
         axes = [np.linspace(a, b, n) for a, b, n in zip(low, high, _POINTS, strict=True)]
         change = _all_bumps(axes, explanation.bins) @ explanation.matrix.T - start
@@ -105,7 +105,7 @@ def fit_tail(explanation: Explanation, body: Floats) -> TailFit:
         if not remaining or np.all(closer[1] - closer[0] > 0.8 * (high - low)):
             break
         low, high = closer
-    volume = float(np.prod((high - low) / (_LARGEST - _SMALLEST)))
+    volume = float(np.prod((high - low) / (_HIGH_CORNER - _LOW_CORNER)))
     evidence = float(scores.max()) + math.log(float(weights.mean()) * volume)
     index = np.unravel_index(int(weights.argmax()), weights.shape)
     position, left, right, size = (axis[[at]] for axis, at in zip(axes, (*index[:3], index[4]), strict=True))
@@ -122,13 +122,13 @@ def coarsened(shares: Floats, bins: int) -> Floats:
 
 def _log_prior(share: Floats) -> Floats:
     """The density of the prior over log(share), next to a flat one."""
-    span = -math.log(_SMALLEST_SHARE)
-    return np.log(_LOG_FLAT + (1 - _LOG_FLAT) * share * span / (1 - _SMALLEST_SHARE))
+    span = -math.log(_LEAST_TAIL_SHARE)
+    return np.log(_LOG_FLAT + (1 - _LOG_FLAT) * share * span / (1 - _LEAST_TAIL_SHARE))
 
 
 def _support(weights: Floats, axes: list[Floats]) -> tuple[Floats, Floats]:
     """The box of parameters that are not negligible, one step larger on every side."""
-    low, high = _SMALLEST.copy(), _LARGEST.copy()
+    low, high = _LOW_CORNER.copy(), _HIGH_CORNER.copy()
     for axis, dimension in enumerate((0, 1, 2, 4)):
         best = weights.max(axis=tuple(other for other in range(5) if other != dimension))
         alive = np.flatnonzero(best > _NEGLIGIBLE * best.max())

@@ -44,7 +44,7 @@ from deniable.streams.released.released_stream import Released
 from deniable.streams.structure.state_values import seal, unseal
 from deniable.streams.structure.value_grid import Grid
 
-_STATE_VERSION = 1
+_PERSON_STATE_VERSION = 1
 PERSON_KIND = "person"
 
 
@@ -296,7 +296,7 @@ class PersonStream:
         settings = self.settings
         return seal(
             {
-                "version": _STATE_VERSION,
+                "version": _PERSON_STATE_VERSION,
                 "kind": self.kind,
                 "key": inner["key"],
                 "epsilon": settings.epsilon,
@@ -313,7 +313,7 @@ class PersonStream:
     @classmethod
     def restore(cls, state: dict[str, Any], *, source: Source | None = None, replay: bool = False) -> PersonStream:
         """The stream that `state()` described. See `Publisher.restore`."""
-        state = unseal(state, _STATE_VERSION)
+        state = unseal(state, _PERSON_STATE_VERSION)
         if state.get("kind") != cls.kind:
             raise InvalidParameter("state", "is not that of a PersonStream", "Use dn.streams.restore for publishers.")
         publisher = restore(state["publisher"], source=source, replay=replay)

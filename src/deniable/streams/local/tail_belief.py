@@ -20,7 +20,7 @@ import numpy as np
 
 from deniable.arrays import Floats
 from deniable.mechanisms.reconstruction import reconstruct_counts
-from deniable.streams.local.tail_family import Explanation, TailFit, coarsened, fit_tail
+from deniable.streams.local.tail_family import ReportLikelihood, TailFit, coarsened, fit_tail
 from deniable.streams.local.value_distribution import (
     DistributionBelief,
     FirstReports,
@@ -46,13 +46,13 @@ def smooth_tail(reports: FirstReports) -> DistributionBelief:
     middle = math.gcd(bins, _MIDDLE)
     estimate = reconstruct_counts(window, _added(reports.counts, bins // middle), middle, smooth=False).shares
     reconstruction = np.repeat(estimate, fine // middle) / (fine // middle)
-    explanation = Explanation.of(
+    likelihood = ReportLikelihood.of(
         _added(reports.counts, bins // coarse), transition(window, coarse), coarsened(reconstruction, coarse)
     )
     low = _low_end(fine)
-    fits = _fitted_bumps(explanation, low)
+    fits = _fitted_bumps(likelihood, low)
     most = max(evidence for _, evidence in fits)
-    fits += _fitted_reconstructions(explanation, reconstruction, math.log(reports.number), most - _HOPELESS)
+    fits += _fitted_reconstructions(likelihood, reconstruction, math.log(reports.number), most - _HOPELESS)
     most = max(evidence for _, evidence in fits)
     shares, weights = [], []
     for fit, evidence in fits:
@@ -64,11 +64,11 @@ def smooth_tail(reports: FirstReports) -> DistributionBelief:
     return DistributionBelief(_upper_ends(reports, fine), np.concatenate(shares), believed / believed.sum())
 
 
-def _fitted_bumps(explanation: Explanation, low: Floats) -> list[tuple[TailFit, float]]:
+def _fitted_bumps(likelihood: ReportLikelihood, low: Floats) -> list[tuple[TailFit, float]]:
     """One bump; a second one in addition to it; and the righter of two, given the other."""
-    first = fit_tail(explanation, low)
+    first = fit_tail(likelihood, low)
     both = (1 - first.share) * low + first.share * first.bump
-    second = fit_tail(explanation, both)
+    second = fit_tail(likelihood, both)
     result = [(first, first.evidence), (second, second.evidence - first.complexity)]
     # Each is fitted again, given the other; the righter one last, because its tail decides.
     bumps = [(first.bump, first.share * (1 - second.share)), (second.bump, second.share)]
@@ -78,29 +78,29 @@ def _fitted_bumps(explanation: Explanation, low: Floats) -> list[tuple[TailFit, 
         bump, share = bumps[1 - mine]
         if rest + share < 1e-6:
             return result
-        latest = fit_tail(explanation, (rest * low + share * bump) / (rest + share))
+        latest = fit_tail(likelihood, (rest * low + share * bump) / (rest + share))
         scale = (1 - latest.share) / (rest + share)
         bumps[mine], bumps[1 - mine], rest = (latest.bump, latest.share), (bump, share * scale), rest * scale
     return [*result, (latest, latest.best - first.complexity - second.complexity)]
 
 
 def _fitted_reconstructions(
-    explanation: Explanation, reconstruction: Floats, price: float, least: float
+    likelihood: ReportLikelihood, reconstruction: Floats, price: float, least: float
 ) -> list[tuple[TailFit, float]]:
     """The reconstruction up to each of its valleys, and all of it, each with a tail, while that may be worth it."""
-    bins, size = explanation.bins, reconstruction.size // explanation.bins
+    bins, size = likelihood.bins, reconstruction.size // likelihood.bins
     coarse = coarsened(reconstruction, bins)
     padded = np.concatenate(([0.0], coarse, [0.0]))
     peaks = np.flatnonzero((coarse >= padded[:-2]) & (coarse > padded[2:]) & (coarse > _SMALLEST_PEAK))
     valleys = [int(a + np.argmin(coarse[a : b + 1])) for a, b in pairwise(peaks)]
-    best = -float(np.sum((explanation.reports - explanation.image(reconstruction)) ** 2)) / 2
+    best = -float(np.sum((likelihood.reports - likelihood.image(reconstruction)) ** 2)) / 2
     result: list[tuple[TailFit, float]] = []
     for count, valley in enumerate([*valleys, bins], start=1):
         if best + 1 - count * price < least:
             break
         body = np.where(np.arange(reconstruction.size) < valley * size, reconstruction, 0.0)
         if body.sum() > 0:
-            fit = fit_tail(explanation, body / body.sum())
+            fit = fit_tail(likelihood, body / body.sum())
             result.append((fit, fit.evidence - count * price))
     return result
 

@@ -35,14 +35,14 @@ _NEGLIGIBLE = 1e-3  # a likelihood, next to the largest
 
 
 @dataclass(frozen=True, eq=False)
-class Explanation:
+class ReportLikelihood:
     """How well distributions explain reports: −½·‖reports − matrix·shares‖², in standard deviations of each bin."""
 
     reports: Floats
     matrix: Floats
 
     @classmethod
-    def of(cls, counts: Floats, transition: Floats, believed: Floats) -> Explanation:
+    def of(cls, counts: Floats, transition: Floats, believed: Floats) -> ReportLikelihood:
         """From counts of reports, the chance of each given a coarse bin, and shares that explain them well."""
         number = counts.sum()
         precision = np.sqrt(number / np.maximum(transition @ believed, 1 / number))
@@ -88,14 +88,14 @@ class TailFit:
         return share * bumps + (1 - share) * self.body, kept / kept.sum()
 
 
-def fit_tail(explanation: Explanation, body: Floats) -> TailFit:
+def fit_tail(likelihood: ReportLikelihood, body: Floats) -> TailFit:
     """A grid over the family's parameters, drawn closer around what the reports leave possible."""
-    start = explanation.image(body)
-    off = explanation.reports - start
+    start = likelihood.image(body)
+    off = likelihood.reports - start
     low, high = _LOW_CORNER, _HIGH_CORNER
     for remaining in reversed(range(_REFINEMENTS + 1)):
         axes = [np.linspace(a, b, n) for a, b, n in zip(low, high, _POINTS, strict=True)]
-        change = _all_bumps(axes, explanation.bins) @ explanation.matrix.T - start
+        change = _all_bumps(axes, likelihood.bins) @ likelihood.matrix.T - start
         gain, curve = change @ off, np.einsum("ij,ij->i", change, change)
         share = np.exp(axes[3])
         fits = gain[:, None] * share - curve[:, None] * share**2 / 2 - off @ off / 2

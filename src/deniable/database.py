@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from deniable.arrays import Floats
 from deniable.collection import Collection
 from deniable.engines.collecting.collected_reports import Collected, Reports
 from deniable.engines.collecting.input_frames import as_arrow
@@ -26,11 +27,13 @@ from deniable.queries.answers.answer_options import AnswerOptions
 from deniable.queries.answers.consistent.consistent_answers import consistent_answer
 from deniable.queries.answers.effective_users import effective_users
 from deniable.queries.answers.estimation import Moments, answer
+from deniable.queries.answers.guard import GUARDED, guarded
 from deniable.queries.answers.model_error import model_spread
 from deniable.queries.answers.result import Result
 from deniable.queries.forecasts.forecast import Explanation, Forecast
 from deniable.queries.forecasts.prediction import predict
 from deniable.queries.parsing.sql import parse
+from deniable.queries.planning.bounding_plan import bounding_plans
 from deniable.queries.planning.plan import Plan, make_plan
 from deniable.queries.weights.table_plan import DIRECT
 from deniable.simulation import NOTE
@@ -57,7 +60,7 @@ class Database:
     simulation: no privacy
     """
 
-    __slots__ = ("_learnt", "_pairs", "_plans", "_revised", "collection", "dimensions", "engine")
+    __slots__ = ("_bounds", "_learnt", "_pairs", "_plans", "_revised", "collection", "dimensions", "engine")
 
     def __init__(self, engine: Engine, dimensions: Mapping[str, DimensionTable] | None = None) -> None:
         self.engine = engine
@@ -68,6 +71,7 @@ class Database:
         self._pairs = CountedPairs(engine)
         self._learnt = LearntTables(engine)
         self._revised: dict[int, tuple[Plan, Plan]] = {}
+        self._bounds: dict[int, tuple[Plan, tuple[Plan, Plan] | None]] = {}
 
     @property
     def stores(self) -> Mapping[str, ReportFacts]:
@@ -130,6 +134,9 @@ class Database:
         for table in tables:
             self._check_believed(table.name)
         moments = self._moments(plan)
+        model, contradicted = model_spread(plan, moments), False
+        if model is not None and not consistent:
+            moments, model, contradicted = self._guarded(plan, moments, model)
         # Weights that assume something do not count rows once or not at all.
         single_rows = all(table.many is None for table in tables) and not plan.biases
         result = answer(
@@ -138,13 +145,26 @@ class Database:
             options,
             single_rows=single_rows,
             rows_per_user=float(np.prod([table.many or 1 for table in tables])),
-            model=model_spread(plan, moments),
+            model=model,
             effective=effective_users(plan, moments, single_rows=single_rows),
         )
         # What is known without any report is consistent as it is.
         if consistent and any(part.views for table in plan.tables for part in table.parts):
             result = consistent_answer(plan, self._moments, result.answers, options)
-        return replace(result, simulation=self.simulation)
+        notes = (*result.notes, GUARDED) if contradicted else result.notes
+        return replace(result, notes=notes, simulation=self.simulation)
+
+    def _guarded(self, plan: Plan, moments: Moments, model: Floats) -> tuple[Moments, Floats, bool]:
+        """Moments that do not contradict what cells show without any assumption, where they show something."""
+        bounds = self._bounds.get(id(plan))
+        if bounds is None or bounds[0] is not plan:
+            if len(self._bounds) >= PLANS_KEPT:
+                self._bounds.clear()
+            bounds = self._bounds[id(plan)] = (plan, bounding_plans(plan, self._learnt.by_table))
+        if bounds[1] is None:
+            return moments, model, False
+        low, high = (self._moments(bound) for bound in bounds[1])
+        return guarded(moments, model, low, high)
 
     def _moments(self, plan: Plan) -> Moments:
         return self._pairs.moments(plan, self.dimensions)

@@ -28,9 +28,9 @@ from deniable.queries.grids.smoothness import Ground, Smoothness, believed
 LEARNT_SMOOTHNESS = Smoothness(((0.25, 1.5**2),), 0.3**2)
 """How far densities stray from what was learnt: less than from evenness, and still as much as attributes that depend on
 each other need."""
-WIDE = 8
+WIDE_PIECE = 8
 """Values from which a piece is wide."""
-ALONE = 0.5
+STANDS_APART = 0.5
 """How far a value with a piece of its own is from its neighbours, as a part of the rows."""
 MOST_PARTS = 8
 """A question that cuts a piece into more parts does not single out any of them."""
@@ -58,9 +58,9 @@ class LearntDensity:
     def _apart(self, known: Ground) -> Floats:
         """A value with a piece of its own next to a wide piece stands for itself."""
         widths = np.diff(np.append(self.starts, known.atom_of.size))
-        alone = (np.minimum(widths[1:], widths[:-1]) == 1) & (np.maximum(widths[1:], widths[:-1]) >= WIDE)
+        alone = (np.minimum(widths[1:], widths[:-1]) == 1) & (np.maximum(widths[1:], widths[:-1]) >= WIDE_PIECE)
         steps = np.zeros(known.shares.size)
-        steps[known.atom_of[self.starts[1:][alone]]] = ALONE
+        steps[known.atom_of[self.starts[1:][alone]]] = STANDS_APART
         return steps
 
     def _open(self, known: Ground, shares: Floats, functions: Floats) -> Floats:

@@ -17,7 +17,7 @@ from deniable.limits import LONGEST_TEXT
 from deniable.simulation import check_noise
 from deniable.tables.reports.report import kind_of, parse
 from deniable.tables.reports.report_table import OTHER_SPECIFICATION, report_schema
-from deniable.tables.schema.report_format import COLUMN_TYPES, FIELD_BYTES, REPORT_COLUMNS
+from deniable.tables.schema.report_format import COLUMN_TYPES, COVER, FIELD_BYTES, REPORT_COLUMNS
 from deniable.tables.specification.runs import largest_epsilon, run_tag
 from deniable.tables.specification.specification import Specification
 
@@ -26,6 +26,7 @@ _INTEGER = re.compile("0|-?[1-9][0-9]{0,18}")
 MALFORMED, UNKNOWN_TABLE, ODD_PUBLIC = "malformed", "of an unknown table", "with a public value of another type"
 OTHER_KIND = {False: "of a simulation", True: "of a release, not of a simulation"}
 NO_ROUND = "of a round that the collection does not have"
+NOT_MY_TURN = "which say that it is not their turn"
 ANOTHER = "another one for a user and slot that had one"
 NOWHERE = "(none)"
 """What the summaries call lines that belong to no table."""
@@ -41,6 +42,7 @@ class Entry(NamedTuple):
     slot: int
     report: bytes
     public: dict[str, Any]
+    round: int = 0
 
 
 class _Sent:
@@ -49,11 +51,11 @@ class _Sent:
     def __init__(self) -> None:
         self.lines = 0
         self.rejected: Counter[str] = Counter()
-        self.entries: dict[tuple[str, int], Entry] = {}
+        self.entries: dict[tuple[str, int, int], Entry] = {}
 
     def add(self, entry: Entry) -> None:
         """Keep an entry. The same one again is not an error: devices repeat themselves, and networks deliver twice."""
-        if self.entries.setdefault((entry.uid, entry.slot), entry) != entry:
+        if self.entries.setdefault((entry.uid, entry.round, entry.slot), entry) != entry:
             self.rejected[ANOTHER] += 1
 
 
@@ -76,6 +78,7 @@ def gather(
     tags = {name: run_tag(collection, name, simulation=simulation) for name in sent}
     other_tags = {name: run_tag(collection, name, simulation=not simulation) for name in sent}
     lost: Counter[str] = Counter()
+    most_rounds = 0 if collection.rounds is None else collection.rounds.count
     for line in lines:
         advance(len(line))
         if not line.strip():
@@ -96,10 +99,12 @@ def gather(
             sent[name].rejected[OTHER_KIND[simulation]] += 1
         elif report.tag != tags[name] or report.coins != collection.coins:
             sent[name].rejected[OTHER_SPECIFICATION] += 1
-        elif report.round:
+        elif report.round > most_rounds or (report.round == 0) != (most_rounds == 0):
             sent[name].rejected[NO_ROUND] += 1
+        elif report.y == COVER and most_rounds:
+            sent[name].rejected[NOT_MY_TURN] += 1
         else:
-            sent[name].add(Entry(str(uid), report.slot, report.to_bytes(), public))
+            sent[name].add(Entry(str(uid), report.slot, report.to_bytes(), public, report.round))
     return _reports(collection, sent, lost, simulation=simulation)
 
 
@@ -158,7 +163,7 @@ def _column(values: list[Any]) -> pa.Array:
 def _table(
     collection: Specification, name: str, ids: Sequence[Any], entries: list[Entry], *, simulation: bool
 ) -> pa.Table:
-    order = sorted(range(len(entries)), key=lambda index: (ids[index], entries[index].slot))
+    order = sorted(range(len(entries)), key=lambda index: (ids[index], entries[index].round, entries[index].slot))
     uid = pa.array([ids[index] for index in order], pa.string() if ids and isinstance(ids[0], str) else pa.int64())
     entries = [entries[index] for index in order]
     wire = np.frombuffer(b"".join(entry.report for entry in entries), dtype=_WIRE)
@@ -167,4 +172,5 @@ def _table(
         collection, name, uid.type, {column: array.type for column, array in public.items()}, simulation=simulation
     )
     numbers = [pa.array(wire[column].astype(COLUMN_TYPES[column])) for column in REPORT_COLUMNS]
-    return pa.Table.from_arrays([uid, *numbers, *public.values()], schema=schema)
+    rounds = [] if collection.rounds is None else [pa.array(wire["round"].astype(np.uint32))]
+    return pa.Table.from_arrays([uid, *numbers, *public.values(), *rounds], schema=schema)

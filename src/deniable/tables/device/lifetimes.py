@@ -15,7 +15,7 @@ from deniable.mechanisms.frequency_oracle import FrequencyOracle, HashedCells
 from deniable.mechanisms.hashing import bucket
 from deniable.mechanisms.memoised_response import MemoisedResponse
 
-_BITS = 256
+_DIGEST_BITS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class StickyDraws:
 
         def randbelow(bound: int) -> int:
             nonlocal count
-            most = 2**_BITS // bound * bound
+            most = 2**_DIGEST_BITS // bound * bound
             while True:
                 text = f"{label}:{count}".encode()
                 number = int.from_bytes(hashlib.sha256(self.secret + text).digest(), "big")

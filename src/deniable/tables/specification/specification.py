@@ -256,7 +256,12 @@ class Specification:
         return share_below(self.epsilon, self._share(name))
 
     def permanent_per_report(self, name: str) -> float:
-        """The ε∞ of one report of a table in memoised rounds: its share, as of ε."""
+        """The ε∞ of one report of a table in memoised rounds: its share, as of ε.
+
+        >>> kept = dn.Rounds(12, mode="memoised", permanent=4.0, changes_are_public=True)
+        >>> shop.with_settings(name="shop", rounds=kept).permanent_per_report("users")
+        4.0
+        """
         permanent = None if self.rounds is None else self.rounds.permanent
         if permanent is None:
             raise InvalidParameter("rounds", "have no permanent answers", "These are for the mode memoised.")

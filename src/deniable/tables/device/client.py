@@ -31,7 +31,7 @@ from deniable.tables.coins.assigned_coins import Coins, coins_of_slots, round_of
 from deniable.tables.coins.turns import SECRET_BYTES, turn_prefix, turns_of
 from deniable.tables.designs.views import Axis, Design, Group, chances
 from deniable.tables.device.lifetimes import Lifetime, StickyDraws
-from deniable.tables.device.sent_reports import FileMemory, ProcessMemory, ReportMemory, alone_with
+from deniable.tables.device.sent_reports import FileMemory, ProcessMemory, ReportMemory, alone_with, name_of_draw
 from deniable.tables.reports.report import Report, kind_of
 from deniable.tables.schema.attributes import WRONG_TYPE, Table, Unplaceable
 from deniable.tables.schema.report_format import ASSIGNED, COVER, REPORT_BYTES
@@ -198,8 +198,9 @@ class Client:
             )
             if asked.key not in self._memory:
                 account.admit(charge)
+            drawn = name_of_draw(self._memory, asked.key)
             sent = self._answer(asked)
-            account.charge(replace(charge, key=key_of(asked.key, bytes.fromhex(sent))))
+            account.charge(replace(charge, key=drawn))
         return sent
 
     def _group(self, table: str) -> str:

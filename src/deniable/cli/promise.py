@@ -80,7 +80,7 @@ def sections(collection: Collection) -> dict[str, list[str]]:
             f"Public columns: {', '.join(public)}." if public else "There are no public columns.",
             "User ids, the name of the table" + (", and the number of the round." if rounds else "."),
         ],
-        "What is not hidden": _not_hidden(collection, single, rounds),
+        "What is not hidden": _not_hidden(single, rounds),
         "Who decides views and hash seeds": [
             "The user id, by a public function: a server refuses others, and a liar is left with his answer."
             if collection.coins == ASSIGNED
@@ -102,7 +102,7 @@ def _how_much(numbers: PromiseNumbers, rounds: Rounds | None) -> list[str]:
     ]
     if rounds.mode == ROTATING:
         lines.append(
-            f"She answers in {counted(rounds.answers, 'round')} of {rounds.count}; which ones does not depend on her rows."
+            f"She answers in {counted(rounds.answers, 'round')} of {rounds.count}, chosen without looking at her rows."
         )
     elif rounds.mode == FRESH:
         lines.append("She answers every round anew.")
@@ -116,12 +116,12 @@ def _how_much(numbers: PromiseNumbers, rounds: Rounds | None) -> list[str]:
     return [
         *lines,
         f"A lifetime, for any two lifetimes, spends at most ε = {lifetime:.4g}.",
-        f"An attacker who would bet 1:1 on a fact can bet at most {odds(numbers.one_round)} after one round, and at most "
-        f"{odds(lifetime)} after all of them.",
+        f"An attacker who would bet 1:1 on a fact can bet at most {odds(numbers.one_round)} after one round, and at "
+        f"most {odds(lifetime)} after all of them.",
     ]
 
 
-def _not_hidden(collection: Collection, single: list[str], rounds: Rounds | None) -> list[str]:
+def _not_hidden(single: list[str], rounds: Rounds | None) -> list[str]:
     lines = ["When she sends, and from where."]
     if single:
         lines.append(f"That she takes part in {', '.join(single)} (one row per user).")

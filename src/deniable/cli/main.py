@@ -21,6 +21,7 @@ from deniable.cli.forecast import compare, explain, fit, forecast
 from deniable.cli.gather import gather
 from deniable.cli.ledger import ledger
 from deniable.cli.query import query
+from deniable.cli.serve import key, seal, serve, token
 from deniable.cli.shell import shell
 from deniable.cli.stream import stream
 from deniable.cli.stream_local import collect, report
@@ -69,7 +70,7 @@ def cli() -> None:
 
 for group, commands in (
     (cli, (audit_command, check, compare, demo, explain, fit, forecast, gather, init, perturb)),
-    (cli, (ledger, query, shell, stream)),
+    (cli, (key, ledger, query, seal, serve, shell, stream, token)),
     (stream, (collect, publish, report)),
 ):
     for command in commands:

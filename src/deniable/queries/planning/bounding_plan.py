@@ -64,7 +64,7 @@ def _bounded(table: Table, design: Design, column: Column, upper: bool, learnt: 
 
 
 def _on_cells(table: Table, view: View, name: str, values: Floats) -> tuple[Floats, Floats]:
-    """The least and the largest value of a function on the cell of each value; on the domain where there are no cells."""
+    """The least and the largest value of a function on the cell of each value; on the domain without cells."""
     attribute = table.private.index(name)
     for axis in view.group.axes:
         if axis.attribute == attribute and axis.kind == CELLS:

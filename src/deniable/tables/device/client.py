@@ -163,7 +163,9 @@ class Client:
         if rounds is None or rounds.mode != ROTATING:
             return True
         secret = self._secret() if self._user is None else None
-        return number in turns_of(rounds, turn_prefix(self._collection, secret), self._user or "")
+        return number in turns_of(
+            rounds, turn_prefix(self._collection, secret), "" if self._user is None else self._user
+        )
 
     def _covers(self, table: str, number: int) -> list[Report]:
         """What is sent in a round that is not hers: nothing, or reports of the same size that say so."""

@@ -32,7 +32,7 @@ REPORTS_AT_ONCE = 100
 FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 3600.0
 _TIMEOUT_S = 30.0
 _LARGEST_ANSWER = 2**20
-_SEAL_KEY = b"queue"  # the seal is for accidents
+_QUEUE_SEAL_KEY = b"queue"  # the seal is for accidents
 _LATER = frozenset({408, 425, 429, 500, 502, 503, 504, 507})
 
 
@@ -196,7 +196,7 @@ def _failed(content: bytes) -> list[dict[str, Any]] | None:
 
 
 def _written(lines: list[str]) -> bytes:
-    return json.dumps(sealed({"lines": lines}, _SEAL_KEY)).encode()
+    return json.dumps(sealed({"lines": lines}, _QUEUE_SEAL_KEY)).encode()
 
 
 def _entries(file: LockedFile) -> list[str]:
@@ -204,7 +204,7 @@ def _entries(file: LockedFile) -> list[str]:
     if content is None:
         return []
     try:
-        lines = unsealed(json.loads(content), _SEAL_KEY, "queue")["lines"]
+        lines = unsealed(json.loads(content), _QUEUE_SEAL_KEY, "queue")["lines"]
         return [str(line) for line in lines]
     except (ValueError, KeyError, TypeError, RecursionError, InvalidData):
         raise Failure(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from deniable.checks import check_number
 from deniable.collection import Collection
 from deniable.engines.collecting.collected_reports import Collected, Reports
 from deniable.engines.collecting.input_frames import as_arrow
@@ -27,16 +29,19 @@ from deniable.queries.answers.consistent.consistent_answers import consistent_an
 from deniable.queries.answers.effective_users import effective_users
 from deniable.queries.answers.estimation import Moments, answer
 from deniable.queries.answers.model_error import model_spread
-from deniable.queries.answers.result import Result
-from deniable.queries.forecasts.forecast import Explanation, Forecast
+from deniable.queries.answers.result import Estimate, Result
+from deniable.queries.answers.trend import levels, smoothed
+from deniable.queries.forecasts.forecast import Explanation, Forecast, sampling, scaled_up
 from deniable.queries.forecasts.prediction import predict
+from deniable.queries.parsing.round_questions import question_by_round
 from deniable.queries.parsing.sql import parse
 from deniable.queries.planning.plan import Plan, make_plan
 from deniable.queries.weights.table_plan import DIRECT
 from deniable.simulation import NOTE
+from deniable.tables.schema.rounds import ROUND_COLUMN
 from deniable.tables.specification.runs import is_simulation
 from deniable.tables.specification.specification import Specification
-from deniable.wording import counted
+from deniable.wording import counted, percent
 
 PLANS_KEPT = 64
 
@@ -233,8 +238,62 @@ class Database:
         plan = self.plan(text, weights=weights, sums=sums, unbiased=unbiased)
         reports = {name: store.rows for name, store in stores_of(plan, self.stores).items()}
         users = self._users(plan.question.tables)
-        predicted = predict(plan, users) if users else ()
-        return Explanation(Forecast(plan, users, predicted), reports)
+        if self.collection.rounds is not None:  # who answers one round, on average
+            rounds = max(len(self.stores[name].distinct(ROUND_COLUMN)) for name in plan.question.tables)
+            users = math.ceil(users / max(rounds, 1))
+        scale = sampling(self.collection)
+        predicted = scaled_up(predict(plan, users), scale) if users else ()
+        return Explanation(Forecast(plan, math.ceil(users * scale), predicted), reports)
+
+    def trend(self, text: str, *, moves: float | None = None, confidence: float = 0.95) -> Result:
+        """Follow one number over all rounds; the intervals of all rounds hold at once.
+
+        The question has no condition on the round and one answer. With `moves`, the standard deviation by which you
+        expect the number to move from one round to the next, it is smoothed too: a prior that you state, and
+        post-processing that costs no privacy. Both come with their errors.
+
+        >>> weekly = shop.with_settings(name="shop", coins="assigned", rounds=dn.Rounds(2, mode="fresh"))
+        >>> import pathlib, tempfile
+        >>> folder = pathlib.Path(tempfile.mkdtemp(), "reports")
+        >>> for number in (1, 2):
+        ...     _ = weekly.perturb(
+        ...         users=frame, round=number, out=folder, source=dn.SeededSource(number), simulation=True
+        ...     )
+        >>> print(dn.connect(folder).trend("SELECT COUNT(*) AS young FROM users WHERE age < 25", moves=50.0))
+        round  young (± standard error)  young_smoothed (± standard error)
+            1               4,645 ± 206                        4,701 ± 155
+            2               4,764 ± 213                        4,704 ± 155
+        all 2 intervals hold at once with 95%
+        smoothed: if it moves by about 50 from one round to the next
+        simulation: no privacy
+        """
+        if self.collection.rounds is None:
+            raise QueryRefused("this collection has no rounds", "Ask with sql.")
+        if moves is not None:
+            check_number("moves", moves, "must be a finite number above 0", "Say how far it moves in a round.", above=0)
+        options = AnswerOptions(confidence=confidence)
+        table = parse(text, self.collection, self.dimensions).tables[0]
+        rounds = sorted(self.stores[table].distinct(ROUND_COLUMN).to_pylist()) if table in self.stores else []
+        if not rounds:
+            raise QueryRefused(f"there are no reports of table {table!r}", "Collect them first.")
+        name, asked = question_by_round(text, rounds)
+        plan = self._planned(asked, options)
+        if plan.biases:
+            raise QueryRefused("a trend has no model errors", "Ask for single rounds with sql, or pass unbiased=True.")
+        values, spread = levels(plan.question, self._moments(plan))
+        errors = np.sqrt(np.maximum(np.diag(spread), 0.0))
+        count = len(rounds)
+        answers = {
+            name: tuple(Estimate(float(v), float(e), confidence, count) for v, e in zip(values, errors, strict=True))
+        }
+        notes = [f"all {count} intervals hold at once with {percent(confidence)}"]
+        if moves is not None and not np.isnan(values).any():
+            even, left = smoothed(values, spread, rounds, moves)
+            answers[f"{name}_smoothed"] = tuple(
+                Estimate(float(v), float(e), confidence, count) for v, e in zip(even, left, strict=True)
+            )
+            notes.append(f"smoothed: if it moves by about {moves:g} from one round to the next")
+        return Result({ROUND_COLUMN: rounds}, answers, tuple(notes), text, self.simulation)
 
     def close(self) -> None:
         """Give back what the engine keeps of the reports. Dropping the database does it, too.

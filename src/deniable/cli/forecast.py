@@ -17,7 +17,7 @@ from deniable.cli.query_options import (
     weights_option,
 )
 from deniable.cli.sql_text import questions_about, sql_text
-from deniable.cli.terminal import WHOLE, count, json_line, progress, show_columns
+from deniable.cli.terminal import WHOLE, count, json_line, progress, show, show_columns, table
 from deniable.collection import Collection
 from deniable.errors import BadInput
 from deniable.wording import counted

@@ -17,9 +17,37 @@ from collections.abc import Sequence
 import numpy as np
 
 from deniable.arrays import Floats
+from deniable.checks import check_number
+from deniable.errors import QueryRefused
 from deniable.queries.answers.estimation import Moments, covariance
+from deniable.queries.answers.result import Estimate, Result
+from deniable.queries.planning.plan import Plan
 from deniable.queries.question.formula import evaluate
 from deniable.queries.question.question import Question
+from deniable.tables.schema.rounds import ROUND_COLUMN
+from deniable.wording import percent
+
+
+def trend(
+    plan: Plan, moments: Moments, name: str, rounds: Sequence[int], moves: float | None, confidence: float
+) -> Result:
+    """The levels of all rounds, and with `moves` the smoothed ones; the intervals of all rounds hold at once."""
+    if moves is not None:
+        check_number("moves", moves, "must be a finite number above 0", "Say how far it moves in a round.", above=0)
+    if plan.biases:
+        raise QueryRefused("a trend has no model errors", "Ask for single rounds with sql, or use another design.")
+    values, spread = levels(plan.question, moments)
+
+    def estimates(middle: Floats, errors: Floats) -> tuple[Estimate, ...]:
+        pairs = zip(middle.tolist(), errors.tolist(), strict=True)
+        return tuple(Estimate(value, error, confidence, len(rounds)) for value, error in pairs)
+
+    answers = {name: estimates(values, np.sqrt(np.maximum(np.diag(spread), 0.0)))}
+    notes = [f"all {len(rounds)} intervals hold at once with {percent(confidence)}"]
+    if moves is not None and not np.isnan(values).any():
+        answers[f"{name}_smoothed"] = estimates(*smoothed(values, spread, rounds, moves))
+        notes.append(f"smoothed: if it moves by about {moves:g} from one round to the next")
+    return Result({ROUND_COLUMN: list(rounds)}, answers, tuple(notes))
 
 
 def levels(question: Question, moments: Moments) -> tuple[Floats, Floats]:

@@ -90,6 +90,11 @@ class Client:
     def __repr__(self) -> str:
         return f"Client(collection {self._collection.sha256[:8]}{'; simulation' * self.simulation})"
 
+    @property
+    def collection(self) -> Specification:
+        """What its reports are made under."""
+        return self._collection
+
     def report(self, table: str, row: Row, round: int | None = None) -> Report | None:  # noqa: A002 - as in SQL
         """The report for a table that takes one report per user.
 

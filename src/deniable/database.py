@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,7 +14,7 @@ import numpy as np
 from deniable.arrays import Floats
 from deniable.collection import Collection
 from deniable.engines.collecting.collected_reports import Collected, Reports
-from deniable.engines.collecting.input_frames import as_arrow
+from deniable.engines.collecting.input_frames import dimension_tables
 from deniable.engines.counted_pairs import CountedPairs
 from deniable.engines.drawn_coins import DrawnCoins
 from deniable.engines.duckdb.dimension_tables import DimensionTable
@@ -31,16 +32,18 @@ from deniable.queries.answers.estimation import Moments, answer
 from deniable.queries.answers.guard import GUARDED, guarded
 from deniable.queries.answers.model_error import model_spread
 from deniable.queries.answers.result import Result
-from deniable.queries.forecasts.forecast import Explanation, Forecast
-from deniable.queries.forecasts.influence import Influence, group_sums, influences
+from deniable.queries.answers.trend import trend
+from deniable.queries.forecasts.forecast import Explanation, Forecast, sampling, scaled_up
+from deniable.queries.forecasts.influence import Influence, influences
 from deniable.queries.forecasts.prediction import predict
+from deniable.queries.parsing.round_questions import question_by_round
 from deniable.queries.parsing.sql import parse
 from deniable.queries.planning.bounding_plan import bounding_plans
 from deniable.queries.planning.plan import Plan, make_plan
 from deniable.queries.weights.table_plan import DIRECT
 from deniable.simulation import NOTE
+from deniable.tables.schema.rounds import ROUND_COLUMN
 from deniable.tables.specification.runs import is_simulation
-from deniable.tables.specification.specification import Specification
 from deniable.wording import counted
 
 PLANS_KEPT = 64
@@ -266,28 +269,61 @@ class Database:
         plan = self.plan(text, weights=weights, sums=sums, unbiased=unbiased)
         reports = {name: store.rows for name, store in stores_of(plan, self.stores).items()}
         users = self._users(plan.question.tables)
-        predicted = predict(plan, users) if users else ()
-        return Explanation(Forecast(plan, users, predicted), reports, self._influences(plan, users) if users else ())
+        if self.collection.rounds is not None:  # who answers one round, on average
+            rounds = max(len(self.stores[name].distinct(ROUND_COLUMN)) for name in plan.question.tables)
+            users = math.ceil(users / max(rounds, 1))
+        scale = sampling(self.collection)
+        predicted = scaled_up(predict(plan, users), scale) if users else ()
+        forecast = Forecast(plan, math.ceil(users * scale), predicted)
+        return Explanation(forecast, reports, influences(plan, self._moments(plan), users) if users else ())
+
+    def trend(self, text: str, *, moves: float | None = None, confidence: float = 0.95) -> Result:
+        """Follow one number over all rounds; the intervals of all rounds hold at once.
+
+        The question has no condition on the round and one answer. With `moves`, the standard deviation by which you
+        expect the number to move from one round to the next, it is smoothed too: a prior that you state, and
+        post-processing that costs no privacy. Both come with their errors.
+
+        >>> weekly = shop.with_settings(name="shop", coins="assigned", rounds=dn.Rounds(2, mode="fresh"))
+        >>> import pathlib, tempfile
+        >>> folder = pathlib.Path(tempfile.mkdtemp(), "reports")
+        >>> for number in (1, 2):
+        ...     _ = weekly.perturb(
+        ...         users=frame, round=number, out=folder, source=dn.SeededSource(number), simulation=True
+        ...     )
+        >>> print(dn.connect(folder).trend("SELECT COUNT(*) AS young FROM users WHERE age < 25", moves=50.0))
+        round  young (± standard error)  young_smoothed (± standard error)
+            1               4,716 ± 208                        4,848 ± 154
+            2               4,991 ± 209                        4,857 ± 154
+        all 2 intervals hold at once with 95%
+        smoothed: if it moves by about 50 from one round to the next
+        simulation: no privacy
+        """
+        if self.collection.rounds is None:
+            raise QueryRefused("this collection has no rounds", "Ask with sql.")
+        table = parse(text, self.collection, self.dimensions).tables[0]
+        rounds = sorted(self.stores[table].distinct(ROUND_COLUMN).to_pylist()) if table in self.stores else []
+        if not rounds:
+            raise QueryRefused(f"there are no reports of table {table!r}", "Collect them first.")
+        name, asked = question_by_round(text, rounds)
+        plan = self._planned(asked, AnswerOptions(confidence=confidence))
+        followed = trend(plan, self._moments(plan), name, rounds, moves, confidence)
+        return replace(followed, sql=text, simulation=self.simulation)
 
     def influence(
         self, text: str, *, weights: str = "optimal", sums: str = DIRECT, unbiased: bool = False
     ) -> tuple[Influence, ...]:
         """How far one lying user moves each answer of a question, and what a share of liars does.
 
-        With drawn coins a liar chooses view, seed and y; with assigned coins only y. Of joins, the extremes of a
-        product of contributions. Ratios are moved as their derivative at the estimates says. Of several private groups
-        the first one is looked at; a public measure counts as one.
+        With drawn coins a liar chooses view, seed and y, with assigned coins only y. Ratios are moved as their
+        derivative at the estimates says. Of several private groups the first counts; a public measure counts as one.
 
         >>> liar, = db.influence("SELECT COUNT(*) AS young FROM users WHERE age < 25")
         >>> print(liar)
         one liar moves young by 17.42 (at most 22.16); 1% of liars: 1,742
         """
         plan = self.plan(text, weights=weights, sums=sums, unbiased=unbiased)
-        return self._influences(plan, self._users(plan.question.tables))
-
-    def _influences(self, plan: Plan, users: int) -> tuple[Influence, ...]:
-        moments = self._moments(plan)
-        return influences(plan, group_sums(moments.sums, moments.private.tolist()), users)
+        return influences(plan, self._moments(plan), self._users(plan.question.tables))
 
     def close(self) -> None:
         """Give back what the engine keeps of the reports. Dropping the database does it, too.
@@ -306,24 +342,15 @@ class Database:
 
     def _repr_html_(self) -> str:
         """What can be asked, for notebooks."""
-        rows = (
-            (
-                name,
-                f"{store.rows:,}",
-                f"{self.refused[name].total():,}",
-                ", ".join(self.collection[name].private),
-                ", ".join(self.collection[name].public),
-            )
-            for name, store in self.stores.items()
-        )
+        rows = []
+        for name, store in self.stores.items():
+            attributes = (", ".join(self.collection[name].private), ", ".join(self.collection[name].public))
+            rows.append((name, f"{store.rows:,}", f"{self.refused[name].total():,}", *attributes))
         return html_table(
             ("table", "reports", "refused", "private", "public"),
             rows,
             title=f"Reports under ε = {self.collection.epsilon:g} per user",
-            notes=[
-                *([f"dimensions: {', '.join(self.dimensions)}"] if self.dimensions else []),
-                *[NOTE] * self.simulation,
-            ],
+            notes=[f"dimensions: {', '.join(self.dimensions)}"] * bool(self.dimensions) + [NOTE] * self.simulation,
         )
 
 
@@ -370,13 +397,4 @@ def connect(
         raise InvalidParameter("reports", "by table are for Spark", "Pass engine=spark too, or a folder of reports.")
     else:
         opened = open_local(reports, memory_limit=memory_limit, spill=spill)
-    return Database(opened, _dimension_tables(opened.collection, dimensions or {}))
-
-
-def _dimension_tables(collection: Specification, given: Mapping[str, Any]) -> dict[str, DimensionTable]:
-    """Public tables that questions may join."""
-    taken = {table.name.casefold() for table in collection.tables}
-    for name in given:
-        if name.casefold() in taken:
-            raise InvalidParameter(f"dimension {name!r}", "is named like a table of the collection", "Rename it.")
-    return {name: DimensionTable(name, as_arrow(frame, f"dimension {name!r}")) for name, frame in given.items()}
+    return Database(opened, dimension_tables(opened.collection, dimensions or {}))

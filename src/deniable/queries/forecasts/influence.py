@@ -14,7 +14,6 @@ finds by trying thousands of seeds is stated next to it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -23,6 +22,7 @@ import numpy as np
 from deniable.arrays import Floats, Integers
 from deniable.mechanisms.frequency_oracle import HashedCells, NamedCell
 from deniable.mechanisms.hashing import bucket_array
+from deniable.queries.answers.estimation import Moments
 from deniable.queries.planning.plan import Plan
 from deniable.queries.question.formula import gradient_at
 from deniable.queries.weights.table_plan import PartPlan, TablePlan, ViewWeights
@@ -108,8 +108,9 @@ def _product(first: tuple[float, float], second: tuple[float, float]) -> tuple[f
     return min(ends), max(ends)
 
 
-def influences(plan: Plan, sums: Floats, users: int) -> tuple[Influence, ...]:
-    """For every output, at moments that are about `sums` (of one group): ratios are moved as their derivative says."""
+def influences(plan: Plan, moments: Moments, users: int) -> tuple[Influence, ...]:
+    """For every output, in the first private group: ratios are moved as their derivative at its moments says."""
+    sums: Floats = moments.sums[moments.private == 0].sum(axis=0)
     found = []
     for output in plan.question.outputs:
         slopes = gradient_at(output.formula, sums[None, :])[0]
@@ -247,9 +248,3 @@ def _tried(view: ViewWeights, weights: Floats, source: SeededSource) -> tuple[Fl
     hashed += np.arange(count)[:, None] * buckets
     totals = np.bincount(hashed.ravel(), np.tile(values, count), minlength=count * buckets).reshape(count, buckets)
     return totals.min(axis=1), totals.max(axis=1)
-
-
-def group_sums(sums: Floats, private: Sequence[int]) -> Floats:
-    """The moments of the first private group, added up over public groups."""
-    total: Floats = sums[np.asarray(private) == 0].sum(axis=0)
-    return total

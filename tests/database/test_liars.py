@@ -55,8 +55,8 @@ def test_no_report_moves_a_count_further_than_said(design):
                 answers.append(database(reports, collection, **forged).sql(COUNT).scalar().value)
     moved = max(answers) - min(answers)
     # Views are weighted by how many reports they have, which one report changes a little.
-    assert 0.5 * liar.found < moved < 1.02 * liar.most
-    assert liar.found <= liar.most * (1 + 1e-9)
+    assert 0.5 * liar.reached < moved < 1.02 * liar.most
+    assert liar.reached <= liar.most * (1 + 1e-9)
 
 
 def test_a_liar_without_a_choice_of_coins_moves_less():
@@ -68,11 +68,11 @@ def test_a_liar_without_a_choice_of_coins_moves_less():
     )
     for text in (*texts, "SELECT COUNT(*) AS n FROM users JOIN orders USING (uid) WHERE age < 25 AND amount > 5"):
         (free,), (bound,) = drawn.influence(text), assigned.influence(text)
-        assert 0 < bound.typical < bound.found <= bound.most * (1 + 1e-9)
-        assert bound.found <= free.most
+        assert 0 < bound.typical < bound.reached <= bound.most * (1 + 1e-9)
+        assert bound.reached <= free.most
         assert (free.coins, bound.coins) == ("drawn", "assigned")
         assert bound.of_share(0.02) == pytest.approx(0.02 * PEOPLE * bound.typical)
-        assert free.of_share(0.02) == pytest.approx(0.02 * PEOPLE * free.found)
+        assert free.of_share(0.02) == pytest.approx(0.02 * PEOPLE * free.reached)
     assert "one liar moves n by" in str(drawn.explain(COUNT))
 
 

@@ -16,7 +16,7 @@ from deniable.arrays import Floats, Integers
 from deniable.engines.engine import Engine
 from deniable.tables.schema.report_format import DRAWN, SEED_BITS
 
-FALSE_ALARM = 1e-6
+COIN_FALSE_ALARM = 1e-6
 """For each table: half of it for views, half for seeds."""
 MOST_TESTED_VIEWS = 2**12
 FEWEST_EXPECTED = 20.0
@@ -41,7 +41,7 @@ class DrawnCoins:
         return tuple(note for name in tables if (note := self._notes.get(name)) is not None)
 
     def _tested(self, name: str) -> str | None:
-        odd = [what for what, chance in self._chances(name).items() if chance < FALSE_ALARM / 2]
+        odd = [what for what, chance in self._chances(name).items() if chance < COIN_FALSE_ALARM / 2]
         if not odd:
             return None
         return (

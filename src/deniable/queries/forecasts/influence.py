@@ -44,7 +44,7 @@ class Influence:
     >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0, coins="assigned")
     >>> db = dn.connect(shop.perturb(users={"uid": range(1_000), "age": [20, 30] * 500}))
     >>> liar, = db.influence("SELECT COUNT(*) AS young FROM users WHERE age < 25")
-    >>> liar.typical < liar.found <= liar.most
+    >>> liar.typical < liar.reached <= liar.most
     True
     """
 
@@ -53,7 +53,7 @@ class Influence:
     """Whether liars choose their views and seeds ("drawn") or not ("assigned")."""
     most: float
     """What no report exceeds: with drawn coins over all views, seeds and y; with assigned ones at the worst coins."""
-    found: float
+    reached: float
     """What a liar reached, with the seeds and views that were tried; the same as `most` if that is exact."""
     typical: float
     """The mean over users: how far a liar moves an answer whose coins are like everybody's."""
@@ -67,15 +67,15 @@ class Influence:
         >>> liar.of_share(0.01) == 0.01 * 1_000 * liar.typical
         True
         """
-        return liars * self.users * (self.typical if self.coins == ASSIGNED else self.found)
+        return liars * self.users * (self.typical if self.coins == ASSIGNED else self.reached)
 
     def __str__(self) -> str:
         bound = "" if self.exact else f" (at most {self.most:,.4g})"
         together = f"1% of liars: {self.of_share(0.01):,.4g}"
         if self.coins == ASSIGNED:
-            moves = f"{self.typical:,.4g} on average, {self.found:,.4g} at worst{bound}"
+            moves = f"{self.typical:,.4g} on average, {self.reached:,.4g} at worst{bound}"
             return f"one liar moves {self.name} by {moves}; {together}"
-        return f"one liar moves {self.name} by {self.found:,.4g}{bound}; {together}"
+        return f"one liar moves {self.name} by {self.reached:,.4g}{bound}; {together}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,21 +83,21 @@ class _Reach:
     """What a user's contribution to one column can be: without limits on coins, and for each user that was tried."""
 
     bound: tuple[float, float]
-    found: tuple[float, float]
+    reached: tuple[float, float]
     least: Floats
     most: Floats
 
     def __add__(self, other: _Reach) -> _Reach:
         bound = (self.bound[0] + other.bound[0], self.bound[1] + other.bound[1])
-        found = (self.found[0] + other.found[0], self.found[1] + other.found[1])
-        return _Reach(bound, found, self.least + other.least, self.most + other.most)
+        reached = (self.reached[0] + other.reached[0], self.reached[1] + other.reached[1])
+        return _Reach(bound, reached, self.least + other.least, self.most + other.most)
 
     def times(self, other: _Reach) -> _Reach:
         """The product of the contributions to two tables."""
         ends = [a * b for a, b in product((self.least, self.most), (other.least, other.most))]
         return _Reach(
             _product(self.bound, other.bound),
-            _product(self.found, other.found),
+            _product(self.reached, other.reached),
             np.minimum.reduce(ends),
             np.maximum.reduce(ends),
         )
@@ -111,25 +111,25 @@ def _product(first: tuple[float, float], second: tuple[float, float]) -> tuple[f
 def influences(plan: Plan, moments: Moments, users: int) -> tuple[Influence, ...]:
     """For every output, in the first private group: ratios are moved as their derivative at its moments says."""
     sums: Floats = moments.sums[moments.private == 0].sum(axis=0)
-    found = []
+    listed = []
     for output in plan.question.outputs:
         slopes = gradient_at(output.formula, sums[None, :])[0]
         reaches = _reaches(plan, slopes)
         bound, tried, mean, worst = (sum(amount[index] for amount in map(_ranges, reaches)) for index in range(4))
         assigned = plan.collection.coins == ASSIGNED
-        most, reached = (bound, worst) if assigned else (bound, tried)
+        most, achieved = (bound, worst) if assigned else (bound, tried)
         if assigned and len(plan.tables) == 1:
             most = max(_assigned_bound(plan, slopes), worst)
-        exact = len(reaches) <= 1 and bool(np.isclose(most, reached, rtol=1e-9))
-        found.append(Influence(output.name, plan.collection.coins, most, reached, mean, users, exact))
-    return tuple(found)
+        exact = len(reaches) <= 1 and bool(np.isclose(most, achieved, rtol=1e-9))
+        listed.append(Influence(output.name, plan.collection.coins, most, achieved, mean, users, exact))
+    return tuple(listed)
 
 
 def _ranges(reach: _Reach) -> tuple[float, float, float, float]:
     apart = reach.most - reach.least
     return (
         reach.bound[1] - reach.bound[0],
-        reach.found[1] - reach.found[0],
+        reach.reached[1] - reach.reached[0],
         float(apart.mean()),
         float(apart.max()),
     )

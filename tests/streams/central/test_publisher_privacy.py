@@ -7,7 +7,6 @@ import pickle
 import subprocess
 import sys
 from collections import defaultdict
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -21,6 +20,7 @@ from deniable.streams.central.named_publishers import Flat, ToPS, restore
 from deniable.streams.central.publisher import Publisher
 from deniable.streams.central.settings import Settings
 from deniable.streams.central.threshold import PaperScore, PredictedError, PublicThreshold
+from deniable.streams.central.warmup import questions
 from deniable.streams.structure.smoother import Mean
 from deniable.streams.structure.value_grid import Grid
 
@@ -39,6 +39,7 @@ VARIANTS = [
     settings(threshold=PaperScore(fanout=2)),
     settings(consistent=False, measure_start=False),
     settings(fanout=4),
+    settings(block=None, fanout=None),
 ]
 
 
@@ -86,16 +87,13 @@ def test_for_every_neighbour_there_is_noise_at_most_e_to_the_epsilon_less_likely
 
 
 def warmup_shifts(chosen, values, neighbour, theta):
-    """The winner's score gets one unit more; the three answers are moved back to where they were."""
+    """The winner's score gets one unit more; the other answers are moved back to where they were."""
     mine, theirs = (np.array(stream[:WARMUP]) for stream in (values, neighbour))
     candidates = chosen.threshold.candidates(BOUND).tolist()
     shifts = {("warm-up", "threshold"): {candidates.index(theta): 1 << 16}} if (mine != theirs).any() else {}
     if chosen.measure_start:
-        cuts = [np.minimum(part, theta) for part in (mine, theirs)]
-        shifts["warm-up", "mean"] = {0: int(cuts[0].sum() - cuts[1].sum())}
-        squares = [((cut * 1024 // theta) ** 2).sum() for cut in cuts]
-        shifts["warm-up", "square"] = {0: int(squares[0] - squares[1])}
-        shifts["warm-up", "above"] = {0: int((mine > theta).sum() - (theirs > theta).sum())}
+        for question in questions(theta, BOUND, chosen.run_lengths(WARMUP)):
+            shifts["warm-up", question.name] = {0: question.total(mine) - question.total(theirs)}
     return shifts
 
 
@@ -177,9 +175,9 @@ def test_the_output_law_of_a_tiny_tree(block):
 
 def test_shares_of_the_warm_up_add_up_to_epsilon():
     for chosen in VARIANTS:
-        assert sum(chosen.shares().values()) == 1
+        assert sum(chosen.shares(WARMUP).values()) == 1
     for epsilon in (0.05, 0.1, 1.0, 1 / 3):
-        parts = [Fraction(cost) for cost in replace(VARIANTS[0], epsilon=epsilon).costs.values()]
+        parts = [Fraction(cost) for cost in VARIANTS[0].costs(epsilon, WARMUP).values()]
         assert sum(parts) <= Fraction(epsilon)
         assert sum(parts) > Fraction(epsilon) * (1 - Fraction(1, 10**12))
 

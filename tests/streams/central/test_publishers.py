@@ -231,7 +231,7 @@ def test_the_standard_error_knows_how_the_smoother_spreads_noise(smoother, flush
 def test_standard_errors_are_calibrated_at_every_window_length(horizon, block, fanout, consistent):
     """Noise of 60 chunks on a constant stream, in units of its standard error: mean square 1 at each length."""
     source = SeededSource(11)
-    settings = {"block": block, "fanout": fanout, "consistent": consistent, "smoother": "mean"}
+    settings = {"block": block, "fanout": fanout, "consistent": consistent}
     publisher = ToPS(
         1.0, 10, warmup=0, threshold=PublicThreshold(10), horizon=horizon, source=source, simulation=True, **settings
     )

@@ -32,7 +32,7 @@ from deniable.streams.central.block_publisher import BlockPublisher, state_befor
 from deniable.streams.central.perturber import own_noise
 from deniable.streams.central.release import release
 from deniable.streams.central.settings import Settings, check_possible
-from deniable.streams.central.warmup import Learnt, learn
+from deniable.streams.central.warmup import Learnt, learn, plan_after
 from deniable.streams.released.released_stream import Released
 from deniable.streams.structure.fence import Fence
 from deniable.streams.structure.growing_array import GrowingArray
@@ -97,7 +97,7 @@ class Publisher:
         source = release_source(source, simulation=simulation, epsilon=settings.epsilon)
         self.simulation = simulation
         self.settings, self.plan, self._key = settings, settings.plan, key
-        check_possible(settings, self.plan)
+        check_possible(settings)
         digest = hashlib.sha256(json.dumps(settings.describe(), sort_keys=True).encode()).hexdigest()
         self._source = own_noise(source, digest, given=key is None, goes_on=goes_on)
         self._grid = settings.grid
@@ -308,13 +308,13 @@ class Publisher:
 
     def _learn(self) -> Learnt:
         """Ask about the values of the warm-up, and forget them."""
-        learnt = learn(self._warm.array(), self.settings, self.plan, self._source.stream("warm-up"))
+        learnt = learn(self._warm.array(), self.settings, self.settings.epsilon, self._source.stream("warm-up"))
         self._warm.clear()
         return learnt
 
     def _begin(self, learnt: Learnt) -> BlockPublisher:
         epsilon, top = self.settings.epsilon, self._top
-        self._learnt = learnt
+        self._learnt, self.plan = learnt, plan_after(self.settings, learnt)
         self._blocks = self._open = BlockPublisher(self.plan, epsilon, learnt, top, self._source, keep=self._keep)
         return self._blocks
 
@@ -374,14 +374,16 @@ class Publisher:
         settings = Settings.read(state["settings"])
         simulation = bool(state.get("simulation", False))
         made._set_up(settings, key, source, simulation=simulation, keep=state["keep"], goes_on=True)
+        if state["learnt"] is None:
+            made._warm.extend(unpacked(state["warm"]))
+        else:
+            blocks = made._begin(Learnt.read(state["learnt"]))
         if [made.plan.block, made.plan.fanout] != state["plan"]:
             raise InvalidParameter(
                 "state", "was planned by another version or machine", "Use that one, or give block and fanout."
             )
-        if state["learnt"] is None:
-            made._warm.extend(unpacked(state["warm"]))
-        else:
-            made._begin(Learnt(**state["learnt"])).resume(state)
+        if state["learnt"] is not None:
+            blocks.resume(state)
         if made._fence is not None:
             made._fence = Fence.restore(state["generation"], replay=replay)
         made._ended = state["ended"]

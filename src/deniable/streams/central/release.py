@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from numpy.typing import NDArray
 
 from deniable.streams.central.block_publisher import BlockPublisher
 from deniable.streams.central.settings import Settings
-from deniable.streams.central.warmup import Learnt
+from deniable.streams.central.warmup import Learnt, roughness
 from deniable.streams.released.covariance import TreeNoise
-from deniable.streams.released.prediction_error import Smoothing, measured_smoothing
+from deniable.streams.released.prediction_error import Smoothing, block_difference
 from deniable.streams.released.released_stream import SIMULATION, Released
+from deniable.streams.released.roughness import Roughness
 from deniable.streams.released.windows import Truncation
 
 
@@ -26,26 +28,39 @@ def release(
     simulation: bool,
 ) -> Released:
     """The values that were published from number `first` on, in steps of the grid, with their errors."""
-    tail = settings.expectation.tail
-    truncation = Truncation(learnt.theta, settings.grid.top, learnt.above, learnt.above_stderr, tail)
+    truncation = _truncation(settings, learnt)
     plan, node = blocks.plan, blocks.perturber.node_variance
     noise = TreeNoise(blocks.layout, plan.fanout, plan.consistent, node, learnt.mean_variance, plan.smoother)
-    smoothing = _smoothing(settings, learnt, blocks)
+    smoothing = _smoothing(settings, learnt, blocks, noise)
     about = _about(settings, learnt, blocks) | ({SIMULATION: True} if simulation else {})
     return Released(steps, noise, settings.grid, about, truncation, smoothing, timestamps, first)
 
 
-def _smoothing(settings: Settings, learnt: Learnt, blocks: BlockPublisher) -> Smoothing | None:
-    if blocks.plan.block == 1:
+def _truncation(settings: Settings, learnt: Learnt) -> Truncation:
+    theta, tail = learnt.theta, settings.expectation.tail
+    truncation = Truncation(theta, settings.grid.top, learnt.above, learnt.above_stderr, tail)
+    if learnt.excess is None or not learnt.above:
+        return truncation if learnt.excess is None else replace(truncation, excess=0.0)
+    # What a value above θ exceeds it by is taken as exponential, whose mean square is twice the square of its mean.
+    each = min(learnt.excess / learnt.above, 2.0 * theta, max(settings.grid.top - theta, 0))
+    square = 2 * learnt.excess * each
+    return replace(truncation, excess=learnt.excess, excess_variance=learnt.excess_variance, excess_square=square)
+
+
+def _smoothing(settings: Settings, learnt: Learnt, blocks: BlockPublisher, noise: TreeNoise) -> Smoothing | None:
+    """As learnt before publishing, and as blocks show."""
+    layout = blocks.layout
+    if layout.block == 1:
         return None
-    expected, theta = settings.expectation, learnt.theta
-    return measured_smoothing(
-        blocks.totals(),
-        blocks.layout,
-        node_variance=blocks.perturber.node_variance,
-        spread=(expected.spread * theta) ** 2 if learnt.spread is None else learnt.spread,
-        expected_drift=(expected.drift * theta) ** 2,
-    )
+    expected = roughness(learnt, settings)
+    measured = block_difference(blocks.totals(), layout, noise, expected.difference(layout.block))
+    if measured is None:
+        return Smoothing(layout, expected)
+    smallest = expected.squares[0]
+    usual = Roughness((1.0, float(layout.block)), (smallest, max(measured, smallest * layout.block)))
+    below = sum(length < layout.block for length in learnt.lengths)
+    known = usual.weighed(learnt.lengths[:below], learnt.squares[:below], learnt.doubts[:below]) if below else usual
+    return Smoothing(layout, known.ending(float(layout.block), usual.squares[-1]))
 
 
 def _about(settings: Settings, learnt: Learnt, blocks: BlockPublisher) -> dict[str, Any]:

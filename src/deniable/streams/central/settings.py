@@ -13,26 +13,29 @@ from deniable.errors import InvalidParameter
 from deniable.exact import check_epsilon
 from deniable.mechanisms import DiscreteLaplace
 from deniable.streams.central.perturber import Perturber
-from deniable.streams.central.stream_forecast import Expectation, StreamPlan, choose_plan, mean_share, paper_block
+from deniable.streams.central.stream_forecast import Expectation, StreamPlan, choose_plan, paper_block
 from deniable.streams.central.threshold import THRESHOLDS_BY_KIND, PredictedError, PublicThreshold, Threshold
 from deniable.streams.structure.smoother import Recent, Smoother, smoother_of
 from deniable.streams.structure.value_grid import Grid
 
-SQUARE_SHARE, ABOVE_SHARE = Fraction(1, 20), Fraction(1, 40)
+MEAN_SHARE, ABOVE_SHARE, EXCESS_SHARE, RUNS_SHARE = Fraction(1, 50), Fraction(1, 16), Fraction(1, 16), Fraction(1, 8)
 SQUARE_STEPS = 1 << 10
 """Values are squared in steps of θ/2^10, so that sums of squares fit 64 bits for any θ."""
+EXCESS_REACH = 3
+"""Of a value above θ, at most three times θ counts as excess: what one value may add decides the noise."""
+_RUNS_APART, _FEWEST_PAIRS = 8, 8
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Everything public about a publisher. If `block` or `fanout` is None, the predicted error decides.
 
-    `measure_start`: spend parts of the warm-up's ε on the mean (1/50 to 1/5, more for larger blocks), the mean square
-    (1/20) and the share of values above θ (1/40). Without it the first block is filled with θ/2, and intervals know
-    less.
+    `measure_start`: spend parts of the warm-up's ε on the mean (1/50), the share of values above θ (1/16), what they
+    exceed it by (1/16), and how much runs of values differ from the next ones (1/8, at several lengths). Without it the
+    first block is filled with θ/2, blocks are those of `plan`, and intervals know less.
 
     >>> Settings("tops", 0.5, Grid(1000)).plan.block
-    2048
+    1024
     """
 
     method: str
@@ -65,8 +68,13 @@ class Settings:
             check_integer("block", self.block, 1, self.horizon)
 
     @property
+    def largest_block(self) -> int:
+        """The most values of a block whose sums still fit."""
+        return max(min((1 << 60) // self.grid.top, self.horizon), 1)
+
+    @property
     def plan(self) -> StreamPlan:
-        """How the stream is cut, and its tree. Public, and decided before any value."""
+        """How the stream is cut and its tree, as long as nothing is learnt. Public, and decided before any value."""
         if self.block == "paper":
             fanout = self.fanout or 16
             block = paper_block(self.epsilon, self.horizon, fanout)
@@ -79,7 +87,7 @@ class Settings:
             fanout=self.fanout,
             consistent=self.consistent,
             smoother=self.smoother,
-            warmup=self.warmup if self.measure_start else 0,
+            largest=self.largest_block,
         )
 
     @property
@@ -87,17 +95,25 @@ class Settings:
         """δ of the promise: that of the threshold, and 0 for most of them."""
         return float(getattr(self.threshold, "delta", 0.0))
 
-    def shares(self) -> dict[str, Fraction]:
-        """What each private answer of the warm-up costs, as shares of ε."""
+    def run_lengths(self, count: int) -> tuple[int, ...]:
+        """Lengths of runs that are compared among `count` values: 1, 8, 64, …, as long as there are eight pairs."""
+        lengths = [1]
+        while lengths[-1] * _RUNS_APART * 2 * _FEWEST_PAIRS <= count:
+            lengths.append(lengths[-1] * _RUNS_APART)
+        return tuple(lengths)
+
+    def shares(self, count: int) -> dict[str, Fraction]:
+        """What each private answer about `count` values costs, as shares of the ε for all of them."""
         if not self.measure_start:
             return {"threshold": Fraction(1)}
-        measured = {"mean": mean_share(self.plan, self.warmup), "square": SQUARE_SHARE, "above": ABOVE_SHARE}
+        lengths = self.run_lengths(count)
+        measured = {"mean": MEAN_SHARE, "above": ABOVE_SHARE, "excess": EXCESS_SHARE}
+        measured |= {f"runs of {length}": RUNS_SHARE / len(lengths) for length in lengths}
         return {"threshold": 1 - sum(measured.values(), Fraction(0)), **measured}
 
-    @property
-    def costs(self) -> dict[str, float]:
-        """The ε of each private answer of the warm-up: its share, rounded down."""
-        return {name: share_below(self.epsilon, share) for name, share in self.shares().items()}
+    def costs(self, epsilon: float, count: int) -> dict[str, float]:
+        """The ε of each private answer: its share, rounded down."""
+        return {name: share_below(epsilon, share) for name, share in self.shares(count).items()}
 
     @property
     def spends(self) -> Spending:
@@ -105,7 +121,7 @@ class Settings:
 
         The value is in the warm-up, whose answers add up, or it is published; which of the two, its position says.
         """
-        costs = self.costs
+        costs = self.costs(self.epsilon, self.warmup)
         if isinstance(self.threshold, PublicThreshold):
             costs["threshold"] = 0.0
         elif not self.threshold.private:
@@ -138,15 +154,19 @@ class Settings:
         )
 
 
-def check_possible(settings: Settings, plan: StreamPlan) -> None:
+def check_possible(settings: Settings) -> None:
     """Refuse now what some θ would make impossible later: when it fails must not depend on data."""
-    top = settings.grid.top
-    if top * settings.horizon > 1 << 62 or top * plan.block > 1 << 60:
+    top, plan = settings.grid.top, settings.plan
+    if top * settings.horizon > 1 << 62 or top * settings.warmup > 1 << 62 or top * plan.block > 1 << 60:
         raise InvalidParameter(
             "bound", "has too many steps for sums over the horizon", "Use a coarser resolution or a shorter horizon."
         )
+    sizes = {plan.block, settings.largest_block if settings.block is None else plan.block, 1}
+    costs = settings.costs(settings.epsilon, settings.warmup)
     for theta in (1, top):
-        Perturber(settings.epsilon, theta, plan.horizon, plan.block, plan.fanout, plan.consistent)
-        for name, cost in settings.costs.items():
-            sensitivity = {"mean": theta, "square": SQUARE_STEPS**2, "above": 1, "threshold": 1 << 17}[name]
+        for block in sizes:
+            Perturber(settings.epsilon, theta, plan.horizon, block, plan.fanout, plan.consistent)
+        DiscreteLaplace(costs["threshold"], 1 << 17)
+        for name, cost in costs.items():
+            sensitivity = {"above": 1, "excess": EXCESS_REACH * theta, "runs of 1": SQUARE_STEPS**2}.get(name, theta)
             DiscreteLaplace(cost, sensitivity)

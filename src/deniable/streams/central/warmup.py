@@ -1,23 +1,38 @@
-"""The warm-up: four private answers about values that are never published."""
+"""What is learnt from values before others are published with it: private answers, one after another.
+
+The warm-up's values are never published, so all of ε is theirs. Where θ is renewed, a share of ε of an epoch's values
+pays for the same questions, and the answers serve the next epoch.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from deniable.arrays import Integers
 from deniable.mechanisms import DiscreteLaplace
 from deniable.randomness import Source
-from deniable.streams.central.settings import SQUARE_STEPS, Settings
-from deniable.streams.central.stream_forecast import StreamPlan
+from deniable.streams.central.settings import EXCESS_REACH, SQUARE_STEPS, Settings
+from deniable.streams.central.stream_forecast import Expectation, StreamPlan, choose_plan
 from deniable.streams.central.threshold import PredictedError, PublicThreshold, Situation
+from deniable.streams.released.roughness import Roughness
+
+_USUAL_SHARE, _SHARE_DOUBT, _USUAL_EXCESS = 0.25, 0.6, 0.2
+"""Of drawn streams: the share of values above θ and how much it differs, of what the choice of θ leaves open; and how
+much such values exceed θ, of θ."""
 
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
-    """The private answers of the warm-up, in steps of the grid. Those that were not measured are None.
+    """Private answers, in steps of the grid. Those that were not measured are None.
+
+    `above` is the share of values above θ, `excess` the mean of (v − θ)+; `spread` is the variance of single values
+    around their neighbours. `squares` are Δ at `lengths`: mean squares of the difference between the sums of two
+    neighbouring runs of so many values, as measured; `doubts` are the variances of the noise of their roots.
 
     >>> import deniable as dn
     >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
@@ -32,43 +47,168 @@ class Learnt:
     spread: float | None = None
     above: float | None = None
     above_stderr: float = 0.0
+    excess: float | None = None
+    excess_variance: float = 0.0
+    lengths: tuple[float, ...] = ()
+    squares: tuple[float, ...] = ()
+    doubts: tuple[float, ...] = ()
+
+    @classmethod
+    def read(cls, facts: dict[str, Any]) -> Learnt:
+        """What `asdict` wrote, after JSON."""
+        arrays = {name: tuple(facts.get(name, ())) for name in ("lengths", "squares", "doubts")}
+        return cls(**{**facts, **arrays})
 
 
-def learn(values: Integers, settings: Settings, plan: StreamPlan, source: Source) -> Learnt:
-    """Four private answers about the warm-up, whose shares of ε add up to ε. `values` are steps 0 … bound."""
-    epsilon, count = settings.epsilon, values.size
-    costs = settings.costs
-    error = 0.0 if math.isinf(epsilon) else plan.noise(epsilon)
-    error += plan.smoothing(settings.expectation, measured_start=settings.measure_start)
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A sum over values that is asked privately, and by how much one replaced value may move it."""
+
+    name: str
+    sensitivity: int
+    total: Callable[[Integers], int]
+
+
+def questions(theta: int, top: int, lengths: tuple[int, ...]) -> list[Question]:
+    """Everything that is asked once θ is known.
+
+    A value is in at most one pair of neighbouring runs of every length. Replacing it moves the sum of its run by at
+    most θ, and so the distance of the two runs. At length 1 the squares of distances are asked for, in steps of θ/2^10:
+    they are 0 to 2^20.
+    """
+    most = max(min(EXCESS_REACH * theta, top - theta), 1)
+
+    def squares(values: Integers) -> int:
+        return int(np.square(_differences(np.minimum(values, theta) * SQUARE_STEPS // theta, 1)).sum())
+
+    def distances(length: int) -> Callable[[Integers], int]:
+        return lambda values: int(np.abs(_differences(np.minimum(values, theta), length)).sum())
+
+    return [
+        Question("mean", theta, lambda values: int(np.minimum(values, theta).sum())),
+        Question("above", 1, lambda values: int((values > theta).sum())),
+        Question("excess", most, lambda values: int(np.clip(values - theta, 0, most).sum())),
+        Question("runs of 1", SQUARE_STEPS**2, squares),
+        *(Question(f"runs of {length}", theta, distances(length)) for length in lengths[1:]),
+    ]
+
+
+def _differences(values: Integers, length: int) -> Integers:
+    """Between the sums of neighbouring runs, pair by pair."""
+    pairs = values.size // (2 * length)
+    sums = values[: pairs * 2 * length].reshape(pairs, 2, length).sum(2)
+    return np.asarray(sums[:, 0] - sums[:, 1])
+
+
+def learn(values: Integers, settings: Settings, epsilon: float, source: Source) -> Learnt:
+    """Private answers about values 0 … bound, whose shares of ε add up to `epsilon`."""
+    costs, count, plan = settings.costs(epsilon, values.size), max(values.size, 1), settings.plan
+    error = 0.0 if math.isinf(settings.epsilon) else plan.noise(settings.epsilon)
+    error = max(error + plan.smoothing(settings.expectation.knots), 1e-12)
     tail = settings.expectation.tail
-    situation = Situation(settings.grid.top, max(count, 1), settings.horizon, epsilon, max(error, 1e-12), tail)
+    cost = costs["threshold"]
+    situation = Situation(settings.grid.top, count, settings.horizon, settings.epsilon, error, tail, cost)
     if isinstance(settings.threshold, PublicThreshold):
         theta = max(settings.grid.unit(settings.threshold.theta), 1)
     else:
         draws = source.stream("threshold")  # the publisher has checked source and ε
-        theta = settings.threshold.draw(values, situation, costs["threshold"], draws)
+        theta = settings.threshold.draw(values, situation, cost, draws)
+    aim = settings.threshold.aim(situation) if isinstance(settings.threshold, PredictedError) else None
     if not settings.measure_start:
-        if not isinstance(settings.threshold, PredictedError):
-            return Learnt(theta)
-        aim = settings.threshold.aim(situation)
-        return Learnt(theta, above=aim, above_stderr=aim)
-    cut = np.minimum(values, theta)
+        return Learnt(theta) if aim is None else Learnt(theta, above=aim, above_stderr=aim)
+    lengths = settings.run_lengths(values.size)
+    totals: dict[str, float] = {}
+    variances: dict[str, float] = {}
+    for question in questions(theta, settings.grid.top, lengths):
+        mechanism = DiscreteLaplace(costs[question.name], question.sensitivity)
+        noisy = mechanism.draw(np.array([question.total(values)]), source.stream(question.name))
+        totals[question.name], variances[question.name] = float(noisy[0]), mechanism.variance()
+    mean = min(max(totals["mean"] / count, 0.0), float(theta))
+    above, above_variance = totals["above"] / count, variances["above"] / count**2
+    excess, excess_variance = totals["excess"] / count, variances["excess"] / count**2
+    if aim is not None:
+        # Noise decides between thresholds whose counts differ by less than it, so the share above θ may be that large.
+        largest = aim + (0.0 if math.isinf(epsilon) else 1 / (cost * count))
+        above, above_variance = _weighted(above, above_variance, _USUAL_SHARE * largest, _SHARE_DOUBT * largest)
+        above = min(max(above, 0.0), 1.0)
+        doubt = tail * theta * math.hypot(above, math.sqrt(above_variance))
+        excess, excess_variance = _weighted(excess, excess_variance, _USUAL_EXCESS * theta * above, doubt)
+    if theta >= settings.grid.top:
+        excess = excess_variance = 0.0
+    squares, doubts = _roughness(totals, variances, settings.expectation, theta, lengths, count)
+    return Learnt(
+        theta,
+        mean,
+        variances["mean"] / count**2,
+        squares[0] / 2,
+        min(max(above, 0.0), 1.0),
+        math.sqrt(above_variance),
+        max(excess, 0.0),
+        excess_variance,
+        tuple(map(float, lengths)),
+        tuple(squares),
+        tuple(doubts),
+    )
 
-    def noisy(name: str, total: int, sensitivity: int) -> tuple[float, float]:
-        mechanism = DiscreteLaplace(costs[name], sensitivity)
-        answer = mechanism.draw(np.array([total]), source.stream(name))[0]
-        return float(answer) / count, mechanism.variance() / count**2
 
-    mean, mean_variance = noisy("mean", int(cut.sum()), theta)
-    fine = (cut * SQUARE_STEPS // theta) ** 2
-    square, square_variance = noisy("square", int(fine.sum()), SQUARE_STEPS**2)
-    above, above_variance = noisy("above", int((values > theta).sum()), 1)
-    mean = min(max(mean, 0.0), float(theta))
-    spread = (square + math.sqrt(square_variance)) * (theta / SQUARE_STEPS) ** 2 - mean**2
-    spread = min(max(spread, 0.0), mean * (theta - mean))
-    if isinstance(settings.threshold, PredictedError) and above_variance > 0:
-        # A weighted mean of the measured share and the share that the choice aims at, which it misses by as much again.
-        aim = settings.threshold.aim(situation)
-        weight = above_variance / (above_variance + aim**2)
-        above, above_variance = weight * aim + (1 - weight) * above, weight * aim**2
-    return Learnt(theta, mean, mean_variance, spread, min(max(above, 0.0), 1.0), math.sqrt(above_variance))
+def _weighted(measured: float, variance: float, usual: float, doubt: float) -> tuple[float, float]:
+    """The best mean of a measured figure and of one that is usual, give or take `doubt`; and its variance.
+
+    If the measured figure is larger than usual by more than noise explains, so is the doubt.
+    """
+    doubt = max(doubt, measured - usual - 5 * math.sqrt(variance))
+    weight = variance / (variance + doubt**2) if doubt else 1.0
+    return weight * usual + (1 - weight) * measured, weight * doubt**2
+
+
+def _roughness(
+    totals: dict[str, float],
+    variances: dict[str, float],
+    expected: Expectation,
+    theta: int,
+    lengths: tuple[int, ...],
+    count: int,
+) -> tuple[list[float], list[float]]:
+    """Δ at the given lengths, and the variances of the noise of their roots; at length 1 shrunk to what is expected."""
+    pairs, unit = max(count // 2, 1), (theta / SQUARE_STEPS) ** 2
+    usual = 2 * (expected.spread * theta) ** 2
+    weight = usual**2 / (usual**2 + variances["runs of 1"] / pairs**2 * unit**2)
+    square = weight * max(totals["runs of 1"], 0.0) / pairs * unit + (1 - weight) * usual
+    squares, doubts = [max(square, 1e-9)], [0.0]
+    for length in lengths[1:]:
+        pairs, name = count // (2 * length), f"runs of {length}"
+        # Of a normal distribution, the mean square is π/2 times the square of the mean distance.
+        doubts.append(math.pi / 2 * variances[name] / pairs**2)
+        squares.append(max(math.pi / 2 * (totals[name] / pairs) ** 2 - doubts[-1], 0.0))
+    return squares, doubts
+
+
+def roughness(learnt: Learnt, settings: Settings) -> Roughness:
+    """Δ at lengths up to the horizon, in squared steps: as measured where noise allows, otherwise as expected."""
+    expected, theta = settings.expectation, learnt.theta
+    if not learnt.lengths:
+        lengths, squares = zip(*expected.knots, strict=True)
+        return Roughness(lengths, tuple(square * theta**2 for square in squares))
+    lengths = tuple(float(4**power) for power in range(settings.horizon.bit_length() // 2 + 1))
+    usual = Roughness(
+        lengths, tuple(learnt.squares[0] * length + (expected.drift * theta * length) ** 2 for length in lengths)
+    )
+    return usual.weighed(learnt.lengths, learnt.squares, learnt.doubts)
+
+
+def plan_after(settings: Settings, learnt: Learnt) -> StreamPlan:
+    """Blocks and tree for what was learnt: a function of private answers and public settings, so it costs nothing."""
+    if not learnt.lengths or settings.block is not None:
+        return settings.plan
+    known = roughness(learnt, settings)
+    squares = (square / learnt.theta**2 for square in known.squares)
+    return choose_plan(
+        settings.epsilon,
+        settings.horizon,
+        expectation=settings.expectation,
+        knots=tuple(zip(known.lengths, squares, strict=True)),
+        fanout=settings.fanout,
+        consistent=settings.consistent,
+        smoother=settings.smoother,
+        largest=settings.largest_block,
+    )

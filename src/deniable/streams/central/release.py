@@ -8,32 +8,37 @@ from typing import Any
 from numpy.typing import NDArray
 
 from deniable.streams.central.block_publisher import BlockPublisher
+from deniable.streams.central.epochs import Epochs
 from deniable.streams.central.settings import Settings
 from deniable.streams.central.warmup import Learnt, roughness
 from deniable.streams.released.covariance import TreeNoise
 from deniable.streams.released.prediction_error import Smoothing, block_difference
 from deniable.streams.released.released_stream import SIMULATION, Released
 from deniable.streams.released.roughness import Roughness
+from deniable.streams.released.stretch import Stretch
 from deniable.streams.released.windows import Truncation
 
 
 def release(
     steps: NDArray[Any],
     settings: Settings,
-    learnt: Learnt,
-    blocks: BlockPublisher,
+    publisher: BlockPublisher | Epochs,
     *,
     first: int,
     timestamps: NDArray[Any] | None,
     simulation: bool,
 ) -> Released:
     """The values that were published from number `first` on, in steps of the grid, with their errors."""
-    truncation = _truncation(settings, learnt)
+    start, *later = (_stretch(settings, *part) for part in publisher.parts())
+    about = _about(settings, publisher) | ({SIMULATION: True} if simulation else {})
+    facts = (start.truncation, start.smoothing, timestamps, first, tuple(later))
+    return Released(steps, start.covariance, settings.grid, about, *facts)
+
+
+def _stretch(settings: Settings, begin: int, learnt: Learnt, blocks: BlockPublisher) -> Stretch:
     plan, node = blocks.plan, blocks.perturber.node_variance
     noise = TreeNoise(blocks.layout, plan.fanout, plan.consistent, node, learnt.mean_variance, plan.smoother)
-    smoothing = _smoothing(settings, learnt, blocks, noise)
-    about = _about(settings, learnt, blocks) | ({SIMULATION: True} if simulation else {})
-    return Released(steps, noise, settings.grid, about, truncation, smoothing, timestamps, first)
+    return Stretch(begin, noise, _truncation(settings, learnt), _smoothing(settings, learnt, blocks, noise))
 
 
 def _truncation(settings: Settings, learnt: Learnt) -> Truncation:
@@ -63,11 +68,11 @@ def _smoothing(settings: Settings, learnt: Learnt, blocks: BlockPublisher, noise
     return Smoothing(layout, known.ending(float(layout.block), usual.squares[-1]))
 
 
-def _about(settings: Settings, learnt: Learnt, blocks: BlockPublisher) -> dict[str, Any]:
+def _about(settings: Settings, publisher: BlockPublisher | Epochs) -> dict[str, Any]:
     """Public facts, under the paper's letters."""
     facts: dict[str, Any] = {"method": settings.method, "epsilon": settings.epsilon}
     if settings.delta:
         facts["delta"] = settings.delta
-    plan = blocks.plan
-    facts |= {"theta": float(settings.grid.value(learnt.theta)), "warmup": settings.warmup}
-    return facts | {"r": plan.horizon, "b": plan.fanout, "s": plan.block, "chunk": blocks.chunk}
+    plan = publisher.plan
+    facts |= {"theta": float(settings.grid.value(publisher.learnt.theta)), "warmup": settings.warmup}
+    return facts | {"r": plan.horizon, "b": plan.fanout, "s": plan.block, "chunk": publisher.chunk}

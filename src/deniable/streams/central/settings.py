@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -12,6 +12,7 @@ from deniable.checks import check_integer
 from deniable.errors import InvalidParameter
 from deniable.exact import check_epsilon
 from deniable.mechanisms import DiscreteLaplace
+from deniable.streams.central.evidence import EXCESS_REACH, SQUARE_STEPS, run_lengths
 from deniable.streams.central.perturber import Perturber
 from deniable.streams.central.stream_forecast import Expectation, StreamPlan, choose_plan, paper_block
 from deniable.streams.central.threshold import THRESHOLDS_BY_KIND, PredictedError, PublicThreshold, Threshold
@@ -19,11 +20,7 @@ from deniable.streams.structure.smoother import Recent, Smoother, smoother_of
 from deniable.streams.structure.value_grid import Grid
 
 MEAN_SHARE, ABOVE_SHARE, EXCESS_SHARE, RUNS_SHARE = Fraction(1, 50), Fraction(1, 16), Fraction(1, 16), Fraction(1, 8)
-SQUARE_STEPS = 1 << 10
-"""Values are squared in steps of θ/2^10, so that sums of squares fit 64 bits for any θ."""
-EXCESS_REACH = 3
-"""Of a value above θ, at most three times θ counts as excess: what one value may add decides the noise."""
-_RUNS_APART, _FEWEST_PAIRS = 8, 8
+_EPOCH_GROWTH, SHORTEST_WARMUP, _MOST_GROWING_EPOCHS = 4, 256, 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +30,10 @@ class Settings:
     `measure_start`: spend parts of the warm-up's ε on the mean (1/50), the share of values above θ (1/16), what they
     exceed it by (1/16), and how much runs of values differ from the next ones (1/8, at several lengths). Without it the
     first block is filled with θ/2, blocks are those of `plan`, and intervals know less.
+
+    `renew`: after every epoch all of this is learnt again, from the epoch's values, for the next one. A value's ε is
+    split: 1/16 of it for that while epochs grow, 1/32 later, the rest for the tree. Epochs begin with four times the
+    warm-up and grow by four up to the horizon. `start` is a public θ for the first epoch, which needs no warm-up then.
 
     >>> Settings("tops", 0.5, Grid(1000)).plan.block
     1024
@@ -51,6 +52,8 @@ class Settings:
     measure_start: bool = True
     expectation: Expectation = field(default_factory=Expectation)
     name: str = ""
+    renew: bool = False
+    start: float | None = None
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -58,7 +61,12 @@ class Settings:
         check_integer("horizon", self.horizon, 1, 1 << 40)
         if not isinstance(self.threshold, tuple(THRESHOLDS_BY_KIND.values())):
             raise InvalidParameter("threshold", "is not one of this package", "Use PredictedError(), for example.")
-        if self.warmup == 0 and (self.measure_start or not isinstance(self.threshold, PublicThreshold)):
+        if self.renew and not isinstance(self.threshold, PredictedError):
+            raise InvalidParameter("renew", "needs the threshold PredictedError", "Use that, or renew=False.")
+        if self.start is not None and not (self.renew and self.warmup == 0):
+            raise InvalidParameter("start", "is a θ to begin with, without warm-up", "Use warmup=0 and renew=True.")
+        public = isinstance(self.threshold, PublicThreshold) and not self.measure_start
+        if self.warmup == 0 and self.start is None and not public:
             raise InvalidParameter(
                 "warmup",
                 "is 0, so there is nothing to learn from",
@@ -90,23 +98,50 @@ class Settings:
             largest=self.largest_block,
         )
 
+    def _first_epoch(self) -> int:
+        """Values of the first epoch: all of the horizon if the warm-up is not much shorter."""
+        if _EPOCH_GROWTH**2 * self.warmup >= self.horizon:
+            return self.horizon
+        return min(_EPOCH_GROWTH * max(self.warmup, SHORTEST_WARMUP), self.horizon)
+
+    def epoch_begin(self, number: int) -> int:
+        """How many values are published before an epoch."""
+        begin, length = 0, self._first_epoch()
+        for passed in range(number):
+            if length == self.horizon:
+                return begin + (number - passed) * length
+            begin, length = begin + length, min(_EPOCH_GROWTH * length, self.horizon)
+        return begin
+
+    def epoch(self, number: int) -> Settings:
+        """What an epoch is published with: its length as horizon, and the ε that its tree has."""
+        length = self.epoch_begin(number + 1) - self.epoch_begin(number)
+        return replace(self, horizon=length, epsilon=share_below(self.epsilon, 1 - self.renewal_share(number)))
+
+    def renewal_share(self, number: int) -> Fraction:
+        """The share of ε of an epoch's values that pays for what the next one is told.
+
+        Noise of the choice of θ, of scale 1/(share·ε) in counts, should be smaller than N_0 = √(6A)·n/(r·tail), the
+        count at which it matters. √A is about 20/ε: a share of 1/32 does where the next epoch is as long, and four
+        times that where it is four times as long. But the tree pays for it: more than 1/16 costs too much.
+        """
+        begin, end, next_end = (self.epoch_begin(number + step) for step in range(3))
+        return Fraction(1, 32) if next_end - end == end - begin else Fraction(1, 16)
+
+    def renewal_cost(self, number: int) -> float:
+        """ε for what is learnt from an epoch."""
+        return share_below(self.epsilon, self.renewal_share(number))
+
     @property
     def delta(self) -> float:
         """δ of the promise: that of the threshold, and 0 for most of them."""
         return float(getattr(self.threshold, "delta", 0.0))
 
-    def run_lengths(self, count: int) -> tuple[int, ...]:
-        """Lengths of runs that are compared among `count` values: 1, 8, 64, …, as long as there are eight pairs."""
-        lengths = [1]
-        while lengths[-1] * _RUNS_APART * 2 * _FEWEST_PAIRS <= count:
-            lengths.append(lengths[-1] * _RUNS_APART)
-        return tuple(lengths)
-
     def shares(self, count: int) -> dict[str, Fraction]:
         """What each private answer about `count` values costs, as shares of the ε for all of them."""
         if not self.measure_start:
             return {"threshold": Fraction(1)}
-        lengths = self.run_lengths(count)
+        lengths = run_lengths(count)
         measured = {"mean": MEAN_SHARE, "above": ABOVE_SHARE, "excess": EXCESS_SHARE}
         measured |= {f"runs of {length}": RUNS_SHARE / len(lengths) for length in lengths}
         return {"threshold": 1 - sum(measured.values(), Fraction(0)), **measured}
@@ -130,6 +165,12 @@ class Settings:
         warmup = [Spending(Unit.VALUE, Neighbours.REPLACED, cost, delta.get(name, 0.0)) for name, cost in costs.items()]
         published = Spending(Unit.VALUE, Neighbours.REPLACED, self.epsilon)
         return in_parallel([in_sequence(warmup), published])
+
+    def spent_in_epoch(self, number: int) -> Spending:
+        """(ε, δ) for one replaced value of an epoch: its tree and what is learnt from it, at most ε together."""
+        length = self.epoch_begin(number + 1) - self.epoch_begin(number)
+        costs = [self.epoch(number).epsilon, *self.costs(self.renewal_cost(number), length).values()]
+        return in_sequence([Spending(Unit.VALUE, Neighbours.REPLACED, cost) for cost in costs])
 
     def describe(self) -> dict[str, Any]:
         """All settings as JSON."""
@@ -162,11 +203,16 @@ def check_possible(settings: Settings) -> None:
             "bound", "has too many steps for sums over the horizon", "Use a coarser resolution or a shorter horizon."
         )
     sizes = {plan.block, settings.largest_block if settings.block is None else plan.block, 1}
-    costs = settings.costs(settings.epsilon, settings.warmup)
+    smallest = settings.epoch(_MOST_GROWING_EPOCHS).epsilon if settings.renew else settings.epsilon
+    budgets = {(settings.epsilon, settings.warmup)} if settings.warmup else set()
+    if settings.renew:
+        budgets |= {(settings.renewal_cost(number), settings.horizon) for number in (0, _MOST_GROWING_EPOCHS)}
     for theta in (1, top):
         for block in sizes:
-            Perturber(settings.epsilon, theta, plan.horizon, block, plan.fanout, plan.consistent)
-        DiscreteLaplace(costs["threshold"], 1 << 17)
-        for name, cost in costs.items():
-            sensitivity = {"above": 1, "excess": EXCESS_REACH * theta, "runs of 1": SQUARE_STEPS**2}.get(name, theta)
-            DiscreteLaplace(cost, sensitivity)
+            Perturber(smallest, theta, plan.horizon, block, plan.fanout, plan.consistent)
+        for epsilon, count in budgets:
+            costs = settings.costs(epsilon, count)
+            DiscreteLaplace(costs["threshold"], 1 << 17)
+            for name, cost in costs.items():
+                sensitivity = {"above": 1, "excess": EXCESS_REACH * theta, "runs of 1": SQUARE_STEPS**2}
+                DiscreteLaplace(cost, sensitivity.get(name, theta))

@@ -114,14 +114,22 @@ class PredictedError(PrivateRule):
 
     def scores(self, values: Integers, situation: Situation) -> Integers:
         """One integer score per candidate. Larger is better."""
-        thetas = self.candidates(situation.bound)
+        return self.scores_by_counts(_counts_above(values, self.candidates(situation.bound)), situation)
+
+    def scores_by_counts(self, above: Integers, situation: Situation) -> Integers:
+        """The same, from the numbers of values above each candidate."""
         tipping = self.tipping(situation)
-        penalty = np.rint(2 * tipping * np.log(thetas) * _SCORE_UNIT).astype(np.int64)
-        return -penalty - _loss_table(tipping, values.size)[_counts_above(values, thetas)]
+        penalty = np.rint(2 * tipping * np.log(self.candidates(situation.bound)) * _SCORE_UNIT).astype(np.int64)
+        return -penalty - _loss(tipping, above)
 
     def draw(self, values: Integers, situation: Situation, epsilon: float, source: Source) -> int:
         """θ, for a cost of ε; the source has been checked."""
-        winner = _winner(self.mechanism, self.scores(values, situation), epsilon, source)
+        above = _counts_above(values, self.candidates(situation.bound))
+        return self.draw_by_counts(above, situation, epsilon, source)
+
+    def draw_by_counts(self, above: Integers, situation: Situation, epsilon: float, source: Source) -> int:
+        """The same, from the numbers of values above each candidate."""
+        winner = _winner(self.mechanism, self.scores_by_counts(above, situation), epsilon, source)
         return int(self.candidates(situation.bound)[winner])
 
 
@@ -267,10 +275,15 @@ def _counts_above(values: Integers, thetas: Integers) -> Integers:
     return np.asarray(values.size - np.searchsorted(ordered, thetas, side="right"), dtype=np.int64)
 
 
-def _loss_table(tipping: float, count: int) -> Integers:
-    """G(0) … G(count) in units of 2^-16: integer steps of at least 0 and at most one unit, by construction."""
-    n = np.arange(count + 1, dtype=np.float64)
+def _loss(tipping: float, counts: Integers) -> Integers:
+    """G of every count in units of 2^-16: integer steps of at least 0 and at most one unit, by construction.
+
+    Below the tipping point G is added up from a table of its steps. Above it every count is one unit more.
+    """
+    size = math.ceil(tipping)
+    n = np.arange(size + 1, dtype=np.float64)
     below = tipping * np.log1p((np.minimum(n, tipping) / tipping) ** 2)
     loss = (below + np.maximum(n - tipping, 0.0)) * _SCORE_UNIT
     steps = np.clip(np.rint(np.diff(loss)), 0, _SCORE_UNIT).astype(np.int64)
-    return np.concatenate(([0], np.cumsum(steps)))
+    table = np.concatenate(([0], np.cumsum(steps)))
+    return np.asarray(table[np.minimum(counts, size)] + np.maximum(counts - size, 0) * _SCORE_UNIT)

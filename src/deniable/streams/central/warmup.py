@@ -7,16 +7,15 @@ pays for the same questions, and the answers serve the next epoch.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from deniable.arrays import Integers
 from deniable.mechanisms import DiscreteLaplace
 from deniable.randomness import Source
-from deniable.streams.central.settings import EXCESS_REACH, SQUARE_STEPS, Settings
+from deniable.streams.central.evidence import SQUARE_STEPS, Evidence, run_lengths
+from deniable.streams.central.settings import Settings
 from deniable.streams.central.stream_forecast import Expectation, StreamPlan, choose_plan
 from deniable.streams.central.threshold import PredictedError, PublicThreshold, Situation
 from deniable.streams.released.roughness import Roughness
@@ -60,68 +59,28 @@ class Learnt:
         return cls(**{**facts, **arrays})
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A sum over values that is asked privately, and by how much one replaced value may move it."""
-
-    name: str
-    sensitivity: int
-    total: Callable[[Integers], int]
-
-
-def questions(theta: int, top: int, lengths: tuple[int, ...]) -> list[Question]:
-    """Everything that is asked once θ is known.
-
-    A value is in at most one pair of neighbouring runs of every length. Replacing it moves the sum of its run by at
-    most θ, and so the distance of the two runs. At length 1 the squares of distances are asked for, in steps of θ/2^10:
-    they are 0 to 2^20.
-    """
-    most = max(min(EXCESS_REACH * theta, top - theta), 1)
-
-    def squares(values: Integers) -> int:
-        return int(np.square(_differences(np.minimum(values, theta) * SQUARE_STEPS // theta, 1)).sum())
-
-    def distances(length: int) -> Callable[[Integers], int]:
-        return lambda values: int(np.abs(_differences(np.minimum(values, theta), length)).sum())
-
-    return [
-        Question("mean", theta, lambda values: int(np.minimum(values, theta).sum())),
-        Question("above", 1, lambda values: int((values > theta).sum())),
-        Question("excess", most, lambda values: int(np.clip(values - theta, 0, most).sum())),
-        Question("runs of 1", SQUARE_STEPS**2, squares),
-        *(Question(f"runs of {length}", theta, distances(length)) for length in lengths[1:]),
-    ]
-
-
-def _differences(values: Integers, length: int) -> Integers:
-    """Between the sums of neighbouring runs, pair by pair."""
-    pairs = values.size // (2 * length)
-    sums = values[: pairs * 2 * length].reshape(pairs, 2, length).sum(2)
-    return np.asarray(sums[:, 0] - sums[:, 1])
-
-
-def learn(values: Integers, settings: Settings, epsilon: float, source: Source) -> Learnt:
-    """Private answers about values 0 … bound, whose shares of ε add up to `epsilon`."""
-    costs, count, plan = settings.costs(epsilon, values.size), max(values.size, 1), settings.plan
+def learn(evidence: Evidence, settings: Settings, epsilon: float, source: Source) -> Learnt:
+    """Private answers, whose shares of ε add up to `epsilon`, for publishing with these settings."""
+    count, plan = max(evidence.count, 1), settings.plan
+    costs = settings.costs(epsilon, evidence.count)
     error = 0.0 if math.isinf(settings.epsilon) else plan.noise(settings.epsilon)
     error = max(error + plan.smoothing(settings.expectation.knots), 1e-12)
-    tail = settings.expectation.tail
-    cost = costs["threshold"]
+    tail, cost = settings.expectation.tail, costs["threshold"]
     situation = Situation(settings.grid.top, count, settings.horizon, settings.epsilon, error, tail, cost)
     if isinstance(settings.threshold, PublicThreshold):
         theta = max(settings.grid.unit(settings.threshold.theta), 1)
     else:
         draws = source.stream("threshold")  # the publisher has checked source and ε
-        theta = settings.threshold.draw(values, situation, cost, draws)
+        theta = evidence.choose(settings.threshold, situation, cost, draws)
     aim = settings.threshold.aim(situation) if isinstance(settings.threshold, PredictedError) else None
     if not settings.measure_start:
         return Learnt(theta) if aim is None else Learnt(theta, above=aim, above_stderr=aim)
-    lengths = settings.run_lengths(values.size)
+    lengths = run_lengths(evidence.count)
     totals: dict[str, float] = {}
     variances: dict[str, float] = {}
-    for question in questions(theta, settings.grid.top, lengths):
+    for question in evidence.questions(theta):
         mechanism = DiscreteLaplace(costs[question.name], question.sensitivity)
-        noisy = mechanism.draw(np.array([question.total(values)]), source.stream(question.name))
+        noisy = mechanism.draw(np.array([question.total]), source.stream(question.name))
         totals[question.name], variances[question.name] = float(noisy[0]), mechanism.variance()
     mean = min(max(totals["mean"] / count, 0.0), float(theta))
     above, above_variance = totals["above"] / count, variances["above"] / count**2
@@ -135,7 +94,7 @@ def learn(values: Integers, settings: Settings, epsilon: float, source: Source) 
         excess, excess_variance = _weighted(excess, excess_variance, _USUAL_EXCESS * theta * above, doubt)
     if theta >= settings.grid.top:
         excess = excess_variance = 0.0
-    squares, doubts = _roughness(totals, variances, settings.expectation, theta, lengths, count)
+    squares, doubts = _roughness(totals, variances, settings.expectation, evidence.runs_at(theta), lengths, count)
     return Learnt(
         theta,
         mean,

@@ -2,7 +2,6 @@
 
 BENCH_BURSTS = "deniable bench streams --part bursts --repetitions 25"
 BENCH_PEERS = "deniable bench peers --runs 5"
-ONCE = "measured once; no command prints it"
 
 PEER_ROWS = (
     "| 16 counts of 20,000 users, randomized response | pure-ldp 1.2 | 0.89 to 1.05 | 36 to 38 | 0.42 to 0.44 | 16 |",
@@ -27,6 +26,8 @@ RESULTS_PAGE = {
     "figures other than 1, 3 and 10": "[WCZ21]",
     "grid of 11 and 12": "findings of this page",
     "(without assumptions: see 11)": "findings of this page",
+    "in the geometric mean of 48 cells": "cells of [XDW20, Table 2]",
+    "in the geometric mean of 12 cells": "cells of [XDW20, Table 2]",
     "the survey's 1.4 tax units per household": "data: CPS; the page of the study",
     "those of 1940, the paper's year (3.7 persons)": "Bureau of the Census, historical table HH-4, quoted from memory",
     "on 500 categories": "setting of [XDW20]",
@@ -72,6 +73,9 @@ DOCS_PAGES = {
             "deniable bench accuracy --grids --part skewed --users 200000 --runs 6"
         ),
         "instead of 95 %": "setting",
+        "on a domain up to 99,999 gives 0 a cell": "an example",
+        "more than 400 cells": "setting",
+        "by at most 5 %": "setting",
         "41 % exactly 0, 23 % exactly 40": "data: ATUS",
         "(finding 12 of": "a finding of the results",
     },
@@ -86,7 +90,7 @@ DOCS_PAGES = {
         "shop of 50,000 made-up people": "setting",
         "up to 64 disjoint terms": "setting",
         "are 95 % by default": "setting",
-        "a group of 207 people at ε = 2, an average of 9.6 ± 5.7 goes with a variance that is 35 ± 83 too low": ONCE,
+        "an average of 9.6 ± 5.7 goes with a variance that is about 32 too low": "an example: 5.7² = 32",
         "over 200 simulated collections": "setting of the test suite",
         "fewer than about 30 users": "setting",
         "95 % intervals cover the truth in two thirds of 60 collections": "the test of effective users",

@@ -70,9 +70,10 @@ def test_a_setting_may_have_more_repetitions_than_the_others(tmp_path):
     more = replace(MADE, fewest=lambda setting: 7 if setting["side"] == 2 else 1)
     assert Counter(setting["side"] for setting, _ in tasks(more, Data(), True)) == {1: 3, 2: 7}
     assert Counter(setting["side"] for setting, _ in tasks(more, Data(), False)) == {1: 5, 2: 7, 3: 5}
+    assert Counter(setting["side"] for setting, _ in tasks(more, Data(), True, 6)) == {1: 6, 2: 7}
     rows = run("streams/overall", more, Data(), quick=True, kept=tmp_path / "kept.jsonl")
     assert rows.only(side=2, power=1).repetitions == 7
-    assert "Repetitions: 3 to 7" in describe("streams/squares", more, rows, Data(), quick=True)
+    assert "Repetitions: 3 to 7" in describe("streams/squares", more, rows, Data(), "")
 
 
 def test_a_ratio_has_the_standard_error_that_repetitions_show():
@@ -100,7 +101,7 @@ def test_runs_of_other_code_or_data_are_not_used(tmp_path):
 
 def test_files_are_written_and_say_what_they_show(tmp_path):
     rows = run("streams/overall", MADE, Data(), quick=True, kept=tmp_path / "kept.jsonl")
-    table, picture, page = write("streams/squares", MADE, rows, Data(), tmp_path, quick=True)
+    table, picture, page = write("streams/squares", MADE, rows, Data(), tmp_path, options=" --quick")
     lines = list(csv.DictReader(table.read_text().splitlines()))
     assert len(lines) == 4
     assert lines[-1]["mean"] == "5"

@@ -7,6 +7,7 @@ from committed_results import RESULTS
 from docs_claims import CLAIMS, DOCS, tails
 from page_claims import plain, sections, table_rows, unsupported
 from quoted_figures import DOCS_PAGES, RESULTS_PAGE, SECTIONS
+from refresh_claims import refreshed
 
 from deniable_lab.benchmarks.grid_accuracy import WANTED
 from deniable_lab.experiments import stream_reference
@@ -41,6 +42,14 @@ def test_a_number_that_nobody_vouches_for_is_noticed():
         "neither computed nor quoted: 0.1",
     ]
     assert "quoted, and not on the page: 8 times" in unsupported(text, [claim], {"8 times": "nobody"})
+
+
+def test_new_results_can_be_written_into_a_page():
+    text = "On POS it has 2.5 ± 0.1\n  times the error, and 3,000. On DNS 7 times."
+    claims = [("it has {} times the error, and {}.", "1.2e+11 ± 0.3e+11", "4"), ("DNS {} times", 8), ("PAK {}", 9)]
+    written = refreshed(text, claims)
+    assert written == "On POS it has 1.2e+11 ± 0.3e+11\n  times the error, and 4. On DNS 8 times."
+    assert unsupported(" ".join(written.split()), claims[:2], {}) == []
 
 
 def test_a_claim_that_could_mean_two_sentences_is_refused():

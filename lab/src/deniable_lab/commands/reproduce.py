@@ -21,10 +21,16 @@ FINISHED = ".finished"
 @click.command()
 @click.argument("name", required=False)
 @click.option("--quick", is_flag=True, help="Fewer settings and repetitions: all within ten minutes on two cores.")
+@click.option(
+    "--repetitions",
+    type=click.IntRange(1),
+    default=1,
+    help="At least so many of every setting: smaller standard errors.",
+)
 @click.option("-o", "--output", default="results", show_default=True, help="Folder for tables and pictures.")
 @data_option(without="stand-ins are drawn")
 @click.option("--processes", type=click.IntRange(1), help="How many at a time; by default one per core.")
-def reproduce(name: str | None, quick: bool, output: str, data: Data, processes: int | None) -> None:
+def reproduce(name: str | None, quick: bool, repetitions: int, output: str, data: Data, processes: int | None) -> None:
     """Reproduce the tables and figures of both papers.
 
     Without NAME, list the experiments. NAME is one of them, a folder of them (streams, tables) or `all`. Each writes
@@ -47,6 +53,8 @@ def reproduce(name: str | None, quick: bool, output: str, data: Data, processes:
         show(listed)
         return
     chosen, folder = named(name), Path(output)
+    options = " --quick" * quick + f" --repetitions {repetitions}" * (repetitions > 1)
+    options += " --data DIR" * (data.folder is not None)
     with (
         workers(processes or os.cpu_count() or 1) as pool,
         writing(f"the folder {folder.name!r}", "Finished runs are kept"),
@@ -54,7 +62,16 @@ def reproduce(name: str | None, quick: bool, output: str, data: Data, processes:
         for chosen_name, experiment in chosen.items():
             runs = experiment.runs_of or chosen_name
             kept = folder / FINISHED / f"{runs}.jsonl"
-            with progress(chosen_name, len(tasks(experiment, data, quick))) as advance:
-                rows = run(runs, experiment, data, quick=quick, kept=kept, pool=pool, advance=advance)
-            for path in write(chosen_name, experiment, rows, data, folder, quick=quick):
+            with progress(chosen_name, len(tasks(experiment, data, quick, repetitions))) as advance:
+                rows = run(
+                    runs,
+                    experiment,
+                    data,
+                    quick=quick,
+                    kept=kept,
+                    least=repetitions,
+                    pool=pool,
+                    advance=advance,
+                )
+            for path in write(chosen_name, experiment, rows, data, folder, options=options):
                 click.echo(path)

@@ -33,7 +33,7 @@ class Ratio:
         return f"{mean}e+{power:02d} ± {stderr}e+{power:02d}" if power else f"{mean} ± {stderr}"
 
 
-def ratio(above: Row | Figure, below: Row | Figure) -> Ratio:
+def ratio(above: Row | Figure | Ratio, below: Row | Figure | Ratio) -> Ratio:
     """One mean over another, to first order: relative errors add up in squares.
 
     >>> str(ratio(Figure(6.0, 0.3), Figure(2.0, 0.1)))
@@ -46,6 +46,36 @@ def ratio(above: Row | Figure, below: Row | Figure) -> Ratio:
 def ratios(above: Rows, below: Rows) -> list[Ratio]:
     """Row over row, in order."""
     return [ratio(*pair) for pair in zip(above, below, strict=True)]
+
+
+def average(parts: Iterable[Row | Figure]) -> Figure:
+    """The mean of several means from the same runs: their errors may go together, so errors are averaged, too.
+
+    >>> average([Figure(1.0, 0.1), Figure(3.0, 0.3)])
+    Figure(mean=2.0, stderr=0.2)
+    """
+    each = list(parts)
+    return Figure(*(math.fsum(column) / len(each) for column in zip(*((p.mean, p.stderr) for p in each), strict=True)))
+
+
+def root(square: Row | Figure | Ratio) -> Ratio:
+    """A root mean square from a mean square: half the relative error.
+
+    >>> str(root(Figure(4.0, 0.4)))
+    '2.0 ± 0.1'
+    """
+    mean = math.sqrt(square.mean)
+    return Ratio(mean, square.stderr / (2 * mean) if mean else 0.0)
+
+
+def extremes(quotients: Iterable[Ratio]) -> tuple[Ratio, Ratio]:
+    """The least and the largest of several ratios.
+
+    >>> [str(end) for end in extremes([Ratio(3.0, 0.1), Ratio(1.0, 0.2), Ratio(2.0, 0.3)])]
+    ['1.0 ± 0.2', '3.0 ± 0.1']
+    """
+    ordered = sorted(quotients, key=lambda quotient: quotient.mean)
+    return ordered[0], ordered[-1]
 
 
 def geometric_mean(quotients: Iterable[Ratio]) -> Ratio:

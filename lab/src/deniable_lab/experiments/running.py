@@ -60,9 +60,9 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def tasks(experiment: Experiment, data: Data, quick: bool) -> list[tuple[Setting, int]]:
-    """Every setting with every seed."""
-    usual = experiment.repetitions[0 if quick else 1]
+def tasks(experiment: Experiment, data: Data, quick: bool, least: int = 1) -> list[tuple[Setting, int]]:
+    """Every setting with every seed, of which there are at least `least`."""
+    usual = max(experiment.repetitions[0 if quick else 1], least)
     return [
         (setting, seed)
         for setting in experiment.settings(data, quick)
@@ -77,11 +77,12 @@ def run(
     *,
     quick: bool,
     kept: Path,
+    least: int = 1,
     pool: ProcessPoolExecutor | None = None,
     advance: Callable[[int], None] = lambda _: None,
 ) -> Rows:
     """All numbers of an experiment. `kept` is the file of finished runs; without a pool everything happens here."""
-    todo = tasks(experiment, data, quick)
+    todo = tasks(experiment, data, quick, least)
     mark = fingerprint(name, data)
     finished = _read(kept, mark)
     keys = [_key(setting, seed) for setting, seed in todo]

@@ -29,14 +29,14 @@ _STYLE: dict[Any, Any] = {
 }
 
 
-def write(name: str, experiment: Experiment, rows: Rows, data: Data, folder: Path, *, quick: bool) -> list[Path]:
-    """The three files, by ending."""
+def write(name: str, experiment: Experiment, rows: Rows, data: Data, folder: Path, *, options: str) -> list[Path]:
+    """The three files, by ending; `options` are those of the command that made them."""
     stem = folder / name
     stem.parent.mkdir(parents=True, exist_ok=True)
     table, picture, page = (stem.with_suffix(ending) for ending in (".csv", ".png", ".md"))
     write_table(rows, table)
     draw(experiment, rows, picture)
-    page.write_text(describe(name, experiment, rows, data, quick=quick), encoding="utf-8")
+    page.write_text(describe(name, experiment, rows, data, options), encoding="utf-8")
     return [table, picture, page]
 
 
@@ -71,12 +71,11 @@ def draw(experiment: Experiment, rows: Rows, path: Path) -> None:
     smaller.save(path, optimize=True)
 
 
-def describe(name: str, experiment: Experiment, rows: Rows, data: Data, *, quick: bool) -> str:
+def describe(name: str, experiment: Experiment, rows: Rows, data: Data, options: str) -> str:
     """The page: the setting, the data that were used, and what was found."""
     used = [about for source in dict.fromkeys(rows.column("data")) if (about := data.about(str(source)))]
     repetitions = sorted({row.repetitions for row in rows})
     counts = f"{repetitions[0]}" if len(repetitions) == 1 else f"{repetitions[0]} to {repetitions[-1]}"
-    options = " --quick" * quick + " --data DIR" * (data.folder is not None)
     stem = name.partition("/")[2]
     parts = [
         f"# {experiment.title}\n\n{experiment.figure}, made by `deniable reproduce {name}{options}`: "

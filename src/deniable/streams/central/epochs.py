@@ -126,3 +126,11 @@ class Epochs:
             self._begin(learnt[number + 1])
         self._open.resume(state)
         self._sums.resume(state["sums_of_epoch"])
+
+
+def begin(settings: Settings, learnt: Learnt, source: Source, *, keep: bool) -> BlockPublisher | Epochs:
+    """What publishes from now on."""
+    if settings.renew:
+        return Epochs(settings, learnt, source, keep=keep)
+    plan, top = plan_after(settings, learnt), settings.grid.top
+    return BlockPublisher(plan, settings.epsilon, learnt, top, source, keep=keep)

@@ -26,7 +26,7 @@ LONGEST_RUN = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class PrivateSum:
     """A sum over values that is asked privately, and by how much one replaced value may move it."""
 
     name: str
@@ -62,15 +62,15 @@ def _differences(values: Integers, length: int) -> Integers:
 
 def _questions(
     theta: int, mean: int, above: int, excess: int, reach: int, runs_theta: int, runs: Integers
-) -> list[Question]:
+) -> list[PrivateSum]:
     lengths = [RUNS_APART**power for power in range(len(runs))]
     return [
-        Question("mean", theta, mean),
-        Question("above", 1, above),
-        Question("excess", max(reach, 1), excess),
-        Question("runs of 1", SQUARE_STEPS**2, int(runs[0])),
+        PrivateSum("mean", theta, mean),
+        PrivateSum("above", 1, above),
+        PrivateSum("excess", max(reach, 1), excess),
+        PrivateSum("runs of 1", SQUARE_STEPS**2, int(runs[0])),
         *(
-            Question(f"runs of {length}", runs_theta, int(total))
+            PrivateSum(f"runs of {length}", runs_theta, int(total))
             for length, total in zip(lengths[1:], runs[1:], strict=True)
         ),
     ]
@@ -96,7 +96,7 @@ class KeptValues:
         """Where values are cut before runs are compared."""
         return theta
 
-    def questions(self, theta: int) -> list[Question]:
+    def questions(self, theta: int) -> list[PrivateSum]:
         """Everything that is asked once θ is known."""
         reach = max(min(EXCESS_REACH * theta, self.top - theta), 0)
         return _questions(
@@ -180,7 +180,7 @@ class EpochSums:
         """Where values are cut before runs are compared."""
         return self._theta
 
-    def questions(self, theta: int) -> list[Question]:
+    def questions(self, theta: int) -> list[PrivateSum]:
         """Everything that is asked once θ, a candidate, is known."""
         self._add_up()
         index = int(np.searchsorted(self._candidates, theta))

@@ -5,11 +5,10 @@ its block, and answered with a private value: a prediction inside a block, and a
 up to its noisy sum. With `renew`, everything is learnt again after each epoch, for the next one.
 
 Privacy, for neighbours that differ in one value (replace one). The value is in the warm-up or in one epoch, and each
-part looks at its own values alone, and at what others told, so ε covers all of them (parallel composition). What is
-learnt is a list of private answers one after another, whose shares add up to ε in the warm-up and to a share of ε in an
-epoch (sequential composition; each may depend on the answers before it). What is published is `Perturber`'s, with the
-rest of ε. Block size and tree are chosen from public settings and private answers. How many values there are, and when
-they come, is not hidden.
+part looks at its own values alone, so ε covers all of them (parallel composition). What is learnt is a list of private
+answers one after another, whose shares add up to ε in the warm-up and to a share of ε in an epoch (sequential
+composition). What is published is `Perturber`'s, with the rest of ε. Block size and tree follow from public settings
+and private answers. How many values there are, and when they come, is not hidden.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ from deniable.notebook import html_table
 from deniable.randomness import SecureSource, Source, release_source
 from deniable.simulation import NOTE
 from deniable.streams.central.block_publisher import BlockPublisher, state_before
-from deniable.streams.central.epochs import Epochs
+from deniable.streams.central.epochs import Epochs, begin
 from deniable.streams.central.evidence import KeptValues
 from deniable.streams.central.perturber import own_noise
 from deniable.streams.central.release import release
 from deniable.streams.central.settings import Settings, check_possible
 from deniable.streams.central.stream_forecast import StreamPlan
-from deniable.streams.central.warmup import Learnt, learn, plan_after
+from deniable.streams.central.warmup import Learnt, learn
 from deniable.streams.released.released_stream import Released
 from deniable.streams.structure.fence import Fence
 from deniable.streams.structure.growing_array import GrowingArray
@@ -48,7 +47,7 @@ STATE_VERSION = 2
 class Publisher:
     """ε-DP for one replaced value. `push` and `push_many` publish, `flush` ends, `state` and `restore` move a stream.
 
-    The noise is a function of (key, settings, chunk, node): a publisher that is restored from a state publishes exactly
+    The noise is a function of (key, settings, epoch, chunk, node): a publisher restored from a state publishes exactly
     what the first one would have. Only one of them goes on: as soon as one does, the other copies on this machine are
     refused. Two publishers must never share a key, settings and name for different values: in one process the second is
     refused, and by default every publisher draws a key of its own. `keep=False` forgets what was published, for streams
@@ -156,7 +155,7 @@ class Publisher:
 
     @property
     def plan(self) -> StreamPlan:
-        """Blocks and tree that hold now; before anything is learnt, those that are expected."""
+        """Blocks and tree that hold now, or are expected."""
         return self.settings.plan if self._blocks is None else self._blocks.plan
 
     @property
@@ -194,8 +193,8 @@ class Publisher:
     def _release(self, steps: NDArray[Any], first: int, timestamps: NDArray[Any] | None) -> Released:
         if self._blocks is None:
             raise QueryRefused("nothing is published during the warm-up", "Push more values first.")
-        facts: dict[str, Any] = {"first": first, "timestamps": timestamps, "simulation": self.simulation}
-        return release(steps, self.settings, self._blocks, **facts)
+        simulation = self.simulation
+        return release(steps, self.settings, self._blocks, first=first, timestamps=timestamps, simulation=simulation)
 
     # Publishing ----------------------------------------------------------------------------------------------------
 
@@ -325,14 +324,9 @@ class Publisher:
         return learnt
 
     def _begin(self, learnt: Learnt) -> BlockPublisher | Epochs:
-        settings = self.settings
-        if settings.renew:
-            self._blocks = self._open = Epochs(settings, learnt, self._source, keep=self._keep)
-        else:
-            plan = plan_after(settings, learnt)
-            publisher = BlockPublisher(plan, settings.epsilon, learnt, self._top, self._source, keep=self._keep)
-            self._blocks = self._open = publisher
-        return self._blocks
+        blocks = begin(self.settings, learnt, self._source, keep=self._keep)
+        self._blocks = self._open = blocks
+        return blocks
 
     def __reduce__(self) -> NoReturn:
         raise RandomnessFault(

@@ -27,7 +27,7 @@ from deniable.simulation import NOTE, has_noise, mark
 from deniable.streams.released.covariance import Covariance, covariance_of
 from deniable.streams.released.prediction_error import Smoothing
 from deniable.streams.released.roughness import Roughness
-from deniable.streams.released.stretch import Reconstruction, Stretch
+from deniable.streams.released.stretch import StretchSums, Stretch
 from deniable.streams.released.windows import Truncation, WindowEstimate, Windows
 from deniable.streams.structure.block_layout import BlockLayout
 from deniable.streams.structure.hierarchy import WINDOWS_AT_ONCE
@@ -118,7 +118,7 @@ class Released:
         return np.concatenate((np.zeros(1, dtype=kind), np.cumsum(self.values, dtype=kind)))
 
     @cached_property
-    def _stretches(self) -> list[Reconstruction]:
+    def _stretches(self) -> list[StretchSums]:
         """Every stretch, with the part of it that is here."""
         stretches = [Stretch(0, self.covariance, self.truncation, self.smoothing), *self.later]
         end = self.first + len(self)
@@ -127,7 +127,7 @@ class Released:
             low, high = max(stretch.begin, self.first), min(stop, end)
             if low < high:
                 prefix = self._prefix[low - self.first : high - self.first + 1]
-                result.append(Reconstruction(stretch, prefix, low - stretch.begin))
+                result.append(StretchSums(stretch, prefix, low - stretch.begin))
         return result
 
     def with_timestamps(self, timestamps: Any) -> Released:

@@ -33,7 +33,7 @@ class Stretch:
 
 
 @dataclass(frozen=True, eq=False)
-class Reconstruction:
+class StretchSums:
     """Sums over windows of one stretch. `prefix` holds prefix sums of its published values from number `first` on."""
 
     stretch: Stretch

@@ -33,6 +33,9 @@ def make(kind=ToPS, **more):
 MAKERS = {
     "tops": lambda: make(),
     "paper": lambda: make(paper=True),
+    "not renewed": lambda: make(renew=False),
+    "growing epochs": lambda: make(warmup=3, horizon=4096),
+    "start": lambda: make(start=30),
     "tops, blocks of 7": lambda: make(block=7),
     "tops, one leaf": lambda: make(block=HORIZON),
     "mean": lambda: make(block=16, smoother="mean"),

@@ -27,7 +27,7 @@ from deniable.simulation import NOTE, has_noise, mark
 from deniable.streams.released.covariance import Covariance, covariance_of
 from deniable.streams.released.prediction_error import Smoothing
 from deniable.streams.released.roughness import Roughness
-from deniable.streams.released.stretch import StretchSums, Stretch
+from deniable.streams.released.stretch import Stretch, StretchSums
 from deniable.streams.released.windows import Truncation, WindowEstimate, Windows
 from deniable.streams.structure.block_layout import BlockLayout
 from deniable.streams.structure.hierarchy import WINDOWS_AT_ONCE

@@ -57,6 +57,8 @@ def query(path: str, windows: tuple[str, ...], as_mean: bool, confidence: float,
             }
             facts |= {"low": low, "high": high, "smoothing": answer.smoothing, "excess": answer.excess}
             facts |= {"cut": answer.cut, "truncation": answer.truncation}
+            if answer.note:
+                click.echo(f"{start}:{stop}: {answer.note}.", err=True)
             click.echo(json.dumps(facts))
         if released.simulation:
             click.echo(NOTE, err=True)
@@ -72,6 +74,9 @@ def query(path: str, windows: tuple[str, ...], as_mean: bool, confidence: float,
         interval = f"{number(low, error)} to {number(high, error)}"
         made.add_row(text, number(answer.value, error), interval, short(answer.stderr), short(answer.smoothing), lost)
     show(made)
+    for text, answer in zip(windows, answers, strict=True):
+        if answer.note:
+            click.echo(f"{text}: {answer.note}.")
     if released.simulation:
         click.echo(NOTE)
 

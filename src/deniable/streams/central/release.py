@@ -43,7 +43,7 @@ def _stretch(settings: Settings, begin: int, learnt: Learnt, blocks: BlockPublis
 
 def _truncation(settings: Settings, learnt: Learnt) -> Truncation:
     theta, tail = learnt.theta, settings.expectation.tail
-    truncation = Truncation(theta, settings.grid.top, learnt.above, learnt.above_stderr, tail)
+    truncation = Truncation(theta, settings.grid.top, learnt.above, learnt.above_stderr, tail, level=learnt.mean)
     if learnt.excess is None or not learnt.above:
         return truncation if learnt.excess is None else replace(truncation, excess=0.0)
     # What a value above θ exceeds it by is taken as exponential, whose mean square is twice the square of its mean.

@@ -180,7 +180,7 @@ class Released:
 
     def _sums(self, starts: Integers, stops: Integers, *, cut: bool) -> tuple[NDArray[Any], ...]:
         """The fields of `Windows`: what the stretches that a window lies in have of each, added up."""
-        names = ("units", "noise", "smooth", "loss", "excess", "excess_noise", "tails")
+        names = ("units", "noise", "smooth", "loss", "excess", "excess_noise", "tails", "beyond")
         total = {name: np.zeros(starts.shape) for name in names}
         for part in self._stretches:
             begin, end = part.stretch.begin + part.first, part.stretch.begin + part.last
@@ -198,12 +198,14 @@ class Released:
                 excess, variance = part.stretch.truncation.added(count)
                 total["excess"][touched] += excess
                 total["excess_noise"][touched] += variance
+                total["beyond"][touched] += part.beyond(low, high)
         step = float(self.grid.resolution)
         values = float(self.grid.low) * (stops - starts) + step * (total["units"] + total["excess"])
         noise = total["noise"]
         tails = np.divide(total["tails"], noise**2, out=np.zeros_like(noise), where=noise > 0)
         errors = [step * np.sqrt(total[name]) for name in ("noise", "smooth", "excess_noise")]
-        return values, errors[0], errors[1], step * total["loss"], step * total["excess"], errors[2], tails
+        loss, excess, beyond = (step * total[name] for name in ("loss", "excess", "beyond"))
+        return values, errors[0], errors[1], loss, excess, errors[2], tails, beyond
 
     def means(self, starts: Any, stops: Any, *, cut: bool = False) -> Windows:
         """The means over many windows. No window may be empty.
@@ -260,6 +262,7 @@ class Released:
             excess=float(windows.excess[0]),
             cut=float(windows.cut[0]),
             tails=float(windows.tails[0]),
+            beyond=float(windows.beyond[0]),
         )
 
     # Files ---------------------------------------------------------------------------------------------------------

@@ -113,6 +113,27 @@ class StretchSums:
             smoothing = self._smoothing.variance(starts, stops)
         return noise, smoothing, self._tails(starts, stops)
 
+    @cached_property
+    def _pressed(self) -> Integers:
+        """How many of the known blocks before each one, and before the end, press against θ."""
+        truncation, layout = self.stretch.truncation, self._layout
+        first, totals = self.totals()
+        if truncation is None or layout is None or not totals.size:
+            return np.zeros(totals.size + 1, dtype=np.int64)
+        edges = layout.position(np.arange(first, first + totals.size + 1))
+        noise = np.sqrt(self.stretch.covariance.variance(edges[:1], edges[1:2])[0]) / layout.block
+        return np.concatenate(([0], np.cumsum(truncation.pressed(totals / np.diff(edges), float(noise)))))
+
+    def beyond(self, starts: Integers, stops: Integers) -> Floats:
+        """What window sums may lack because blocks press against θ, at most: bound − θ for each of their values."""
+        if self._layout is None or self.stretch.truncation is None or not self._pressed[-1]:
+            return np.zeros(starts.shape)
+        since, last = self._blocks[0], self._pressed.size - 1
+        low = np.clip(self._layout.locate(starts)[0] - since, 0, last)
+        high = np.clip(self._layout.locate(np.maximum(stops - 1, starts))[0] + 1 - since, 0, last)
+        values = np.minimum((self._pressed[high] - self._pressed[low]) * self._layout.block, stops - starts)
+        return np.asarray(values * max(self.stretch.truncation.bound - self.stretch.truncation.theta, 0.0))
+
     def _tails(self, starts: Integers, stops: Integers) -> Floats:
         """3/k for a window whose noise is about that of k independent blocks: whole ones, and shares of two others."""
         layout: BlockLayout | None = getattr(self.stretch.covariance, "layout", None)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
+from numpy.typing import NDArray
 
 from deniable.arrays import Floats
 from deniable.queries.answers.result import Estimate
@@ -14,6 +15,7 @@ from deniable.queries.answers.result import Estimate
 SINGLE_LAPLACE = 3.0
 """The excess kurtosis of one Laplace noise; that of a sum of k of them is 3/k, and 0 is a normal distribution."""
 _BETWEEN = 0.7
+PRESSED = "published sums press against θ: the stream has risen, and the answer is a lower bound until θ is renewed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,17 @@ class Truncation:
     excess_variance: float = 0.0
     excess_square: float = 0.0
     """E[(v − θ)+²]: what a few values lose differs from window to window."""
+    level: float | None = None
+    """The mean of cut values when all this was learnt."""
+
+    def pressed(self, rates: Floats, noise: float) -> NDArray[np.bool_]:
+        """Whether blocks of these mean values press against θ: most of what they hold may be cut.
+
+        Their mean is above three fourths of θ and twice what it was when θ was learnt, by more than three standard
+        errors of noise. A stream whose values are all close to θ was like that before.
+        """
+        usual = math.inf if self.level is None or self.theta >= self.bound else 2 * self.level
+        return np.asarray(rates - 3 * noise > max(0.75 * self.theta, usual))
 
     def loss(self, count: Floats) -> Floats:
         """What truncation may have taken from sums of `count` values: an estimate plus two standard errors, or NaN."""
@@ -58,7 +71,8 @@ class WindowEstimate(Estimate):
     for values that were cut at θ, `cut` the standard error of that. The interval covers all three, and uses the
     quantiles of the noise: `tails` is its excess kurtosis, 3 for the Laplace noise of a single block.
     `truncation` is what cutting may have taken away where nothing was measured that could be added back, None if
-    nothing is known. The interval does not cover it.
+    nothing is known. The interval does not cover it. `beyond` is for stretches that press against θ, which a `note`
+    tells: there the upper end of the interval is what it would be if all their values were as large as the bound.
 
     >>> answer = WindowEstimate(100.0, 3.0, smoothing=4.0)
     >>> answer.interval[1] - answer.value > 1.95 * 5
@@ -70,6 +84,12 @@ class WindowEstimate(Estimate):
     excess: float = 0.0
     cut: float = 0.0
     tails: float = 0.0
+    beyond: float = 0.0
+
+    @property
+    def note(self) -> str | None:
+        """A warning that published numbers themselves give, if there is one."""
+        return PRESSED if self.beyond else None
 
     @property
     def error(self) -> float:
@@ -82,7 +102,7 @@ class WindowEstimate(Estimate):
         error = self.error
         kurtosis = self.tails * (self.stderr / error) ** 4 if error else 0.0
         reach = float(quantile(self.confidence, kurtosis)) * error
-        return self.value - reach, self.value + reach
+        return self.value - reach, self.value + reach + self.beyond
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +116,7 @@ class Windows:
     excess: Floats
     cut: Floats
     tails: Floats
+    beyond: Floats
 
     @property
     def errors(self) -> Floats:
@@ -107,7 +128,7 @@ class Windows:
 
         >>> import numpy as np
         >>> nothing = np.zeros(1)
-        >>> Windows(nothing, np.ones(1), nothing, nothing, nothing, nothing, nothing).reach().round(2)
+        >>> Windows(nothing, np.ones(1), *[nothing] * 6).reach().round(2)
         array([1.96])
         """
         errors = self.errors

@@ -56,9 +56,9 @@ SECTIONS = {
 
 DOCS_PAGES = {
     "streams.md": {
-        "variance of the tree by 14 % and 7 %": "a formula: (16/15)² and (32/31)²",
+        "variance of the tree by 14 %": "a formula: (16/15)²",
         "renewed early and often: after 1,024 values": "setting",
-        "1/16 of it pays for what the next epoch is told while epochs grow, 1/32 once": "settings",
+        "1/16 of it pays for what the next epoch is told": "setting",
         "2024-01-31T12:00": "an example",
         "mode 0600": "setting",
         "16 bytes": "setting",

@@ -68,7 +68,7 @@ def test_what_a_calm_stream_pays_is_less_than_a_sixth():
         theta = tops.released.truncation.theta
         starts = np.arange(0, EPOCH - 5_000, 100)
         variances.append(np.mean(tops.released.sums(starts, starts + 5_000).stderrs ** 2) / theta**2)
-    assert variances[0] / variances[1] == pytest.approx((32 / 31) ** 2, rel=0.01)
+    assert variances[0] / variances[1] == pytest.approx((16 / 15) ** 2, rel=0.01)
 
 
 def test_a_public_start_publishes_at_once_and_is_renewed_soon():

@@ -140,7 +140,7 @@ def test_refused_values_touch_nothing(maker, whole):
 
 
 def test_flush_makes_a_short_last_block_add_up():
-    publisher = make(block=16)
+    publisher = make(block=16, renew=False)
     published = publisher.push_many(stream()[: WARMUP + 1234])
     missing = publisher.flush()
     assert publisher.flush() == 0

@@ -131,7 +131,7 @@ def test_impossible_settings(make):
     ("rule", "theta"),
     [
         (PredictedError(), 8),
-        (PaperScore(), 18),
+        (PaperScore(), 35),
         (SmoothThreshold(), 1),
         (PAKPercentile(), 100),
         (FixedPercentile(0.9), 8),

@@ -46,10 +46,9 @@ class Epochs:
     def _renew(self) -> None:
         """The epoch has all its values: learn from them, and open the next one."""
         number = len(self._finished)
-        cost = self._settings.renewal_cost(number)
-        learnt = learn(
-            self._sums, self._settings.epoch(number + 1), cost, self._source.stream("epoch", number, "renewal")
-        )
+        cost = self._settings.renewal_cost
+        source = self._source.stream("epoch", number, "renewal")
+        learnt = learn(self._sums, self._settings.epoch(number + 1), cost, source, self.learnt)
         self._finished.append((self.learnt, self._open))
         self._begin(learnt)
 

@@ -20,7 +20,13 @@ from deniable.streams.structure.smoother import Recent, Smoother, smoother_of
 from deniable.streams.structure.value_grid import Grid
 
 MEAN_SHARE, ABOVE_SHARE, EXCESS_SHARE, RUNS_SHARE = Fraction(1, 50), Fraction(1, 16), Fraction(1, 16), Fraction(1, 8)
-_EPOCH_GROWTH, SHORTEST_WARMUP, _MOST_GROWING_EPOCHS = 4, 256, 24
+RENEWAL_SHARE = Fraction(1, 16)
+"""Of a value's ε, for what the next epoch is told.
+
+The noise of the choice of θ, of scale 1/(share·ε) in counts, should be below N_0, the count at which it matters: about
+40/ε where the next epoch is as long. More than 1/16 would raise the variance of the tree by more than a seventh.
+"""
+_EPOCH_GROWTH, SHORTEST_WARMUP = 4, 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +38,7 @@ class Settings:
     first block is filled with θ/2, blocks are those of `plan`, and intervals know less.
 
     `renew`: after every epoch all of this is learnt again, from the epoch's values, for the next one. A value's ε is
-    split: 1/16 of it for that while epochs grow, 1/32 later, the rest for the tree. Epochs begin with four times the
+    split: 1/16 of it for that, the rest for the tree. Epochs begin with four times the
     warm-up and grow by four up to the horizon. `start` is a public θ for the first epoch, which needs no warm-up then.
 
     >>> Settings("tops", 0.5, Grid(1000)).plan.block
@@ -116,21 +122,12 @@ class Settings:
     def epoch(self, number: int) -> Settings:
         """What an epoch is published with: its length as horizon, and the ε that its tree has."""
         length = self.epoch_begin(number + 1) - self.epoch_begin(number)
-        return replace(self, horizon=length, epsilon=share_below(self.epsilon, 1 - self.renewal_share(number)))
+        return replace(self, horizon=length, epsilon=share_below(self.epsilon, 1 - RENEWAL_SHARE))
 
-    def renewal_share(self, number: int) -> Fraction:
-        """The share of ε of an epoch's values that pays for what the next one is told.
-
-        Noise of the choice of θ, of scale 1/(share·ε) in counts, should be smaller than N_0 = √(6A)·n/(r·tail), the
-        count at which it matters. √A is about 20/ε: a share of 1/32 does where the next epoch is as long, and four
-        times that where it is four times as long. But the tree pays for it: more than 1/16 costs too much.
-        """
-        begin, end, next_end = (self.epoch_begin(number + step) for step in range(3))
-        return Fraction(1, 32) if next_end - end == end - begin else Fraction(1, 16)
-
-    def renewal_cost(self, number: int) -> float:
+    @property
+    def renewal_cost(self) -> float:
         """ε for what is learnt from an epoch."""
-        return share_below(self.epsilon, self.renewal_share(number))
+        return share_below(self.epsilon, RENEWAL_SHARE)
 
     @property
     def delta(self) -> float:
@@ -169,7 +166,7 @@ class Settings:
     def spent_in_epoch(self, number: int) -> Spending:
         """(ε, δ) for one replaced value of an epoch: its tree and what is learnt from it, at most ε together."""
         length = self.epoch_begin(number + 1) - self.epoch_begin(number)
-        costs = [self.epoch(number).epsilon, *self.costs(self.renewal_cost(number), length).values()]
+        costs = [self.epoch(number).epsilon, *self.costs(self.renewal_cost, length).values()]
         return in_sequence([Spending(Unit.VALUE, Neighbours.REPLACED, cost) for cost in costs])
 
     def describe(self) -> dict[str, Any]:
@@ -203,10 +200,10 @@ def check_possible(settings: Settings) -> None:
             "bound", "has too many steps for sums over the horizon", "Use a coarser resolution or a shorter horizon."
         )
     sizes = {plan.block, settings.largest_block if settings.block is None else plan.block, 1}
-    smallest = settings.epoch(_MOST_GROWING_EPOCHS).epsilon if settings.renew else settings.epsilon
+    smallest = settings.epoch(0).epsilon if settings.renew else settings.epsilon
     budgets = {(settings.epsilon, settings.warmup)} if settings.warmup else set()
     if settings.renew:
-        budgets |= {(settings.renewal_cost(number), settings.horizon) for number in (0, _MOST_GROWING_EPOCHS)}
+        budgets.add((settings.renewal_cost, settings.horizon))
     for theta in (1, top):
         for block in sizes:
             Perturber(smallest, theta, plan.horizon, block, plan.fanout, plan.consistent)

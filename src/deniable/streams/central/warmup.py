@@ -16,13 +16,15 @@ from deniable.mechanisms import DiscreteLaplace
 from deniable.randomness import Source
 from deniable.streams.central.evidence import SQUARE_STEPS, Evidence, run_lengths
 from deniable.streams.central.settings import Settings
-from deniable.streams.central.stream_forecast import Expectation, StreamPlan, choose_plan
+from deniable.streams.central.stream_forecast import StreamPlan, choose_plan
 from deniable.streams.central.threshold import PredictedError, PublicThreshold, Situation
 from deniable.streams.released.roughness import Roughness
 
 _USUAL_SHARE, _SHARE_DOUBT, _USUAL_EXCESS = 0.25, 0.6, 0.2
 """Of drawn streams: the share of values above θ and how much it differs, of what the choice of θ leaves open; and how
 much such values exceed θ, of θ."""
+
+_STALE = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +61,13 @@ class Learnt:
         return cls(**{**facts, **arrays})
 
 
-def learn(evidence: Evidence, settings: Settings, epsilon: float, source: Source) -> Learnt:
-    """Private answers, whose shares of ε add up to `epsilon`, for publishing with these settings."""
+def learn(
+    evidence: Evidence, settings: Settings, epsilon: float, source: Source, before: Learnt | None = None
+) -> Learnt:
+    """Private answers, whose shares of ε add up to `epsilon`, for publishing with these settings.
+
+    `before` is what the epoch was published with that the evidence is of.
+    """
     count, plan = max(evidence.count, 1), settings.plan
     costs = settings.costs(epsilon, evidence.count)
     error = 0.0 if math.isinf(settings.epsilon) else plan.noise(settings.epsilon)
@@ -94,19 +101,22 @@ def learn(evidence: Evidence, settings: Settings, epsilon: float, source: Source
         excess, excess_variance = _weighted(excess, excess_variance, _USUAL_EXCESS * theta * above, doubt)
     if theta >= settings.grid.top:
         excess = excess_variance = 0.0
-    squares, doubts = _roughness(totals, variances, settings.expectation, evidence.runs_at(theta), lengths, count)
+    runs_theta, usual = evidence.runs_at(theta), 2 * (settings.expectation.spread * theta) ** 2
+    if before is not None and before.lengths:
+        usual = before.squares[0] * (theta / before.theta) ** 2
+    runs = _roughness(totals, variances, usual, runs_theta, lengths, count)
+    if before is not None and before.lengths:
+        runs = _with_earlier(runs, before, theta, alike=0.5 <= theta / runs_theta <= 2)
     return Learnt(
         theta,
         mean,
         variances["mean"] / count**2,
-        squares[0] / 2,
+        runs[1][0] / 2,
         min(max(above, 0.0), 1.0),
         math.sqrt(above_variance),
         max(excess, 0.0),
         excess_variance,
-        tuple(map(float, lengths)),
-        tuple(squares),
-        tuple(doubts),
+        *runs,
     )
 
 
@@ -120,17 +130,20 @@ def _weighted(measured: float, variance: float, usual: float, doubt: float) -> t
     return weight * usual + (1 - weight) * measured, weight * doubt**2
 
 
+_Runs = tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]
+"""Lengths of runs, Δ there, and the variances of the noise of their roots."""
+
+
 def _roughness(
     totals: dict[str, float],
     variances: dict[str, float],
-    expected: Expectation,
-    theta: int,
+    usual: float,
+    runs_theta: int,
     lengths: tuple[int, ...],
     count: int,
-) -> tuple[list[float], list[float]]:
-    """Δ at the given lengths, and the variances of the noise of their roots; at length 1 shrunk to what is expected."""
-    pairs, unit = max(count // 2, 1), (theta / SQUARE_STEPS) ** 2
-    usual = 2 * (expected.spread * theta) ** 2
+) -> _Runs:
+    """Δ at the given lengths as measured; at length 1 shrunk to what is usual."""
+    pairs, unit = max(count // 2, 1), (runs_theta / SQUARE_STEPS) ** 2
     weight = usual**2 / (usual**2 + variances["runs of 1"] / pairs**2 * unit**2)
     square = weight * max(totals["runs of 1"], 0.0) / pairs * unit + (1 - weight) * usual
     squares, doubts = [max(square, 1e-9)], [0.0]
@@ -139,7 +152,26 @@ def _roughness(
         # Of a normal distribution, the mean square is π/2 times the square of the mean distance.
         doubts.append(math.pi / 2 * variances[name] / pairs**2)
         squares.append(max(math.pi / 2 * (totals[name] / pairs) ** 2 - doubts[-1], 0.0))
-    return squares, doubts
+    return tuple(map(float, lengths)), tuple(squares), tuple(doubts)
+
+
+def _with_earlier(runs: _Runs, before: Learnt, theta: int, *, alike: bool) -> _Runs:
+    """What was measured before, in proportion to θ², still counts, next to new measurements with more doubt.
+
+    Runs that were cut at a far smaller θ, or have the noise of a far larger one, do not count: they are not `alike`.
+    """
+    scale = (theta / before.theta) ** 2
+    new = {length: (square, doubt) for length, square, doubt in zip(*runs, strict=True)} if alike else {}
+    for length, square, doubt in zip(before.lengths, before.squares, before.doubts, strict=True):
+        old, stale = scale * square, (_STALE if alike else 1.0) * scale * doubt
+        measured, noise = new.get(length, (old, stale))
+        if length > 1 and length in new and stale + noise > 0:
+            weight = stale / (stale + noise)
+            new[length] = (weight * measured + (1 - weight) * old, weight * noise)
+        elif length not in new:
+            new[length] = (old, stale)
+    known = sorted(new)
+    return tuple(known), tuple(new[length][0] for length in known), tuple(new[length][1] for length in known)
 
 
 def roughness(learnt: Learnt, settings: Settings) -> Roughness:

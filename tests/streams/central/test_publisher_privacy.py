@@ -22,6 +22,7 @@ from deniable.streams.central.publisher import Publisher
 from deniable.streams.central.settings import Settings
 from deniable.streams.central.threshold import PaperScore, PredictedError, PublicThreshold
 from deniable.streams.structure.smoother import Mean
+from deniable.streams.structure.tents import Tents
 from deniable.streams.structure.value_grid import Grid
 
 EPSILON, BOUND, WARMUP, HORIZON = 2.0, 3, 3, 4
@@ -39,10 +40,15 @@ VARIANTS = [
     settings(threshold=PaperScore(fanout=2)),
     settings(consistent=False, measure_start=False),
     settings(fanout=4),
+<<<<<<< HEAD
     settings(block=None, fanout=None),
     settings(renew=True),
     settings(renew=True, block=2),
     settings(renew=True, block=None, fanout=None),
+=======
+    settings(hierarchy="tent"),
+    settings(hierarchy="tent", fanout=3),
+>>>>>>> main
 ]
 
 
@@ -104,6 +110,7 @@ def warmup_shifts(chosen, values, neighbour, theta):
     return shifts
 
 
+<<<<<<< HEAD
 def epoch_shifts(publisher, values, neighbour, position, thetas):
     """Nodes of the epoch's own tree, and everything that the next epoch is told, if there is a next one."""
     number, inside = divmod(position, HORIZON)  # the warm-up is long enough for epochs of the whole horizon
@@ -129,8 +136,21 @@ def epoch_shifts(publisher, values, neighbour, position, thetas):
 def tree_shifts(publisher, position, change, plan=None):
     """Every node above the changed value moves with it."""
     plan = publisher.plan if plan is None else plan
+=======
+def tree_shifts(publisher, position, change):
+    """Every node above the changed value moves with it: by as much, or by its integer weight times as much."""
+    plan = publisher.plan
+>>>>>>> main
     chunk, inside = divmod(position, plan.horizon)
     leaf = inside // plan.block
+    if isinstance(plan.tree, Tents):
+        shifts = {("chunk", chunk, "tent", 0, 0): {leaf: change}}
+        for level in range(1, plan.tree.height):
+            knot, over = divmod(leaf, plan.fanout**level)
+            right = 2 * over + 1
+            moved = {knot: (plan.tree.weight(level) - right) * change, knot + 1: right * change}
+            shifts["chunk", chunk, "tent", level, 0] = moved
+        return shifts
     return {
         ("chunk", chunk, "level", level, 0): {leaf // plan.fanout**level: change} for level in range(plan.tree.height)
     }

@@ -7,9 +7,9 @@ import json
 import threading
 
 import pytest
-from asgi import REPORTS, SHOP, Served, new_report, report_of, request
 
 import deniable as dn
+from asgi import REPORTS, SHOP, Served, new_report, report_of, request
 from deniable.service.upload_bodies import BINARY_REPORTS, REPORT_LINES, binary_body
 from deniable.stores.collector.upload import UploadOutcome
 

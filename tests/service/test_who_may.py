@@ -4,8 +4,8 @@ import json
 import time
 
 import pytest
-from asgi import REPORTS, SHOP, Served, report_of
 
+from asgi import REPORTS, SHOP, Served, report_of
 from deniable.errors import BadInput, Failure, InvalidData
 from deniable.service.collector import init_folder
 from deniable.service.keys import KEYS_FILE, KeyFile, Keys

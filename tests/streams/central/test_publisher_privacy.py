@@ -40,15 +40,12 @@ VARIANTS = [
     settings(threshold=PaperScore(fanout=2)),
     settings(consistent=False, measure_start=False),
     settings(fanout=4),
-<<<<<<< HEAD
     settings(block=None, fanout=None),
     settings(renew=True),
     settings(renew=True, block=2),
     settings(renew=True, block=None, fanout=None),
-=======
     settings(hierarchy="tent"),
     settings(hierarchy="tent", fanout=3),
->>>>>>> main
 ]
 
 
@@ -110,7 +107,6 @@ def warmup_shifts(chosen, values, neighbour, theta):
     return shifts
 
 
-<<<<<<< HEAD
 def epoch_shifts(publisher, values, neighbour, position, thetas):
     """Nodes of the epoch's own tree, and everything that the next epoch is told, if there is a next one."""
     number, inside = divmod(position, HORIZON)  # the warm-up is long enough for epochs of the whole horizon
@@ -134,13 +130,8 @@ def epoch_shifts(publisher, values, neighbour, position, thetas):
 
 
 def tree_shifts(publisher, position, change, plan=None):
-    """Every node above the changed value moves with it."""
-    plan = publisher.plan if plan is None else plan
-=======
-def tree_shifts(publisher, position, change):
     """Every node above the changed value moves with it: by as much, or by its integer weight times as much."""
-    plan = publisher.plan
->>>>>>> main
+    plan = publisher.plan if plan is None else plan
     chunk, inside = divmod(position, plan.horizon)
     leaf = inside // plan.block
     if isinstance(plan.tree, Tents):

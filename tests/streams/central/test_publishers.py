@@ -239,11 +239,7 @@ def test_standard_errors_are_calibrated_at_every_window_length(hierarchy, block)
     """
     horizon = 2**20
     source = SeededSource(11)
-<<<<<<< HEAD
-    settings = {"block": block, "fanout": fanout, "consistent": consistent}
-=======
     settings = {"block": block, "fanout": 16, "hierarchy": hierarchy}
->>>>>>> main
     publisher = ToPS(
         1.0, 10, warmup=0, threshold=PublicThreshold(10), horizon=horizon, source=source, simulation=True, **settings
     )

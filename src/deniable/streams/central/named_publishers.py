@@ -83,12 +83,9 @@ class ToPS(Publisher):
             measure_start=not paper and (warmup != 0 or start is not None),
             expectation=expectation or Expectation(),
             name=name,
-<<<<<<< HEAD
             renew=not paper and isinstance(threshold, PredictedError | None) if renew is None else renew,
             start=start,
-=======
             hierarchy=hierarchy,
->>>>>>> main
         )
         super().__init__(settings, key=key, source=source, simulation=simulation, keep=keep)
 

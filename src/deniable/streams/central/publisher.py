@@ -97,16 +97,9 @@ class Publisher:
             raise InvalidParameter("key", "and source exclude each other", "Give one of them.")
         source = release_source(source, simulation=simulation, epsilon=settings.epsilon)
         self.simulation = simulation
-<<<<<<< HEAD
         self.settings, self._key = settings, key
         check_possible(settings)
-        digest = hashlib.sha256(json.dumps(settings.describe(), sort_keys=True).encode()).hexdigest()
-        self._source = own_noise(source, digest, given=key is None, goes_on=goes_on)
-=======
-        self.settings, self.plan, self._key = settings, settings.plan, key
-        check_possible(settings, self.plan)
         self._source = own_noise(source, settings.digest, given=key is None, goes_on=goes_on)
->>>>>>> main
         self._grid = settings.grid
         self._top = settings.grid.top
         self._plain = settings.grid.low == 0 and settings.grid.resolution == 1

@@ -10,14 +10,9 @@ from numpy.typing import NDArray
 from deniable.streams.central.block_publisher import BlockPublisher
 from deniable.streams.central.epochs import Epochs
 from deniable.streams.central.settings import Settings
-<<<<<<< HEAD
 from deniable.streams.central.warmup import Learnt, roughness
 from deniable.streams.released.covariance import TreeNoise
 from deniable.streams.released.prediction_error import Smoothing, block_difference
-=======
-from deniable.streams.central.warmup import Learnt
-from deniable.streams.released.prediction_error import Smoothing, measured_smoothing
->>>>>>> main
 from deniable.streams.released.released_stream import SIMULATION, Released
 from deniable.streams.released.roughness import Roughness
 from deniable.streams.released.stretch import Stretch
@@ -42,15 +37,8 @@ def release(
 
 def _stretch(settings: Settings, begin: int, learnt: Learnt, blocks: BlockPublisher) -> Stretch:
     plan, node = blocks.plan, blocks.perturber.node_variance
-<<<<<<< HEAD
-    noise = TreeNoise(blocks.layout, plan.fanout, plan.consistent, node, learnt.mean_variance, plan.smoother)
-    return Stretch(begin, noise, _truncation(settings, learnt), _smoothing(settings, learnt, blocks, noise))
-=======
     noise = replace(plan.noise_model(node, learnt.mean_variance), layout=blocks.layout)
-    smoothing = _smoothing(settings, learnt, blocks)
-    about = _about(settings, learnt, blocks) | ({SIMULATION: True} if simulation else {})
-    return Released(steps, noise, settings.grid, about, truncation, smoothing, timestamps, first)
->>>>>>> main
+    return Stretch(begin, noise, _truncation(settings, learnt), _smoothing(settings, learnt, blocks, noise))
 
 
 def _truncation(settings: Settings, learnt: Learnt) -> Truncation:
@@ -85,14 +73,8 @@ def _about(settings: Settings, publisher: BlockPublisher | Epochs) -> dict[str, 
     facts: dict[str, Any] = {"method": settings.method, "epsilon": settings.epsilon}
     if settings.delta:
         facts["delta"] = settings.delta
-<<<<<<< HEAD
     plan = publisher.plan
     facts |= {"theta": float(settings.grid.value(publisher.learnt.theta)), "warmup": settings.warmup}
-    return facts | {"r": plan.horizon, "b": plan.fanout, "s": plan.block, "chunk": publisher.chunk}
-=======
-    plan = blocks.plan
-    facts |= {"theta": float(settings.grid.value(learnt.theta)), "warmup": settings.warmup}
     if plan.hierarchy != "tree":
         facts["hierarchy"] = plan.hierarchy
-    return facts | {"r": plan.horizon, "b": plan.fanout, "s": plan.block, "chunk": blocks.chunk}
->>>>>>> main
+    return facts | {"r": plan.horizon, "b": plan.fanout, "s": plan.block, "chunk": publisher.chunk}

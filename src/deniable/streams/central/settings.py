@@ -14,13 +14,8 @@ from deniable.checks import check_integer
 from deniable.errors import InvalidParameter
 from deniable.exact import check_epsilon
 from deniable.mechanisms import DiscreteLaplace
-<<<<<<< HEAD
 from deniable.streams.central.evidence import EXCESS_REACH, SQUARE_STEPS, run_lengths
-from deniable.streams.central.perturber import Perturber
 from deniable.streams.central.stream_forecast import Expectation, StreamPlan, choose_plan, paper_block
-=======
-from deniable.streams.central.stream_forecast import Expectation, StreamPlan, choose_plan, mean_share, paper_block
->>>>>>> main
 from deniable.streams.central.threshold import THRESHOLDS_BY_KIND, PredictedError, PublicThreshold, Threshold
 from deniable.streams.structure.smoother import Recent, Smoother, smoother_of
 from deniable.streams.structure.value_grid import Grid
@@ -39,7 +34,6 @@ _EPOCH_GROWTH, SHORTEST_WARMUP = 4, 256
 class Settings:
     """Everything public about a publisher. If `block` or `fanout` is None, the predicted error decides.
 
-<<<<<<< HEAD
     `measure_start`: spend parts of the warm-up's ε on the mean (1/50), the share of values above θ (1/16), what they
     exceed it by (1/16), and how much runs of values differ from the next ones (1/8, at several lengths). Without it the
     first block is filled with θ/2, blocks are those of `plan`, and intervals know less.
@@ -47,11 +41,8 @@ class Settings:
     `renew`: after every epoch all of this is learnt again, from the epoch's values, for the next one. A value's ε is
     split: 1/16 of it for that, the rest for the tree. Epochs begin with four times the
     warm-up and grow by four up to the horizon. `start` is a public θ for the first epoch, which needs no warm-up then.
-=======
-    `measure_start`: spend parts of the warm-up's ε on the mean (1/50 to 1/5, more for larger blocks), the mean square
-    (1/20) and the share of values above θ (1/40). Without it the first block is filled with θ/2, and intervals know
-    less. `hierarchy`: "tree", "tent", or "auto" for the one that is predicted to be better.
->>>>>>> main
+
+    `hierarchy`: "tree", "tent", or "auto" for the one that is predicted to be better.
 
     >>> Settings("tops", 0.5, Grid(1000)).plan.block
     1024
@@ -70,12 +61,9 @@ class Settings:
     measure_start: bool = True
     expectation: Expectation = field(default_factory=Expectation)
     name: str = ""
-<<<<<<< HEAD
+    hierarchy: str = "tree"
     renew: bool = False
     start: float | None = None
-=======
-    hierarchy: str = "tree"
->>>>>>> main
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -110,7 +98,6 @@ class Settings:
             block = paper_block(self.epsilon, self.horizon, fanout)
             kind = "tent" if self.hierarchy == "tent" else "tree"
             return StreamPlan(self.horizon, min(block, self.horizon), fanout, self.consistent, self.smoother, kind)
-        uncapped = not getattr(self.threshold, "cap", True)  # no bound of θ is known then, which tents need
         return choose_plan(
             self.epsilon,
             self.horizon,
@@ -119,14 +106,16 @@ class Settings:
             fanout=self.fanout,
             consistent=self.consistent,
             smoother=self.smoother,
-<<<<<<< HEAD
             largest=self.largest_block,
-=======
-            warmup=self.warmup if self.measure_start else 0,
-            hierarchy="tree" if uncapped and self.hierarchy == "auto" else self.hierarchy,
+            hierarchy=self.allowed_hierarchy,
             bound=self.grid.top,
->>>>>>> main
         )
+
+    @property
+    def allowed_hierarchy(self) -> str:
+        """The setting, but trees alone where no bound of θ is known, which tents need."""
+        uncapped = not getattr(self.threshold, "cap", True)
+        return "tree" if uncapped and self.hierarchy == "auto" else self.hierarchy
 
     def _first_epoch(self) -> int:
         """Values of the first epoch: all of the horizon if the warm-up is not much shorter."""
@@ -202,10 +191,10 @@ class Settings:
 
     @property
     def digest(self) -> str:
-        """What the noise of a stream depends on, next to its key. Trees have the noise of earlier versions."""
+        """What the noise of a stream depends on, next to its key."""
         facts = self.describe()
-        if facts.pop("hierarchy") != "tree" and (hierarchy := self.plan.hierarchy) != "tree":
-            facts["hierarchy"] = hierarchy
+        if self.hierarchy == "tree":
+            del facts["hierarchy"]
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
     @classmethod
@@ -237,18 +226,12 @@ def check_possible(settings: Settings) -> None:
     if settings.renew:
         budgets.add((settings.renewal_cost, settings.horizon))
     for theta in (1, top):
-<<<<<<< HEAD
+        plan.perturber(smallest, theta)
         for block in sizes:
-            Perturber(smallest, theta, plan.horizon, block, plan.fanout, plan.consistent)
+            replace(plan, block=block, hierarchy="tree").perturber(smallest, theta)
         for epsilon, count in budgets:
             costs = settings.costs(epsilon, count)
             DiscreteLaplace(costs["threshold"], 1 << 17)
             for name, cost in costs.items():
                 sensitivity = {"above": 1, "excess": EXCESS_REACH * theta, "runs of 1": SQUARE_STEPS**2}
                 DiscreteLaplace(cost, sensitivity.get(name, theta))
-=======
-        plan.perturber(settings.epsilon, theta)
-        for name, cost in settings.costs.items():
-            sensitivity = {"mean": theta, "square": SQUARE_STEPS**2, "above": 1, "threshold": 1 << 17}[name]
-            DiscreteLaplace(cost, sensitivity)
->>>>>>> main

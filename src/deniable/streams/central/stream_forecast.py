@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -22,10 +22,7 @@ from deniable.streams.released.prediction_error import Smoothing
 from deniable.streams.released.roughness import Roughness
 from deniable.streams.structure.block_layout import BlockLayout
 from deniable.streams.structure.hierarchy import Hierarchy, even_pairs
-<<<<<<< HEAD
 from deniable.streams.structure.smoother import Interpolated, Recent, Smoother
-=======
-from deniable.streams.structure.smoother import Recent, Smoother
 from deniable.streams.structure.tents import (
     LARGEST_TENT_FANOUT,
     LARGEST_TENT_LEAVES,
@@ -33,7 +30,6 @@ from deniable.streams.structure.tents import (
     Tents,
     arrangement_of,
 )
->>>>>>> main
 
 _SAMPLE_WINDOWS = 1 << 11
 _SAMPLE_STEPS = np.arange(1, _SAMPLE_WINDOWS + 1)
@@ -106,22 +102,15 @@ class StreamPlan:
         """What adds the noise of this plan."""
         return Perturber(epsilon, theta, self.horizon, self.block, self.fanout, self.consistent, self.hierarchy)
 
-<<<<<<< HEAD
     def model(self, theta: float, epsilon: float) -> TreeNoise:
         """The noise of answers from complete blocks, with continuous Laplace variances."""
-        node = 2 * (theta * self.tree.height / epsilon) ** 2
         complete: Any = Interpolated(self.smoother, 0, 1 << 62)
-        return TreeNoise(self.layout, self.fanout, self.consistent, node, 0.0, complete)
-=======
-    def model(self, theta: float, epsilon: float, initial_variance: float = 0.0) -> TreeNoise:
-        """The noise of this plan, with continuous Laplace variances."""
-        return self.noise_model(2 * (theta * self.tree.height / epsilon) ** 2, initial_variance)
+        return replace(self.noise_model(2 * (theta * self.tree.height / epsilon) ** 2, 0.0), smoother=complete)
 
     def noise_model(self, node_variance: float, initial_variance: float) -> TreeNoise:
         """The noise of this plan, for nodes of a given variance."""
         facts = (self.fanout, self.consistent, node_variance, initial_variance, self.smoother, self.hierarchy)
         return TreeNoise(self.layout, *facts)
->>>>>>> main
 
     def noise(self, epsilon: float) -> float:
         """Squared noise of a random window per θ²."""
@@ -184,13 +173,9 @@ def choose_plan(
     fanout: int | None = None,
     consistent: bool = True,
     smoother: Smoother | None = None,
-<<<<<<< HEAD
     largest: int = LARGEST_BLOCK,
-=======
-    warmup: int = 1 << 16,
     hierarchy: str = "tree",
     bound: int = 1,
->>>>>>> main
 ) -> StreamPlan:
     """The block size and fan-out of least predicted error. What is given stays. `knots` go before `expectation`.
 

@@ -189,8 +189,8 @@ def roughness(learnt: Learnt, settings: Settings) -> Roughness:
 
 def plan_after(settings: Settings, learnt: Learnt) -> StreamPlan:
     """Blocks and tree for what was learnt: a function of private answers and public settings, so it costs nothing."""
-    if not learnt.lengths or settings.block is not None:
-        return settings.plan
+    if not learnt.lengths or settings.block is not None or settings.hierarchy == "tent":
+        return settings.plan  # tents that were asked for have to be possible whatever is learnt
     known = roughness(learnt, settings)
     squares = (square / learnt.theta**2 for square in known.squares)
     return choose_plan(
@@ -202,4 +202,6 @@ def plan_after(settings: Settings, learnt: Learnt) -> StreamPlan:
         consistent=settings.consistent,
         smoother=settings.smoother,
         largest=settings.largest_block,
+        hierarchy=settings.allowed_hierarchy,
+        bound=settings.grid.top,
     )

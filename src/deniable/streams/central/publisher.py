@@ -340,7 +340,7 @@ class Publisher:
         It is valid until something more is pushed here. After that `restore` refuses it on this machine.
 
         >>> sorted(tops.state())[:3]
-        ['block', 'ended', 'generation']
+        ['block', 'ended', 'epochs']
         """
         if self._key is None and not self._source.simulation:
             raise InvalidParameter("source", "was handed in, so its key is not known here", "Use key= instead.")

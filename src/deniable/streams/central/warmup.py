@@ -39,7 +39,7 @@ class Learnt:
     >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
     >>> private = tops.push_many([5, 6, 7, 8] * 1000)
     >>> tops.learnt.theta
-    8
+    19
     """
 
     theta: int

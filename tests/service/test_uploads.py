@@ -10,8 +10,8 @@ import pytest
 
 import deniable as dn
 from asgi import REPORTS, SHOP, Served, new_report, report_of, request
-from deniable.service.upload_bodies import BINARY_REPORTS, REPORT_LINES, binary_body
 from deniable.stores.collector.upload import UploadOutcome
+from deniable.tables.reports.upload_format import BINARY_REPORTS, REPORT_LINES, binary_body
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,12 @@ from deniable.engines.duckdb.dimension_tables import DimensionTable
 from deniable.engines.engine import Engine
 from deniable.engines.kernel.grouped_moments import stores_of
 from deniable.engines.local.opening import MEMORY_LIMIT, open_local
+from deniable.engines.reports.shared_users import shared_users
 from deniable.engines.reports.user_blocks import ReportFacts
 from deniable.engines.smoothness_beliefs import SmoothnessBeliefs
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.notebook import html_table
+from deniable.queries.answers.added_groups import added_carriers, added_models, added_moments
 from deniable.queries.answers.answer_options import AnswerOptions
 from deniable.queries.answers.consistent.consistent_answers import consistent_answer
 from deniable.queries.answers.effective_users import effective_users
@@ -274,8 +276,69 @@ class Database:
         )
 
 
+class JointDatabase(Database):
+    """Several groups of users over the same tables, each collected under its own design, answered together.
+
+    Make one with `connect([first, second])`. `plan` and `explain` are about the last of `groups`.
+    """
+
+    __slots__ = ("groups",)
+
+    def __init__(self, groups: Sequence[Database]) -> None:
+        super().__init__(groups[-1].engine, groups[-1].dimensions)
+        self.groups = tuple(groups)
+
+    def answer(self, text: str, options: AnswerOptions) -> Result:
+        """Answer a question over all users, each under her own design. See `Database.sql`."""
+        if options.postprocess is not None:
+            raise QueryRefused("postprocess is for one group of users", "Leave it out, or ask a group of .groups.")
+        plans = [group._planned(text, options) for group in self.groups]
+        tables = [self.collection[name] for name in plans[0].question.tables]
+        single_rows = all(table.many is None for table in tables) and not any(plan.biases for plan in plans)
+        moments, models, carriers = [], [], []
+        for group, plan in zip(self.groups, plans, strict=True):
+            for table in tables:
+                group._check_believed(table.name)
+            moments.append(group._moments(plan))
+            models.append(model_spread(group.revised(plan), moments[-1]))
+            carriers.append(effective_users(plan, moments[-1], single_rows=single_rows))
+        result = answer(
+            plans[0].question,
+            added_moments(moments),
+            options,
+            single_rows=single_rows,
+            rows_per_user=float(np.prod([table.many or 1 for table in tables])),
+            model=added_models(moments, models),
+            effective=added_carriers(moments, carriers),
+        )
+        return replace(result, simulation=self.simulation)
+
+    def close(self) -> None:
+        """Give back what the engines keep."""
+        for group in self.groups:
+            group.close()
+
+    def __repr__(self) -> str:
+        return f"JointDatabase({'; '.join(map(repr, self.groups))})"
+
+
+def _connect_groups(reports: Sequence[Any], **options: Any) -> JointDatabase:
+    """Groups of reports as one database, if they are about the same tables and share nobody."""
+    if not reports:
+        raise InvalidParameter("reports", "are an empty list", "Give a folder for each group of users.")
+    groups = [connect(group, **options) for group in reports]
+    if any(group.collection.tables != groups[0].collection.tables for group in groups):
+        raise InvalidParameter("reports", "are of different tables", "Plan the second group for the same tables.")
+    if len({group.simulation for group in groups}) > 1:
+        raise InvalidParameter("reports", "mix a simulation with a release", "Open the two apart.")
+    if shared := shared_users([group.engine.stores for group in groups]):  # type: ignore[misc]
+        problem = f"have {counted(shared, 'user')} in more than one group: they would count twice"
+        raise InvalidParameter("reports", problem, "Let every person answer in one group only.")
+    return JointDatabase(groups)
+
+
 def connect(
-    reports: str | Path | Reports | Collected | Mapping[str, Any] | None = None,
+    reports: str | Path | Reports | Collected | Mapping[str, Any] | list[Any] | tuple[Any, ...] | None = None,
     *,
     dimensions: Mapping[str, Any] | None = None,
     memory_limit: int = MEMORY_LIMIT,
@@ -294,6 +357,9 @@ def connect(
     a mapping from tables to Spark DataFrames or names in its catalog. Frames that do not say which specification they
     were made under need `collection`.
 
+    A list opens several groups of users, collected under different designs for the same tables (`plan(after=…)`), and
+    answers over all of them. Nobody may be in two groups; this is checked. Lists are for the engine of one machine.
+
     An `engine` of your own (`deniable.engines.engine.Engine` says what it needs) holds its reports already: leave
     `reports` out.
 
@@ -303,6 +369,10 @@ def connect(
     >>> dn.connect(reports)
     Database(users: 3 reports)
     """
+    if isinstance(reports, (list, tuple)):
+        if engine is not None or collection is not None:
+            raise InvalidParameter("reports", "in a list are for one machine", "Leave out engine and collection.")
+        return _connect_groups(reports, dimensions=dimensions, memory_limit=memory_limit, spill=spill)
     reports = reports.path if isinstance(reports, Collected) else reports
     opened: Engine
     if isinstance(engine, Engine) and not isinstance(engine, type):

@@ -24,7 +24,7 @@ from deniable.queries.question.question import Having, HavingComparison, Orderin
 from deniable.tables.schema.rounds import ROTATING, Rounds
 from deniable.wording import counted, percent
 
-MODEL_NOTE = "model: what cells leave open, if the data is smooth between their borders"
+MODEL_NOTE = "model: what cells leave open of where rows are between their borders"
 FEW_USERS = 30
 """Fewer users are not enough to estimate a variance."""
 FEW_CARRY = "few: about {} {} the variance here: errors may be far larger than shown"

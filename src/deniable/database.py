@@ -321,16 +321,21 @@ class JointDatabase(Database):
         """Answer a question over all users, each under her own design. See `Database.sql`."""
         if options.postprocess is not None:
             raise QueryRefused("postprocess is for one group of users", "Leave it out, or ask a group of .groups.")
-        plans = [group._planned(text, options) for group in self.groups]
+        plans = [group.revised(group._planned(text, options)) for group in self.groups]
         tables = [self.collection[name] for name in plans[0].question.tables]
         single_rows = all(table.many is None for table in tables) and not any(plan.biases for plan in plans)
-        moments, models, carriers = [], [], []
+        moments, models, carriers, contradicted = [], [], [], False
         for group, plan in zip(self.groups, plans, strict=True):
             for table in tables:
                 group._check_believed(table.name)
-            moments.append(group._moments(plan))
-            models.append(model_spread(group.revised(plan), moments[-1]))
-            carriers.append(effective_users(plan, moments[-1], single_rows=single_rows))
+            mine = group._moments(plan)
+            model = model_spread(plan, mine)
+            if model is not None:
+                mine, model, odd = group._guarded(plan, mine, model)
+                contradicted |= odd
+            moments.append(mine)
+            models.append(model)
+            carriers.append(effective_users(plan, mine, single_rows=single_rows))
         result = answer(
             plans[0].question,
             added_moments(moments),
@@ -340,7 +345,8 @@ class JointDatabase(Database):
             model=added_models(moments, models),
             effective=added_carriers(moments, carriers),
         )
-        return replace(result, simulation=self.simulation)
+        notes = (*result.notes, GUARDED) if contradicted else result.notes
+        return replace(result, notes=notes, simulation=self.simulation)
 
     def close(self) -> None:
         """Give back what the engines keep."""

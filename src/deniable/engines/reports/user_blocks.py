@@ -54,9 +54,6 @@ class Store(ReportFacts, Protocol):
     def read(self, columns: Sequence[str]) -> Iterator[TableBlock]:
         """All reports with the named columns, block by block."""
 
-    def user_ids(self) -> Iterator[NDArray[np.generic]]:
-        """The ids of all users, as they were reported."""
-
 
 def joined(stores: Mapping[str, Store], columns: Mapping[str, Sequence[str]]) -> Iterator[dict[str, pa.Table]]:
     """Blocks of users who have reports in all tables."""

@@ -73,7 +73,7 @@ def report(
     if options["ledger"] is not None and uid is None:
         raise InvalidParameter("--ledger", "is one person's", "Give --uid and --memory too.")
     ledger = opened(options["ledger"])
-    settings = {"name": name, "renewal": renewal, "simulation": simulation, "ledger": ledger}
+    settings: dict[str, Any] = {"name": name, "renewal": renewal, "simulation": simulation, "ledger": ledger}
     client = ToPLClient(epsilon, bound, memory=options["memory"], **settings)
     sent = 0
     with until_the_reader_leaves():

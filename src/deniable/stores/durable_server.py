@@ -104,7 +104,7 @@ class DurableServer:
 
     @in_turn
     def renew(self) -> float:
-        """Choose a new θ from later first reports, and announce it to devices that have not answered. It is saved first."""
+        """Choose a new θ from later first reports, and announce it. It is saved first."""
         theta = self.server.renew()
         self._announced = False
         self._announce()

@@ -445,7 +445,7 @@ def test_too_few_users_for_an_average_are_told_so():
 
 STREAMS = [
     (lambda _: tops(warmup="2"), "warmup must be a Python integer", "Change that setting"),
-    (lambda _: dn.streams.PersonStream(1.0, 9, most=0), "most must", "between 1 and"),
+    (lambda _: dn.streams.PersonStream(1.0, 9, most=0), "most must be a Python integer", "Change that setting"),
     (
         lambda _: dn.streams.PersonStream(1.0, 9, most=2, method=dn.streams.PAK),
         "has a δ, which grows faster",

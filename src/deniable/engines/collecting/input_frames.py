@@ -13,12 +13,10 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from deniable.engines.duckdb.dimension_tables import DimensionTable
 from deniable.engines.duckdb.duckdb_session import literal_path, open_duckdb
 from deniable.engines.duckdb.regular_files import why_not_a_file
-from deniable.errors import InvalidData, InvalidParameter
+from deniable.errors import InvalidData
 from deniable.tables.schema.attributes import Categorical, Private
-from deniable.tables.specification.specification import Specification
 from deniable.wording import shown
 
 FRAMES = "Pass a frame, a dictionary of columns, or the path of a Parquet or CSV file."
@@ -120,12 +118,3 @@ def _asked(path: str | Path, question: Callable[[Any], Any], **csv: Any) -> Any:
             raise InvalidData(f"{where} is too large for memory", "Pass a smaller one.") from None
         except duckdb.Error:
             raise unreadable from None
-
-
-def dimension_tables(collection: Specification, given: Mapping[str, Any]) -> dict[str, DimensionTable]:
-    """Public tables that questions may join."""
-    taken = {table.name.casefold() for table in collection.tables}
-    for name in given:
-        if name.casefold() in taken:
-            raise InvalidParameter(f"dimension {name!r}", "is named like a table of the collection", "Rename it.")
-    return {name: DimensionTable(name, as_arrow(frame, f"dimension {name!r}")) for name, frame in given.items()}

@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import binom
 
 import deniable as dn
+from command_line import run
 from deniable.errors import BadInput, Failure, InvalidParameter
 from deniable.mechanisms.memoised_response import MemoisedResponse
 from deniable.mechanisms.randomized_response import RandomizedResponse
@@ -212,6 +213,18 @@ def test_what_a_run_needs_and_what_is_refused(tmp_path):
         shop(kept, dn.Table("orders", many=2, amount=dn.Ordinal(0, 9))).perturb(
             orders={"uid": [1], "amount": [2]}, round=1, memory=tmp_path / "m"
         )
+
+
+def test_the_command_adds_rounds_to_a_folder(tmp_path):
+    shop(dn.Rounds(3)).save(tmp_path / "shop.toml")
+    (tmp_path / "users.csv").write_text("uid,age\n" + "".join(f"{user},31\n" for user in range(50)))
+    command = ["perturb", tmp_path / "shop.toml", f"users={tmp_path / 'users.csv'}", "-o", tmp_path / "out"]
+    for number in (1, 2, 3):
+        done = run(*command, "--round", number, "--memory", tmp_path / "memory")
+        assert (done.returncode, done.stderr) == (0, "randomising\n")
+    assert dn.connect(tmp_path / "out").stores["users"].rows == 50  # each person once
+    assert run(*command, "--round", 3, "--memory", tmp_path / "memory").returncode == 2
+    assert run(*command, "--round", 4, "--memory", tmp_path / "memory").returncode == 2
 
 
 # Questions ------------------------------------------------------------------------------------------------------------

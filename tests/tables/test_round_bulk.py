@@ -288,16 +288,16 @@ def test_intervals_of_levels_and_changes_cover(tmp_path, mode):
     rng, misses = np.random.default_rng(11), np.zeros(3)
     kept = {"permanent": 3.0, "changes_are_public": True} if mode == "memoised" else {}
     collection = shop(dn.Rounds(2, mode=mode, **kept), design="mg", coins="assigned")
-    for run in range(20):
+    for attempt in range(20):
         before = rng.integers(1, 96, 600)
         after = np.where(rng.random(600) < 0.05, rng.integers(1, 96, 600), before)
-        memory = tmp_path / f"{run}" if mode == "memoised" else None
+        memory = tmp_path / f"{attempt}" if mode == "memoised" else None
         tables = [
             collection.perturb(
-                users={"uid": np.arange(600) + 10_000 * run, "age": ages},
+                users={"uid": np.arange(600) + 10_000 * attempt, "age": ages},
                 round=number,
                 memory=memory,
-                source=dn.SeededSource(100 * run + number),
+                source=dn.SeededSource(100 * attempt + number),
                 simulation=True,
             )["users"]
             for number, ages in ((1, before), (2, after))

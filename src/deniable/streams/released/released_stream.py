@@ -25,6 +25,8 @@ from deniable.queries.answers.result import number
 from deniable.sealing import SEAL, sealed, unsealed
 from deniable.simulation import NOTE, has_noise, mark
 from deniable.streams.released.covariance import Covariance, covariance_of
+from deniable.streams.released.joint_windows import joint_windows
+from deniable.streams.released.many_windows import ManyWindows
 from deniable.streams.released.prediction_error import Smoothing, SmoothingByBlock, smoothing_by_block
 from deniable.streams.released.windows import Truncation, WindowEstimate, Windows
 from deniable.streams.structure.block_layout import BlockLayout
@@ -44,7 +46,7 @@ SIMULATION = "simulation"
 
 
 @dataclass(frozen=True, eq=False)
-class Released:
+class Released(ManyWindows):
     """Private values in order of arrival, with everything that is needed to answer for windows of them.
 
     `values` are steps of the `grid`: integers, or floats if predictions or noise are real numbers. Positions count from
@@ -149,14 +151,16 @@ class Released:
         """
         return self._single(self.means(np.array([start]), np.array([stop])), confidence)
 
-    def sums(self, starts: Any, stops: Any) -> Windows:
-        """The sums over many windows. A million of them take about a second.
+    def sums(self, starts: Any, stops: Any, *, covariance: bool = False) -> Windows:
+        """The sums over many windows. A million of them take about a second. `covariance`: `JointWindows`.
 
         >>> import numpy as np
         >>> tops.released.sums(np.array([0, 1000]), np.array([1000, 3000])).values.round()
         array([ 6503., 12955.])
         """
         starts, stops = self._checked(starts, stops)
+        if covariance:
+            return joint_windows(self, starts, stops)
         count = (stops - starts).astype(np.float64)
         step = float(self.grid.resolution)
         units = np.empty(starts.shape)

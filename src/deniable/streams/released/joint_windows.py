@@ -60,7 +60,8 @@ class JointWindows(Windows):
     noise: Floats
     """Covariance of the noise, which is exact. Its diagonal is the square of `stderrs`."""
     covariance: Floats
-    """Covariance of all errors that intervals cover: of the noise, and of what is estimated next to it."""
+    """Covariance of all errors that intervals cover. What smoothing misses at different positions is taken as
+    independent, which is wrong for windows that recur with the stream: ask for a profile then."""
 
     def combine(self, weights: Any, *, confidence: float = 0.95) -> WindowEstimate:
         """A weighted sum of the windows, with the error that it has.
@@ -87,36 +88,35 @@ class JointWindows(Windows):
 
 def joint_windows(released: Answering, starts: Integers, stops: Integers) -> JointWindows:
     """The sums, and the covariances of their errors."""
+    answers = released.sums(starts, stops)
+    noise, smoothing, cut = joint_errors(released, starts, stops)
+    facts = {field.name: getattr(answers, field.name) for field in fields(answers)}
+    return JointWindows(**facts, noise=noise, covariance=possible(noise + smoothing + cut))
+
+
+def joint_errors(released: Answering, starts: Integers, stops: Integers) -> tuple[Floats, Floats, Floats]:
+    """Covariances of noise, of smoothing, and of what was added back for values that were cut."""
     borders, index = np.unique(np.concatenate((starts, stops)), return_inverse=True)
     if borders.size > MOST_BORDERS:
         raise QueryRefused(
             f"windows that are answered together start and end at {borders.size:,} positions",
             f"Ask for windows with at most {MOST_BORDERS:,}.",
         )
-    noise, other = np.zeros((2, borders.size, borders.size))
     i, j = np.triu_indices(borders.size, 1)
     between = released.sums(borders[i], borders[j])
-    for matrix, variance in ((noise, between.stderrs**2), (other, _estimated(between))):
-        matrix[i, j] = matrix[j, i] = variance
     first, last = index[: starts.size], index[starts.size :]
-    exact, more = (_polarised(matrix, first, last) for matrix in (noise, other))
-    answers = released.sums(starts, stops)
-    facts = {field.name: getattr(answers, field.name) for field in fields(answers)}
-    return JointWindows(**facts, noise=exact, covariance=_possible(exact + more))
+
+    def polarised(errors: Floats) -> Floats:
+        apart = np.zeros((borders.size, borders.size))
+        apart[i, j] = apart[j, i] = errors**2
+        up, down = apart[np.ix_(first, last)], apart[np.ix_(first, first)] + apart[np.ix_(last, last)]
+        return np.asarray((up + up.T - down) / 2)
+
+    cut = getattr(between, "cut", np.zeros(i.shape))
+    return polarised(between.stderrs), polarised(between.smoothing), polarised(cut)
 
 
-def _estimated(windows: Windows) -> Floats:
-    """Squared errors next to the noise: of smoothing, and of what was added back for values that were cut."""
-    cut = getattr(windows, "cut", None)
-    return np.asarray(windows.smoothing**2 if cut is None else windows.smoothing**2 + cut**2)
-
-
-def _polarised(between: Floats, first: Integers, last: Integers) -> Floats:
-    up, down = between[np.ix_(first, last)], between[np.ix_(first, first)] + between[np.ix_(last, last)]
-    return np.asarray((up + up.T - down) / 2)
-
-
-def _possible(covariance: Floats) -> Floats:
+def possible(covariance: Floats) -> Floats:
     """The nearest covariance matrix from above: estimates of single windows need not agree with each other."""
     values, vectors = np.linalg.eigh(covariance)
     if not values.size or values[0] >= 0:

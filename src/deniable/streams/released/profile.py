@@ -12,7 +12,7 @@ from deniable.arrays import Floats, Integers
 from deniable.checks import check_integer
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.streams.released.curve_table import CurveTable
-from deniable.streams.released.joint_windows import Answering, joint_windows
+from deniable.streams.released.joint_windows import Answering, joint_errors, possible
 from deniable.streams.released.windows import WindowEstimate
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -36,7 +36,9 @@ class Profile(CurveTable):
     labels: tuple[Any, ...]
     counts: Integers
     """Values of each phase."""
-    means: tuple[WindowEstimate, ...]
+    values: Floats
+    """Means of the phases."""
+    truncation: Floats
     noise: Floats
     """Covariance of the noise of the means, which is exact."""
     covariance: Floats
@@ -49,16 +51,17 @@ class Profile(CurveTable):
 
     def columns(self) -> dict[str, Any]:
         """The columns of `to_arrow`."""
-        ends = np.array([mean.interval for mean in self.means])
-        return {
-            "phase": list(self.labels),
-            "mean": [mean.value for mean in self.means],
-            "low": ends[:, 0],
-            "high": ends[:, 1],
-            "stderr": [mean.stderr for mean in self.means],
-            "smoothing": [mean.smoothing for mean in self.means],
-            "count": self.counts,
+        means = self.means
+        low, high = np.array([mean.interval for mean in means]).T
+        errors = {name: [getattr(mean, name) for mean in means] for name in ("stderr", "smoothing")}
+        return {"phase": list(self.labels), "mean": self.values, "low": low, "high": high, **errors} | {
+            "count": self.counts
         }
+
+    @property
+    def means(self) -> tuple[WindowEstimate, ...]:
+        """The mean of every phase, with its errors."""
+        return tuple(self.contrast(weights) for weights in np.eye(len(self)))
 
     def contrast(self, weights: Any) -> WindowEstimate:
         """A weighted sum of the means, with its own error: weekdays against weekends, for example.
@@ -71,8 +74,14 @@ class Profile(CurveTable):
             raise QueryRefused(f"there are {len(self)} phases", "Give one weight for each.")
         noise = max(float(given @ self.noise @ given), 0.0)
         error = max(float(given @ self.covariance @ given), noise)
-        value = float(given @ [mean.value for mean in self.means])
-        return WindowEstimate(value, noise**0.5, self.confidence, smoothing=(error - noise) ** 0.5)
+        lost = [float(np.maximum(sign * given, 0) @ self.truncation) for sign in (1, -1)]
+        return WindowEstimate(
+            float(given @ self.values),
+            noise**0.5,
+            self.confidence,
+            smoothing=(error - noise) ** 0.5,
+            truncation=None if np.isnan(lost).any() else max(lost),
+        )
 
     def difference(self, first: Any, second: Any) -> WindowEstimate:
         """The mean of one phase less that of another, by their labels.
@@ -93,15 +102,34 @@ def profile_of(released: Answering, period: Any, *, phases: int | None, confiden
     borders, numbers, labels = _cut(released, period, phases)
     starts, stops = borders[:-1], borders[1:]
     held = stops > starts
-    joint = joint_windows(released, starts[held], stops[held])
     belongs = (numbers[held] == np.arange(len(labels))[:, None]).astype(np.float64)
     counts = belongs @ (stops - starts)[held]
     if not counts.all():
         raise QueryRefused("a phase has no values", "Use fewer phases, or a longer stream.")
     averages = belongs / counts[:, None]
-    noise, covariance = (averages @ matrix @ averages.T for matrix in (joint.noise, joint.covariance))
-    means = tuple(joint.combine(row, confidence=confidence) for row in averages)
-    return Profile(labels, counts.astype(np.int64), means, noise, covariance, released.simulation, confidence)
+    noise, _, cut = (averages @ matrix @ averages.T for matrix in joint_errors(released, starts[held], stops[held]))
+    recurring = _recurring(released, borders, numbers, len(labels)) / np.outer(counts, counts)
+    answers = released.sums(starts[held], stops[held])
+    facts = (noise, possible(noise + cut + recurring), released.simulation, confidence)
+    return Profile(labels, counts.astype(np.int64), averages @ answers.values, averages @ answers.truncation, *facts)
+
+
+def _recurring(released: Answering, borders: Integers, numbers: Integers, phases: int) -> Floats:
+    """Covariance of what smoothing misses in the sums of phases, with the same sign in every period.
+
+    A stream with a period is smoothed wrongly at the same phase in the same direction, so errors where a phase begins
+    do not average out over periods: their standard deviations are added up, not their squares.
+    """
+    inside = np.flatnonzero((borders[:-1] > 0) & (borders[:-1] < len(released)))
+    positions = borders[inside]
+    whole = np.full(positions.shape, len(released))
+    left, right = released.sums(np.zeros_like(positions), positions), released.sums(positions, whole)
+    both = released.sums(np.zeros_like(positions), whole)
+    squares = np.maximum(left.smoothing**2 + right.smoothing**2 - both.smoothing**2, 0.0) / 2
+    begins = np.bincount(numbers[inside], weights=np.sqrt(squares), minlength=phases) ** 2
+    # A phase ends where the next one begins, and what one has too much the other has too little.
+    change = np.roll(np.eye(phases), -1, axis=0) - np.eye(phases)
+    return np.asarray((change * begins) @ change.T)
 
 
 def _cut(released: Answering, period: Any, phases: int | None) -> tuple[Integers, Integers, tuple[Any, ...]]:

@@ -143,7 +143,7 @@ def _distance(means: Floats, weights: Floats, covariance: Floats) -> Floats:
     """From what cells differ from the curve beyond their errors, on average over cells nearby."""
     rest = np.eye(means.size) - weights
     beyond = np.square(rest @ means) - _deviations(rest, covariance) ** 2
-    nearby = _local_lines(means.size, max(means.size / 20, 1.0))
+    nearby = _local_lines(means.size, max(means.size / 8, 1.0))
     nearby = np.maximum(nearby, 0.0)
     return np.asarray(np.sqrt(np.maximum(nearby @ beyond / nearby.sum(1), 0.0)))
 

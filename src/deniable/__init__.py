@@ -11,10 +11,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from deniable import errors, mechanisms
-from deniable.collection import Collection, fit
+from deniable.collection import Collection, fit, plan
 from deniable.errors import DeniableError
 from deniable.ledger import Ledger
-from deniable.tables import Categorical, Cells, GridView, Ordinal, Points, Public, Table
+from deniable.tables import Categorical, Cells, GridView, Ordinal, Points, Public, Rounds, Table
 
 if TYPE_CHECKING:
     from deniable import client, spark, stores, streams
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from deniable.queries.answers.answer_options import AnswerOptions
     from deniable.queries.answers.result import Estimate, Result
     from deniable.queries.forecasts.forecast import Explanation, Forecast
+    from deniable.queries.forecasts.proposal import Proposal
     from deniable.queries.planning.plan import Plan
     from deniable.randomness import SecureSource, SeededSource
 
@@ -43,9 +44,11 @@ __all__ = [
     "Ordinal",
     "Plan",
     "Points",
+    "Proposal",
     "Public",
     "Reports",
     "Result",
+    "Rounds",
     "SecureSource",
     "SeededSource",
     "Table",
@@ -55,6 +58,7 @@ __all__ = [
     "errors",
     "fit",
     "mechanisms",
+    "plan",
     "spark",
     "stores",
     "streams",
@@ -69,6 +73,7 @@ _LAZY = {
     "Explanation": "deniable.queries.forecasts.forecast",
     "Forecast": "deniable.queries.forecasts.forecast",
     "Plan": "deniable.queries.planning.plan",
+    "Proposal": "deniable.queries.forecasts.proposal",
     "Reports": "deniable.engines.collecting.collected_reports",
     "Result": "deniable.queries.answers.result",
     "SecureSource": "deniable.randomness",

@@ -5,7 +5,7 @@ Each verb opens its room when it is first called, so that a device can import th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from deniable.errors import InvalidParameter
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from deniable.ledger import Ledger
     from deniable.queries.forecasts.fit import Fit
     from deniable.queries.forecasts.forecast import Forecast
+    from deniable.queries.forecasts.proposal import Proposal
     from deniable.randomness import Source
     from deniable.tables.device.client import Client
 
@@ -198,6 +199,7 @@ def fit(
     users: int,
     workload: Sequence[str] | None = None,
     compared: bool = True,
+    only_workload: bool = False,
     **settings: Any,
 ) -> Fit[Collection]:
     """Choose the views of a grid for the questions of a workload, before anything is collected.
@@ -211,11 +213,52 @@ def fit(
     >>> people = dn.Table("people", age=dn.Ordinal(0, 99), sex=dn.Categorical("f", "m"))
     >>> fitted = dn.fit(people, epsilon=1.0, users=100_000, workload=["SELECT COUNT(*) FROM people WHERE age < 18"])
     >>> fitted.collection.grids["people"]
-    (GridView(axes={'age': Cells(starts=(0, 18))}, weight=400),)
+    (GridView(axes={'age': Cells(starts=(0, 18))}, weight=400), GridView(axes={'sex': Cells(starts=2)}, weight=8))
     """
     from deniable.queries.forecasts.fit import fit_grids
 
-    return fit_grids(_with_grids(tables, epsilon, settings), users, workload, compared=compared)
+    start = _with_grids(tables, epsilon, settings)
+    return fit_grids(start, users, workload, compared=compared, only_workload=only_workload)
+
+
+def plan(
+    tables: Collection | Table | Sequence[Table],
+    workload: Sequence[str],
+    *,
+    users: int,
+    epsilon: float | None = None,
+    only_workload: bool = False,
+    advance: Callable[[float], None] | None = None,
+    **settings: Any,
+) -> Proposal[Collection]:
+    """Propose a specification for the questions of a workload: where to begin.
+
+    Fits a grid to them, compares it with other designs, and predicts the error of every question, before anything is
+    collected. Arguments are those of `fit`. `advance` is called with the part of the work that was done since it was
+    last called.
+
+    >>> import deniable as dn
+    >>> people = dn.Table("people", age=dn.Ordinal(0, 99), sex=dn.Categorical("f", "m"))
+    >>> questions = ["SELECT COUNT(*) FROM people WHERE age < 18"]
+    >>> print(dn.plan(people, questions, epsilon=1.0, users=100_000))
+    100,000 users, ε = 1; errors of COUNT and SUM per user
+        grid       hio      ahio      ehio  question
+     0.00307    0.0205    0.0238    0.0324  SELECT COUNT(*) FROM people WHERE age < 18
+    table people: 2 views
+       98.0%  age 2 uneven cells
+        2.0%  sex 2 cells
+    a range that is not in the workload:
+       0.292  people: age
+      0.0244  people: sex
+       0.425  people: age and sex
+    Proposed: design = "grid".
+    """
+    from deniable.queries.forecasts.fit import fit_grids, ignored
+    from deniable.queries.forecasts.proposal import propose
+
+    start = _with_grids(tables, epsilon, settings)
+    fitted = fit_grids(start, users, workload, only_workload=only_workload, advance=advance or ignored)
+    return propose(start, fitted)
 
 
 def _with_grids(tables: Any, epsilon: float | None, settings: Mapping[str, Any]) -> Collection:

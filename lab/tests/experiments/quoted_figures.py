@@ -45,7 +45,7 @@ SECTIONS = {
         "Accuracy and speed": ("deniable bench streams --part defaults",),
         "How θ is chosen": (
             "deniable bench streams --local --part alternatives --repetitions 10",
-            "deniable bench streams --local --part tails --repetitions 20",
+            "deniable bench streams --local --part tails --repetitions 2",
         ),
         "Accuracy and speed without trust": ("deniable bench streams --local --part errors",),
     },
@@ -78,6 +78,7 @@ DOCS_PAGES = {
         "instead of 95 %": "setting",
         "on a domain up to 99,999 gives 0 a cell": "an example",
         "more than 400 cells": "setting",
+        "a coarse view with 2 % of the reports": "setting",
         "by at most 5 %": "setting",
         "41 % exactly 0, 23 % exactly 40": "data: ATUS",
         "(finding 12 of": "a finding of the results",

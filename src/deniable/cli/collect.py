@@ -213,7 +213,7 @@ def skeleton(name: str, columns: dict[str, str], key: str, looked_at: str) -> st
         "# A proposal. Domains are public knowledge: decide each one without looking at the data.",
         f"# Looked at: {looked_at}.",
         'epsilon = "DECIDE: how much all of a user\'s reports may spend, for example 2.0"',
-        'design = "hio"',
+        'design = "hio"  # then, for your questions: deniable plan THIS.toml questions.sql --users N',
         "fanout = 5",
         "",
         f"[tables.{_plain(name)}]",

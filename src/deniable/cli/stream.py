@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,9 @@ from deniable.exact import check_epsilon
 from deniable.queries.answers.result import number
 from deniable.simulation import NOTE
 from deniable.wording import counted, percent
+
+if TYPE_CHECKING:
+    from deniable.streams import Expectation
 
 HIERARCHY = click.option(
     "--hierarchy",
@@ -149,6 +152,10 @@ def check_theta(theta: float, bound: float, low: float = 0.0) -> None:
 @click.option("--drift", type=float, default=0.005, show_default=True, help="Change of the mean by block, share of θ.")
 @click.option("--spread", type=float, default=0.1, show_default=True, help="Deviation of single values, share of θ.")
 @HIERARCHY
+@click.option(
+    "--events-per-person", type=float, default=None, help="Expected events per person and epoch: also shows --most."
+)
+@click.option("--window", type=click.IntRange(1), default=1, show_default=True, help="Epochs that one ε covers.")
 def forecast(
     epsilon: float,
     bound: float,
@@ -158,11 +165,13 @@ def forecast(
     drift: float,
     spread: float,
     hierarchy: str,
+    events_per_person: float | None,
+    window: int,
 ) -> None:
     """Predict the error by window length before publishing.
 
     Reads no data and spends no ε. Shows the standard errors of window sums, and the same per value. Errors are
-    proportional to θ.
+    proportional to θ. With --events-per-person, shows how many values of each person should count instead.
 
     \b
     Example:
@@ -177,6 +186,9 @@ def forecast(
     if theta is not None:
         check_theta(theta, bound)
     expected = Expectation(drift, spread)
+    if events_per_person is not None:
+        _forecast_persons(epsilon, horizon, bound if theta is None else theta, events_per_person, window, expected)
+        return
     top = max(math.ceil(bound), 1)
     plan = choose_plan(epsilon, horizon, expectation=expected, block=block, hierarchy=hierarchy, bound=top)
     cut = bound if theta is None else theta
@@ -198,3 +210,19 @@ def forecast(
         f"ε = {epsilon:g}, θ = {cut:g}, chunks of {plan.horizon:,}, blocks of {plan.block:,}, "
         f"{plan.hierarchy} of fan-out {plan.fanout}."
     )
+
+
+def _forecast_persons(
+    epsilon: float, horizon: int, theta: float, events: float, window: int, expected: Expectation
+) -> None:
+    """Errors of random windows by the number of values of a person that count, the best first."""
+    from deniable.streams import person_forecast
+
+    made = table(
+        "Standard error per value of random windows", "most", "counted", "noise", "missing", "both", numbers_from=0
+    )
+    for row in person_forecast(epsilon, horizon, events, window=window, expectation=expected)[:6]:
+        figures = (f"{theta * share:,.4g}" for share in (row.noise, row.missing, row.total))
+        made.add_row(f"{row.most:,}", percent(round(row.counted, 2)), *figures)
+    show(made)
+    click.echo(f"ε = {epsilon:g} per person over {counted(window, 'epoch')}, θ = {theta:g}, the best --most first.")

@@ -12,6 +12,9 @@ from deniable.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from deniable.streams.central.named_publishers import NME, PAK, Flat, Hc16, SmoothHc16, ToPS, restore
+    from deniable.streams.central.person_bound import PersonBound, person_events
+    from deniable.streams.central.person_forecast import PersonForecast, person_forecast
+    from deniable.streams.central.person_stream import PersonSettings, PersonStream
     from deniable.streams.central.perturber import Perturber
     from deniable.streams.central.publisher import Publisher
     from deniable.streams.central.settings import Settings
@@ -70,6 +73,10 @@ __all__ = [  # noqa: RUF022 - in the order of sorted(), which another test asks 
     "PAK",
     "PAKPercentile",
     "PaperScore",
+    "PersonBound",
+    "PersonForecast",
+    "PersonSettings",
+    "PersonStream",
     "Perturber",
     "PredictedError",
     "PublicThreshold",
@@ -93,6 +100,8 @@ __all__ = [  # noqa: RUF022 - in the order of sorted(), which another test asks 
     "WindowEstimate",
     "choose_plan",
     "forecast",
+    "person_events",
+    "person_forecast",
     "report_table",
     "restore",
 ]
@@ -120,6 +129,10 @@ _LAZY = {
     "PAK": "deniable.streams.central.named_publishers",
     "PAKPercentile": "deniable.streams.central.threshold",
     "PaperScore": "deniable.streams.central.threshold",
+    "PersonBound": "deniable.streams.central.person_bound",
+    "PersonForecast": "deniable.streams.central.person_forecast",
+    "PersonSettings": "deniable.streams.central.person_stream",
+    "PersonStream": "deniable.streams.central.person_stream",
     "Perturber": "deniable.streams.central.perturber",
     "PredictedError": "deniable.streams.central.threshold",
     "PublicThreshold": "deniable.streams.central.threshold",
@@ -143,6 +156,8 @@ _LAZY = {
     "WindowEstimate": "deniable.streams.released.windows",
     "choose_plan": "deniable.streams.central.stream_forecast",
     "forecast": "deniable.streams.central.stream_forecast",
+    "person_events": "deniable.streams.central.person_bound",
+    "person_forecast": "deniable.streams.central.person_forecast",
     "report_table": "deniable.streams.local.report_arrays",
     "restore": "deniable.streams.central.named_publishers",
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,14 @@ import pyarrow as pa
 
 from deniable.checks import check_integer
 from deniable.engines.collecting.collected_reports import Reports
-from deniable.engines.duckdb.spill_folders import spill_parent
+from deniable.engines.collecting.stored_reports import (
+    CollectorFolder,
+    collector_folder,
+    is_collector_folder,
+    seal,
+    stored_tables,
+)
+from deniable.engines.duckdb.spill_folders import SpillFolder, spill_parent
 from deniable.engines.local.local_engine import LocalEngine
 from deniable.engines.reports.file_validation import validated_files
 from deniable.engines.reports.report_files import ReportFiles
@@ -34,19 +42,36 @@ def open_local(reports: Any, *, memory_limit: int = MEMORY_LIMIT, spill: str | P
     if isinstance(reports, Reports):
         return _from_memory(reports)
     if isinstance(reports, (str, Path)):
+        if is_collector_folder(Path(reports)):
+            return _from_store(collector_folder(Path(reports)), memory_limit, folder)
         return _from_folder(Path(reports), memory_limit, folder)
     raise InvalidParameter("reports", "are not a folder of reports", "Pass its path, or what Collection.perturb gave.")
 
 
-def _from_memory(reports: Reports) -> LocalEngine:
+def _from_memory(reports: Reports, *, simulation: bool = False) -> LocalEngine:
     kept: dict[str, pa.Table] = {}
     refused: dict[str, Counter[str]] = {}
     for name, table in reports.tables.items():
         kept[name], refused[name] = validate(reports.collection, name, table)
-    return _engine(reports.collection, kept, {}, refused, text_ids=False, simulation=reports.simulation)
+    return _engine(reports.collection, kept, {}, refused, text_ids=False, simulation=simulation or reports.simulation)
 
 
-def _from_folder(folder: Path, memory_limit: int, spill: Path | None) -> LocalEngine:
+def _from_store(folder: CollectorFolder, memory_limit: int, spill: Path | None) -> LocalEngine:
+    """What a collector has committed by now, also while it runs."""
+    store = folder.open_store()
+    try:
+        if sum(store.summary().counts.values()) * BYTES_PER_REPORT <= memory_limit:
+            tables = stored_tables(folder, store)
+            return _from_memory(Reports(folder.collection, tables, {}), simulation=folder.simulation)
+        sealed = SpillFolder(spill)
+        seal(folder, store, sealed.path)
+        return _from_folder(sealed.path, memory_limit, spill, keeps=sealed)
+    finally:
+        store.close()
+
+
+def _from_folder(folder: Path, memory_limit: int, spill: Path | None, keeps: SpillFolder | None = None) -> LocalEngine:
+    """The reports in a folder's files. `keeps` is what has to live as long as they do."""
     collection, files, simulation = read_folder(folder)
     text_ids = _mixed_ids([listed.schema for listed in files.values() if listed.rows])
     kept: dict[str, pa.Table] = {}
@@ -60,7 +85,8 @@ def _from_folder(folder: Path, memory_limit: int, spill: Path | None) -> LocalEn
         if table is not None:
             kept[name], refused[name] = validate(collection, name, table)
         else:
-            filed[name], refused[name] = validated_files(collection, listed, memory_limit, spill, text_ids=text_ids)
+            store, refused[name] = validated_files(collection, listed, memory_limit, spill, text_ids=text_ids)
+            filed[name] = store if store.keeps is not None else replace(store, keeps=keeps)
     return _engine(collection, kept, filed, refused, text_ids=text_ids, simulation=simulation)
 
 

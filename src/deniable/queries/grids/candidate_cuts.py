@@ -17,6 +17,7 @@ from deniable.tables.schema.grid_views import Cells, Cut, GridView, Points
 
 LADDER = (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64)
 """Numbers of even cells that are tried."""
+COARSE_CELLS = 6
 LADDER_STEPS = range(len(LADDER))
 
 
@@ -87,3 +88,10 @@ def with_ends(cut: Cut, size: int) -> Cut:
     """The same cells, and cells of their own for the first and the last value."""
     starts = sorted({*cut.places(size), 1, size - 1})
     return Cells(tuple(starts)) if isinstance(cut, Cells) and all(low < high for low, high in pairwise(starts)) else cut
+
+
+def coarse_cut(domain: Private) -> Cut:
+    """How an attribute is cut that no question is about: into its categories, or a few cells and the ends."""
+    if isinstance(domain, Categorical):
+        return Cells(domain.size)
+    return with_ends(Cells(min(COARSE_CELLS, domain.size)), domain.size)

@@ -6,9 +6,8 @@ error of a window's sum is predicted as
     (r/3)·(θ/2)²·Var(ε) + (r²/6)·(Σ_{t>θ} f_t·(t − θ))²        [WCZ21, Section 4.1, with the constants derived here]
 
 The distribution f is not known but believed (`value_distribution`). The regret of θ under one distribution is its
-predicted error as a multiple of the best one's. A rule takes the θ of least mean cubed regret over the belief. Too
-small a θ is punished if the tail may be heavy, too large a θ if it may be light, and the cube gives the worse cases
-more weight.
+predicted error as a multiple of the best one's. A rule takes the θ of least mean regret over the belief. Too small a θ
+is punished if the tail may be heavy, too large a θ if it may be light.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from deniable.arrays import Floats
 from deniable.checks import check_flag
 from deniable.errors import InvalidData, InvalidParameter
 from deniable.streams.local.stream_protocol import LOG_STEPS, ToPLProtocol
-from deniable.streams.local.value_distribution import DistributionBelief, FirstReports, reconstructed, smooth_tail
+from deniable.streams.local.tail_belief import smooth_tail
+from deniable.streams.local.value_distribution import DistributionBelief, FirstReports, reconstructed
 from deniable.streams.released.windows import Truncation
 
 _CANDIDATES = 400
-_REGRET_POWER = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ class LocalRule(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SmoothTail:
-    """Least regret over all smooth distributions that explain the reports: the default.
+    """Least regret over all distributions with a smooth tail that explain the reports: the default.
 
     >>> SmoothTail().kind
     'smooth tail'
@@ -197,10 +196,10 @@ def predicted_error(protocol: ToPLProtocol, horizon: int, thetas: Floats, excess
 
 
 def least_regret(belief: DistributionBelief, protocol: ToPLProtocol, horizon: int) -> float:
-    """The candidate of least mean cubed regret. For a single distribution it is the one of least predicted error."""
+    """The candidate of least mean regret. For a single distribution it is the one of least predicted error."""
     thetas = candidates(protocol)
     errors = predicted_error(protocol, horizon, thetas, belief.excess(thetas))
-    regrets = belief.weights @ (errors / errors.min(axis=1, keepdims=True)) ** _REGRET_POWER
+    regrets = belief.weights @ (errors / errors.min(axis=1, keepdims=True))
     return _rounded(thetas[int(regrets.argmin())], protocol.bound)
 
 

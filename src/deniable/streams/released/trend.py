@@ -136,7 +136,7 @@ def _local_lines(count: int, width: float) -> Floats:
 
 
 def _deviations(weights: Floats, covariance: Floats) -> Floats:
-    return np.asarray(np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", weights, covariance, weights, optimize=True), 0.0)))
+    return np.asarray(np.sqrt(np.maximum(np.einsum("ij,ij->i", weights @ covariance, weights), 0.0)))
 
 
 def _distance(means: Floats, weights: Floats, covariance: Floats) -> Floats:

@@ -9,7 +9,7 @@ import deniable as dn
 from deniable.service.application import application
 from deniable.service.collector import init_folder, open_collector
 from deniable.service.settings import ServeSettings
-from deniable.service.upload_bodies import BINARY_REPORTS, binary_body
+from deniable.tables.reports.upload_format import BINARY_REPORTS, binary_body
 
 SHOP = dn.Collection(
     dn.Table("users", age=dn.Ordinal(1, 95)),

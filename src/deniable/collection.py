@@ -62,7 +62,7 @@ class Collection(Specification):
         """
         if isinstance(specification, cls):
             return specification
-        return cls(*specification.tables, **specification.settings)
+        return cls._like(specification)
 
     def client(
         self,
@@ -97,6 +97,8 @@ class Collection(Specification):
         engine: Any = None,
         spill: str | Path | None = None,
         ledger: Ledger | None = None,
+        round: int | None = None,
+        memory: str | Path | None = None,
         **tables: Any,
     ) -> Reports: ...
 
@@ -112,6 +114,8 @@ class Collection(Specification):
         engine: Any = None,
         spill: str | Path | None = None,
         ledger: Ledger | None = None,
+        round: int | None = None,
+        memory: str | Path | None = None,
         **tables: Any,
     ) -> Collected: ...
 
@@ -126,6 +130,8 @@ class Collection(Specification):
         engine: Any = None,
         spill: str | Path | None = None,
         ledger: Ledger | None = None,
+        round: int | None = None,  # noqa: A002 - as in SQL
+        memory: str | Path | None = None,
         **tables: Any,
     ) -> Reports | Collected:
         """The reports of many users at once: a simulation, or a batch at somebody the users trust.
@@ -149,12 +155,17 @@ class Collection(Specification):
 
         A `ledger` of whoever runs this is charged with each table's share of ε before anything is drawn.
 
+        In a collection with rounds, `round` is one of them, and a folder `out` takes one round after the other.
+        Memoised rounds, and rotating ones with drawn coins, need a `memory`: a private file, the same in every round.
+
         >>> shop.perturb(users={"uid": [1, 2, 3], "age": [31, 40, 52]})
         Reports(users: 3 reports)
         """
         if engine is not None:
             from deniable.engines.spark.spark_perturbing import perturb_spark
 
+            if self.rounds is not None:
+                raise InvalidParameter("engine", "is Spark, which does not collect rounds", "Leave it out.")
             charge_run(ledger, self, *tables)
             return perturb_spark(
                 self, tables, engine, key=key, out=out, everyone=everyone, source=source, simulation=simulation
@@ -162,6 +173,7 @@ class Collection(Specification):
         from deniable.engines.collecting.perturbing import perturb
 
         options: dict[str, Any] = {"source": source, "simulation": simulation, "spill": spill, "ledger": ledger}
+        options |= {"number": round, "memory": memory}
         return perturb(self, tables, key=key, out=out, everyone=everyone, **options)
 
     def forecast(self, sql: str, users: int, *, weights: str = "optimal", sums: str = "direct") -> Forecast:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from deniable.arrays import Floats
 from deniable.collection import Collection
 from deniable.engines.collecting.collected_reports import Collected, Reports
 from deniable.engines.collecting.input_frames import as_arrow
@@ -17,20 +18,22 @@ from deniable.engines.counted_pairs import CountedPairs
 from deniable.engines.duckdb.dimension_tables import DimensionTable
 from deniable.engines.engine import Engine
 from deniable.engines.kernel.grouped_moments import stores_of
+from deniable.engines.learnt_tables import LearntTables
 from deniable.engines.local.opening import MEMORY_LIMIT, open_local
 from deniable.engines.reports.user_blocks import ReportFacts
-from deniable.engines.smoothness_beliefs import SmoothnessBeliefs
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.notebook import html_table
 from deniable.queries.answers.answer_options import AnswerOptions
 from deniable.queries.answers.consistent.consistent_answers import consistent_answer
 from deniable.queries.answers.effective_users import effective_users
 from deniable.queries.answers.estimation import Moments, answer
+from deniable.queries.answers.guard import GUARDED, guarded
 from deniable.queries.answers.model_error import model_spread
 from deniable.queries.answers.result import Result
 from deniable.queries.forecasts.forecast import Explanation, Forecast
 from deniable.queries.forecasts.prediction import predict
 from deniable.queries.parsing.sql import parse
+from deniable.queries.planning.bounding_plan import bounding_plans
 from deniable.queries.planning.plan import Plan, make_plan
 from deniable.queries.weights.table_plan import DIRECT
 from deniable.simulation import NOTE
@@ -45,7 +48,7 @@ class Database:
     """The validated reports of a collection, and what was refused. Threads may share it.
 
     Make one with `connect`. It plans questions, has its engine add up what they need, and turns that into answers. It
-    keeps plans; what is counted once about reports is kept by `CountedPairs` and `SmoothnessBeliefs`.
+    keeps plans; what is counted once about reports is kept by `CountedPairs` and `LearntTables`.
 
     >>> import deniable as dn
     >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
@@ -57,7 +60,7 @@ class Database:
     simulation: no privacy
     """
 
-    __slots__ = ("_beliefs", "_pairs", "_plans", "collection", "dimensions", "engine")
+    __slots__ = ("_bounds", "_learnt", "_pairs", "_plans", "_revised", "collection", "dimensions", "engine")
 
     def __init__(self, engine: Engine, dimensions: Mapping[str, DimensionTable] | None = None) -> None:
         self.engine = engine
@@ -66,7 +69,9 @@ class Database:
         self.dimensions: Mapping[str, DimensionTable] = dimensions or {}
         self._plans: dict[tuple[str, str, str, bool, bool], Plan] = {}
         self._pairs = CountedPairs(engine)
-        self._beliefs = SmoothnessBeliefs(engine)
+        self._learnt = LearntTables(engine)
+        self._revised: dict[int, tuple[Plan, Plan]] = {}
+        self._bounds: dict[int, tuple[Plan, tuple[Plan, Plan] | None]] = {}
 
     @property
     def stores(self) -> Mapping[str, ReportFacts]:
@@ -121,7 +126,7 @@ class Database:
         >>> db.answer("SELECT COUNT(*) FROM users", dn.AnswerOptions(confidence=0.9)).scalar().value
         10000.0
         """
-        plan = self._planned(text, options)
+        plan = self.revised(self._planned(text, options))
         consistent = options.postprocess is not None
         if consistent and (self.collection.grids is None or options.unbiased):
             raise QueryRefused("postprocess is for grids and biased", "Leave it out, or unbiased.")
@@ -129,6 +134,9 @@ class Database:
         for table in tables:
             self._check_believed(table.name)
         moments = self._moments(plan)
+        model, contradicted = model_spread(plan, moments), False
+        if model is not None and not consistent:
+            moments, model, contradicted = self._guarded(plan, moments, model)
         # Weights that assume something do not count rows once or not at all.
         single_rows = all(table.many is None for table in tables) and not plan.biases
         result = answer(
@@ -137,13 +145,26 @@ class Database:
             options,
             single_rows=single_rows,
             rows_per_user=float(np.prod([table.many or 1 for table in tables])),
-            model=model_spread(self.revised(plan), moments),
+            model=model,
             effective=effective_users(plan, moments, single_rows=single_rows),
         )
         # What is known without any report is consistent as it is.
         if consistent and any(part.views for table in plan.tables for part in table.parts):
             result = consistent_answer(plan, self._moments, result.answers, options)
-        return replace(result, simulation=self.simulation)
+        notes = (*result.notes, GUARDED) if contradicted else result.notes
+        return replace(result, notes=notes, simulation=self.simulation)
+
+    def _guarded(self, plan: Plan, moments: Moments, model: Floats) -> tuple[Moments, Floats, bool]:
+        """Moments that do not contradict what cells show without any assumption, where they show something."""
+        bounds = self._bounds.get(id(plan))
+        if bounds is None or bounds[0] is not plan:
+            if len(self._bounds) >= PLANS_KEPT:
+                self._bounds.clear()
+            bounds = self._bounds[id(plan)] = (plan, bounding_plans(plan, self._learnt.by_table))
+        if bounds[1] is None:
+            return moments, model, False
+        low, high = (self._moments(bound) for bound in bounds[1])
+        return guarded(moments, model, low, high)
 
     def _moments(self, plan: Plan) -> Moments:
         return self._pairs.moments(plan, self.dimensions)
@@ -164,18 +185,26 @@ class Database:
             )
 
     def revised(self, plan: Plan) -> Plan:
-        """A plan with the model errors that the reports suggest: weights stay, model errors may grow.
+        """The plan that questions are answered with, now that there are reports.
 
-        Reports show how smooth the data is, and are asked once per table. Designs other than grids assume nothing, so
-        their plans stay as they are.
+        Reports show where rows are, and are asked once per table. What cells of a grid leave to an assumption is then
+        weighed anew. Designs other than grids assume nothing, so their plans stay as they are, and so do plans that
+        follow the borders of cells.
 
         >>> grid = shop.with_settings(design="grid")
         >>> assuming = dn.connect(grid.perturb(users=frame, source=dn.SeededSource(1), simulation=True))
         >>> plan = assuming.plan("SELECT COUNT(*) FROM users WHERE age < 25")
-        >>> str(assuming.revised(plan)) == str(plan)
+        >>> assuming.revised(plan).question is plan.question
         True
         """
-        return self._beliefs.revised(plan)
+        if not plan.biases:
+            return plan
+        known = self._revised.get(id(plan))
+        if known is None or known[0] is not plan:
+            if len(self._revised) >= PLANS_KEPT:
+                self._revised.clear()
+            known = self._revised[id(plan)] = (plan, self._learnt.revised(plan))
+        return known[1]
 
     def plan(self, text: str, *, weights: str = "optimal", sums: str = DIRECT, unbiased: bool = False) -> Plan:
         """How a question would be answered: a value that prints.

@@ -15,7 +15,7 @@ from asgi import REPORTS, SHOP, new_report, request
 from deniable.service.application import application
 from deniable.service.collector import init_folder, open_collector
 from deniable.service.settings import ServeSettings
-from deniable.service.upload_bodies import BINARY_REPORTS, REPORT_LINES, binary_body
+from deniable.tables.reports.upload_format import BINARY_REPORTS, REPORT_LINES, binary_body
 
 GOOD = new_report("7")
 LINE = SHOP.client(user="7").report("users", {"age": 31}).to_json("7", "users").encode()

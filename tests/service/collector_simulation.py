@@ -33,8 +33,8 @@ from deniable.service.collector import init_folder, open_collector
 from deniable.service.keys import KeyFile
 from deniable.service.settings import ServeSettings
 from deniable.service.tokens import make_token
-from deniable.service.upload_bodies import BINARY_REPORTS, REPORT_LINES, binary_body
 from deniable.stores.collector.upload import Upload, UploadOutcome, outcome
+from deniable.tables.reports.upload_format import BINARY_REPORTS, REPORT_LINES, binary_body
 
 USERS = 8
 HOUR = 3600

@@ -10,11 +10,11 @@ import sys
 from contextlib import contextmanager
 
 import pytest
-from asgi import REPORTS, SHOP, report_of
 
 import deniable as dn
+from asgi import REPORTS, SHOP, report_of
 from deniable.service.collector import init_folder
-from deniable.service.upload_bodies import BINARY_REPORTS, binary_body
+from deniable.tables.reports.upload_format import BINARY_REPORTS, binary_body
 
 IDS = [f"user {number}" for number in range(40)]
 

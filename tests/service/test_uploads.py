@@ -7,11 +7,11 @@ import json
 import threading
 
 import pytest
-from asgi import REPORTS, SHOP, Served, new_report, report_of, request
 
 import deniable as dn
-from deniable.service.upload_bodies import BINARY_REPORTS, REPORT_LINES, binary_body
+from asgi import REPORTS, SHOP, Served, new_report, report_of, request
 from deniable.stores.collector.upload import UploadOutcome
+from deniable.tables.reports.upload_format import BINARY_REPORTS, REPORT_LINES, binary_body
 
 
 @pytest.fixture

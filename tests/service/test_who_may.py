@@ -4,13 +4,13 @@ import json
 import time
 
 import pytest
-from asgi import REPORTS, SHOP, Served, report_of
 
+from asgi import REPORTS, SHOP, Served, report_of
 from deniable.errors import BadInput, Failure, InvalidData
 from deniable.service.collector import init_folder
 from deniable.service.keys import KEYS_FILE, KeyFile, Keys
 from deniable.service.tokens import make_token, read_token
-from deniable.service.upload_bodies import binary_body
+from deniable.tables.reports.upload_format import binary_body
 
 ELSEWHERE = {"host": "0.0.0.0"}  # noqa: S104 - no port is opened
 

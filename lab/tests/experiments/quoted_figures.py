@@ -71,11 +71,6 @@ DOCS_PAGES = {
         "the mean of 1,000 estimates": "setting of the example",
     },
     "grids.md": {
-        "lognormal (σ = 0.8)": "setting",
-        "are 2 to 4 % of all people. Intervals from the prior alone would cover 46 and 48 %; they cover 100 and 73 %": (
-            "deniable bench accuracy --grids --part skewed --users 200000 --runs 6"
-        ),
-        "instead of 95 %": "setting",
         "on a domain up to 99,999 gives 0 a cell": "an example",
         "more than 400 cells": "setting",
         "a coarse view with 2 % of the reports": "setting",

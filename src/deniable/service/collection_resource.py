@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from deniable.service.answers import Refused
 from deniable.service.collector import Collector
-from deniable.service.upload_bodies import BINARY_REPORTS, REPORT_LINES
+from deniable.tables.reports.upload_format import BINARY_REPORTS, REPORT_LINES
 
 CACHE_SECONDS = 60
 

@@ -23,7 +23,7 @@ KEYS_FILE = "keys.json"
 KEYS_FORMAT = "deniable keys 1"
 SCOPES = ("ask", "operate")
 KEY_PREFIX = "dnk_"
-_SEAL_KEY = b"keys"  # the seal is for accidents
+_KEYS_SEAL_KEY = b"keys"  # the seal is for accidents
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +125,12 @@ def _written(keys: Keys) -> bytes:
         "keys": [{"name": key.name, "scope": key.scope, "sha256": key.sha256} for key in keys.keys],
         "token_secrets": {number: secret.hex() for number, secret in keys.token_secrets.items()},
     }
-    return json.dumps(sealed(content, _SEAL_KEY), indent=1).encode()
+    return json.dumps(sealed(content, _KEYS_SEAL_KEY), indent=1).encode()
 
 
 def _parsed(content: bytes) -> Keys:
     try:
-        entries = unsealed(json.loads(content), _SEAL_KEY, "file of keys")
+        entries = unsealed(json.loads(content), _KEYS_SEAL_KEY, "file of keys")
         if entries["format"] != KEYS_FORMAT:
             raise _unreadable()
         named = tuple(NamedKey(entry["name"], entry["scope"], entry["sha256"]) for entry in entries["keys"])

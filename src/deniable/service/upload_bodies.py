@@ -1,9 +1,6 @@
-"""The body of an upload → what was sent. Two forms, each bounded before it is unpacked or parsed.
+"""The body of an upload → what was sent. Both forms are bounded before they are unpacked or parsed.
 
-    application/vnd.deniable.reports   each report: length of the id (2 bytes, big-endian), the id in UTF-8, 32 bytes
-    application/x-ndjson               lines as `Report.to_json` writes them
-
-Both may be compressed with gzip, as one member.
+Either may be compressed with gzip, as one member.
 """
 
 from __future__ import annotations
@@ -16,10 +13,9 @@ from deniable.engines.collecting.gathering import LONGEST_LINE
 from deniable.engines.collecting.wire_reports import SentReport
 from deniable.errors import InvalidData
 from deniable.tables.reports.report import parse
+from deniable.tables.reports.upload_format import BINARY_REPORTS, ID_LENGTH_BYTES, REPORT_LINES
 from deniable.tables.schema.report_format import REPORT_BYTES
 
-BINARY_REPORTS = "application/vnd.deniable.reports"
-REPORT_LINES = "application/x-ndjson"
 _UNREADABLE = SentReport("", b"")
 
 
@@ -73,7 +69,7 @@ def _read_binary(body: bytes, most: int) -> list[SentReport]:
     sent: list[SentReport] = []
     at, end = 0, len(body)
     while at < end:
-        first = at + 2
+        first = at + ID_LENGTH_BYTES
         last = first + int.from_bytes(body[at:first], "big")
         at = last + REPORT_BYTES
         if at > end:
@@ -110,14 +106,3 @@ _READERS: Mapping[str, Callable[[bytes, int], list[SentReport]]] = {
     BINARY_REPORTS: _read_binary,
     REPORT_LINES: _read_lines,
 }
-
-
-def binary_body(reports: list[tuple[str, bytes]]) -> bytes:
-    """Reports with their users' ids, as a device sends them.
-
-    >>> binary_body([("7", bytes(32))])[:3]
-    b'\\x00\\x017'
-    """
-    return b"".join(
-        len(name).to_bytes(2, "big") + name + report for name, report in ((uid.encode(), sent) for uid, sent in reports)
-    )

@@ -14,6 +14,7 @@ from deniable.engines.collecting.row_counts import Summary
 from deniable.engines.collecting.wire_reports import (
     MALFORMED,
     NO_ROUND,
+    NOT_MY_TURN,
     ODD_PUBLIC,
     OTHER_KIND,
     UNKNOWN_TABLE,
@@ -27,6 +28,7 @@ from deniable.errors import InvalidData
 from deniable.simulation import check_noise
 from deniable.tables.reports.report import parse
 from deniable.tables.reports.report_table import OTHER_SPECIFICATION
+from deniable.tables.schema.report_format import COVER
 from deniable.tables.specification.runs import largest_epsilon, run_tag
 from deniable.tables.specification.specification import Specification
 
@@ -46,6 +48,7 @@ class Entry(NamedTuple):
     slot: int
     report: bytes
     public: dict[str, Any]
+    round: int = 0
 
 
 class _Sent:
@@ -54,11 +57,11 @@ class _Sent:
     def __init__(self) -> None:
         self.lines = 0
         self.rejected: Counter[str] = Counter()
-        self.entries: dict[tuple[str, int], Entry] = {}
+        self.entries: dict[tuple[str, int, int], Entry] = {}
 
     def add(self, entry: Entry) -> None:
         """Keep an entry. The same one again is not an error: devices repeat themselves, and networks deliver twice."""
-        if self.entries.setdefault((entry.uid, entry.slot), entry) != entry:
+        if self.entries.setdefault((entry.uid, entry.round, entry.slot), entry) != entry:
             self.rejected[ANOTHER] += 1
 
 
@@ -81,6 +84,7 @@ def gather(
     tags = {name: run_tag(collection, name, simulation=simulation) for name in sent}
     other_tags = {name: run_tag(collection, name, simulation=not simulation) for name in sent}
     lost: Counter[str] = Counter()
+    most_rounds = 0 if collection.rounds is None else collection.rounds.count
     for line in lines:
         advance(len(line))
         if not line.strip():
@@ -101,10 +105,12 @@ def gather(
             sent[name].rejected[OTHER_KIND[simulation]] += 1
         elif report.tag != tags[name] or report.coins != collection.coins:
             sent[name].rejected[OTHER_SPECIFICATION] += 1
-        elif report.round:
+        elif report.round > most_rounds or (report.round == 0) != (most_rounds == 0):
             sent[name].rejected[NO_ROUND] += 1
+        elif report.y == COVER and most_rounds:
+            sent[name].rejected[NOT_MY_TURN] += 1
         else:
-            sent[name].add(Entry(str(uid), report.slot, report.to_bytes(), public))
+            sent[name].add(Entry(str(uid), report.slot, report.to_bytes(), public, report.round))
     return _reports(collection, sent, lost, simulation=simulation)
 
 
@@ -145,7 +151,7 @@ def _fitting(public: Sequence[str], entries: list[Entry]) -> list[Entry]:
 def _table(
     collection: Specification, name: str, ids: Sequence[Any], entries: list[Entry], *, simulation: bool
 ) -> pa.Table:
-    order = sorted(range(len(entries)), key=lambda index: (ids[index], entries[index].slot))
+    order = sorted(range(len(entries)), key=lambda index: (ids[index], entries[index].round, entries[index].slot))
     uid = pa.array([ids[index] for index in order], pa.string() if ids and isinstance(ids[0], str) else pa.int64())
     entries = [entries[index] for index in order]
     wire = wire_reports([entry.report for entry in entries])

@@ -18,20 +18,24 @@ from deniable.tables.reports.report import Report, kind_of
 from deniable.tables.reports.report_table import (
     OTHER_COINS,
     OTHER_SPECIFICATION,
+    OTHER_TURN,
     ROW_FAULTS,
     has_assigned_coins,
+    is_turn,
     report_schema,
     row_faults,
 )
 from deniable.tables.schema.report_format import (
     COIN_MODES,
     COLUMN_TYPES,
+    COVER,
     FIELD_BYTES,
     REPORT_BYTES,
     REPORT_COLUMNS,
     REPORT_VERSION,
     USER_COLUMN,
 )
+from deniable.tables.schema.rounds import ROUND_COLUMN
 from deniable.tables.schema.specification_entries import canonical_json
 from deniable.tables.specification.runs import run_tag
 from deniable.tables.specification.specification import Specification
@@ -40,6 +44,7 @@ _WIRE = np.dtype([(field, f">u{size}") for field, size in FIELD_BYTES.items()])
 MALFORMED, UNKNOWN_TABLE, ODD_PUBLIC = "malformed", "of an unknown table", "with a public value of another type"
 OTHER_KIND = {False: "of a simulation", True: "of a release, not of a simulation"}
 NO_ROUND = "of a round that the collection does not have"
+NOT_MY_TURN = "which say that it is not their turn"
 UNNAMED_PUBLIC = "without the public attributes of its table, which lines of JSON can hold"
 
 Wire = NDArray[np.void]
@@ -84,7 +89,8 @@ def wire_table(
     kinds = {column: array.type for column, array in public.items()}
     schema = report_schema(collection, name, uid.type, kinds, simulation=simulation)
     numbers = [pa.array(wire[column].astype(COLUMN_TYPES[column])) for column in REPORT_COLUMNS]
-    return pa.Table.from_arrays([uid, *numbers, *public.values()], schema=schema)
+    rounds = [] if collection.rounds is None else [pa.array(wire[ROUND_COLUMN].astype(np.uint32))]
+    return pa.Table.from_arrays([uid, *numbers, *public.values(), *rounds], schema=schema)
 
 
 def is_long(text: str) -> bool:
@@ -131,7 +137,8 @@ class ReportDoor:
     def warm_up(self) -> None:
         """Check one possible report of every table, so that what is compiled on first use is compiled now."""
         for tag, name in self._by_tag.items():
-            report = Report(slot=0, view=0, seed=0, y=0, tag=tag, coins=self._collection.coins)
+            first = 0 if self._collection.rounds is None else 1
+            report = Report(slot=0, view=0, seed=0, y=0, tag=tag, round=first, coins=self._collection.coins)
             self.check([SentReport("", report.to_bytes(), name, {})])
 
     def check(self, sent: Sequence[SentReport]) -> list[CheckedReport]:
@@ -168,7 +175,8 @@ class ReportDoor:
             return OTHER_KIND[self._simulation]
         if table is None or coins != self._coins or arrived.table not in (None, table):
             return OTHER_SPECIFICATION
-        if turn:
+        most = 0 if self._collection.rounds is None else self._collection.rounds.count
+        if turn > most or (turn == 0) != (most == 0):
             return NO_ROUND
         public = self._collection[table].public
         if public and arrived.public is None:
@@ -191,12 +199,22 @@ class ReportDoor:
         uids = pa.array([sent[row].uid for row in good.tolist()], pa.string())
         numbers = {column: pa.array(values[good]) for column, values in columns.items()}
         assigned = np.ones(len(sent), dtype=np.bool_)
-        assigned[good] = has_assigned_coins(self._collection, name, pa.table({USER_COLUMN: uids, **numbers}))
+        if self._collection.rounds is not None:
+            numbers[ROUND_COLUMN] = pa.array(wire[ROUND_COLUMN].astype(np.uint32)[good])
+        arrived = pa.table({USER_COLUMN: uids, **numbers})
+        hers = np.ones(len(sent), dtype=np.bool_)
+        hers[good] = is_turn(self._collection, arrived)
+        assigned[good] = has_assigned_coins(self._collection, name, arrived)
+        covers = (wire["y"] == COVER).tolist() if self._collection.rounds is not None else [False] * len(sent)
         columns_wanted = self._collection[name].public
         slots, turns = wire["slot"].tolist(), wire["round"].tolist()
         for row, index in enumerate(indexes):
-            if faults[row]:
+            if covers[row]:
+                checked[index] = CheckedReport(NOT_MY_TURN)
+            elif faults[row]:
                 checked[index] = CheckedReport(ROW_FAULTS[int(faults[row]) - 1])
+            elif not hers[row]:
+                checked[index] = CheckedReport(OTHER_TURN)
             elif not assigned[row]:
                 checked[index] = CheckedReport(OTHER_COINS)
             else:

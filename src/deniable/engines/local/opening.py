@@ -25,8 +25,9 @@ from deniable.engines.reports.file_validation import validated_files
 from deniable.engines.reports.report_files import ReportFiles
 from deniable.engines.reports.report_folders import read_folder
 from deniable.engines.reports.report_stores import FileStore, memory_stores, with_text_ids
+from deniable.engines.reports.round_stores import round_stores
 from deniable.engines.reports.user_blocks import Store
-from deniable.errors import InvalidParameter
+from deniable.errors import Failure, InvalidParameter
 from deniable.tables.reports.report_table import OTHER_SPECIFICATION, names_origin, nobody, validate
 from deniable.tables.specification.specification import Specification
 
@@ -105,12 +106,20 @@ def _engine(
     simulation: bool,
 ) -> LocalEngine:
     """Stores for tables in memory and tables in files, with user ids of one type."""
+    if collection.rounds is not None and filed:
+        raise Failure(
+            "the reports of several rounds need more memory than memory_limit allows. Nothing was computed. Raise it."
+        )
     if text_ids or _mixed_ids([table.schema for table in kept.values() if table.num_rows]):
         kept = {name: with_text_ids(table) for name, table in kept.items()}
     slots = {name: collection.reports_per_user(name) for name in kept}
-    stores: dict[str, Store] = {**filed, **memory_stores(kept, slots, tuple(filed.values()))}
+    stores: dict[str, Store]
+    if collection.rounds is not None:
+        stores = dict(round_stores(kept, slots))
+    else:
+        stores = {**filed, **memory_stores(kept, slots, tuple(filed.values()))}
     ordered = {table.name: stores[table.name] for table in collection.tables if table.name in stores}
-    return LocalEngine(collection, ordered, refused, simulation)
+    return LocalEngine(collection.asked, ordered, refused, simulation)
 
 
 def _mixed_ids(schemas: Sequence[pa.Schema]) -> bool:

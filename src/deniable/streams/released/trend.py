@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from deniable.arrays import Floats, Integers
 from deniable.checks import check_integer, check_number
@@ -23,7 +24,7 @@ from deniable.errors import QueryRefused
 from deniable.streams.released.curve_table import CurveTable
 from deniable.streams.released.joint_windows import Answering, joint_windows
 
-_DRAWS = 2000
+_SIMULATED_ERRORS = 2000
 """Simulated errors behind the width of the band. Their quantile is within half a percent of coverage."""
 _NORMAL_FROM = 16
 """Sums of so many Laplace variables are taken as normal."""
@@ -118,8 +119,14 @@ def trend_of(released: Answering, *, cell: int | None, bandwidth: float | None, 
         bandwidth=candidates[best] * cell,
         weights=weights,
         simulation=released.simulation,
-        times=None if stamps is None else stamps[starts],
+        times=None if stamps is None else _for_arrow(stamps[starts]),
     )
+
+
+def _for_arrow(stamps: NDArray[Any]) -> NDArray[Any]:
+    """Arrow has no hours and minutes as units of time."""
+    coarse = stamps.dtype.kind == "M" and np.datetime_data(stamps.dtype)[0] in ("h", "m")
+    return stamps.astype("datetime64[s]") if coarse else stamps
 
 
 def _local_lines(count: int, width: float) -> Floats:
@@ -156,13 +163,13 @@ def _reach(covariance: Floats, smoothers: list[Floats], confidence: float, block
     rng = np.random.default_rng(0)  # a quantile of public numbers: nothing here protects anything
     count = covariance.shape[0]
     if blocks >= _NORMAL_FROM:
-        drawn = rng.standard_normal((_DRAWS, count))
+        drawn = rng.standard_normal((_SIMULATED_ERRORS, count))
     else:
-        drawn = rng.laplace(size=(blocks, _DRAWS, count)).sum(0) / (2 * blocks) ** 0.5
+        drawn = rng.laplace(size=(blocks, _SIMULATED_ERRORS, count)).sum(0) / (2 * blocks) ** 0.5
     values, vectors = np.linalg.eigh(covariance)
     root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     errors = drawn @ root
-    largest = np.zeros(_DRAWS)
+    largest = np.zeros(_SIMULATED_ERRORS)
     for weights in smoothers:
         deviations = _deviations(weights, covariance)
         known = deviations > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -30,13 +31,16 @@ from deniable.queries.answers.estimation import Moments, answer
 from deniable.queries.answers.guard import GUARDED, guarded
 from deniable.queries.answers.model_error import model_spread
 from deniable.queries.answers.result import Result
-from deniable.queries.forecasts.forecast import Explanation, Forecast
+from deniable.queries.answers.trend import trend
+from deniable.queries.forecasts.forecast import Explanation, Forecast, sampling, scaled_up
 from deniable.queries.forecasts.prediction import predict
+from deniable.queries.parsing.round_questions import question_by_round
 from deniable.queries.parsing.sql import parse
 from deniable.queries.planning.bounding_plan import bounding_plans
 from deniable.queries.planning.plan import Plan, make_plan
 from deniable.queries.weights.table_plan import DIRECT
 from deniable.simulation import NOTE
+from deniable.tables.schema.rounds import ROUND_COLUMN
 from deniable.tables.specification.runs import is_simulation
 from deniable.tables.specification.specification import Specification
 from deniable.wording import counted
@@ -262,8 +266,45 @@ class Database:
         plan = self.plan(text, weights=weights, sums=sums, unbiased=unbiased)
         reports = {name: store.rows for name, store in stores_of(plan, self.stores).items()}
         users = self._users(plan.question.tables)
-        predicted = predict(plan, users) if users else ()
-        return Explanation(Forecast(plan, users, predicted), reports)
+        if self.collection.rounds is not None:  # who answers one round, on average
+            rounds = max(len(self.stores[name].distinct(ROUND_COLUMN)) for name in plan.question.tables)
+            users = math.ceil(users / max(rounds, 1))
+        scale = sampling(self.collection)
+        predicted = scaled_up(predict(plan, users), scale) if users else ()
+        return Explanation(Forecast(plan, math.ceil(users * scale), predicted), reports)
+
+    def trend(self, text: str, *, moves: float | None = None, confidence: float = 0.95) -> Result:
+        """Follow one number over all rounds; the intervals of all rounds hold at once.
+
+        The question has no condition on the round and one answer. With `moves`, the standard deviation by which you
+        expect the number to move from one round to the next, it is smoothed too: a prior that you state, and
+        post-processing that costs no privacy. Both come with their errors.
+
+        >>> weekly = shop.with_settings(name="shop", coins="assigned", rounds=dn.Rounds(2, mode="fresh"))
+        >>> import pathlib, tempfile
+        >>> folder = pathlib.Path(tempfile.mkdtemp(), "reports")
+        >>> for number in (1, 2):
+        ...     _ = weekly.perturb(
+        ...         users=frame, round=number, out=folder, source=dn.SeededSource(number), simulation=True
+        ...     )
+        >>> print(dn.connect(folder).trend("SELECT COUNT(*) AS young FROM users WHERE age < 25", moves=50.0))
+        round  young (± standard error)  young_smoothed (± standard error)
+            1               4,645 ± 206                        4,701 ± 155
+            2               4,764 ± 213                        4,704 ± 155
+        all 2 intervals hold at once with 95%
+        smoothed: if it moves by about 50 from one round to the next
+        simulation: no privacy
+        """
+        if self.collection.rounds is None:
+            raise QueryRefused("this collection has no rounds", "Ask with sql.")
+        table = parse(text, self.collection, self.dimensions).tables[0]
+        rounds = sorted(self.stores[table].distinct(ROUND_COLUMN).to_pylist()) if table in self.stores else []
+        if not rounds:
+            raise QueryRefused(f"there are no reports of table {table!r}", "Collect them first.")
+        name, asked = question_by_round(text, rounds)
+        plan = self._planned(asked, AnswerOptions(confidence=confidence))
+        followed = trend(plan, self._moments(plan), name, rounds, moves, confidence)
+        return replace(followed, sql=text, simulation=self.simulation)
 
     def close(self) -> None:
         """Give back what the engine keeps of the reports. Dropping the database does it, too.

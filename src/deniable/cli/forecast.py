@@ -17,7 +17,7 @@ from deniable.cli.query_options import (
     weights_option,
 )
 from deniable.cli.sql_text import questions_about, sql_text
-from deniable.cli.terminal import WHOLE, count, json_line, progress, show_columns
+from deniable.cli.terminal import WHOLE, count, json_line, progress, show, show_columns, table
 from deniable.collection import Collection
 from deniable.errors import BadInput
 from deniable.wording import counted
@@ -82,11 +82,26 @@ def forecast(
     predicted = forecasts.forecast(collection, text, users, weights=weights, sums=sums)
     if not as_json:
         click.echo(f"{predicted}\n{forecasts.ASSUMPTIONS}")
+        _show_rounds(collection, text, users)
         return
     for answer in predicted.predictions:
         stderr = None if math.isnan(answer.stderr) else answer.stderr
         model = {"model": answer.model} if answer.model else {}
         click.echo(json_line({"name": answer.name, "stderr": stderr, **model, "causes": dict(answer.causes)}))
+
+
+def _show_rounds(collection: Collection, text: str, users: int) -> None:
+    """Levels and changes under each mode, for the same ε over a lifetime."""
+    from deniable.queries.forecasts.round_forecast import CHANGING, round_errors
+
+    if collection.rounds is None:
+        return
+    title = f"Rounds: {collection.rounds.count}, {CHANGING:.0%} of people change from one to the next"
+    made = table(title, "mode", "ε a round", "ε a lifetime", "answer", "level ±", "change ±")
+    for errors in round_errors(collection, text, users):
+        numbers = (f"{errors.level:,.4g}", f"{errors.change:,.4g}")
+        made.add_row(errors.mode, f"{errors.one_round:.3g}", f"{errors.lifetime:.4g}", errors.name, *numbers)
+    show(made)
 
 
 @click.command()

@@ -38,13 +38,15 @@ def stream() -> None:
 @click.option("--mean", "as_mean", is_flag=True, help="Show means instead of sums.")
 @click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per window.")
-def query(path: str, windows: tuple[str, ...], as_mean: bool, confidence: float, as_json: bool) -> None:
+@click.option("--cut", is_flag=True, help="Of the stream cut at θ: add nothing back.")
+def query(path: str, windows: tuple[str, ...], as_mean: bool, confidence: float, as_json: bool, cut: bool) -> None:
     """Sums (or means) over WINDOWS of a released stream.
 
     A window is START:STOP by position, or START..STOP by time. STOP is not part of the window, and either end may be
-    left out. *noise* is an exact standard error. *smoothing* estimates how far predictions inside blocks are off. The
-    interval covers both. *cut* is the most that cutting values at θ may have taken away; the interval does not cover
-    it. k, M, G: thousands, millions, billions.
+    left out. *noise* is an exact standard error. *smoothing* estimates how far values inside blocks are off. Answers
+    are for the stream as it was: what cutting at θ takes away is estimated and added back, and *cut* is the standard
+    error of that, or "unknown". The interval covers all three. With --cut, answers are for the cut stream. k, M, G:
+    thousands, millions, billions.
 
     \b
     Example:
@@ -54,7 +56,7 @@ def query(path: str, windows: tuple[str, ...], as_mean: bool, confidence: float,
 
     released = Released.load(path)
     ends = [_window(text, released) for text in windows]
-    answers = [(released.mean if as_mean else released.sum)(*pair, confidence=confidence) for pair in ends]
+    answers = [(released.mean if as_mean else released.sum)(*pair, confidence=confidence, cut=cut) for pair in ends]
     if as_json:
         for (start, stop), answer in zip(ends, answers, strict=True):
             low, high = answer.interval
@@ -64,7 +66,10 @@ def query(path: str, windows: tuple[str, ...], as_mean: bool, confidence: float,
                 "mean" if as_mean else "sum": answer.value,
                 "stderr": answer.stderr,
             }
-            facts |= {"low": low, "high": high, "smoothing": answer.smoothing, "truncation": answer.truncation}
+            facts |= {"low": low, "high": high, "smoothing": answer.smoothing, "excess": answer.excess}
+            facts |= {"cut": answer.cut, "truncation": answer.truncation}
+            if answer.note:
+                click.echo(f"{start}:{stop}: {answer.note}.", err=True)
             click.echo(json.dumps(facts))
         if released.simulation:
             click.echo(NOTE, err=True)
@@ -75,11 +80,14 @@ def query(path: str, windows: tuple[str, ...], as_mean: bool, confidence: float,
     made = table(title, "window", what, f"{percent(confidence)} interval", "noise", "smoothing", "cut", folding=0)
     for text, answer in zip(windows, answers, strict=True):
         low, high = answer.interval
-        error = math.hypot(answer.stderr, answer.smoothing)
-        cut = "unknown" if answer.truncation is None else short(answer.truncation)
+        error = answer.error
+        lost = "unknown" if answer.truncation is None else short(answer.cut or answer.truncation)
         interval = f"{number(low, error)} to {number(high, error)}"
-        made.add_row(text, number(answer.value, error), interval, short(answer.stderr), short(answer.smoothing), cut)
+        made.add_row(text, number(answer.value, error), interval, short(answer.stderr), short(answer.smoothing), lost)
     show(made)
+    for text, answer in zip(windows, answers, strict=True):
+        if answer.note:
+            click.echo(f"{text}: {answer.note}.")
     if released.simulation:
         click.echo(NOTE)
 
@@ -190,7 +198,7 @@ def check_theta(theta: float, bound: float, low: float = 0.0) -> None:
 @click.option(
     "--block", type=click.IntRange(1), default=None, help="Values of a block. Default: chosen by predicted error."
 )
-@click.option("--drift", type=float, default=0.005, show_default=True, help="Change of the mean by block, share of θ.")
+@click.option("--drift", type=float, default=0.04, show_default=True, help="Change of the mean, share of θ.")
 @click.option("--spread", type=float, default=0.1, show_default=True, help="Deviation of single values, share of θ.")
 @HIERARCHY
 @click.option(

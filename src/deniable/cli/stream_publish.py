@@ -46,7 +46,7 @@ SECONDS_BETWEEN_REPORTS = 1.0
 @click.option(
     "--block", type=click.IntRange(1), default=None, help="Values of a block. Default: chosen by predicted error."
 )
-@click.option("--drift", type=float, default=None, help="Change of the mean by block, share of θ. Default: 0.005.")
+@click.option("--drift", type=float, default=None, help="Change of the mean, share of θ. Default: 0.04.")
 @HIERARCHY
 @click.option("--theta", type=float, default=None, help="A public threshold, instead of a private choice.")
 @click.option("--method", type=click.Choice(METHODS), default="tops", show_default=True)

@@ -67,7 +67,7 @@ def draw(
     axes = figure.subplots()
     starts = np.arange(0, len(released) - size + 1, size)
     answers = released.means(starts, starts + size)
-    reach = 1.96 * np.hypot(answers.stderrs, answers.smoothing)
+    reach = answers.reach()
     middle = starts + size / 2
     axes.fill_between(
         middle, answers.values - reach, answers.values + reach, alpha=0.2, lw=0, color=INK, label="95 % interval"

@@ -19,11 +19,15 @@ from deniable.service.collection_resource import get_collection
 from deniable.service.collector import Collector
 from deniable.service.health_resource import get_health, get_metrics, get_readiness, get_version
 from deniable.service.logs import log
+from deniable.service.questions_resource import post_explain, post_forecast, post_sql
 from deniable.service.reports_resource import post_reports
 
 ROUTES: tuple[BaseRoute, ...] = (
     Route("/v1/collections/{name}/reports", post_reports, methods=["POST"]),
     Route("/v1/collections/{name}", get_collection),
+    Route("/v1/sql", post_sql, methods=["POST"]),
+    Route("/v1/explain", post_explain, methods=["POST"]),
+    Route("/v1/forecast", post_forecast, methods=["POST"]),
     Route("/healthz", get_health),
     Route("/readyz", get_readiness),
     Route("/version", get_version),

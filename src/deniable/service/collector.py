@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from deniable.engines.collecting.stored_reports import CollectorFolder, collector_folder
@@ -15,6 +15,7 @@ from deniable.errors import BadInput
 from deniable.files import Lock
 from deniable.service.keys import KeyFile
 from deniable.service.metrics import Metrics
+from deniable.service.open_database import OpenDatabase
 from deniable.service.rate_limits import RateLimit
 from deniable.service.settings import ServeSettings
 from deniable.stores.collector.group_commit import CommitLimits, GroupCommit
@@ -41,11 +42,11 @@ class Collector:
     lock: Lock
     addresses: RateLimit
     users: RateLimit
+    questions: OpenDatabase
     now: Clock = time.time
     """The time of day, for tokens only."""
     elapsed: Clock = time.monotonic
     draining: bool = False
-    routes: dict[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -70,6 +71,7 @@ class Collector:
         """Commit what waits, and let go of the folder. A second call does nothing."""
         self.draining = True
         self.writer.close()
+        self.questions.close()
         self.store.close()
         self.lock.close()
 
@@ -121,4 +123,5 @@ def open_collector(path: Path, settings: ServeSettings) -> Collector:
         lock,
         RateLimit(settings.requests_per_minute),
         RateLimit(settings.reports_per_minute),
+        OpenDatabase(path, store),
     )

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from deniable.engines.collecting.wire_reports import (
@@ -28,6 +28,7 @@ from deniable.errors import Failure
 from deniable.service.answers import Refused, answered
 from deniable.service.authorisation import MayUpload, address_of, uploader
 from deniable.service.collector import Collector
+from deniable.service.request_bodies import whole_body
 from deniable.service.upload_bodies import BodyLimits, BodyRefused, read_body, unpacked
 from deniable.stores.collector.group_commit import QueueFull
 from deniable.stores.collector.upload import Upload, UploadOutcome
@@ -68,7 +69,7 @@ async def post_reports(request: Request) -> Response:
         raise Refused(503, "stopping", "The collector is stopping. Send the reports again later.", wait_s=5)
     if not collector.has_room:
         raise Refused(507, "disk", "The disk is nearly full. Send the reports again later.", wait_s=60)
-    body = await _body(collector, request)
+    body = await whole_body(request, collector.settings.body_bytes, collector.settings.body_seconds)
     encoding, media_type = (request.headers.get(f"content-{part}", "") for part in ("encoding", "type"))
     limits = BodyLimits(collector.settings.unpacked_bytes, collector.settings.reports_per_request)
 
@@ -102,28 +103,6 @@ def _check_user_pace(collector: Collector, sent: Sequence[SentReport]) -> None:
         wait_s = collector.users.wait_s(sent[0].uid, collector.elapsed(), len(sent))
         if wait_s:
             raise Refused(429, "pace", "Too many reports of one user. Send them later.", wait_s=wait_s)
-
-
-async def _body(collector: Collector, request: Request) -> bytes:
-    """The body, read within its limits of size and time."""
-    most = collector.settings.body_bytes
-    too_large = Refused(413, "size", f"A body may have {most:,} bytes. Send several requests.")
-    declared = request.headers.get("content-length", "")
-    if declared.isdigit() and int(declared[:20]) > most:
-        raise too_large
-    parts, size = [], 0
-    try:
-        async with asyncio.timeout(collector.settings.body_seconds):
-            async for part in request.stream():
-                size += len(part)
-                if size > most:
-                    raise too_large
-                parts.append(part)
-    except TimeoutError:
-        raise Refused(408, "slow", "The body did not arrive in time.") from None
-    except ClientDisconnect:
-        raise Refused(400, "disconnected", "The body ended early.") from None
-    return b"".join(parts)
 
 
 def _checked(collector: Collector, sent: Sequence[SentReport], may_upload: MayUpload) -> list[CheckedReport]:

@@ -51,6 +51,8 @@ class ServeSettings:
     """Waiting for the disk. Beyond it, requests are answered with 429."""
     free_bytes: int = 256 * MIB
     """With less room on the disk, uploads are answered with 507."""
+    question_seconds: float = 60.0
+    """How long an analyst's question may take, waiting included."""
     drain_seconds: float = 30.0
     """How long requests may go on after SIGTERM."""
 

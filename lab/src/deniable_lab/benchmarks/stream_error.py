@@ -71,9 +71,18 @@ def repeated(
     errors, thetas = np.empty(repetitions), []
     for repetition in range(repetitions):
         publisher = make(repetition)
-        errors[repetition] = stream.errors(publisher.push_many(stream.values), theta).mse
+        errors[repetition] = answered(publisher, stream, theta)
         thetas.append(publisher.learnt.theta if publisher.learnt else 0)
     return errors, np.array(thetas)
+
+
+def answered(publisher: Publisher, stream: Stream, theta: float = math.inf) -> float:
+    """MSE of one run: of answers for windows if they are ours, of sums of published values as in the paper."""
+    private = publisher.push_many(stream.values)
+    if not publisher.settings.measure_start:
+        return stream.errors(private, theta).mse
+    answers = publisher.released.sums(stream.starts, stream.stops, cut=math.isfinite(theta))
+    return stream.apart(answers.values, theta).mse
 
 
 def figure(errors: Floats) -> Figure:

@@ -68,7 +68,7 @@ def person_forecast(
         check_integer("most", number, 1, 1 << 20)
         cost = epsilon / (number * window)
         plan = choose_plan(cost, horizon, expectation=expected)
-        noise = plan.noise(cost) + plan.smoothing(expected, measured_start=True)
+        noise = plan.noise(cost) + plan.smoothing(expected.knots)
         counted = sum(min(count, number) * share for count, share in shares.items()) / mean
         missing = horizon / math.sqrt(6) * (1 - counted) * off  # E[L²] = r²/6 for a random window
         forecasts.append(PersonForecast(number, cost, counted, math.sqrt(noise) / horizon, missing / horizon))

@@ -41,7 +41,7 @@ class Answering(Protocol):
 
     def __len__(self) -> int: ...
 
-    def sums(self, starts: Any, stops: Any) -> Windows:
+    def sums(self, starts: Any, stops: Any, *, cut: bool = False) -> Windows:
         """Sums over windows with their errors."""
 
 
@@ -86,15 +86,17 @@ class JointWindows(Windows):
         )
 
 
-def joint_windows(released: Answering, starts: Integers, stops: Integers) -> JointWindows:
+def joint_windows(released: Answering, starts: Integers, stops: Integers, *, cut: bool = False) -> JointWindows:
     """The sums, and the covariances of their errors."""
-    answers = released.sums(starts, stops)
-    noise, smoothing, cut = joint_errors(released, starts, stops)
+    answers = released.sums(starts, stops, cut=cut)
+    noise, smoothing, added = joint_errors(released, starts, stops, cut=cut)
     facts = {field.name: getattr(answers, field.name) for field in fields(answers)}
-    return JointWindows(**facts, noise=noise, covariance=possible(noise + smoothing + cut))
+    return JointWindows(**facts, noise=noise, covariance=possible(noise + smoothing + added))
 
 
-def joint_errors(released: Answering, starts: Integers, stops: Integers) -> tuple[Floats, Floats, Floats]:
+def joint_errors(
+    released: Answering, starts: Integers, stops: Integers, *, cut: bool = False
+) -> tuple[Floats, Floats, Floats]:
     """Covariances of noise, of smoothing, and of what was added back for values that were cut."""
     borders, index = np.unique(np.concatenate((starts, stops)), return_inverse=True)
     if borders.size > MOST_BORDERS:
@@ -103,7 +105,7 @@ def joint_errors(released: Answering, starts: Integers, stops: Integers) -> tupl
             f"Ask for windows with at most {MOST_BORDERS:,}.",
         )
     i, j = np.triu_indices(borders.size, 1)
-    between = released.sums(borders[i], borders[j])
+    between = released.sums(borders[i], borders[j], cut=cut)
     first, last = index[: starts.size], index[starts.size :]
 
     def polarised(errors: Floats) -> Floats:
@@ -112,8 +114,7 @@ def joint_errors(released: Answering, starts: Integers, stops: Integers) -> tupl
         up, down = apart[np.ix_(first, last)], apart[np.ix_(first, first)] + apart[np.ix_(last, last)]
         return np.asarray((up + up.T - down) / 2)
 
-    cut = getattr(between, "cut", np.zeros(i.shape))
-    return polarised(between.stderrs), polarised(between.smoothing), polarised(cut)
+    return polarised(between.stderrs), polarised(between.smoothing), polarised(between.cut)
 
 
 def possible(covariance: Floats) -> Floats:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from deniable.streams.released.joint_windows import Answering
+from deniable.arrays import Integers
+from deniable.streams.released.joint_windows import Answering, JointWindows, joint_windows
 from deniable.streams.released.profile import Profile, profile_of
 from deniable.streams.released.trend import Trend, trend_of
 
@@ -16,6 +17,10 @@ class ManyWindows:
     >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
     >>> private = tops.push_many([5, 6, 7, 8] * 1000)
     """
+
+    def _joint_sums(self: Answering, starts: Integers, stops: Integers, *, cut: bool) -> JointWindows:
+        """The sums over windows that were checked, with the covariance of their errors."""
+        return joint_windows(self, starts, stops, cut=cut)
 
     def trend(
         self: Answering, *, cell: int | None = None, bandwidth: float | None = None, confidence: float = 0.95

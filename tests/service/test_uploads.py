@@ -243,7 +243,9 @@ def test_every_reason_has_a_word():
     from deniable.service.reports_resource import REASON_WORDS
     from deniable.tables.reports import report_table
 
-    known = {wire_reports.MALFORMED, wire_reports.NO_ROUND, wire_reports.ODD_PUBLIC, wire_reports.UNKNOWN_TABLE,
+    known = {wire_reports.MALFORMED, wire_reports.NO_ROUND,
+        wire_reports.NOT_MY_TURN,
+        report_table.OTHER_TURN, wire_reports.ODD_PUBLIC, wire_reports.UNKNOWN_TABLE,
              wire_reports.UNNAMED_PUBLIC, *wire_reports.OTHER_KIND.values(), report_table.OTHER_COINS,
              report_table.OTHER_SPECIFICATION, *report_table.ROW_FAULTS,
              UploadOutcome.CONFLICT.value, UploadOutcome.CLOSED.value}  # fmt: skip

@@ -125,7 +125,7 @@ def test_rotating_rounds_ask_everybody_as_often_as_promised(tmp_path, coins):
         assert set(reports["users"]["round"].to_pylist()) == {number}
     assert (seen == 2).all()
     if coins == "assigned":  # the same rounds as on devices
-        for user in range(20):
+        for user in (0, 1, 299):
             client = collection.client(user=user)
             hers = [number for number in range(1, 6) if client.report("users", {"age": 31}, number)]
             assert len(hers) == 2

@@ -22,7 +22,7 @@ from deniable.cli.gather import gather
 from deniable.cli.ledger import ledger
 from deniable.cli.plan import fit, plan
 from deniable.cli.query import query
-from deniable.cli.serve import key, seal, serve, token
+from deniable.cli.serve import key, round_, seal, serve, token
 from deniable.cli.shell import shell
 from deniable.cli.stream import stream
 from deniable.cli.stream_local import collect, report
@@ -71,7 +71,7 @@ def cli() -> None:
 
 for group, commands in (
     (cli, (audit_command, check, compare, demo, explain, fit, forecast, gather, init, perturb)),
-    (cli, (key, ledger, plan, query, seal, serve, shell, stream, token)),
+    (cli, (key, ledger, round_, plan, query, seal, serve, shell, stream, token)),
     (stream, (collect, publish, report)),
 ):
     for command in commands:

@@ -112,6 +112,49 @@ def seal(folder: str, out: str | None) -> None:
         click.echo(f"{table}, round {number}: {counted(rows, 'report')}")
 
 
+@click.group("round")
+def round_() -> None:
+    """Open and close rounds of a collection that has them. A server that runs sees changes at once."""
+
+
+@round_.command("open")
+@folder_argument
+@click.argument("number", type=int)
+def round_open(folder: str, number: int) -> None:
+    """Take reports of a round from now on.
+
+    \b
+    Example:
+      deniable round open collected/ 1
+    """
+    _set_round(folder, number, is_open=True)
+
+
+@round_.command("close")
+@folder_argument
+@click.argument("number", type=int)
+def round_close(folder: str, number: int) -> None:
+    """Take no new reports of a round. Reports that are sent again are still known.
+
+    \b
+    Example:
+      deniable round close collected/ 1
+    """
+    _set_round(folder, number, is_open=False)
+
+
+def _set_round(folder: str, number: int, *, is_open: bool) -> None:
+    opened = check_folder_of(Path(folder))
+    if opened.collection.rounds is None:
+        raise BadInput("the collection has no rounds. Nothing was changed. It takes reports as long as it is served.")
+    opened.collection.rounds.check(number)
+    store = opened.open_store()
+    try:
+        store.set_round(number, is_open=is_open)
+    finally:
+        store.close()
+
+
 @click.group()
 def key() -> None:
     """Keys of analysts and operators, and the secrets of tokens. A server that runs sees changes at once."""

@@ -85,18 +85,13 @@ def init_folder(specification: Specification, folder: Path, *, simulation: bool 
     """Make a folder for a collector: specification, empty store, keys. The store comes last, so that half is none."""
     if folder.exists() and any(folder.iterdir()):
         raise BadInput(f"{folder.name!r} exists and is not empty. Nothing was written. Choose another folder.")
-    if specification.rounds is not None:
-        raise BadInput(
-            "the collection has rounds, whose reports a collector cannot take yet. Nothing was written. "
-            "Leave [rounds] out."
-        )
     if specification.name is None:
         check_name("folder", folder.resolve().name)
     folder.mkdir(parents=True, exist_ok=True)
     os.chmod(folder, 0o700)  # noqa: PTH101 - nobody else has to read it
     (folder / SPECIFICATION_FILE).write_text(run_text(specification, simulation=simulation), encoding="utf-8")
     KeyFile(folder).create()
-    create_store(folder / STORE_FILE, specification.sha256)
+    create_store(folder / STORE_FILE, specification.sha256, rounds=specification.rounds is not None)
 
 
 def open_collector(path: Path, settings: ServeSettings) -> Collector:

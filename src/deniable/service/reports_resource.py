@@ -17,6 +17,7 @@ from starlette.responses import Response
 from deniable.engines.collecting.wire_reports import (
     MALFORMED,
     NO_ROUND,
+    NOT_MY_TURN,
     ODD_PUBLIC,
     OTHER_KIND,
     UNKNOWN_TABLE,
@@ -32,7 +33,7 @@ from deniable.service.request_bodies import whole_body
 from deniable.service.upload_bodies import BodyLimits, BodyRefused, read_body, unpacked
 from deniable.stores.collector.group_commit import QueueFull
 from deniable.stores.collector.upload import Upload, UploadOutcome
-from deniable.tables.reports.report_table import OTHER_COINS, OTHER_SPECIFICATION, ROW_FAULTS
+from deniable.tables.reports.report_table import OTHER_COINS, OTHER_SPECIFICATION, OTHER_TURN, ROW_FAULTS
 
 OTHER_USER = "of a user whom the token does not name"
 REASON_WORDS = {
@@ -42,6 +43,8 @@ REASON_WORDS = {
     OTHER_KIND[False]: "simulation",
     OTHER_KIND[True]: "release",
     NO_ROUND: "unknown_round",
+    NOT_MY_TURN: "cover",
+    OTHER_TURN: "other_turn",
     UploadOutcome.CLOSED.value: "round_not_open",
     ROW_FAULTS[0]: "view",
     ROW_FAULTS[1]: "outcome",

@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,9 @@ def stored_batches(
     `gather`.
     """
     columns = collection[name].public
-    usual = _usual_families(columns, store.read(name, round_)) if columns else {}
+    # All rounds of a table have columns of the same types.
+    rounds = [number for table, number in sorted(store.summary().counts) if table == name] if columns else []
+    usual = _usual_families(columns, chain.from_iterable(store.read(name, number) for number in rounds))
     empty = _table(collection, name, StoredRows((), (), ()), usual, simulation=simulation)
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -72,7 +75,7 @@ def stored_batches(
     return empty.schema, batches()
 
 
-def _usual_families(columns: tuple[str, ...], batches: Iterator[StoredRows]) -> dict[str, tuple[str, pa.DataType]]:
+def _usual_families(columns: tuple[str, ...], batches: Iterable[StoredRows]) -> dict[str, tuple[str, pa.DataType]]:
     """The most frequent type of each public column, and the type of its column."""
     families: dict[str, Counter[str]] = defaultdict(Counter)
     fractions: set[str] = set()
@@ -125,11 +128,11 @@ def _fits(values: dict[str, Any], usual: dict[str, tuple[str, pa.DataType]]) -> 
 
 def stored_tables(folder: CollectorFolder, store: CollectorStore) -> dict[str, pa.Table]:
     """All reports that are committed, in memory, by table."""
-    tables = {}
+    rounds: dict[str, list[pa.Table]] = defaultdict(list)
     for name, round_ in sorted(store.summary().counts):
         schema, batches = stored_batches(folder.collection, store, name, round_, simulation=folder.simulation)
-        tables[name] = pa.Table.from_batches(list(batches), schema)
-    return tables
+        rounds[name].append(pa.Table.from_batches(list(batches), schema))
+    return {name: pa.concat_tables(tables) for name, tables in rounds.items()}
 
 
 def seal(folder: CollectorFolder, store: CollectorStore, out: Path | None = None) -> dict[tuple[str, int], int]:

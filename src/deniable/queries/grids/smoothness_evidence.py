@@ -34,7 +34,7 @@ from deniable.queries.grids.grid_weights import MOST_PATTERNS, RIDGE
 from deniable.queries.grids.learnt_density import Learnt, LearntDensity
 from deniable.queries.grids.smoothness import Ground, Smoothness, believed, rough_kernel, smooth_kernel
 from deniable.queries.weights.table_plan import Product
-from deniable.tables.designs.views import View
+from deniable.tables.designs.views import POINTS, View
 from deniable.tables.schema.attributes import Categorical, Ordinal
 from deniable.tables.specification.specification import Specification
 
@@ -49,6 +49,8 @@ GRANTED = 0.9
 """The prior probability of the assumed kind. Others are proportional to √length / (amplitude · √roughness)."""
 LOOSE = 0.5
 """The looseness of a piece whose neighbours are empty: all of its rows may share a value."""
+ALIKE_INSIDE = 0.82
+"""The looseness of a piece relative to its contrast with neighbours: what both are if single values are independent."""
 TIGHT = 0.05
 """The least looseness of any piece."""
 SEEN = 0.5
@@ -63,6 +65,8 @@ MOST_COUNTED_CELLS = 2**12
 class Along:
     """The frequencies of cells along one attribute, of all views that have it."""
 
+    views: frozenset[int]
+    """The numbers of these views."""
     known: Ground
     cells: Floats
     """cells × atoms: what part of an atom each counts."""
@@ -92,7 +96,7 @@ class Evidence:
         views = [view for view in seen if view.means.size <= MOST_PATTERNS and view.view.cells <= MOST_COUNTED_CELLS]
         along: dict[int, Along] = {}
         for attribute, domain in enumerate(table.domains):
-            mine = [view for view in views if attribute in view.functions]
+            mine = _with_cells([view for view in views if attribute in view.functions], attribute)
             if isinstance(domain, Categorical) or not mine:
                 continue
             added = [_added(view, attribute) for view in mine]
@@ -104,7 +108,12 @@ class Evidence:
             cuts = [axis.places for view in mine for axis in view.view.group.axes if axis.attribute == attribute]
             starts = np.unique(np.concatenate([np.array([0]), *map(np.array, cuts)]))
             along[attribute] = Along(
-                asked.grounds[attribute], cells, block_diag(*noise), starts[starts < domain.size], _origin(domain)
+                frozenset(view.view.number for view in mine),
+                asked.grounds[attribute],
+                cells,
+                block_diag(*noise),
+                starts[starts < domain.size],
+                _origin(domain),
             )
         return cls(tuple(view.view for view in views) if along else (), along)
 
@@ -128,7 +137,7 @@ class Evidence:
             mine = counts[start : start + view.cells] / reports[view.number]
             start += view.cells
             attributes = [axis.attribute for axis in view.group.axes]
-            if attribute in attributes:
+            if view.number in self.along[attribute].views:
                 position = attributes.index(attribute)
                 others = tuple(other for other in range(len(attributes)) if other != position)
                 frequencies.append(mine.reshape([axis.tree.size for axis in view.group.axes]).sum(axis=others))
@@ -142,6 +151,16 @@ def _added(view: CellView, attribute: int) -> Floats:
         size = functions.shape[0]
         total = kron(total, np.eye(size) if other == attribute else np.ones((size, 1)))
     return total
+
+
+def _with_cells(views: list[CellView], attribute: int) -> list[CellView]:
+    """The views that cut an attribute into cells, if there are any: points mix where rows are with how many."""
+    cut = [
+        view
+        for view in views
+        if any(axis.attribute == attribute and axis.kind != POINTS for axis in view.view.group.axes)
+    ]
+    return cut or views
 
 
 def _origin(domain: Ordinal) -> int:
@@ -169,14 +188,15 @@ def _learnt(along: Along, frequencies: Floats, reports: float) -> LearntDensity:
     ends = np.append(along.starts[1:], known.atom_of.size)
     scales = (np.arange(known.atom_of.size + 1.0), _logarithmic(known.atom_of.size, along.origin))
     contrasts = [_contrasts(held, scale[ends] - scale[along.starts], ends - along.starts) for scale in scales]
-    pooled = [float(held @ contrast**2) + TIGHT**2 for contrast in contrasts]
+    few = 1 / max(int(np.count_nonzero(ends - along.starts > 1)), 1) ** 2  # that few pieces are alike may be chance
+    pooled = [float(held @ contrast**2) + few for contrast in contrasts]
     logarithmic = pooled[0] ** 2 / (pooled[0] ** 2 + pooled[1] ** 2)
     typical = (1 - logarithmic) * (contrasts[0] ** 2 + pooled[0]) + logarithmic * (contrasts[1] ** 2 + pooled[1])
     density = (1 + gained / known.shares)[known.atom_of]
     guesses = [_inside(np.maximum(density, 0.0), along.starts), _inside(np.diff(scales[1]), along.starts)]
     mixed = (1 - logarithmic) * guesses[0] + logarithmic * guesses[1]
     mass = np.repeat(held, ends - along.starts) * mixed
-    return LearntDensity(mass / mass.sum(), along.starts, np.clip(LOOSE * np.sqrt(typical / 2), TIGHT, LOOSE))
+    return LearntDensity(mass / mass.sum(), along.starts, np.clip(ALIKE_INSIDE * np.sqrt(typical / 2), TIGHT, LOOSE))
 
 
 def _held(along: Along, kernel: Floats, inside: Floats, frequencies: Floats, noise: Floats) -> Floats:
@@ -213,7 +233,10 @@ def _contrasts(held: Floats, widths: Floats, values: Integers) -> Floats:
     density = held[wide] / widths[wide]
     beside = np.append(density[1:2], (density[2:] + density[:-2]) / 2)
     beside = np.append(beside, density[-2])
-    contrasts[wide] = np.abs(density - beside) / np.maximum(density + beside, 1e-300)
+    steps = np.abs(np.diff(density)) / np.maximum(density[1:] + density[:-1], 1e-300)
+    steepest = np.maximum(np.append(steps[:1], steps), np.append(steps, steps[-1:]))
+    bends = np.abs(density - beside) / np.maximum(density + beside, 1e-300)
+    contrasts[wide] = np.sqrt((bends**2 + steepest**2) / 2)
     return contrasts
 
 

@@ -43,7 +43,6 @@ _SCHEMA = (
       PRIMARY KEY (table_, round, uid, slot)
     ) WITHOUT ROWID""",
     "INSERT INTO changes VALUES (0)",
-    "INSERT INTO rounds VALUES (0, 1)",
 )
 _INSERT = "INSERT INTO reports VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _STORED = "SELECT report, public FROM reports WHERE (table_, round, uid, slot) = (?, ?, ?, ?)"
@@ -57,8 +56,11 @@ class StoreFailure(Failure):
     """The disk is full or unusable. What was being added is not stored."""
 
 
-def create_store(path: Path, specification: str) -> None:
-    """Make an empty store for reports of one specification (its SHA-256), with round 0 open; whole or not at all."""
+def create_store(path: Path, specification: str, *, rounds: bool = False) -> None:
+    """Make an empty store for reports of one specification (its SHA-256), whole or not at all.
+
+    Without rounds all reports are of round 0, which is open. With rounds none is open yet.
+    """
     with _connected(path, create=True) as connection, _as_failures(path):
         if connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]:
             raise BadInput(f"there is a store {path.name!r} already. Nothing was written. Choose another folder.")
@@ -67,6 +69,8 @@ def create_store(path: Path, specification: str) -> None:
                 connection.execute(statement)
             settings = (("format", STORE_FORMAT), ("specification", specification))
             connection.executemany("INSERT INTO settings VALUES (?, ?)", settings)
+            if not rounds:
+                connection.execute("INSERT INTO rounds VALUES (0, 1)")
 
 
 class SqliteStore:

@@ -235,19 +235,22 @@ def fit(
 
 def plan(
     tables: Collection | Table | Sequence[Table],
-    workload: Sequence[str],
+    workload: Sequence[str] | None,
     *,
     users: int,
     epsilon: float | None = None,
     only_workload: bool = False,
+    after: Any = None,
     advance: Callable[[float], None] | None = None,
     **settings: Any,
 ) -> Proposal[Collection]:
     """Propose a specification for the questions of a workload: where to begin.
 
     Fits a grid to them, compares it with other designs, and predicts the error of every question, before anything is
-    collected. Arguments are those of `fit`. `advance` is called with the part of the work that was done since it was
-    last called.
+    collected. Arguments are those of `fit`. With `after`, the database of a first group of users, the design is for the
+    rest: cells, views and their probabilities follow what the first group's reports say about where rows are. Nobody
+    may report in both groups; `connect([first, second])` answers over both. `advance` is called with the part of the
+    work that was done since it was last called.
 
     >>> import deniable as dn
     >>> people = dn.Table("people", age=dn.Ordinal(0, 99), sex=dn.Categorical("f", "m"))
@@ -269,7 +272,16 @@ def plan(
     from deniable.queries.forecasts.proposal import propose
 
     start = _with_grids(tables, epsilon, settings)
-    fitted = fit_grids(start, users, workload, only_workload=only_workload, advance=advance or ignored)
+    seen = None
+    if after is not None:
+        from deniable.queries.forecasts.first_look import densities
+
+        if after.collection.tables != start.tables:
+            raise InvalidParameter("after", "is about other tables", "Plan the rest for the tables of the first look.")
+        seen = densities(after, start)
+    options: dict[str, Any] = {"only_workload": only_workload, "seen": seen, "advance": advance or ignored}
+    # Other designs do not follow what was seen, and are forecast for evenly spread rows: there is nothing to compare.
+    fitted = fit_grids(start, users, workload, compared=seen is None, **options)
     return propose(start, fitted)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from command_line import run
 from deniable.accounting import Neighbours, Unit
-from deniable.errors import InvalidData, InvalidParameter, RandomnessFault
+from deniable.errors import InvalidData, InvalidParameter, RandomnessFault, SimulationOnly
 from deniable.ledger import Ledger
 from deniable.randomness import SeededSource
 from deniable.stores import Batch, DurablePublisher
@@ -194,6 +194,8 @@ def test_refusals_change_nothing_and_show_nothing():
     assert "ann" not in repr(stream)
     with pytest.raises(InvalidParameter, match="δ"):
         PersonStream(1.0, 10, most=2, method=PAK)
+    with pytest.raises(SimulationOnly):  # half of it per value would pass
+        PersonStream(100.0, 10, most=2)
     for wrong in ({"most": 0}, {"most": 1, "window": 0}, {"most": 1, "epoch": -1}):
         with pytest.raises(InvalidParameter):
             PersonStream(1.0, 10, **wrong)

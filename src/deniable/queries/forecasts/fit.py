@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations, islice
 from typing import Generic, TypeVar
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.queries.forecasts.example_questions import all_ranges, ranges_of
+from deniable.queries.forecasts.first_look import Densities
 from deniable.queries.forecasts.forecast import checked_users, error_of, planned
 from deniable.queries.grids.view_choice import SAMPLED_COLUMNS, ChosenViews, ViewSearch, in_joins
 from deniable.queries.grids.workload import WorkloadColumn, importance_of
@@ -52,6 +53,8 @@ class Fit(Generic[AnySpecification]):
     """The constants of questions that no view follows, and why."""
     outside: Mapping[str, float] = field(default_factory=dict)
     """For attributes and pairs of them, the error of a typical range that no question of the workload is about."""
+    gains: Mapping[str, float] = field(default_factory=dict)
+    """By table: how many times smaller errors are expected to be than in a design that did not know what was seen."""
 
     def __str__(self) -> str:
         names = list(self.errors)
@@ -66,10 +69,13 @@ class Fit(Generic[AnySpecification]):
         return "\n".join([*lines, self.views(), *self.notes, *self.others()])
 
     def others(self) -> list[str]:
-        """What questions outside the workload will be worth, in words."""
+        """What questions outside the workload will be worth, and what a first look has brought, in words."""
+        lines = [
+            f"table {name}: the first look makes errors {gain:.1f} times smaller" for name, gain in self.gains.items()
+        ]
         if not self.outside:
-            return []
-        lines = ["a range that is not in the workload:"]
+            return lines
+        lines.append("a range that is not in the workload:")
         lines += [f"{shown_error(error).rjust(8)}  {about}" for about, error in self.outside.items()]
         return lines
 
@@ -105,15 +111,17 @@ def fit_grids(
     *,
     compared: bool = True,
     only_workload: bool = False,
+    seen: Densities | None = None,
     advance: Callable[[float], None] = ignored,
 ) -> Fit[AnySpecification]:
     """Choose the grids of a specification of that design. See `deniable.fit`.
 
-    `advance` is called with the part of the work that was done since it was last called.
+    `seen` is what a first look has seen. `advance` is called with the part of the work that was done since it was last
+    called.
     """
     count = checked_users(users)
-    texts = _checked_questions(start, workload)
-    collection, chosen = _fitted(start, texts, count, workload is None, only_workload, advance)
+    texts = _checked_questions(start, workload, seen or {})
+    collection, chosen, gains = _fitted(start, texts, count, workload is None, only_workload, seen or {}, advance)
     shown = texts if workload is not None else _some(texts)
     designs: dict[str, AnySpecification] = {"grid": collection}
     if compared:
@@ -127,13 +135,13 @@ def fit_grids(
         errors[name] = tuple(each)
     notes = tuple(note for mine in chosen.values() for note in mine.notes)
     outside = {} if workload is None or not compared else _outside(collection, count, set(texts))
-    return Fit(collection, count, shown, errors, notes, outside)
+    return Fit(collection, count, shown, errors, notes, outside, gains)
 
 
-def _checked_questions(start: Specification, workload: Sequence[str] | None) -> tuple[str, ...]:
+def _checked_questions(start: Specification, workload: Sequence[str] | None, seen: Densities) -> tuple[str, ...]:
     if isinstance(workload, str):
         raise InvalidParameter("workload", "is one text", "Give a list of questions.")
-    texts = tuple(workload) if workload is not None else all_ranges(start)
+    texts = tuple(workload) if workload is not None else all_ranges(start, seen)
     if not texts or not all(isinstance(text, str) for text in texts):
         raise InvalidParameter("workload", "must be a list of questions", "Give at least one SELECT, or None.")
     return texts
@@ -145,10 +153,12 @@ def _fitted(
     users: int,
     examples: bool,
     only_workload: bool,
+    seen: Densities,
     advance: Callable[[float], None],
-) -> tuple[AnySpecification, dict[str, ChosenViews]]:
+) -> tuple[AnySpecification, dict[str, ChosenViews], dict[str, float]]:
     """The grids of all tables. Joins are fitted twice: then each table knows what the others chose."""
     collection, chosen = start, dict[str, ChosenViews]()
+    searches: dict[str, ViewSearch] = {}
     asked = [moment_columns(parse(text, start), start).columns for text in texts]
     joins = any(len(columns) > 1 for columns in asked)
     for _ in range(2 if joins else 1):
@@ -170,6 +180,7 @@ def _fitted(
                 mine,
                 examples=examples,
                 keep_all=not only_workload,
+                seen=seen.get(name, {}),
             )
             for name, mine in items.items()
             if mine
@@ -180,7 +191,12 @@ def _fitted(
             for name, search in searches.items()
         }
         collection = start.with_settings(grids={name: mine.views for name, mine in chosen.items()})
-    return collection, chosen
+    gains = {
+        name: search.error(replace(search, seen={}).chosen(ignored).views) / search.error(chosen[name].views)
+        for name, search in searches.items()
+        if search.seen
+    }
+    return collection, chosen, gains
 
 
 def _outside(collection: Specification, users: int, asked: set[str]) -> dict[str, float]:

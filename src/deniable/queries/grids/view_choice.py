@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -83,6 +83,8 @@ class ViewSearch:
     """Whether columns are only examples of others, so that borders do not follow theirs."""
     keep_all: bool = True
     """Whether attributes that no column is about keep a coarse view."""
+    seen: Mapping[str, Floats] = field(default_factory=dict)
+    """By attribute, the part of the rows at each value, where a first look has seen them."""
 
     def chosen(self, advance: Callable[[float], None]) -> ChosenViews:
         """The views of least error. `advance` is told which part of the work was done since it was last called."""
@@ -146,7 +148,7 @@ class ViewSearch:
         constants = {name: borders(mine, name) for name in subject.names}
         tried = [
             view
-            for view in candidates(self.table, subject, constants, follow=not self.examples)
+            for view in candidates(self.table, subject, constants, follow=not self.examples, seen=self.seen)
             if self._cells(view) <= MOST_TRIED_CELLS
         ]
         errors = self._errors(tried, mine, chance)
@@ -218,7 +220,8 @@ class ViewSearch:
             (item.importance, item.users, *(_function(product, name, domain).tobytes() for product in item.column))
             for item in items
         )
-        return (isinstance(domain, Categorical), domain.size, borders(self.items, name), functions)
+        seen = self.seen[name].tobytes() if name in self.seen else b""
+        return (isinstance(domain, Categorical), domain.size, borders(self.items, name), seen, functions)
 
     def _cells(self, view: GridView) -> int:
         """How many cells of a view carry weights of their own."""
@@ -235,16 +238,14 @@ class ViewSearch:
         design = Design(grid(self.table, views), self.epsilon, adaptive=self.adaptive)
         asked = Asked.of(self.table, design, [item.column for item in items])
         constants = {} if self.examples else {name: borders(self.items, name) for name in self.table.private}
-        return where_asked(self.table, asked, constants), list(design)
+        return where_asked(self.table, asked, constants, self.seen), list(design)
 
     def _errors(self, views: Sequence[GridView], items: Sequence[WorkloadColumn], chance: float) -> list[float]:
         """The error of each view, if it alone answers; infinite if it has too many cells."""
         if not views:
             return []
         asked, designed = self._prepared(views, items)
-        every = np.arange(asked.columns)
-        spread = asked.second_moments(every, every) - np.square(asked.column_means())
-        without = float(np.where(asked.known, 0.0, spread) @ np.array([item.importance for item in items]))
+        without = self._without(asked, items)
         errors = []
         for view in designed:
             cells = CellView.of(self.table, view, asked)
@@ -253,6 +254,21 @@ class ViewSearch:
                 continue
             errors.append(max(without - _explained(System.of(asked, [cells]), items, [chance]), 1e-12 * without))
         return errors
+
+    @staticmethod
+    def _without(asked: Asked, items: Sequence[WorkloadColumn]) -> float:
+        """The error without any report."""
+        every = np.arange(asked.columns)
+        spread = asked.second_moments(every, every) - np.square(asked.column_means())
+        return float(np.where(asked.known, 0.0, spread) @ np.array([item.importance for item in items]))
+
+    def error(self, views: Sequence[GridView]) -> float:
+        """The error of all columns together if these views answer them."""
+        asked, designed = self._prepared(views, self.items)
+        system = System.of(asked, [CellView.of(self.table, view, asked) for view in designed])
+        explained = _explained(system, self.items, [float(view.probability) for view in designed])
+        without = self._without(asked, self.items)
+        return math.sqrt(max(without - explained, 1e-12 * without))
 
     def _divided(self, views: Mapping[Subject, GridView]) -> dict[Subject, float]:
         """How often to draw each view if all of them answer together."""

@@ -34,6 +34,7 @@ from deniable.arrays import Floats, Integers
 from deniable.errors import InvalidData, InvalidParameter, RandomnessFault
 from deniable.locking import Turn, in_turn
 from deniable.randomness import Source
+from deniable.simulation import check_noise
 from deniable.streams.central.named_publishers import ToPS, restore
 from deniable.streams.central.person_bound import EVENTS, CountedPersons, PersonBound, person_events
 from deniable.streams.central.publisher import Publisher
@@ -108,6 +109,7 @@ class PersonStream:
         method: type[Publisher] = ToPS,
         **settings: Any,
     ) -> None:
+        check_noise(epsilon, simulation=bool(settings.get("simulation", False)))
         horizon = settings.get("horizon", 1 << 20)
         limit = PersonBound(most, horizon if epoch is None else epoch, window)
         make: Any = method

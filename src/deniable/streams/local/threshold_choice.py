@@ -45,6 +45,9 @@ class LocalChoice:
     mean: float | None = None
     """Mean of min(value, θ), and of its square."""
     square: float | None = None
+    excess_stderr: float = 0.0
+    """The standard error of `excess`, and the mean square of what cutting takes from a value."""
+    excess_square: float = 0.0
 
     def truncation(self, bound: float) -> Truncation:
         """What is known about the values above θ."""
@@ -219,5 +222,8 @@ def _choice(belief: DistributionBelief, theta: float) -> LocalChoice:
     mean = float(belief.weights @ above)
     spread = float(np.sqrt(belief.weights @ (above - mean) ** 2))
     cut = np.minimum(belief.values, theta)
-    excess = float(belief.weights @ belief.excess(np.array([theta]))[:, 0])
-    return LocalChoice(theta, mean, spread, excess, belief.mean(cut), belief.mean(cut**2))
+    excesses = belief.excess(np.array([theta]))[:, 0]
+    excess = float(belief.weights @ excesses)
+    error = float(np.sqrt(belief.weights @ (excesses - excess) ** 2))
+    beyond = belief.mean((belief.values - cut) ** 2)
+    return LocalChoice(theta, mean, spread, excess, belief.mean(cut), belief.mean(cut**2), error, beyond)

@@ -51,9 +51,7 @@ def test_the_part_on_drift_expects_more_of_it_than_the_defaults(folder):
     errors = {
         name: np.mean(
             [
-                stream.errors(
-                    ToPS(0.01, 100, source=SeededSource(seed), simulation=True, **chosen).push_many(stream.values)
-                ).mse
+                stream_error.answered(ToPS(0.01, 100, source=SeededSource(seed), simulation=True, **chosen), stream)
                 for seed in range(2)
             ]
         )

@@ -66,6 +66,7 @@ DOCS_PAGES = {
         "has 0.77 times the variance that the best tree gives over 2^20 leaves, and 0.86 times over 128": (
             "deniable bench streams --part variances"
         ),
+        "and about 200 of them": "setting",
         "2024-01-31T12:00": "an example",
         "mode 0600": "setting",
         "16 bytes": "setting",

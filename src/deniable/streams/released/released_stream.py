@@ -25,6 +25,7 @@ from deniable.queries.answers.result import number
 from deniable.sealing import SEAL, sealed, unsealed
 from deniable.simulation import NOTE, has_noise, mark
 from deniable.streams.released.covariance import Covariance, covariance_of
+from deniable.streams.released.many_windows import ManyWindows
 from deniable.streams.released.prediction_error import Smoothing
 from deniable.streams.released.roughness import Roughness
 from deniable.streams.released.stretch import Stretch, StretchSums
@@ -34,8 +35,7 @@ from deniable.streams.structure.hierarchy import WINDOWS_AT_ONCE
 from deniable.streams.structure.value_grid import Grid
 from deniable.wording import counted
 
-METADATA_KEY = b"deniable.stream"
-METADATA_VERSION = 1
+METADATA_KEY, METADATA_VERSION = b"deniable.stream", 1
 _RELEASE_SEAL_KEY = b"released"  # the seal is there for accidents
 _DAMAGE = (
     *(ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError, pa.ArrowException),
@@ -46,7 +46,7 @@ SIMULATION = "simulation"
 
 
 @dataclass(frozen=True, eq=False)
-class Released:
+class Released(ManyWindows):
     """Private values in order of arrival, with everything that is needed to answer for windows of them.
 
     Answers are for the stream as it was: what cutting at θ takes away is estimated and added back where the publisher
@@ -164,14 +164,16 @@ class Released:
         """
         return self._single(self.means(np.array([start]), np.array([stop]), cut=cut), confidence)
 
-    def sums(self, starts: Any, stops: Any, *, cut: bool = False) -> Windows:
-        """The sums over many windows. A million of them take about a second.
+    def sums(self, starts: Any, stops: Any, *, cut: bool = False, covariance: bool = False) -> Windows:
+        """The sums over many windows. A million of them take about a second. `covariance`: `JointWindows`.
 
         >>> import numpy as np
         >>> tops.released.sums(np.array([0, 1000]), np.array([1000, 3000])).values.round()
         array([ 6547., 13042.])
         """
         starts, stops = self._checked(starts, stops)
+        if covariance:
+            return self._joint_sums(starts, stops, cut=cut)
         parts = [
             self._sums(starts[first : first + WINDOWS_AT_ONCE], stops[first : first + WINDOWS_AT_ONCE], cut=cut)
             for first in range(0, max(starts.size, 1), WINDOWS_AT_ONCE)

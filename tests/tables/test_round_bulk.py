@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import binom
 
 import deniable as dn
+from command_line import run
 from deniable.errors import BadInput, Failure, InvalidParameter
 from deniable.mechanisms.memoised_response import MemoisedResponse
 from deniable.mechanisms.randomized_response import RandomizedResponse
@@ -214,6 +215,18 @@ def test_what_a_run_needs_and_what_is_refused(tmp_path):
         )
 
 
+def test_the_command_adds_rounds_to_a_folder(tmp_path):
+    shop(dn.Rounds(3)).save(tmp_path / "shop.toml")
+    (tmp_path / "users.csv").write_text("uid,age\n" + "".join(f"{user},31\n" for user in range(50)))
+    command = ["perturb", tmp_path / "shop.toml", f"users={tmp_path / 'users.csv'}", "-o", tmp_path / "out"]
+    for number in (1, 2, 3):
+        done = run(*command, "--round", number, "--memory", tmp_path / "memory")
+        assert (done.returncode, done.stderr) == (0, "randomising\n")
+    assert dn.connect(tmp_path / "out").stores["users"].rows == 50  # each person once
+    assert run(*command, "--round", 3, "--memory", tmp_path / "memory").returncode == 2
+    assert run(*command, "--round", 4, "--memory", tmp_path / "memory").returncode == 2
+
+
 # Questions ------------------------------------------------------------------------------------------------------------
 
 
@@ -275,16 +288,16 @@ def test_intervals_of_levels_and_changes_cover(tmp_path, mode):
     rng, misses = np.random.default_rng(11), np.zeros(3)
     kept = {"permanent": 3.0, "changes_are_public": True} if mode == "memoised" else {}
     collection = shop(dn.Rounds(2, mode=mode, **kept), design="mg", coins="assigned")
-    for run in range(20):
+    for attempt in range(20):
         before = rng.integers(1, 96, 600)
         after = np.where(rng.random(600) < 0.05, rng.integers(1, 96, 600), before)
-        memory = tmp_path / f"{run}" if mode == "memoised" else None
+        memory = tmp_path / f"{attempt}" if mode == "memoised" else None
         tables = [
             collection.perturb(
-                users={"uid": np.arange(600) + 10_000 * run, "age": ages},
+                users={"uid": np.arange(600) + 10_000 * attempt, "age": ages},
                 round=number,
                 memory=memory,
-                source=dn.SeededSource(100 * run + number),
+                source=dn.SeededSource(100 * attempt + number),
                 simulation=True,
             )["users"]
             for number, ages in ((1, before), (2, after))

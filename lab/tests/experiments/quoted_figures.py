@@ -49,7 +49,10 @@ SECTIONS = {
         ),
         "Accuracy and speed without trust": ("deniable bench streams --local --part errors",),
     },
-    "grids.md": {"Measured errors": ("deniable bench accuracy --grids",)},
+    "grids.md": {
+        "Measured errors": ("deniable bench accuracy --grids",),
+        "Drawn tables": ("deniable bench zoo --quick",),
+    },
     "spark.md": {"How fast it is": ("deniable bench spark",)},
 }
 """By page and heading: the commands that print the figures of a section, which has to name them."""

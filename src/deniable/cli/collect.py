@@ -109,13 +109,15 @@ def _granularity(collection: Collection, name: str, view: View) -> str:
 @click.command()
 @click.argument("specification", type=click.Path(dir_okay=False))
 @click.argument("tables", nargs=-1, required=True, metavar="TABLE=FILE...")
-@click.option("-o", "--out", required=True, type=click.Path(), help="Folder for the reports; must not exist.")
+@click.option("-o", "--out", required=True, type=click.Path(), help="Folder for the reports: new, or of other rounds.")
 @click.option("--key", default="uid", show_default=True, help="Column of user ids.")
 @click.option(
     "--everyone", type=click.Path(), help="File with the ids of all users, for tables with many rows per user."
 )
 @simulation_option
 @click.option("--spill", type=click.Path(), help="Folder for rows that do not fit into memory; default: next to -o.")
+@click.option("--round", "number", type=int, default=None, help="Which round, in a collection with rounds.")
+@click.option("--memory", type=click.Path(dir_okay=False), help="Private file that all rounds share, if they need one.")
 @ledger_option
 def perturb(
     specification: str,
@@ -126,6 +128,8 @@ def perturb(
     simulation: bool,
     spill: str | None,
     ledger: str | None,
+    number: int | None,
+    memory: str | None,
 ) -> None:
     """Randomise the rows of Parquet or CSV files into reports.
 
@@ -146,6 +150,8 @@ def perturb(
             "advance": advance,
             "spill": spill,
             "ledger": opened(ledger),
+            "number": number,
+            "memory": memory,
         }
         collected: Any = collect(collection, frames, key=key, out=out, everyone=everyone, **options)
     show_summaries(collected.summaries, "row")

@@ -3,9 +3,9 @@
 import json
 
 import numpy as np
-from command_line import run
 
 import deniable as dn
+from command_line import run
 
 
 def test_profiles_and_trends_of_a_release(tmp_path):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from deniable.queries.answers.answer_options import AnswerOptions
     from deniable.queries.answers.result import Estimate, Result
     from deniable.queries.forecasts.forecast import Explanation, Forecast
+    from deniable.queries.forecasts.influence import Influence
     from deniable.queries.forecasts.proposal import Proposal
     from deniable.queries.planning.plan import Plan
     from deniable.randomness import SecureSource, SeededSource
@@ -40,6 +41,7 @@ __all__ = [
     "Explanation",
     "Forecast",
     "GridView",
+    "Influence",
     "Ledger",
     "Ordinal",
     "Plan",
@@ -72,6 +74,7 @@ _LAZY = {
     "Estimate": "deniable.queries.answers.result",
     "Explanation": "deniable.queries.forecasts.forecast",
     "Forecast": "deniable.queries.forecasts.forecast",
+    "Influence": "deniable.queries.forecasts.influence",
     "Plan": "deniable.queries.planning.plan",
     "Proposal": "deniable.queries.forecasts.proposal",
     "Reports": "deniable.engines.collecting.collected_reports",

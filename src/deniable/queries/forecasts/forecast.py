@@ -10,6 +10,7 @@ from typing import Any
 from deniable.checks import check_number, is_number
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.notebook import html_table, html_text
+from deniable.queries.forecasts.influence import Influence
 from deniable.queries.forecasts.prediction import CAUSES, Prediction, predict
 from deniable.queries.parsing.dimensions import Dimension
 from deniable.queries.parsing.sql import parse
@@ -243,6 +244,8 @@ class Explanation:
 
     forecast: Forecast
     reports: Mapping[str, int]
+    influences: tuple[Influence, ...] = ()
+    """How far liars move each answer."""
 
     def __str__(self) -> str:
         plan, collection = self.forecast.plan, self.forecast.plan.collection
@@ -255,6 +258,7 @@ class Explanation:
                 f"{table.table}: {saying:,.0f} of {self.reports[table.table]:,} reports count, "
                 f"{per_user} per user with ε = {spent:.4g} each"
             )
+        lines += [str(influence) for influence in self.influences]
         return "\n".join([*lines, "predicted:", *str(self.forecast).splitlines(), ASSUMPTIONS])
 
     def _repr_html_(self) -> str:

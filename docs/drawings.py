@@ -207,7 +207,7 @@ def _lane(axis: Any, y: float, wide: float, steps: Sequence[Step]) -> None:
 
 
 def report_flow(path: Path) -> None:
-    """Rows of one user become reports of 16 bytes, and those of all users a folder."""
+    """Rows of one user become reports of 32 bytes, and those of all users a folder."""
     flow(
         path,
         (
@@ -223,7 +223,7 @@ def report_flow(path: Path) -> None:
         (
             "on a server",
             (
-                ("16 bytes", "tables/reports"),
+                ("32 bytes", "tables/reports"),
                 ("gather, each\nslot once", "engines/collecting"),
                 ("folder of\nParquet files", "engines/reports"),
                 ("validate\nand connect", "engines/reports"),

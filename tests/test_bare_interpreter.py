@@ -25,7 +25,7 @@ for choice in (NoisyMax(1.0), PermuteAndFlip(1.0)):
 assert SmoothPercentile(1.0, bound=10, percentile=0.5).perturb_one([1, 2, 9]) in range(11)
 assert PAKThreshold(1.0, bound=10).perturb_one([1, 2, 9]) in range(11)
 shop = deniable.Collection(deniable.Table("users", age=deniable.Ordinal(1, 95)), epsilon=2.0)
-assert len(shop.client().report("users", {{"age": 31}}).to_bytes()) == 16
+assert len(shop.client().report("users", {{"age": 31}}).to_bytes()) == 32
 from deniable.client import Client, Collection
 assert len(Client(Collection.from_dict(shop.to_dict())).reports("users", [{{"age": 31}}])) == 1
 for package in ("numpy", "scipy", "numba", "cryptography", "click", "rich"):

@@ -121,7 +121,7 @@ SPECIFICATIONS = [
     (
         lambda: dn.fit(USERS, epsilon=1.0, users=10, design="hio"),
         "design is not a setting of fit",
-        "Use fanout, oracle, shares; the design is always a grid",
+        "Use coins, fanout, name, oracle, shares; the design is always a grid",
     ),
     (lambda: dn.fit(5, epsilon=1.0, users=10), "tables must be one Table or more", "Pass dn.Table"),
     (

@@ -102,7 +102,16 @@ export function checkNoise(epsilon) {
   if (!(epsilon > 0 && epsilon <= 64)) throw new Error("epsilon must be above 0 and at most 64. Nothing was sent.");
 }
 
-export function reports(specification, sha256, name, rows, below = secureBelow) {
+// The public draws of a report where coins are assigned: group, view and seed follow from the user id and the slot.
+function assignedBelow(digest, slot, user) {
+  const purpose = Buffer.alloc(34);
+  purpose.write("deniable coins"), purpose.writeUInt16BE(slot, 32);
+  const coins = createHash("sha256").update(digest).update(purpose).update(String(user)).digest();
+  let next = 0;
+  return (n) => (coins.readBigUInt64BE(8 * next++) * n) >> 64n;
+}
+
+export function reports(specification, sha256, name, rows, below = secureBelow, user = null) {
   const shape = specification.tables.map((table) => {
     const domains = table.attributes.filter(({ kind }) => kind !== "public").map(domainOf);
     return { table, domains, ...parts(table, specification.design, specification.fanout, domains) };
@@ -113,7 +122,9 @@ export function reports(specification, sha256, name, rows, below = secureBelow) 
   const count = shape.reduce((sum, { table, groups }) => sum + table.tau * groups.length, 0);
   checkNoise(specification.epsilon / count);
   const epsilon = share(specification.epsilon, count);
-  const e = expBelow(epsilon), tag = createHash("sha256").update(`${sha256}:${name}`).digest()[0];
+  const e = expBelow(epsilon), digest = createHash("sha256").update(`${sha256}:${name}`).digest();
+  const assigned = specification.coins === "assigned";
+  if (assigned && user === null) throw new Error("this collection assigns coins: pass the user id. Nothing was sent.");
   const names = table.attributes.filter(({ kind }) => kind !== "public").map(({ name }) => name);
 
   // Truncation: `tau` rows with replacement, of at most `many`; a user without rows sends random ones of weight zero.
@@ -138,7 +149,8 @@ export function reports(specification, sha256, name, rows, below = secureBelow) 
   for (const row of chosen)
     each.forEach((groups, part) => {
       const before = each.slice(0, part).flat(), count = (axes) => (leaves ? 1 : axes.reduce((n, { levels }) => n * levels, 1));
-      const group = Number(below(BigInt(groups.length))), axes = groups[group], local = Number(below(BigInt(count(axes))));
+      const choose = assigned ? assignedBelow(digest, sent.length, user) : below;
+      const group = Number(choose(BigInt(groups.length))), axes = groups[group], local = Number(choose(BigInt(count(axes))));
       const view = local + [...before, ...groups.slice(0, group)].reduce((n, axes) => n + count(axes), 0);
       const coordinates = axes.map(({ kind, size, attribute }) => {
         const v = attribute < 0 ? 0n : row[attribute], top = attribute < 0 ? 1n : BigInt(domains[attribute].size - 1);
@@ -159,12 +171,13 @@ export function reports(specification, sha256, name, rows, below = secureBelow) 
       if (cells > 1n && cells < BigInt(Math.ceil(3 * Math.exp(epsilon) + 2))) y = response(number, cells, e, below);
       else if (cells > 1n) {
         const buckets = Math.round(Math.exp(epsilon) + 1);
-        seed = Number(below(1n << 32n));
+        seed = Number(choose(1n << 32n));
         y = response((BigInt(mix(seed ^ mixedCell(number))) * BigInt(buckets)) >> 32n, BigInt(buckets), e, below);
       }
-      const bytes = Buffer.alloc(16);
-      bytes.writeUInt8(1, 0), bytes.writeUInt8(tag, 1), bytes.writeUInt16BE(sent.length, 2);
-      bytes.writeUInt32BE(view, 4), bytes.writeUInt32BE(seed, 8), bytes.writeUInt32BE(Number(y), 12);
+      const bytes = Buffer.alloc(32);
+      bytes.writeUInt8(2, 0), bytes.writeUInt8(assigned ? 1 : 0, 1), bytes.writeUInt16BE(sent.length, 2);
+      digest.copy(bytes, 8, 0, 8);
+      bytes.writeUInt32BE(view, 16), bytes.writeUInt32BE(seed, 20), bytes.writeBigUInt64BE(y, 24);
       sent.push(bytes.toString("hex"));
     });
   return sent;

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from deniable import errors, mechanisms
 from deniable.collection import Collection, fit
 from deniable.errors import DeniableError
+from deniable.ledger import Ledger
 from deniable.tables import Categorical, Cells, GridView, Ordinal, Points, Public, Table
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ __all__ = [
     "Explanation",
     "Forecast",
     "GridView",
+    "Ledger",
     "Ordinal",
     "Plan",
     "Points",

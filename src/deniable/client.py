@@ -1,9 +1,10 @@
 """The client for one device: everything a device needs, with the standard library only."""
 
 from deniable.collection import Collection
+from deniable.ledger import Ledger
 from deniable.streams.local.stream_client import ToPLClient
 from deniable.streams.local.stream_report import StreamReport
 from deniable.tables.device.client import Client
 from deniable.tables.reports.report import Report
 
-__all__ = ["Client", "Collection", "Report", "StreamReport", "ToPLClient"]
+__all__ = ["Client", "Collection", "Ledger", "Report", "StreamReport", "ToPLClient"]

@@ -11,18 +11,20 @@ from typing import TYPE_CHECKING, Any, overload
 from deniable.errors import InvalidParameter
 from deniable.tables.designs import GRID
 from deniable.tables.schema.attributes import Table
+from deniable.tables.specification.runs import charge_run
 from deniable.tables.specification.specification import Specification
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from deniable.engines.collecting.collected_reports import Collected, Reports
+    from deniable.ledger import Ledger
     from deniable.queries.forecasts.fit import Fit
     from deniable.queries.forecasts.forecast import Forecast
     from deniable.randomness import Source
     from deniable.tables.device.client import Client
 
-FIT_SETTINGS = frozenset({"fanout", "oracle", "shares"})
+FIT_SETTINGS = frozenset({"fanout", "oracle", "shares", "name", "coins"})
 """Settings of a collection that `fit` neither chooses nor takes as arguments of its own."""
 
 
@@ -41,7 +43,7 @@ class Collection(Specification):
     >>> users = dn.Table("users", age=dn.Ordinal(1, 95), city=dn.Public())
     >>> orders = dn.Table("orders", many=10, amount=dn.Ordinal(0, 500))
     >>> dn.Collection(users, orders, epsilon=2.0)
-    Collection(users (1 per user), orders (1 per user); epsilon=2, design='hio', 90f25183)
+    Collection(users (1 per user), orders (1 per user); epsilon=2, design='hio', 4b1d9251)
 
     The examples of its methods use a smaller one:
 
@@ -62,18 +64,25 @@ class Collection(Specification):
         return cls(*specification.tables, **specification.settings)
 
     def client(
-        self, memory: MutableMapping[str, str] | str | Path | None = None, *, simulation: bool = False
+        self,
+        memory: MutableMapping[str, str] | str | Path | None = None,
+        *,
+        user: str | int | None = None,
+        simulation: bool = False,
+        ledger: Ledger | None = None,
     ) -> Client:
         """What runs on one device. `memory`, a file or a mapping, makes sure that it repeats its first answer.
 
-        With `simulation` an infinite ε is allowed, and reports are marked so that a release refuses them.
+        With assigned coins, `user` is the id under which the reports will be sent: it decides their views and seeds.
+        With `simulation` an infinite ε is allowed, and reports are marked so that a release refuses them. A `ledger` is
+        charged before anything is sent.
 
         >>> len(shop.client().report("users", {"age": 31}).to_bytes())
-        16
+        32
         """
         from deniable.tables.device.client import Client
 
-        return Client(self, memory, simulation=simulation)
+        return Client(self, memory, user=user, simulation=simulation, ledger=ledger)
 
     @overload
     def perturb(
@@ -86,6 +95,7 @@ class Collection(Specification):
         simulation: bool = False,
         engine: Any = None,
         spill: str | Path | None = None,
+        ledger: Ledger | None = None,
         **tables: Any,
     ) -> Reports: ...
 
@@ -100,6 +110,7 @@ class Collection(Specification):
         simulation: bool = False,
         engine: Any = None,
         spill: str | Path | None = None,
+        ledger: Ledger | None = None,
         **tables: Any,
     ) -> Collected: ...
 
@@ -113,6 +124,7 @@ class Collection(Specification):
         simulation: bool = False,
         engine: Any = None,
         spill: str | Path | None = None,
+        ledger: Ledger | None = None,
         **tables: Any,
     ) -> Reports | Collected:
         """The reports of many users at once: a simulation, or a batch at somebody the users trust.
@@ -134,18 +146,21 @@ class Collection(Specification):
         With `engine`, a SparkSession, tables are its DataFrames or names in its catalog, and the reports are written to
         `out` on any path that Spark can write.
 
+        A `ledger` of whoever runs this is charged with each table's share of ε before anything is drawn.
+
         >>> shop.perturb(users={"uid": [1, 2, 3], "age": [31, 40, 52]})
         Reports(users: 3 reports)
         """
         if engine is not None:
             from deniable.engines.spark.spark_perturbing import perturb_spark
 
+            charge_run(ledger, self, *tables)
             return perturb_spark(
                 self, tables, engine, key=key, out=out, everyone=everyone, source=source, simulation=simulation
             )
         from deniable.engines.collecting.perturbing import perturb
 
-        options: dict[str, Any] = {"source": source, "simulation": simulation, "spill": spill}
+        options: dict[str, Any] = {"source": source, "simulation": simulation, "spill": spill, "ledger": ledger}
         return perturb(self, tables, key=key, out=out, everyone=everyone, **options)
 
     def forecast(self, sql: str, users: int, *, weights: str = "optimal", sums: str = "direct") -> Forecast:
@@ -190,7 +205,7 @@ def fit(
     `tables` are dn.Table values with their ε, or a collection whose design is to be replaced. Without a workload, all
     ranges of one and of two attributes count alike. Nothing but these public facts is looked at, and the same facts
     give the same fit. With `compared`, other designs are forecast too. Further settings are the collection's `fanout`,
-    `oracle` and `shares`.
+    `oracle`, `shares`, `name` and `coins`.
 
     >>> import deniable as dn
     >>> people = dn.Table("people", age=dn.Ordinal(0, 99), sex=dn.Categorical("f", "m"))

@@ -64,7 +64,7 @@ class Database:
         self.collection = Collection.of(engine.collection)
         """What the reports were made under."""
         self.dimensions: Mapping[str, DimensionTable] = dimensions or {}
-        self._plans: dict[tuple[str, str, str, bool], Plan] = {}
+        self._plans: dict[tuple[str, str, str, bool, bool], Plan] = {}
         self._pairs = CountedPairs(engine)
         self._beliefs = SmoothnessBeliefs(engine)
 
@@ -191,12 +191,21 @@ class Database:
 
     def _planned(self, text: str, options: AnswerOptions) -> Plan:
         weights, sums, unbiased = options.weights, options.sums, options.unbiased
-        key = (text, weights, sums, unbiased)
+        exact_first = options.postprocess is None  # frequencies that are possible all come from one model
+        key = (text, weights, sums, unbiased, exact_first)
         plan = self._plans.get(key)
         if plan is None:
             question = parse(text, self.collection, self.dimensions, centred=sums == DIRECT)
             users = self._users(question.tables)
-            plan = make_plan(question, self.collection, weights, sums, users=max(users, 1), unbiased=unbiased)
+            plan = make_plan(
+                question,
+                self.collection,
+                weights,
+                sums,
+                users=max(users, 1),
+                unbiased=unbiased,
+                exact_first=exact_first,
+            )
             if len(self._plans) >= PLANS_KEPT:
                 self._plans.clear()
             self._plans[key] = plan

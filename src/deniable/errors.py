@@ -4,6 +4,7 @@
     ├── BadInput                 the caller can repair it: exit code 2
     │   ├── InvalidParameter     a setting is impossible (ε ≤ 0, an empty domain, …)
     │   ├── InvalidData          values are not of the declared type or domain
+    │   ├── BudgetExceeded       a ledger has too little left for what was asked
     │   ├── QueryRefused         a question cannot be answered, or not yet
     │   └── SimulationOnly       a seeded source or an infinite ε was offered where privacy is promised
     └── Failure                  the request was fine, something else failed: exit code 1
@@ -16,6 +17,11 @@ names, settings, domains. A value of somebody's data never appears in one.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 
 class DeniableError(Exception):
@@ -72,6 +78,23 @@ class InvalidData(BadInput):
         self, problem: str, repair: str, *, cost: str = "No randomness was drawn and nothing was spent"
     ) -> None:
         super().__init__(f"{problem}. {cost}. {repair}")
+
+
+class BudgetExceeded(BadInput):
+    """A ledger has too little left for what was asked.
+
+    >>> print(BudgetExceeded("collection 'shop'", 2.0, 0.5, "what is left of 8"))
+    collection 'shop' asks for ε = 2, above 0.5, what is left of 8. Nothing was drawn, charged or sent. Ask for less.
+    """
+
+    def __init__(
+        self, what: str, asked: float | Fraction, left: float | Fraction, limit: str, letter: str = "ε"
+    ) -> None:
+        super().__init__(
+            f"{what} asks for {letter} = {float(asked):g}, above {float(left):g}, {limit}. "
+            "Nothing was drawn, charged or sent. Ask for less."
+        )
+        self.asked, self.left = asked, left
 
 
 class QueryRefused(BadInput):

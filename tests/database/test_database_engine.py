@@ -62,10 +62,10 @@ def test_an_engine_is_asked_for_what_is_needed_and_counts_once():
 
 
 def test_a_grid_asks_once_how_smooth_the_data_is():
-    engine = recorded(design="grid")
+    engine = recorded(design="grid", grids={"users": [dn.GridView({"age": 4})]})
     database = dn.connect(engine=engine)
     for _ in range(2):
-        database.sql("SELECT COUNT(*) FROM users WHERE age < 7")
+        database.sql("SELECT COUNT(*) FROM users WHERE age < 8")
     assert engine.asked.count("cell counts of users") == 1
 
 

@@ -16,7 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
+from deniable import Collection, Ledger, Ordinal, Table
 from deniable.cli import main
+from deniable.ledger import key_of
 from deniable.randomness import SeededSource
 from deniable.stores import Batch, DurablePublisher, DurableServer, ReportBatch
 from deniable.streams import LocalPercentile, ToPLServer, ToPS, report_table
@@ -153,6 +155,20 @@ def collect_command(folder):
     command(folder, start, "".join(SENT[start:]), "collect", *settings)
 
 
+def charged_clients(folder):
+    """Answers to two collections and a stream. What was told is charged, once, whenever a run ended."""
+    ledger, memory = Ledger(folder / "ledger.json", limit=4.0), folder / "memory.json"
+    charged = {entry.charge.key for entry in ledger.entries}
+    assert {key for keys in told(folder).values() for key in keys} <= charged, "an answer without its charge"
+    shops = [Collection(Table("users", age=Ordinal(1, 95)), epsilon=epsilon) for epsilon in (1.0, 2.0)]
+    for number, shop in enumerate(shops):
+        sent = shop.client(memory, ledger=ledger).report("users", {"age": 31}).to_bytes()
+        tell(folder, number, [key_of(f"{shop.sha256}:users", sent)])
+    stream = ToPLClient(1.0, 500, memory, ledger=ledger)
+    tell(folder, 2, [key_of(f"topl:{stream.protocol.sha256}", stream.report(7).to_bytes())])
+    assert (ledger.spent, len(ledger.entries)) == (4, 3)
+
+
 SENT = [ToPLClient(2.0, 500).report(value, 40.0).to_json(uid) + "\n" for uid, value in enumerate(VALUES.tolist())]
 
 
@@ -197,7 +213,9 @@ def command(folder, position, text, *arguments):
         sys.stdin, sys.stdout, sys.stderr = before
 
 
-SCENARIOS = {"publisher": publisher, "publish": publish_command, "server": server, "collect": collect_command}
+SCENARIOS = {"publisher": publisher, "publish": publish_command, "server": server, "collect": collect_command} | {
+    "ledger": charged_clients
+}
 
 
 def fresh(folder):

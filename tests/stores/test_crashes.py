@@ -10,7 +10,7 @@ import pytest
 SCRIPT = Path(__file__).with_name("crashing.py")
 
 
-@pytest.mark.parametrize("scenario", ["publisher", "publish", "server", "collect"])
+@pytest.mark.parametrize("scenario", ["publisher", "publish", "server", "collect", "ledger"])
 def test_a_run_that_ends_anywhere_can_be_continued(tmp_path, scenario):
     command = [sys.executable, SCRIPT, scenario, tmp_path / "stream"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}

@@ -73,6 +73,9 @@ DOCS_PAGES = {
             "deniable bench accuracy --grids --part skewed --users 200000 --runs 6"
         ),
         "instead of 95 %": "setting",
+        "on a domain up to 99,999 gives 0 a cell": "an example",
+        "more than 400 cells": "setting",
+        "by at most 5 %": "setting",
         "41 % exactly 0, 23 % exactly 40": "data: ATUS",
         "(finding 12 of": "a finding of the results",
     },

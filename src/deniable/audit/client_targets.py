@@ -25,7 +25,8 @@ DEVICE_MOST, BULK_MOST = 4_000, 60_000
 _DEVICE_BATCH, _BULK_BATCH, _BULK_ROWS = 200, 20_000, 1 << 21
 _WHOLE_REPORTS = 16
 """The attacker looks at every field of so many reports of a table, and of later ones at the users they support."""
-_SEEN_FIELDS = (*REPORT_COLUMNS, "tag")
+_SEEN_FIELDS = (*REPORT_COLUMNS, "tag", "round")
+_HALF_TAG = 2**63
 
 Sent = Mapping[str, Column]
 """By field, one line per run and one entry per report, in the order in which they left."""
@@ -64,7 +65,8 @@ def _matrices(sent: Sequence[Sequence[Any]]) -> Sent:
     for run, reports in enumerate(sent):
         for number, report in enumerate(reports):
             for name in _SEEN_FIELDS:
-                matrices[name][run, number] = getattr(report, name)
+                seen = getattr(report, name)
+                matrices[name][run, number] = seen if seen < _HALF_TAG else seen - 2 * _HALF_TAG
     return matrices
 
 

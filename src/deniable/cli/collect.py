@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from deniable.cli.ledger import ledger_option, opened
 from deniable.cli.terminal import progress, show, simulation_option, table
 from deniable.collection import Collection
 from deniable.errors import BadInput
@@ -106,6 +107,7 @@ def _granularity(collection: Collection, name: str, view: View) -> str:
 )
 @simulation_option
 @click.option("--spill", type=click.Path(), help="Folder for rows that do not fit into memory; default: next to -o.")
+@ledger_option
 def perturb(
     specification: str,
     tables: tuple[str, ...],
@@ -114,6 +116,7 @@ def perturb(
     everyone: str | None,
     simulation: bool,
     spill: str | None,
+    ledger: str | None,
 ) -> None:
     """Randomise the rows of Parquet or CSV files into reports.
 
@@ -129,7 +132,12 @@ def perturb(
     if len(frames) != len(tables):
         raise BadInput("a table is named twice. Nothing was read or written. Name each table once.")
     with progress("randomising", count_rows(frames)) as advance:
-        options: dict[str, Any] = {"simulation": simulation, "advance": advance, "spill": spill}
+        options: dict[str, Any] = {
+            "simulation": simulation,
+            "advance": advance,
+            "spill": spill,
+            "ledger": opened(ledger),
+        }
         collected: Any = collect(collection, frames, key=key, out=out, everyone=everyone, **options)
     show_summaries(collected.summaries, "row")
     if collected.simulation:

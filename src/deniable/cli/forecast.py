@@ -176,6 +176,8 @@ def fit(specification: str, queries: str | None, users: int, out: str | None) ->
     for number, question in enumerate(grid.questions, 1):
         click.echo(f"q{number}: {' '.join(question.split())}")
     click.echo(grid.views())
+    for note in grid.notes:
+        click.echo(note)
     if out is None:
         click.echo("Nothing was written. Name a file with -o.")
         return

@@ -19,6 +19,7 @@ from deniable.cli.collect import check, init, perturb
 from deniable.cli.demo.command import demo
 from deniable.cli.forecast import compare, explain, fit, forecast
 from deniable.cli.gather import gather
+from deniable.cli.ledger import ledger
 from deniable.cli.query import query
 from deniable.cli.shell import shell
 from deniable.cli.stream import stream
@@ -68,7 +69,7 @@ def cli() -> None:
 
 for group, commands in (
     (cli, (audit_command, check, compare, demo, explain, fit, forecast, gather, init, perturb)),
-    (cli, (query, shell, stream)),
+    (cli, (ledger, query, shell, stream)),
     (stream, (collect, publish, report)),
 ):
     for command in commands:

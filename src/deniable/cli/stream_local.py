@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from deniable.cli.ledger import ledger_option, opened
 from deniable.cli.stream_output import Interrupts, parquet_output, until_the_reader_leaves
 from deniable.cli.terminal import simulation_option
 from deniable.errors import InvalidParameter
@@ -43,6 +44,7 @@ def _agreed(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--uid", default=None, help="The user's id. Without it every line is a user, numbered from --first-uid.")
 @click.option("--first-uid", type=int, default=0, show_default=True)
 @click.option("--memory", type=click.Path(dir_okay=False), default=None, help="What this user has sent. Needs --uid.")
+@ledger_option
 def report(source: str, epsilon: float, bound: float, name: str, simulation: bool, **options: Any) -> None:
     """Randomise values as devices do: one line of JSON for each.
 
@@ -63,7 +65,10 @@ def report(source: str, epsilon: float, bound: float, name: str, simulation: boo
         raise InvalidParameter(
             "--memory", "and --uid belong together", "Give both on a device, or neither to try things out."
         )
-    client = ToPLClient(epsilon, bound, memory=options["memory"], name=name, simulation=simulation)
+    if options["ledger"] is not None and uid is None:
+        raise InvalidParameter("--ledger", "is one person's", "Give --uid and --memory too.")
+    ledger = opened(options["ledger"])
+    client = ToPLClient(epsilon, bound, memory=options["memory"], name=name, simulation=simulation, ledger=ledger)
     sent = 0
     with until_the_reader_leaves():
         for values in _device_values(source, options["column"], one_user=uid is not None):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from deniable.cli.ledger import ledger_option, opened
 from deniable.cli.stream import check_theta
 from deniable.cli.stream_output import Interrupts, parquet_output, until_the_reader_leaves
 from deniable.cli.terminal import simulation_option
@@ -46,6 +47,7 @@ SECONDS_BETWEEN_REPORTS = 1.0
 @click.option("--method", type=click.Choice(METHODS), default="tops", show_default=True)
 @click.option("--paper", is_flag=True, help="Use ToPS with the paper's threshold and blocks.")
 @click.option("--state", type=click.Path(dir_okay=False), default=None, help="Private file to continue from.")
+@ledger_option
 @click.option("--json-lines", is_flag=True, help="Read JSON objects from a pipe instead of numbers.")
 @simulation_option
 @click.pass_context
@@ -91,10 +93,10 @@ def _run(options: dict[str, Any]) -> BatchPublisher:
     from deniable.stores import BatchPublisher, DurablePublisher
 
     if (state := options["state"]) is None:
-        return BatchPublisher(_publisher(options))
+        return BatchPublisher(_publisher(options), ledger=opened(options["ledger"]))
     if not Path(state).absolute().parent.is_dir():
         raise InvalidParameter("--state", "is in a folder that does not exist", "Make the folder first.")
-    run = DurablePublisher(state, _publisher(options))
+    run = DurablePublisher(state, _publisher(options), ledger=opened(options["ledger"]))
     if run.replaying:
         values = counted(run.replaying, "value")
         click.echo(f"the last run was interrupted: its last {values} must come again", err=True)

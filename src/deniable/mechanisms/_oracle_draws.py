@@ -13,31 +13,45 @@ from deniable.randomness import Source
 
 
 def draw_reports(
-    oracles: Sequence[FrequencyOracle], which: Integers, cells: Integers, source: Source
+    oracles: Sequence[FrequencyOracle],
+    which: Integers,
+    cells: Integers,
+    source: Source,
+    assigned: Words32 | None = None,
 ) -> tuple[Words32, Integers]:
-    """Seeds and y of cells; cell i is randomised by oracles[which[i]]. The caller has checked cells and source."""
+    """Seeds and y of cells; cell i is randomised by oracles[which[i]]. The caller has checked cells and source.
+
+    `assigned` are the seeds where nobody draws them.
+    """
     draws = [oracle.draw_reports for oracle in oracles]
     seeds, y = np.zeros(cells.size, dtype=np.uint32), np.zeros(cells.size, dtype=np.int64)
     for draw in dict.fromkeys(draws):
         rows = np.flatnonzero(np.array([other is draw for other in draws])[which]) if len(set(draws)) > 1 else ...
-        seeds[rows], y[rows] = draw(oracles, which[rows], cells[rows], source)
+        given = () if assigned is None else (assigned[rows],)
+        seeds[rows], y[rows] = draw(oracles, which[rows], cells[rows], source, *given)
     return seeds, y
 
 
 def draw_responses(
-    oracles: Sequence[FrequencyOracle], which: Integers, cells: Integers, source: Source
+    oracles: Sequence[FrequencyOracle],
+    which: Integers,
+    cells: Integers,
+    source: Source,
+    seeds: Words32 | None = None,
 ) -> tuple[Words32, Integers]:
     """Randomized response over cells or over their buckets: the true outcome with probability p, else another one.
 
-    Every row draws the same: a seed (reported where the oracle has one), a coin and another outcome.
+    Every row draws the same: a seed (reported where the oracle has one) unless seeds are assigned, a coin and another
+    outcome.
     """
     kinds: dict[tuple[int, int], FrequencyOracle] = {}  # hashed views differ in their cells, not in their law
     for oracle in oracles:
         kinds.setdefault(_kind(oracle), oracle)
     numbers = {kind: number for number, kind in enumerate(kinds)}
     kind_of = np.array([numbers[_kind(oracle)] for oracle in oracles], dtype=np.int64)[which]
-    seeded = np.array([oracle.seeds > 1 for oracle in oracles], dtype=np.bool_)[which]
-    seeds = np.where(seeded, source.seeds(cells.size), np.uint32(0))
+    if seeds is None:
+        seeded = np.array([oracle.seeds > 1 for oracle in oracles], dtype=np.bool_)[which]
+        seeds = np.where(seeded, source.seeds(cells.size), np.uint32(0))
     truth = cells
     for number, (_, buckets) in enumerate(kinds):
         if buckets:

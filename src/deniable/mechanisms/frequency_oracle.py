@@ -48,9 +48,17 @@ class DrawReports(Protocol):
     """Draws the reports of many cells."""
 
     def __call__(
-        self, oracles: Sequence[Any], which: Integers, cells: Integers, source: Source
+        self,
+        oracles: Sequence[Any],
+        which: Integers,
+        cells: Integers,
+        source: Source,
+        seeds: Words32 | None = None,
     ) -> tuple[Words32, Integers]:
-        """Seeds and y; cell i is randomised by oracles[which[i]]. Neither cells nor source are checked."""
+        """Seeds and y; cell i is randomised by oracles[which[i]]. Neither cells nor source are checked.
+
+        `seeds` are those that were assigned, below the oracle's number of them; otherwise they are drawn.
+        """
 
 
 @runtime_checkable
@@ -116,8 +124,11 @@ class FrequencyOracle(Protocol):
     def law(self, value: int, seed: int = 0) -> tuple[Fraction, ...]:
         """The exact probability of every y, for one true cell and one of the equally likely seeds."""
 
-    def draw_report(self, cell: int, randbelow: RandBelow) -> tuple[int, int]:
-        """(seed, y) of a cell in 0..k−1, with the standard library only. Neither cell nor source are checked."""
+    def draw_report(self, cell: int, randbelow: RandBelow, seed: int | None = None) -> tuple[int, int]:
+        """(seed, y) of a cell in 0..k−1, with the standard library only. Neither cell nor source are checked.
+
+        The seed is the given one, below `seeds`, or else drawn.
+        """
 
     def supports(self, cells: Any, seeds: Any, y: Any) -> Booleans:
         """Whether reports support cells; arrays are broadcast."""
@@ -127,12 +138,16 @@ class FrequencyOracle(Protocol):
 
 
 def draw_as_responses(
-    oracles: Sequence[FrequencyOracle], which: Integers, cells: Integers, source: Source
+    oracles: Sequence[FrequencyOracle],
+    which: Integers,
+    cells: Integers,
+    source: Source,
+    seeds: Words32 | None = None,
 ) -> tuple[Words32, Integers]:
     """`draw_reports` of every oracle that is randomized response over cells or over their buckets."""
     from deniable.mechanisms._oracle_draws import draw_responses
 
-    return draw_responses(oracles, which, cells, source)
+    return draw_responses(oracles, which, cells, source, seeds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,9 +176,9 @@ class LocalHashing:
         check_randbelow(randbelow, self.epsilon, simulation=simulation)
         return self.draw_report(checked_cell(value, self.k), randbelow)
 
-    def draw_report(self, cell: int, randbelow: RandBelow) -> tuple[int, int]:
-        """`perturb_one` for a cell and draws that have been checked."""
-        seed = randbelow(SEEDS)
+    def draw_report(self, cell: int, randbelow: RandBelow, seed: int | None = None) -> tuple[int, int]:
+        """`perturb_one` for a cell and draws that have been checked; with the given seed, if there is one."""
+        seed = randbelow(SEEDS) if seed is None else seed
         return seed, self.response.draw_one(self.bucket(seed, cell), randbelow)
 
     def supports(self, cells: Any, seeds: Any, y: Any) -> Booleans:

@@ -111,7 +111,7 @@ class RandomizedResponse:
         keep, other = fraction_coin(self.p, randbelow), randbelow(self.k - 1)
         return cell if keep else other + (other >= cell)
 
-    def draw_report(self, cell: int, randbelow: RandBelow) -> tuple[int, int]:
+    def draw_report(self, cell: int, randbelow: RandBelow, seed: int | None = None) -> tuple[int, int]:  # noqa: ARG002 - there is no seed
         """Seed 0, and the report."""
         return 0, self.draw_one(cell, randbelow)
 

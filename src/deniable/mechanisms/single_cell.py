@@ -53,7 +53,7 @@ class SingleCell:
         """The only report is certain."""
         return (self.p,)
 
-    def draw_report(self, cell: int, randbelow: RandBelow) -> tuple[int, int]:  # noqa: ARG002 - as above
+    def draw_report(self, cell: int, randbelow: RandBelow, seed: int | None = None) -> tuple[int, int]:  # noqa: ARG002 - as above
         """The only report, without a draw."""
         return 0, 0
 

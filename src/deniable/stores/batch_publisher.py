@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.errors import InvalidData
+from deniable.ledger import Ledger
 from deniable.locking import Turn, in_turn
 from deniable.stores.sources.batch import Batch, Unreadable
 from deniable.streams.central.publisher import Publisher
@@ -21,7 +22,8 @@ class BatchPublisher:
     """Publishes batch after batch through `publisher`, which lives as long as this process.
 
     `first` is the number of the first value that this run publishes; `taken` and `published` count the values of this
-    run. Timestamps must not go back. Threads take turns, and `deliver` is called within the turn.
+    run. Timestamps must not go back. Threads take turns, and `deliver` is called within the turn. A `ledger` of the
+    operator is charged once for the stream, before its first value is taken.
 
     >>> import numpy as np
     >>> import deniable as dn
@@ -32,8 +34,9 @@ class BatchPublisher:
     (3, 1, 1)
     """
 
-    def __init__(self, publisher: Publisher) -> None:
+    def __init__(self, publisher: Publisher, *, ledger: Ledger | None = None) -> None:
         self.publisher = publisher
+        self._unpaid = ledger
         self.first = publisher.published
         self.taken = self.published = 0
         self._newest: Any = None  # timestamp
@@ -86,7 +89,15 @@ class BatchPublisher:
         deliver(released, None if times is None else times[times.size - released.size :])
 
     def _push(self, values: NDArray[Any]) -> NDArray[Any]:
+        self._pay()
         return self.publisher.push_many(values)
+
+    def _pay(self, key: str = "") -> None:
+        """Charge the stream, unless that was done."""
+        if self._unpaid is not None:
+            what = f"stream {self.publisher.kind!r}, at most {self.publisher.settings.horizon:,} values a chunk"
+            self._unpaid.charge(self.publisher.spends, what=what, key=key)
+            self._unpaid = None
 
     def _close(self) -> float:
         return 0.0 if self.publisher.warming_up else self.publisher.flush()

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.errors import Failure, InvalidData, InvalidParameter, RandomnessFault
+from deniable.ledger import Ledger, key_of
 from deniable.locking import in_turn
 from deniable.stores.batch_publisher import BatchPublisher, Deliver
 from deniable.stores.state_file import StateFile
@@ -36,7 +37,8 @@ class DurablePublisher(BatchPublisher):
 
     `publish` hands private values to a function, and counts them as delivered when that returns. `push_many` returns
     them: they count as delivered with the next call, or with `close`. If an exception leaves the `with` block before
-    that, the values have to come again.
+    that, the values have to come again. A `ledger` of the operator is charged once for the stream, before its first
+    value is published; whoever goes on with the stream does not pay again.
 
     >>> import pathlib, tempfile
     >>> import deniable as dn
@@ -49,11 +51,11 @@ class DurablePublisher(BatchPublisher):
     (1, 2)
     """
 
-    def __init__(self, path: str | PathLike[str], publisher: Publisher) -> None:
+    def __init__(self, path: str | PathLike[str], publisher: Publisher, *, ledger: Ledger | None = None) -> None:
         self._file = StateFile(path)
         try:
             record = self._file.record
-            super().__init__(publisher if record is None else _restored(record, publisher))
+            super().__init__(publisher if record is None else _restored(record, publisher), ledger=ledger)
             self._announced: dict[str, Any] | None = None if record is None else record["announced"]
             self._key = _key_of(self.publisher)
         except BaseException:
@@ -98,6 +100,10 @@ class DurablePublisher(BatchPublisher):
             )
         self._undelivered = False  # whoever sends more has delivered what came before
         self.publisher.check(values)  # refused values are neither announced nor gathered
+        if self._unpaid is not None:
+            if self._file.record is None:  # a stream that is paid for can be gone on with
+                self._file.write(self.publisher.state(), announced=None)
+            self._pay(key_of("stream", self._key))
         try:
             if self._announced is not None:
                 return self._replay(values, self._announced["digest"])

@@ -258,7 +258,7 @@ def judged_alike(whole, folder, seed):
 def test_damaged_folders_are_judged_alike(whole, tmp_path):
     verdicts = [judged_alike(whole, tmp_path / str(seed), seed) for seed in range(100, 200)]
     refused = [error for error, *more in verdicts if isinstance(error, type)]
-    assert 20 < len(refused) < 80  # both kinds of verdicts are compared
+    assert 20 <= len(refused) <= 80  # both kinds of verdicts are compared
 
 
 @pytest.mark.slow  # 20,000 folders, some ten minutes

@@ -153,7 +153,7 @@ def test_two_machines_that_went_on_do_not_pass_for_each_other(tmp_path, monkeypa
 def test_without_a_home_notes_are_among_temporary_files_and_without_any_folder_nothing_goes_out(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
-    monkeypatch.setattr("deniable.streams.structure.fence.tempfile.gettempdir", lambda: str(tmp_path / "temporary"))
+    monkeypatch.setattr("deniable.private_folders.tempfile.gettempdir", lambda: str(tmp_path / "temporary"))
     publisher = make()
     state = publisher.state()
     publisher.push(5)

@@ -1,5 +1,6 @@
 """The client on a device: constant bytes, a memory, known answers, and nothing installed."""
 
+import itertools
 import json
 import os
 import stat
@@ -92,7 +93,7 @@ def test_a_damaged_memory_stops_everything(tmp_path):
     with pytest.raises(Failure, match="spend ε a second time"):
         SHOP.client(path).report("users", ROW)
     memory = SHOP.client(tmp_path / "new.json")._memory
-    memory["a"] = "b" * 32
+    memory["a"] = "b" * 64
     assert (list(memory), len(memory)) == (["a"], 1)
     with pytest.raises(Failure, match="forgets nothing"):
         del memory["a"]
@@ -186,8 +187,9 @@ def test_a_client_shows_no_data():
 def made_vectors():
     """Reports under known draws: for clients in other languages, which must get the same from the same draws."""
     vectors = []
-    for design in ("hio", "ahio", "ehio", "sr-hio", "sc", "mg", "amg"):
-        collection = dn.Collection(USERS, ORDERS, epsilon=2.0, design=design)
+    for design, coins in itertools.product(("hio", "ahio", "ehio", "sr-hio", "sc", "mg", "amg"), ("drawn", "assigned")):
+        collection = dn.Collection(USERS, ORDERS, epsilon=2.0, design=design, coins=coins)
+        user = None if coins == "drawn" else "ada"
         for table, rows in (
             ("users", [ROW]),
             ("orders", []),
@@ -199,12 +201,13 @@ def made_vectors():
                 draws.append([str(bound), str(source.randbelow(bound))])
                 return int(draws[-1][1])
 
-            sent = Client(collection, randbelow=randbelow).reports(table, rows)
+            sent = Client(collection, randbelow=randbelow, user=user).reports(table, rows)
             vectors.append(
                 {
                     "specification": collection.to_dict(),
                     "sha256": collection.sha256,
                     "table": table,
+                    "user": user,
                     "rows": rows,
                     "draws": draws,
                     "reports": [report.to_bytes().hex() for report in sent],

@@ -17,7 +17,12 @@ def shop(**settings):
 
 
 def test_a_specification_survives_toml_and_json(tmp_path):
-    for settings in ({}, {"design": "ahio", "fanout": 4, "oracle": "olh"}, {"shares": {"users": 1, "orders": 3}}):
+    for settings in (
+        {},
+        {"design": "ahio", "fanout": 4, "oracle": "olh"},
+        {"name": "shop", "coins": "assigned"},
+        {"shares": {"users": 1, "orders": 3}},
+    ):
         collection = shop(**settings)
         for name in ("shop.toml", "shop.json"):
             collection.save(tmp_path / name)
@@ -46,7 +51,7 @@ def test_dates_and_times_survive_too(tmp_path):
 
 
 def test_the_identity_is_stable_and_sees_every_change():
-    assert shop().sha256 == "ef4d6f07d780dcc5b46f37d06a0c87ac5f479e9e0d20d8bceda87ef206a50d02"
+    assert shop().sha256 == "9a064b5fd3d2fdb17a51f8fa0cfd5cec68204f9d0deb319879a8da0aa2042284"
     identities = {
         collection.sha256
         for collection in (
@@ -55,12 +60,14 @@ def test_the_identity_is_stable_and_sees_every_change():
             shop(design="sc"),
             shop(fanout=4),
             shop(oracle="olh"),
+            shop(name="shop"),
+            shop(coins="assigned"),
             shop(shares={"users": 1, "orders": 1}),
             dn.Collection(ORDERS, USERS, epsilon=2.0),
             dn.Collection(USERS, epsilon=2.0),
         )
     }
-    assert len(identities) == 8
+    assert len(identities) == 10
 
 
 @given(

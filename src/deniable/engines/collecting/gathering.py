@@ -17,7 +17,7 @@ from deniable.limits import LONGEST_TEXT
 from deniable.simulation import check_noise
 from deniable.tables.reports.report import kind_of, parse
 from deniable.tables.reports.report_table import OTHER_SPECIFICATION, report_schema
-from deniable.tables.schema.report_format import FIELD_BYTES, REPORT_COLUMNS
+from deniable.tables.schema.report_format import COLUMN_TYPES, FIELD_BYTES, REPORT_COLUMNS
 from deniable.tables.specification.runs import largest_epsilon, run_tag
 from deniable.tables.specification.specification import Specification
 
@@ -25,6 +25,7 @@ _WIRE = np.dtype([(field, f">u{size}") for field, size in FIELD_BYTES.items()])
 _INTEGER = re.compile("0|-?[1-9][0-9]{0,18}")
 MALFORMED, UNKNOWN_TABLE, ODD_PUBLIC = "malformed", "of an unknown table", "with a public value of another type"
 OTHER_KIND = {False: "of a simulation", True: "of a release, not of a simulation"}
+NO_ROUND = "of a round that the collection does not have"
 ANOTHER = "another one for a user and slot that had one"
 NOWHERE = "(none)"
 """What the summaries call lines that belong to no table."""
@@ -93,8 +94,10 @@ def gather(
         sent[name].lines += 1
         if report.tag == other_tags[name]:
             sent[name].rejected[OTHER_KIND[simulation]] += 1
-        elif report.tag != tags[name]:
+        elif report.tag != tags[name] or report.coins != collection.coins:
             sent[name].rejected[OTHER_SPECIFICATION] += 1
+        elif report.round:
+            sent[name].rejected[NO_ROUND] += 1
         else:
             sent[name].add(Entry(str(uid), report.slot, report.to_bytes(), public))
     return _reports(collection, sent, lost, simulation=simulation)
@@ -163,5 +166,5 @@ def _table(
     schema = report_schema(
         collection, name, uid.type, {column: array.type for column, array in public.items()}, simulation=simulation
     )
-    numbers = [pa.array(wire[column].astype(wire.dtype[column].newbyteorder("="))) for column in REPORT_COLUMNS]
+    numbers = [pa.array(wire[column].astype(COLUMN_TYPES[column])) for column in REPORT_COLUMNS]
     return pa.Table.from_arrays([uid, *numbers, *public.values()], schema=schema)

@@ -22,13 +22,15 @@ from deniable.engines.collecting.sorted_rows import PRESENT, UNREADABLE_SUFFIX, 
 from deniable.engines.collecting.user_batches import few_users, starts_of
 from deniable.engines.duckdb.spill_folders import spill_parent
 from deniable.errors import InvalidData, InvalidParameter
+from deniable.ledger import Ledger
 from deniable.randomness import Source, release_source
 from deniable.tables.bulk import bulk_client as bulk
 from deniable.tables.bulk.column_encoding import REASONS, encode
-from deniable.tables.designs.views import Design
+from deniable.tables.coins.coin_columns import coin_columns
 from deniable.tables.reports.report_table import check_texts, report_schema
 from deniable.tables.schema.attributes import WRONG_TYPE, Table
-from deniable.tables.specification.runs import largest_epsilon
+from deniable.tables.schema.report_format import ASSIGNED
+from deniable.tables.specification.runs import charge_run, largest_epsilon
 from deniable.tables.specification.specification import Specification
 
 BATCH_REPORTS = 1 << 18
@@ -47,6 +49,7 @@ def perturb(
     simulation: bool = False,
     advance: Advance = lambda _: None,
     spill: str | Path | None = None,
+    ledger: Ledger | None = None,
 ) -> Reports | Collected:
     """The reports of all users in the given tables. See `Collection.perturb`."""
     source = release_source(source, simulation=simulation, epsilon=largest_epsilon(collection))
@@ -62,6 +65,7 @@ def perturb(
         with RowReader(collection, frames, key, everyone, repeatable=source.simulation, spill=parent) as reader:
 
             def randomised(name: str) -> TableReports:
+                charge_run(ledger, collection, name)
                 return _randomised(collection, reader, name, source.fresh(name), advance, simulation=simulation)
 
             if out is not None:
@@ -88,7 +92,6 @@ def _randomised(
     collection: Specification, reader: RowReader, name: str, source: Source, advance: Advance, *, simulation: bool
 ) -> TableReports:
     """The reports of a table, drawn batch by batch as they are taken."""
-    table, design = collection[name], collection.design_of(name)
     tally = Tally()
     stream, uid_type, public = reader.stream(name, tally)
     schema = report_schema(collection, name, uid_type, public, simulation=simulation)
@@ -96,25 +99,35 @@ def _randomised(
 
     def batches() -> Iterator[pa.RecordBatch]:
         for rows in few_users(stream, max(1, BATCH_REPORTS // slots)):
-            arrays = reports_of(table, design, rows, source, tally)
+            arrays = reports_of(collection, name, rows, source, tally)
             advance(rows.num_rows)
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     return TableReports(schema, batches(), lambda: tally.summary(collection, name))
 
 
-def reports_of(table: Table, design: Design, rows: pa.Table, source: Source, tally: Tally) -> list[pa.Array]:
-    """The reports of whole users, as columns: uid, slot, view, seed, y and the public ones."""
+def reports_of(
+    collection: Specification, name: str, rows: pa.Table, source: Source, tally: Tally, *, ids: pa.Array | None = None
+) -> list[pa.Array]:
+    """The reports of whole users, as columns: uid, slot, view, seed, y and the public ones.
+
+    `ids` are those that coins are assigned by, one per user, where the rows have others.
+    """
+    table, design = collection[name], collection.design_of(name)
     check_texts((rows["uid"], *(rows[column] for column in table.public)), f"table {table.name!r}")
-    slots = table.tau * len(design.parts)
+    slots = collection.reports_per_user(name)
     users, first, codes, weights = _prepared(table, rows, source, tally)
-    columns = bulk.randomise(table, design, codes, weights, source)
+    repeats = pa.array(np.repeat(np.arange(len(users)), slots))
+    slot = np.tile(np.arange(slots), len(users))
+    known = users if ids is None else ids
+    coins = coin_columns(collection, name, known.take(repeats), slot) if collection.coins == ASSIGNED else None
+    columns = bulk.randomise(table, design, codes, weights, source, coins)
     taken = pa.array(np.repeat(first, slots))
     tally.users += len(users)
     tally.reports += len(users) * slots
     return [
-        users.take(pa.array(np.repeat(np.arange(len(users)), slots))),
-        pa.array(np.tile(np.arange(slots, dtype=np.uint16), len(users))),
+        users.take(repeats),
+        pa.array(slot.astype(np.uint16)),
         *(pa.array(column) for column in (columns.view, columns.seed, columns.y)),
         *(rows[column].combine_chunks().take(taken) for column in table.public),
     ]

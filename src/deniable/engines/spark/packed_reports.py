@@ -91,7 +91,7 @@ class Packing:
     def reports(self, batch: pa.RecordBatch, number: int) -> Columns:
         """A table's reports in a batch: all slots of the first user, then of the second."""
         tail = _unsigned(batch.column(f"tail{number}"))
-        y = (tail & np.uint64(2**self.y_bits - 1)).astype(np.uint32)
+        y = (tail & np.uint64(2**self.y_bits - 1)).astype(np.int64)
         seed = (tail >> np.uint64(self.y_bits)).astype(np.uint32)
         whole = SEED_BITS + self.y_bits
         head = tail >> np.uint64(whole) if self.single else _unsigned(batch.column(f"head{number}"))

@@ -23,19 +23,22 @@ from deniable.engines.spark.packed_reports import Packing
 from deniable.engines.spark.spark_session import large_batches
 from deniable.queries.question.question import MOST_GROUPS
 from deniable.tables.reports.report_table import (
+    COINS,
     INCOMPLETE,
     MISSING_ENTRY,
+    OTHER_COINS,
     REPEATED,
     ROW_FAULTS,
     check_names,
     columns_of,
+    has_assigned_coins,
     row_faults,
 )
-from deniable.tables.schema.report_format import REPORT_COLUMNS
+from deniable.tables.schema.report_format import ASSIGNED, REPORT_COLUMNS
 from deniable.tables.specification.specification import Specification
 
 Batches = Iterator[pa.RecordBatch]
-_FAULTS = (MISSING_ENTRY, *ROW_FAULTS)
+_FAULTS = (MISSING_ENTRY, *ROW_FAULTS, OTHER_COINS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,7 +88,11 @@ def validated(
         with spark_errors(f"checking the reports of table {name!r}"), large_batches(frame.sparkSession):
             reports = kept.frame if kept else frame
             views = _views(collection, name, packing.unpacked(reports))
-            if views is not None and not _faulty_users(reports, slots, partitions, together=kept is not None):
+            if (
+                views is not None
+                and not _forged_coins(collection, name, packing.unpacked(reports))
+                and not _faulty_users(reports, slots, partitions, together=kept is not None)
+            ):
                 return SparkStore(reports, slots, sum(views.values()), views, kept), Counter()
             clean, refused = _cleaned(collection, name, frame)
             faulty, kept = kept, KeptFrame(by_user(packing.packed(clean), slots, partitions))
@@ -143,6 +150,19 @@ def _views(collection: Specification, name: str, frame: Any) -> dict[int, int] |
     return dict(totals)
 
 
+def _forged_coins(collection: Specification, name: str, frame: Any) -> bool:
+    """Whether a report, of those that are possible, has another view or seed than the assigned ones."""
+    if collection.coins != ASSIGNED:
+        return False
+
+    def judge(batches: Batches) -> Batches:
+        for batch in batches:
+            yield pa.RecordBatch.from_pydict({"forged": [not has_assigned_coins(collection, name, batch).all()]})
+
+    judged = frame.select("uid", *COINS).mapInArrow(judge, "forged boolean").where("forged").limit(1)
+    return bool(judged.toArrow().num_rows)
+
+
 def _faulty_users(frame: Any, slots: int, partitions: int, *, together: bool) -> bool:
     """Whether a user has a slot twice, or lacks one."""
     wanted = frame.select("uid", "slot") if slots > 1 else frame.select("uid")
@@ -187,7 +207,7 @@ def _cleaned(collection: Specification, name: str, frame: Any) -> tuple[Any, Cou
     from pyspark.sql import functions as F  # noqa: N812
 
     slots = collection.reports_per_user(name)
-    slim = frame.select(F.col("uid").isNotNull().alias("known"), *REPORT_COLUMNS)
+    slim = frame.select("uid", *REPORT_COLUMNS)
     faults = slim.mapInArrow(_counting(collection, name), "fault int, reports bigint")
     counts = faults.groupBy("fault").agg(F.sum("reports").alias("reports")).toArrow().to_pylist()
     refused = Counter({_FAULTS[row["fault"] - 1]: row["reports"] for row in counts if row["fault"]})
@@ -205,23 +225,27 @@ def _cleaned(collection: Specification, name: str, frame: Any) -> tuple[Any, Cou
     return good, +refused
 
 
-def _faults(collection: Specification, name: str, batch: pa.RecordBatch, known: Any) -> Integers:
-    """For every report the number of its fault: 1 for a missing entry, then those of `ROW_FAULTS`; 0 for none."""
+def _faults(collection: Specification, name: str, batch: pa.RecordBatch) -> Integers:
+    """For every report the number of its fault in `_FAULTS` plus one; 0 for none."""
     numbers = {column: batch.column(column) for column in REPORT_COLUMNS}
-    missing = ~np.asarray(known)
+    missing = np.asarray(batch.column("uid").is_null())
     for column in numbers.values():
         if column.null_count:
             missing = missing | np.asarray(column.is_null())
     filled = {column: np.asarray(values.fill_null(0)) for column, values in numbers.items()}
     faults = row_faults(collection, name, filled).astype(np.int64)
-    return np.where(missing, 1, np.where(faults > 0, faults + 1, 0))
+    faults = np.where(missing, 1, np.where(faults > 0, faults + 1, 0))
+    possible = np.flatnonzero(faults == 0)
+    forged = ~has_assigned_coins(collection, name, batch.take(pa.array(possible)))
+    faults[possible[forged]] = len(_FAULTS)
+    return faults
 
 
 def _counting(collection: Specification, name: str) -> Callable[[Batches], Batches]:
     def count(batches: Batches) -> Batches:
         totals = np.zeros(len(_FAULTS) + 1, dtype=np.int64)
         for batch in batches:
-            totals += np.bincount(_faults(collection, name, batch, batch.column("known")), minlength=totals.size)
+            totals += np.bincount(_faults(collection, name, batch), minlength=totals.size)
         yield pa.RecordBatch.from_pydict({"fault": np.arange(totals.size, dtype=np.int32), "reports": totals})
 
     return count
@@ -230,6 +254,6 @@ def _counting(collection: Specification, name: str) -> Callable[[Batches], Batch
 def _keeping(collection: Specification, name: str) -> Callable[[Batches], Batches]:
     def keep(batches: Batches) -> Batches:
         for batch in batches:
-            yield batch.filter(pa.array(_faults(collection, name, batch, batch.column("uid").is_valid()) == 0))
+            yield batch.filter(pa.array(_faults(collection, name, batch) == 0))
 
     return keep

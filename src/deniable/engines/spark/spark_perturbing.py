@@ -130,7 +130,7 @@ def randomised(rows: _Rows, name: str, secret: bytes, tally: Tally, *, simulatio
 
 
 def _randomising(collection: Specification, name: str, secret: bytes, counted: Any) -> Callable[[Batches], Batches]:
-    table, design = collection[name], collection.design_of(name)
+    table = collection[name]
     users = max(1, BATCH_REPORTS // collection.reports_per_user(name))
 
     def randomise(batches: Batches) -> Batches:
@@ -144,7 +144,7 @@ def _randomising(collection: Specification, name: str, secret: bytes, counted: A
         reader = pa.RecordBatchReader.from_batches(first.schema, chain([first], batches))
         for number, rows in enumerate(few_users(sorted_users(reader), users)):
             source = SecureSource(batch_key(secret, name, partition, number, rows)).recomputable(again=True)
-            uid, slot, view, seed, y, *public = reports_of(table, design, rows, source, tally)
+            uid, slot, view, seed, y, *public = reports_of(collection, name, rows, source, tally)
             numbers = [slot.cast(pa.int32()), *(column.cast(pa.int64()) for column in (view, seed, y))]
             names = ["uid", *REPORT_COLUMNS, *table.public_columns]
             yield pa.RecordBatch.from_arrays([uid, *numbers, *public], names)

@@ -86,7 +86,7 @@ def unregister_functions(spark: Any) -> None:
 
 def _perturbing(collection: Specification, name: str, secret: bytes) -> Callable[..., pa.Array]:
     """deniable_<table>(uid, attribute, …), or for a table with many rows deniable_<table>(uid, array of rows)."""
-    table, design = collection[name], collection.design_of(name)
+    table = collection[name]
     slots = collection.reports_per_user(name)
     calls: Counter[int] = Counter()
 
@@ -96,6 +96,8 @@ def _perturbing(collection: Specification, name: str, secret: bytes) -> Callable
         uid, *given = columns
         if uid.null_count:
             raise BadInput("a user id is missing. Nothing was released. Leave such rows out.")
+        if not (pa.types.is_integer(uid.type) or pa.types.is_string(uid.type) or pa.types.is_large_string(uid.type)):
+            raise BadInput("user ids must be integers or texts. Nothing was released. Convert them.")
         wanted = len(table.private) if table.many is None else 1
         if len(given) != wanted:
             what = ", ".join(table.private) if table.many is None else "an array of rows"
@@ -108,7 +110,7 @@ def _perturbing(collection: Specification, name: str, secret: bytes) -> Callable
         content = pa.table({"uid": uid, **{f"c{index}": column for index, column in enumerate(given)}})
         key = batch_key(secret, name, task.partitionId(), number, content)
         source = SecureSource(key).recomputable(again=True)
-        _, slot, *numbers = reports_of(table, design, rows, source, Tally())[:5]
+        _, slot, *numbers = reports_of(collection, name, rows, source, Tally(), ids=uid)[:5]
         fields = [slot.cast(pa.int32()), *(column.cast(pa.int64()) for column in numbers)]
         offsets = pa.array(np.arange(len(uid) + 1, dtype=np.int32) * slots)
         return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(fields, list(REPORT_COLUMNS)))

@@ -14,7 +14,8 @@ from sqlglot import exp
 
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.queries.forecasts.forecast import checked_users, error_of, planned
-from deniable.queries.grids.view_choice import SAMPLED_COLUMNS, WorkloadColumn, fitted_views, importance_of, in_joins
+from deniable.queries.grids.view_choice import SAMPLED_COLUMNS, ViewSearch, in_joins
+from deniable.queries.grids.workload import WorkloadColumn, importance_of
 from deniable.queries.parsing.sql import parse
 from deniable.queries.planning.moment_columns import moment_columns
 from deniable.queries.question.public_trees import Tree, column
@@ -45,6 +46,8 @@ class Fit(Generic[AnySpecification]):
     errors: Mapping[str, tuple[float, ...]]
     """By design: standard and model error together, per user for what adds up; infinite if the answer is unclear, NaN
     where a design has too many views for a quick forecast."""
+    notes: tuple[str, ...] = ()
+    """The constants of questions that no view follows, and why."""
 
     def __str__(self) -> str:
         names = list(self.errors)
@@ -56,7 +59,7 @@ class Fit(Generic[AnySpecification]):
             lines.append(f"{row}  {shown if len(shown) <= 120 else shown[:119] + '…'}")
         if any(math.isnan(error) for each in self.errors.values() for error in each):
             lines.append(f"-: over {MOST_FORECAST_VIEWS:,} views; deniable forecast takes minutes")
-        return "\n".join([*lines, self.views()])
+        return "\n".join([*lines, self.views(), *self.notes])
 
     def views(self) -> str:
         """The views of each table, those that are drawn most often first."""
@@ -105,14 +108,14 @@ def fit_grids(
                     items[name].append(
                         WorkloadColumn(mine[index], importance_of(mine[index]) / len(chosen), reached[name])
                     )
-        grids = {
-            name: fitted_views(
+        chosen = {
+            name: ViewSearch(
                 start[name], start.epsilon_per_report(name), start.oracle == "auto", mine, examples=workload is None
-            )
+            ).chosen()
             for name, mine in items.items()
             if mine
         }
-        collection = start.with_settings(grids=grids)
+        collection = start.with_settings(grids={name: mine.views for name, mine in chosen.items()})
         if not joins:
             break  # only joins have to know what the other tables chose
     shown = texts if workload is not None else _some(texts)
@@ -120,7 +123,8 @@ def fit_grids(
     if compared:
         designs |= {name: start.with_settings(design=name) for name in COMPARED_DESIGNS}
     errors = {name: tuple(_least_error(mine, text, count) for text in shown) for name, mine in designs.items()}
-    return Fit(collection, count, shown, errors)
+    notes = tuple(note for mine in chosen.values() for note in mine.notes)
+    return Fit(collection, count, shown, errors, notes)
 
 
 def _some(texts: tuple[str, ...]) -> tuple[str, ...]:

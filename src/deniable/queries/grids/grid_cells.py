@@ -83,12 +83,17 @@ class Asked:
         return {number for number, batch in enumerate(self.given) if not _constant(batch).all()}
 
     @property
-    def known(self) -> Booleans:
-        """The columns that are the same for every row: they need no view and no assumption."""
+    def constant_products(self) -> Booleans:
+        """The products that are the same for every row."""
         constant = np.ones(self.function_numbers.shape[0], dtype=bool)
         for number, batch in enumerate(self.given):
             constant &= _constant(batch)[self.function_numbers[:, number]]
-        return np.asarray(np.bincount(self.owners, ~constant, minlength=self.columns) == 0)
+        return constant
+
+    @property
+    def known(self) -> Booleans:
+        """The columns that are the same for every row: they need no view and no assumption."""
+        return np.asarray(np.bincount(self.owners, ~self.constant_products, minlength=self.columns) == 0)
 
     def column_means(self) -> Floats:
         """The mean of each column over evenly spread rows."""
@@ -218,16 +223,18 @@ def _cell_functions(axis: Axis, known: Ground) -> Floats:
     size, borders = known.atom_of.size, np.array(axis.places)
     values = np.arange(size)
     cell = np.searchsorted(borders, values, side="right") - 1
-    cells = np.zeros((borders.size, known.shares.size))
-    counts = np.bincount(known.atom_of, minlength=known.shares.size)
-    if axis.kind == POINTS:
-        cell = np.minimum(cell, borders.size - 2)
-        up = (values - borders[cell]) / np.diff(borders)[cell]
-        np.add.at(cells, (cell, known.atom_of), 1 - up)
-        np.add.at(cells, (cell + 1, known.atom_of), up)
-    else:
-        np.add.at(cells, (cell, known.atom_of), 1.0)
-    return np.asarray(cells / counts)
+    atoms = known.shares.size
+    counts = np.bincount(known.atom_of, minlength=atoms)
+    if axis.kind != POINTS:
+        cells = np.bincount(cell * atoms + known.atom_of, minlength=borders.size * atoms)
+        return np.asarray(cells.reshape(-1, atoms) / counts)
+    cell = np.minimum(cell, borders.size - 2)
+    up = (values - borders[cell]) / np.diff(borders)[cell]
+    number = cell * atoms + known.atom_of
+    lower, upper = (
+        np.bincount(number, part, minlength=borders.size * atoms).reshape(-1, atoms) for part in (1 - up, up)
+    )
+    return np.asarray((lower + np.roll(upper, 1, axis=0)) / counts)
 
 
 def _alike(cells: Floats, functions: Floats) -> Integers:

@@ -10,7 +10,8 @@ answer per user is Σ_v α_v·N_v·α_v/(n·π_v), N_v being the noise of a view
 where C_cells are the covariances between cells of all views. That is generalised least squares over all views that say
 something about f, including views with other attributes. As n grows, it fits exactly what cells can determine.
 
-With `unbiased` no prior is needed, and weights are those of `grid_exact_weights.py`.
+Columns that cells or points reproduce need no prior. They come first: their weights are those of
+`grid_exact_weights.py`, whatever the data is like, and have no model error. With `unbiased` the others are refused.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from itertools import pairwise
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from deniable.arrays import Floats, Integers
+from deniable.arrays import Booleans, Floats, Integers
 from deniable.errors import QueryRefused
 from deniable.mechanisms.frequency_oracle import NamedCell
 from deniable.queries.grids.grid_cells import Asked, CellView
-from deniable.queries.grids.grid_exact_weights import exact_weights
+from deniable.queries.grids.grid_exact_weights import ExactWeights, exact_weights
 from deniable.queries.weights.row_products import Rows
 from deniable.queries.weights.table_plan import Column, PartPlan, TablePlan, ViewWeights
 from deniable.tables.designs.views import WEIGHT, Design
@@ -102,6 +103,8 @@ class Bias:
     """The number of users for which the weights were chosen; in a join an effective number."""
     reports: int
     """How many reports of a user are added up."""
+    exact: Booleans
+    """The columns that are answered without an assumption; their weights are not listed."""
 
     @property
     def asked(self) -> Asked:
@@ -115,12 +118,15 @@ class Bias:
         known = self.asked.known
         sure = known[left] | known[right]  # p(f) is f, and so is what is answered
         first, second = self.weights[:, left], self.weights[:, right]
-        expectations = (
-            self.asked.second_moments(left, right),
-            base + np.einsum("up,up->p", first, self.system.crossed[:, right]),
-            base + np.einsum("up,up->p", second, self.system.crossed[:, left]),
-            base + np.einsum("up,up->p", first, self.spread[:, right]),
-        )
+        truth = self.asked.second_moments(left, right)
+        left_answered = base + np.einsum("up,up->p", first, self.system.crossed[:, right])
+        right_answered = base + np.einsum("up,up->p", second, self.system.crossed[:, left])
+        both_answered = base + np.einsum("up,up->p", first, self.spread[:, right])
+        left_exact, right_exact = self.exact[left], self.exact[right]
+        left_answered = np.where(left_exact, truth, left_answered)
+        right_answered = np.where(right_exact, truth, right_answered)
+        both_answered = np.where(left_exact, right_answered, np.where(right_exact, left_answered, both_answered))
+        expectations = (truth, left_answered, right_answered, both_answered)
         return tuple(np.where(sure, base, each) * self.reports**2 for each in expectations)  # type: ignore[return-value]
 
 
@@ -130,18 +136,27 @@ class Solved:
 
     plan: TablePlan
     bias: Bias | None
-    """What the weights leave to an assumption; None if they reproduce what is asked."""
+    """What the weights leave to an assumption; None if nothing is asked."""
     second: float
     """E[W²] of a user's contribution, averaged over columns."""
     truth: float
     """The same for the true value of her rows."""
+
+    @property
+    def assumes(self) -> bool:
+        """Whether some column is not reproduced."""
+        return self.bias is not None and not self.bias.exact.all()
 
 
 ROUNDS = 3
 
 
 def plan_grids(
-    asked: Sequence[tuple[Table, Design, Sequence[Column]]], users: float, *, unbiased: bool
+    asked: Sequence[tuple[Table, Design, Sequence[Column]]],
+    users: float,
+    *,
+    unbiased: bool = False,
+    exact_first: bool = True,
 ) -> tuple[Solved, ...]:
     """Weights for all tables of a question.
 
@@ -149,13 +164,15 @@ def plan_grids(
     by E[W²] of the others and the square of its bias by what the others are worth, E[p(f)²]: to this table it is as if
     there were E[p(f)²]/E[W²] times as many users. A few rounds over the tables settle.
     """
-    solved = [solve_grid(*table, users, unbiased=unbiased) for table in asked]
-    if len(asked) > 1 and not unbiased:
+    solved = [solve_grid(*table, users, unbiased=unbiased, exact_first=exact_first) for table in asked]
+    if len(asked) > 1 and any(grid.assumes for grid in solved):
         for _ in range(ROUNDS):
             for position, table in enumerate(asked):
                 others = [other for number, other in enumerate(solved) if number != position]
                 worth = float(np.prod([other.truth / other.second for other in others]))
-                solved[position] = solve_grid(*table, users * min(worth, 1.0), unbiased=unbiased)
+                solved[position] = solve_grid(
+                    *table, users * min(worth, 1.0), unbiased=unbiased, exact_first=exact_first
+                )
     return tuple(solved)
 
 
@@ -166,6 +183,7 @@ def solve_grid(
     users: float,
     *,
     unbiased: bool = False,
+    exact_first: bool = True,
     only: int | None = None,
 ) -> Solved:
     """Weights for columns, if this many users report; `only` restricts them to a single view."""
@@ -174,29 +192,36 @@ def solve_grid(
         return Solved(empty, None, 1.0, 1.0)
     asked = Asked.of(table, design, columns)
     _check_collected(table, design, asked)
-    views_used = (
-        _relevant(table, design, asked, users) if only is None else [CellView.of(table, design.view(only), asked)]
-    )
-    system = System.of(asked, views_used)
-    views, spans, chances = system.views, system.spans, [float(view.view.probability) for view in system.views]
-    if system.crossed.size > MOST_WEIGHTS:
+    seen = _informative(table, design, asked) if only is None else [CellView.of(table, design.view(only), asked)]
+    if sum(view.means.size for view in seen) * asked.columns > MOST_WEIGHTS:
         raise QueryRefused("the question has too many groups for a grid", "Group by bins: FLOOR(x / 10).")
-    weights = exact_weights(table, asked, views, spans) if unbiased else system.weights(users, chances)
+    exact = exact_weights(asked, seen) if exact_first or unbiased else ExactWeights.none(asked, seen)
+    if unbiased and not exact.exact.all():
+        raise QueryRefused(
+            f"no view of table {table.name!r} can answer this without assuming anything",
+            "Ask for ranges along its cells' borders, for sums of rounded attributes; or leave out unbiased.",
+        )
+    relevant = set() if exact.exact.all() else set(_relevant(asked, seen, users) if only is None else [0])
+    system = System.of(asked, [seen[number] for number in sorted(relevant)])
+    fitted = np.where(exact.exact, 0.0, system.weights(users, [float(view.view.probability) for view in system.views]))
+    blocks = list(exact.weights)
+    for number, span in zip(sorted(relevant), system.spans, strict=True):
+        blocks[number] = blocks[number] + fitted[span]
+    used = [number for number, block in enumerate(blocks) if number in relevant or block.any()]
+    views, weights = [seen[number] for number in used], [blocks[number] for number in used]
     known = asked.column_means()
-    mean_answers = sum(
-        (view.means @ weights[span] for view, span in zip(views, spans, strict=True)), np.zeros(len(columns))
-    )
+    mean_answers = sum((view.means @ block for view, block in zip(views, weights, strict=True)), np.zeros(len(columns)))
     constants = known - mean_answers
     second = np.square(constants) + 2 * constants * mean_answers
-    for spent, chance in zip(system.spending(weights), chances, strict=True):
-        second = second + spent / chance
+    for view, block in zip(views, weights, strict=True):
+        second = second + np.einsum("uc,uc->c", block, view.noise @ block) / float(view.view.probability)
     part = PartPlan(
         constants,
-        tuple(weights_of_view(view, weights[span]) for view, span in zip(views, spans, strict=True)),
+        tuple(weights_of_view(view, block) for view, block in zip(views, weights, strict=True)),
         tuple(_described(table, view) for view in views),
     )
     every = np.arange(len(columns))
-    bias = None if unbiased else Bias(system, weights, system.prior @ weights, users, table.tau)
+    bias = Bias(system, fitted, system.prior @ fitted, users, table.tau, exact.exact)
     plan = TablePlan(table.name, (part,), tuple(columns))
     return Solved(plan, bias, float(second.mean()), float(asked.second_moments(every, every).mean()))
 
@@ -212,37 +237,40 @@ def _check_collected(table: Table, design: Design, asked: Asked) -> None:
             )
 
 
-def _relevant(table: Table, design: Design, asked: Asked, users: float) -> list[CellView]:
-    """The informative views, as many as there is room for, the most informative first."""
+def _informative(table: Table, design: Design, asked: Asked) -> list[CellView]:
+    """The views that say something about what is asked."""
     about = asked.relevant_grounds
     private = about - {len(table.domains)}
-    ranked = []
+    seen = []
     for view in design:
-        if view.cells == 1:
-            continue
         grounds = {axis.attribute for axis in view.group.axes if axis.attribute >= 0}
-        if private and not private & grounds:
+        if view.cells == 1 or not about or (private and not private & grounds):
             continue
-        if not about:
-            continue
-        seen = CellView.of(table, view, asked)
-        if seen.means.size > MOST_PATTERNS:
-            continue
-        alone = System.of(asked, [seen])
-        explained = np.einsum("uc,uc->c", alone.crossed, alone.weights(users, [float(view.probability)]))
-        ranked.append((explained, seen))
-    if not ranked:
+        cells = CellView.of(table, view, asked)
+        if cells.means.size <= MOST_PATTERNS:
+            seen.append(cells)
+    return seen
+
+
+def _relevant(asked: Asked, seen: Sequence[CellView], users: float) -> list[int]:
+    """The numbers of the most informative views, as many as there is room for."""
+    if not seen:
         return []
-    best = np.max([explained for explained, _ in ranked], axis=0)
-    worth = [float((explained / np.maximum(best, 1e-300)).max()) for explained, _ in ranked]
-    order = sorted(range(len(ranked)), key=lambda rank: (-worth[rank], rank))
+    alone = [System.of(asked, [view]) for view in seen]
+    explained = [
+        np.einsum("uc,uc->c", system.crossed, system.weights(users, [float(view.view.probability)]))
+        for system, view in zip(alone, seen, strict=True)
+    ]
+    best = np.max(explained, axis=0)
+    worth = [float((each / np.maximum(best, 1e-300)).max()) for each in explained]
+    order = sorted(range(len(seen)), key=lambda rank: (-worth[rank], rank))
     chosen, room = [], MOST_PATTERNS
     for rank in order:
-        size, cells = ranked[rank][1].means.size, ranked[rank][1].counts.sum()
+        size, cells = seen[rank].means.size, seen[rank].counts.sum()
         if worth[rank] >= WORTH * max(1.0, cells / FEW_CELLS) and size <= room:
             chosen.append(rank)
             room -= size
-    return [ranked[rank][1] for rank in sorted(chosen)]
+    return chosen
 
 
 def weights_of_view(seen: CellView, weights: Floats) -> ViewWeights:

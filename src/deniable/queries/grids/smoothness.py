@@ -128,8 +128,7 @@ def believed(known: Ground, smoothness: Smoothness, steep: Floats | None = None)
 
 def smooth_kernel(known: Ground, length: float) -> Floats:
     """Covariances of the relative densities of atoms that are smooth over a length: Matérn's of smoothness 3/2."""
-    counts = np.bincount(known.atom_of)
-    middles = (np.cumsum(counts) - (counts + 1) / 2) / known.atom_of.size
+    middles = np.cumsum(known.shares) - known.shares / 2
     distances = np.abs(middles[:, None] - middles[None, :]) * (np.sqrt(3) / length)
     return np.asarray((1 + distances) * np.exp(-distances))
 

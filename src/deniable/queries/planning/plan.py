@@ -104,10 +104,12 @@ def make_plan(
     *,
     users: float = ASSUMED_USERS,
     unbiased: bool = False,
+    exact_first: bool = True,
 ) -> Plan:
     """The plan for a question; `weights` is greedy, rdc(k), rdc_each(k) or optimal, `sums` direct or designed.
 
-    On a grid the number of users decides the trade-off between bias and variance; `unbiased` allows no bias.
+    On a grid the number of users decides the trade-off between bias and variance; `unbiased` allows no bias. What cells
+    reproduce is answered without any, unless `exact_first` is off and all columns are to come from the same model.
     """
     rule = Rule.of(weights)
     measured: tuple[int, ...] = ()
@@ -126,9 +128,10 @@ def make_plan(
         )
     else:
         asked = [(collection[name], collection.design_of(name), columns) for name, columns in laid.columns.items()]
-        solved = plan_grids(asked, users, unbiased=unbiased)
+        solved = plan_grids(asked, users, unbiased=unbiased, exact_first=exact_first)
         tables = tuple(grid.plan for grid in solved)
-        biases = tuple(grid.bias for grid in solved if grid.bias is not None)
+        if any(grid.assumes for grid in solved):
+            biases = tuple(grid.bias for grid in solved if grid.bias is not None)
     return Plan(
         question=question,
         collection=collection,

@@ -9,12 +9,16 @@ from __future__ import annotations
 import math
 import secrets
 from collections import Counter
+from dataclasses import replace
 from decimal import Decimal
 from numbers import Real
 from pathlib import Path
 from typing import Any
 
+from deniable.errors import InvalidParameter
 from deniable.exact import RandBelow, check_randbelow
+from deniable.ledger import Ledger, key_of
+from deniable.ledger_entries import Charge
 from deniable.locking import Turn, in_turn
 from deniable.simulation import SimulatedDraws, is_simulated
 from deniable.streams.local.stream_protocol import ToPLProtocol
@@ -31,7 +35,8 @@ class ToPLClient:
     a factor e^ε apart, and there is no second report. `memory` remembers what was sent: a path, or any mutable mapping
     from texts to texts. Without it the client remembers as long as it lives. An infinite ε needs `simulation`. Reports
     of a simulation carry another tag, so that a release does not take them. Threads may share a client, and several
-    clients may share a memory.
+    clients may share a memory. A `ledger` is charged before the report is sent, and refuses a stream that would exceed
+    its limit before anything is drawn.
 
     >>> client = ToPLClient(epsilon=1.0, bound=500)
     >>> first = client.report(31)
@@ -47,6 +52,7 @@ class ToPLClient:
         randbelow: RandBelow = secrets.randbelow,
         *,
         simulation: bool = False,
+        ledger: Ledger | None = None,
         **settings: Any,
     ) -> None:
         self.protocol = ToPLProtocol(epsilon, bound, **settings)
@@ -57,6 +63,7 @@ class ToPLClient:
             FileMemory(memory) if isinstance(memory, (str, Path)) else ProcessMemory() if memory is None else memory
         )
         self._alone = alone_with(self._memory)
+        self._ledger = ledger
         self._turn = Turn()
         self.clipped: Counter[str] = Counter()
 
@@ -73,12 +80,30 @@ class ToPLClient:
         number = _as_float(value)
         with self._alone():
             key = f"topl:{self.protocol.sha256}" + ":simulation" * self.simulation
-            if key not in self._memory:
-                self._memory[key] = self._randomised(self._cut(number), threshold).to_bytes().hex()
-            return StreamReport.from_bytes(bytes.fromhex(self._memory[key]))
+            if self._ledger is None:
+                return self._answer(key, number, threshold)
+            name = f"stream {self.protocol.name!r}" if self.protocol.name else "stream"
+            what, digest = f"{name} {self.protocol.sha256[:8]}", self.protocol.sha256
+            charge = Charge(what, self.protocol.spends, "", digest)
+            with self._ledger.account() as account:
+                account.check_pinned(digest)
+                if key not in self._memory:
+                    account.admit(charge)
+                answer = self._answer(key, number, threshold)
+                account.charge(replace(charge, key=key_of(key, answer.to_bytes())))
+            return answer
+
+    def _answer(self, key: str, number: float, threshold: float | None) -> StreamReport:
+        """What was sent, from memory; drawn and remembered the first time."""
+        if key not in self._memory:
+            self._memory[key] = self._randomised(self._cut(number), threshold).to_bytes().hex()
+        return StreamReport.from_bytes(bytes.fromhex(self._memory[key]))
 
     def fresh(self, value: Any, theta: float | None = None) -> StreamReport:
         """The report of another user with the same settings, which is not remembered: to try things out."""
+        if self._ledger is not None:
+            problem = "has a ledger, and fresh answers are not charged to it"
+            raise InvalidParameter("this client", problem, "Use report, or a client without a ledger.")
         threshold = None if theta is None else self.protocol.check_theta(theta)
         return self._randomised(self._cut(_as_float(value)), threshold)
 

@@ -9,17 +9,14 @@ Copies on other machines are not noticed.
 
 from __future__ import annotations
 
-import os
 import re
 import secrets
-import tempfile
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 from deniable.errors import Failure, RandomnessFault
 from deniable.files import LockedFile
+from deniable.private_folders import private_folder
 from deniable.sealing import damaged
 
 _WAIT_S = 10.0
@@ -104,27 +101,5 @@ def _read(file: LockedFile) -> Generation | None:
 def _note(generation: Generation) -> LockedFile:
     if not re.fullmatch("[0-9a-f]{32}", str(generation.stream)) or type(generation.number) is not int:
         raise damaged("state")
-    return LockedFile(_folder() / generation.stream, "the note", cost="Nothing was published", wait_s=_WAIT_S)
-
-
-def _folder() -> Path:
-    """A folder of the user alone. Without a home it is among the temporary files, and lasts as long as they do."""
-    candidates = []
-    with suppress(RuntimeError):  # a user without a home
-        candidates.append(Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "deniable")
-    candidates.append(Path(tempfile.gettempdir()) / f"deniable-{getattr(os, 'getuid', lambda: 'user')()}")
-    for home in candidates:
-        folder = home / "streams"
-        try:
-            home.mkdir(mode=0o700, parents=True, exist_ok=True)
-            folder.mkdir(mode=0o700, exist_ok=True)
-            about = home.stat()
-        except OSError:
-            continue
-        mine = not hasattr(os, "getuid") or (about.st_uid == os.getuid() and not about.st_mode & 0o022)
-        if mine and os.access(folder, os.W_OK | os.X_OK):
-            return folder
-    raise Failure(
-        "there is no private folder to note who goes on with this stream. Nothing was published. "
-        "Set XDG_STATE_HOME to a folder that you own and may write to."
-    )
+    folder = private_folder("streams", "note who goes on with this stream", "Nothing was published")
+    return LockedFile(folder / generation.stream, "the note", cost="Nothing was published", wait_s=_WAIT_S)

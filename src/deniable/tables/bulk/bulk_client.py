@@ -16,6 +16,7 @@ from deniable.arrays import Integers, Words32
 from deniable.mechanisms._oracle_draws import draw_reports
 from deniable.mechanisms.hashing import CELL_OFFSET, mix_array
 from deniable.randomness import Source
+from deniable.tables.coins.coin_columns import CoinColumns, scaled_words
 from deniable.tables.designs.views import NUMBERED_CELLS, POINTS, Axis, Design, Group, chances
 from deniable.tables.schema.attributes import Table
 
@@ -28,7 +29,7 @@ class ReportColumns:
 
     view: Words32
     seed: Words32
-    y: Words32
+    y: Integers
 
 
 def truncate(
@@ -68,32 +69,51 @@ def _shuffled_rows(starts: Integers, counts: Integers, source: Source) -> Intege
 
 
 def randomise(
-    table: Table, design: Design, codes: Sequence[Integers], weights: Integers, source: Source
+    table: Table,
+    design: Design,
+    codes: Sequence[Integers],
+    weights: Integers,
+    source: Source,
+    coins: CoinColumns | None = None,
 ) -> ReportColumns:
-    """The reports of rows: for each row, one per part of the design. `weights` counts the user's rows, up to `many`."""
+    """The reports of rows: for each row, one per part of the design. `weights` counts the user's rows, up to `many`.
+
+    `coins` are those that are assigned to the reports, in their order; otherwise views and seeds are drawn.
+    """
     parts = len(design.parts)
     size = codes[0].size
-    columns = ReportColumns(*(np.empty((size, parts), dtype=np.uint32) for _ in range(3)))
+    columns = ReportColumns(*(np.empty((size, parts), dtype=kind) for kind in (np.uint32, np.uint32, np.int64)))
     for part in range(parts):
-        view, seed, y = _randomise_part(table, design, part, codes, weights, source)
+        assigned = None if coins is None else coins.of(slice(part, None, parts))
+        view, seed, y = _randomise_part(table, design, part, codes, weights, source, assigned)
         columns.view[:, part], columns.seed[:, part], columns.y[:, part] = view, seed, y
     return ReportColumns(columns.view.ravel(), columns.seed.ravel(), columns.y.ravel())
 
 
 def _randomise_part(
-    table: Table, design: Design, part: int, codes: Sequence[Integers], weights: Integers, source: Source
+    table: Table,
+    design: Design,
+    part: int,
+    codes: Sequence[Integers],
+    weights: Integers,
+    source: Source,
+    coins: CoinColumns | None,
 ) -> tuple[Integers, Words32, Integers]:
     groups, size = design.parts[part], codes[0].size
     reach = np.array(chances(groups))
-    chosen = np.searchsorted(reach, source.below(int(reach[-1]), size), side="right")
+    falls = source.below(int(reach[-1]), size) if coins is None else scaled_words(coins.group, int(reach[-1]))
+    chosen = np.searchsorted(reach, falls, side="right")
     view, number, cells = (np.empty(size, dtype=np.int64) for _ in range(3))
     for index, group in enumerate(groups):
         rows = np.flatnonzero(chosen == index) if len(groups) > 1 else slice(None)
-        local = source.below(group.views, int(np.count_nonzero(chosen == index)))
+        if coins is None:
+            local = source.below(group.views, int(np.count_nonzero(chosen == index)))
+        else:
+            local = scaled_words(coins.view[rows], group.views)
         coordinates = [_coordinates(axis, table, codes, weights, rows, source) for axis in group.axes]
         view[rows] = design.offset(part, index) + local
         number[rows], cells[rows] = _cells(group, local, coordinates)
-    seeds, reports = _respond(design, number, cells, source)
+    seeds, reports = _respond(design, number, cells, source, coins)
     return view, seeds, reports
 
 
@@ -154,7 +174,13 @@ def _fold(nodes: Sequence[Integers]) -> Integers:
     return number.astype(np.int64)
 
 
-def _respond(design: Design, number: Integers, cells: Integers, source: Source) -> tuple[Words32, Integers]:
+def _respond(
+    design: Design, number: Integers, cells: Integers, source: Source, coins: CoinColumns | None
+) -> tuple[Words32, Integers]:
     """Seeds and randomised cells. Each view has its oracle; which one it is depends on its number of cells alone."""
     sizes, which = np.unique(cells, return_inverse=True)
-    return draw_reports([design.oracle(int(size)) for size in sizes], which, number, source)
+    oracles = [design.oracle(int(size)) for size in sizes]
+    if coins is None:
+        return draw_reports(oracles, which, number, source)
+    counts = np.array([oracle.seeds for oracle in oracles], dtype=np.int64)[which]
+    return draw_reports(oracles, which, number, source, scaled_words(coins.seed, counts).astype(np.uint32))

@@ -14,18 +14,24 @@ import secrets
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from deniable.errors import InvalidData, InvalidParameter
+from deniable.errors import Failure, InvalidData, InvalidParameter
 from deniable.exact import RandBelow, check_randbelow, secret_below, secret_coin
+from deniable.ledger import Ledger, key_of
+from deniable.ledger_entries import Charge
+from deniable.limits import LONGEST_TEXT
+from deniable.mechanisms.frequency_oracle import FrequencyOracle
 from deniable.simulation import SimulatedDraws, is_simulated
-from deniable.tables.designs.views import Axis, Design, chances
+from deniable.tables.coins.assigned_coins import Coins, coins_of_slots, scaled, user_bytes
+from deniable.tables.designs.views import Axis, Design, Group, chances
 from deniable.tables.device.sent_reports import FileMemory, ProcessMemory, ReportMemory, alone_with
-from deniable.tables.reports.report import Report
+from deniable.tables.reports.report import Report, kind_of
 from deniable.tables.schema.attributes import WRONG_TYPE, Table, Unplaceable
-from deniable.tables.schema.report_format import REPORT_BYTES
+from deniable.tables.schema.report_format import ASSIGNED, REPORT_BYTES
 from deniable.tables.specification.runs import largest_epsilon, run_tag
 from deniable.tables.specification.specification import Specification
 
@@ -38,6 +44,12 @@ class Client:
     `memory` holds what was sent: a path, or any mutable mapping from texts to texts. Without it the client remembers as
     long as it lives. An infinite ε, with which rows would leave as they are, needs `simulation`. Such reports carry
     another tag, so that a release refuses them. Threads may share a client, and clients may share a memory.
+
+    In a collection with assigned coins, `user` is the id under which the reports are sent: it decides their views and
+    hash seeds. A memory belongs to one user.
+
+    A `ledger` is charged before anything is sent, and refuses what would exceed its limit before anything is drawn.
+    Bytes that were sent before cost nothing.
 
     >>> import deniable as dn
     >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
@@ -52,9 +64,12 @@ class Client:
         memory: ReportMemory | str | Path | None = None,
         randbelow: RandBelow = secrets.randbelow,
         *,
+        user: str | int | None = None,
         simulation: bool = False,
+        ledger: Ledger | None = None,
     ) -> None:
         check_randbelow(randbelow, largest_epsilon(collection), simulation=simulation)
+        self._user = _checked_user(user, needed=collection.coins == ASSIGNED)
         self.simulation = simulation or is_simulated(randbelow)
         self._collection = collection
         self._randbelow = SimulatedDraws(randbelow) if self.simulation else randbelow
@@ -62,6 +77,7 @@ class Client:
             FileMemory(memory) if isinstance(memory, (str, Path)) else ProcessMemory() if memory is None else memory
         )
         self._alone = alone_with(self._memory)
+        self._ledger = ledger
         self.rejected: Counter[str] = Counter()
 
     def __repr__(self) -> str:
@@ -94,16 +110,54 @@ class Client:
         if known.many is None and len(rows) != 1:
             raise InvalidData(f"table {table!r} takes exactly one row per user", "Pass that row.")
         key = f"{self._collection.sha256}:{table}" + ":simulation" * self.simulation
+        coins = None if self._user is None else coins_of_slots(self._collection, table, self._user)
         with self._alone():
+            if self._ledger is None:
+                sent = self._answer(key, known, rows, coins)
+            else:
+                sent = self._charged(self._ledger, key, known, rows, coins)
+        return _read(sent)
+
+    def _check_user(self, table: str, sent: Sequence[Report], coins: Sequence[Coins]) -> None:
+        """Refuse to repeat what was sent for another user: a second answer would spend ε again."""
+        design = self._collection.design_of(table)
+        for report, assigned in zip(sent, coins, strict=True):
+            drawn = _drawn_view(design, report.slot % len(design.parts), self._randbelow, assigned)
+            if (report.view, report.seed) != (drawn.view, scaled(assigned.seed, drawn.oracle.seeds)):
+                raise Failure(
+                    "the memory holds reports of another user. Nothing was sent. Use one memory per user; a person "
+                    "who answers under two ids spends ε twice."
+                )
+
+    def _charged(
+        self, ledger: Ledger, key: str, table: Table, rows: Sequence[Row], coins: Sequence[Coins] | None
+    ) -> str:
+        """The answer, once it is charged: the ledger is asked before a draw, and has the charge before this returns."""
+        specification = self._collection
+        what = f"collection {specification.sha256[:8]}, table {table.name!r}"
+        charge = Charge(
+            what, specification.spent_on(table.name), "", specification.sha256, lifetime=specification.spends
+        )
+        with ledger.account() as account:
+            account.check_pinned(specification.sha256)
             if key not in self._memory:
-                encoded = [self._encoded(known, row) for row in rows]
-                codes = [row for row in encoded if row is not None]
-                reports = randomise(known, self._collection.design_of(table), codes, self._randbelow)
-                tag = run_tag(self._collection, table, simulation=self.simulation)
-                sent = [Report(slot, *fields, tag) for slot, fields in enumerate(reports)]
-                self._memory[key] = b"".join(report.to_bytes() for report in sent).hex()
-            remembered = bytes.fromhex(self._memory[key])
-        return [Report.from_bytes(remembered[i : i + REPORT_BYTES]) for i in range(0, len(remembered), REPORT_BYTES)]
+                account.admit(charge)
+            sent = self._answer(key, table, rows, coins)
+            account.charge(replace(charge, key=key_of(key, bytes.fromhex(sent))))
+        return sent
+
+    def _answer(self, key: str, table: Table, rows: Sequence[Row], coins: Sequence[Coins] | None) -> str:
+        """What was sent, from memory; drawn and remembered the first time."""
+        if key not in self._memory:
+            encoded = [self._encoded(table, row) for row in rows]
+            codes = [row for row in encoded if row is not None]
+            reports = randomise(table, self._collection.design_of(table.name), codes, self._randbelow, coins)
+            tag = run_tag(self._collection, table.name, simulation=self.simulation)
+            sent = [Report(slot, *fields, tag, coins=self._collection.coins) for slot, fields in enumerate(reports)]
+            self._memory[key] = b"".join(report.to_bytes() for report in sent).hex()
+        elif coins is not None:
+            self._check_user(table.name, _read(self._memory[key]), coins)
+        return self._memory[key]
 
     def _encoded(self, table: Table, row: Row) -> tuple[int, ...] | None:
         """The row as positions in the domains of the private attributes; None if a value is outside its domain."""
@@ -126,6 +180,23 @@ class Client:
                 self.rejected[WRONG_TYPE] += 1
                 return None
         return tuple(codes)
+
+
+def _read(sent: str) -> list[Report]:
+    """Reports as a memory holds them."""
+    remembered = bytes.fromhex(sent)
+    return [Report.from_bytes(remembered[i : i + REPORT_BYTES]) for i in range(0, len(remembered), REPORT_BYTES)]
+
+
+def _checked_user(user: Any, *, needed: bool) -> str | int | None:
+    """The user id that decides coins; None where devices draw them."""
+    if user is None and needed:
+        problem = "is missing: this collection assigns views and seeds by user id"
+        raise InvalidParameter("user", problem, "Pass the id under which the reports are sent.")
+    if user is not None and (kind_of(user) not in (int, str) or len(user_bytes(user)) > LONGEST_TEXT):
+        problem = f"must be a 64-bit integer or a text of at most {LONGEST_TEXT:,} bytes"
+        raise InvalidParameter("user", problem, "Pass the id under which the reports are sent.")
+    return user if needed else None
 
 
 def _names(row: Row) -> set[str]:
@@ -163,32 +234,58 @@ def _random_row(table: Table, randbelow: RandBelow) -> tuple[int, ...]:
 
 
 def randomise(
-    table: Table, design: Design, rows: Sequence[tuple[int, ...]], randbelow: RandBelow
+    table: Table,
+    design: Design,
+    rows: Sequence[tuple[int, ...]],
+    randbelow: RandBelow,
+    coins: Sequence[Coins] | None = None,
 ) -> list[tuple[int, int, int]]:
-    """(view, seed, y) of every report, in the order of their slots."""
+    """(view, seed, y) of every report, by slot. Without assigned `coins`, views and seeds are drawn."""
     chosen, count = truncate(table, rows, randbelow)
-    many = table.many or 1
+    weight, parts = Fraction(count, table.many or 1), len(design.parts)
     return [
-        _report(design, part, table, row, Fraction(count, many), randbelow)
-        for row in chosen
-        for part in range(len(design.parts))
+        _report(design, slot % parts, table, chosen[slot // parts], weight, randbelow, coins[slot] if coins else None)
+        for slot in range(len(chosen) * parts)
     ]
 
 
-def _report(
-    design: Design, part: int, table: Table, row: tuple[int, ...], weight: Fraction, randbelow: RandBelow
-) -> tuple[int, int, int]:
+class _DrawnView(NamedTuple):
+    view: int
+    group: Group
+    levels: tuple[int, ...]
+    oracle: FrequencyOracle
+
+
+def _drawn_view(design: Design, part: int, randbelow: RandBelow, coins: Coins | None) -> _DrawnView:
+    """The view of a report, by its assigned coins or by two draws."""
     groups = design.parts[part]
     reach = chances(groups)
-    index = bisect_right(reach, randbelow(reach[-1]))
+    index = bisect_right(reach, _public(reach[-1], randbelow, coins and coins.group))
     group = groups[index]
-    local = randbelow(group.views)
+    local = _public(group.views, randbelow, coins and coins.view)
     levels = group.choice(local)
-    coordinates = tuple(_coordinate(axis, table, row, weight, randbelow) for axis in group.axes)
-    oracle = design.oracle(group.cells(levels))
-    number = group.number(levels, coordinates)
-    view = design.offset(part, index) + local
-    return view, *oracle.draw_report(number, randbelow)
+    return _DrawnView(design.offset(part, index) + local, group, levels, design.oracle(group.cells(levels)))
+
+
+def _public(bound: int, randbelow: RandBelow, word: int | None) -> int:
+    return randbelow(bound) if word is None else scaled(word, bound)
+
+
+def _report(
+    design: Design,
+    part: int,
+    table: Table,
+    row: tuple[int, ...],
+    weight: Fraction,
+    randbelow: RandBelow,
+    coins: Coins | None,
+) -> tuple[int, int, int]:
+    drawn = _drawn_view(design, part, randbelow, coins)
+    coordinates = tuple(_coordinate(axis, table, row, weight, randbelow) for axis in drawn.group.axes)
+    number = drawn.group.number(drawn.levels, coordinates)
+    if coins is None:
+        return drawn.view, *drawn.oracle.draw_report(number, randbelow)
+    return drawn.view, *drawn.oracle.draw_report(number, randbelow, scaled(coins.seed, drawn.oracle.seeds))
 
 
 def _coordinate(axis: Axis, table: Table, row: tuple[int, ...], weight: Fraction, randbelow: RandBelow) -> int:

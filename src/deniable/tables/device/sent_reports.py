@@ -15,12 +15,11 @@ from deniable.errors import Failure, InvalidData
 from deniable.files import LockedFile
 from deniable.locking import Turn
 from deniable.sealing import SEAL, sealed, unsealed
-from deniable.tables.schema.report_format import REPORT_BYTES
 
 ReportMemory = MutableMapping[str, str]
 """What was sent, by what was asked: any mapping from texts to texts can be the memory of a device."""
 _WAIT_S = 10.0
-_REPORTS = re.compile(f"([0-9a-f]{{{2 * REPORT_BYTES}}})+")
+_REPORTS = re.compile("([0-9a-f]{32})+")  # of tables and of streams: multiples of 16 bytes
 _PUBLIC_KEY = b"memory"  # the seal is there for accidents; whoever can change the file can read the device anyway
 
 

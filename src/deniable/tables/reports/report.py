@@ -1,4 +1,4 @@
-"""One report, and how it travels: as 16 bytes (`schema/report_format.py`) or in a line of JSON."""
+"""One report, and how it travels: as 32 bytes (`schema/report_format.py`) or in a line of JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from deniable.checks import is_integer
 from deniable.errors import InvalidData
 from deniable.limits import LONGEST_TEXT
 from deniable.strict_json import read_json
-from deniable.tables.schema.report_format import LAYOUT, REPORT_BYTES, REPORT_VERSION
+from deniable.tables.schema.report_format import COIN_MODES, DRAWN, LAYOUT, REPORT_BYTES, REPORT_VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,21 +29,28 @@ class Report:
     seed: int
     y: int
     tag: int
-    """One byte of a hash of the specification and the table: `Collection.tag`."""
+    """64 bits of a hash of the specification and the table: `Collection.tag`."""
+    round: int = 0
+    """0 in a collection without rounds."""
+    coins: str = DRAWN
+    """Whether view and seed were "drawn" on the device or "assigned" to the user."""
 
     def to_bytes(self) -> bytes:
-        """The 16 bytes of the report."""
-        return LAYOUT.pack(REPORT_VERSION, self.tag, self.slot, self.view, self.seed, self.y)
+        """The 32 bytes of the report."""
+        coins = COIN_MODES.index(self.coins)
+        return LAYOUT.pack(REPORT_VERSION, coins, self.slot, self.round, self.tag, self.view, self.seed, self.y)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Report:
-        """The report of 16 bytes."""
+        """The report of 32 bytes."""
         if len(data) != REPORT_BYTES:
             raise InvalidData(f"expected a report of {REPORT_BYTES} bytes, got {len(data)}", "Check how it was sent.")
-        version, tag, slot, view, seed, y = LAYOUT.unpack(data)
+        version, coins, slot, turn, tag, view, seed, y = LAYOUT.unpack(data)
         if version != REPORT_VERSION:
             raise InvalidData(f"a report is of version {version}, not {REPORT_VERSION}", "Upgrade the older side.")
-        return cls(slot, view, seed, y, tag)
+        if coins >= len(COIN_MODES):
+            raise InvalidData(f"a report has coins of an unknown kind, {coins}", "Upgrade the older side.")
+        return cls(slot, view, seed, y, tag, turn, COIN_MODES[coins])
 
     def to_json(self, uid: str | int, table: str, public: Mapping[str, Any] | None = None) -> str:
         """The report with its user, its table and the user's public attributes, as one line of JSON.

@@ -10,11 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from deniable.arrays import Integers
+from deniable.arrays import Booleans, Integers
 from deniable.errors import InvalidData
 from deniable.limits import LONGEST_TEXT
 from deniable.simulation import mark
-from deniable.tables.schema.report_format import FIELD_BYTES, REPORT_COLUMNS
+from deniable.tables.coins.coin_columns import matches
+from deniable.tables.schema.report_format import ASSIGNED, COLUMN_TYPES
 from deniable.tables.specification.specification import Specification
 
 SPECIFICATION = b"deniable.collection"
@@ -24,11 +25,15 @@ TABLE = b"deniable.table"
 
 OTHER_SPECIFICATION, MISSING_ENTRY = "made under another specification", "with a missing entry"
 ROW_FAULTS = ("view out of range", "y or seed out of range", "slot out of range")
+OTHER_COINS = "with another view or seed than the assigned ones"
 REPEATED, INCOMPLETE = "user and slot repeated", "of a user with missing slots"
+
+COINS = ("slot", "view", "seed")
+"""The columns that assigned coins decide: the last two, given the first and the user."""
 
 DOCUMENTED = "Send the columns as documented."
 
-_COLUMNS = {column: pa.from_numpy_dtype(np.dtype(f"u{FIELD_BYTES[column]}")) for column in REPORT_COLUMNS}
+_COLUMNS = {column: pa.from_numpy_dtype(np.dtype(kind)) for column, kind in COLUMN_TYPES.items()}
 
 
 def report_schema(
@@ -151,7 +156,18 @@ def possible_rows(collection: Specification, name: str, reports: pa.Table) -> tu
     for number, reason in enumerate(ROW_FAULTS):
         refused[reason] += int(np.count_nonzero(faults == number + 1))
     reports, _ = _keep(reports, faults == 0)
+    reports, refused[OTHER_COINS] = _keep(reports, has_assigned_coins(collection, name, reports))
     return narrowed(reports), +refused
+
+
+def has_assigned_coins(collection: Specification, name: str, reports: pa.Table | pa.RecordBatch) -> Booleans:
+    """Whether possible reports have the views and seeds of their users; all have, where devices draw them."""
+    if collection.coins != ASSIGNED:
+        return np.ones(reports.num_rows, dtype=np.bool_)
+    uid = reports["uid"]
+    uid = uid.combine_chunks() if isinstance(uid, pa.ChunkedArray) else uid
+    slot, view, seed = (np.asarray(reports[column]).astype(np.int64) for column in COINS)
+    return matches(collection, name, uid, slot, view, seed)
 
 
 def complete_users(collection: Specification, name: str, reports: pa.Table) -> tuple[pa.Table, Counter[str]]:

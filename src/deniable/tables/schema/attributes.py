@@ -262,7 +262,7 @@ class Table:
     tau: int
 
     def __init__(self, name: str, /, many: int | None = None, tau: int = 1, **attributes: Attribute) -> None:
-        _check_name("table", name)
+        check_name("table", name)
         if name in ARGUMENTS:
             raise InvalidParameter(f"table {name!r}", "is named like an argument of perturb", "Rename it.")
         where = f"table {name!r}"
@@ -270,7 +270,7 @@ class Table:
             raise InvalidParameter(where, f"has more than {MOST_ATTRIBUTES:,} attributes", "Divide it into tables.")
         twice = repeated(attributes)
         for attribute, meaning in attributes.items():
-            _check_name(f"{where}: attribute", attribute)
+            check_name(f"{where}: attribute", attribute)
             if attribute.casefold() in RESERVED:
                 raise InvalidParameter(f"{where}: attribute {attribute!r}", "is the column of user ids", "Rename it.")
             if attribute in twice:
@@ -382,7 +382,8 @@ def repeated(names: Iterable[str]) -> set[str]:
     return {name for name in listed if counts[name.casefold()] > 1}
 
 
-def _check_name(what: str, name: str) -> None:
+def check_name(what: str, name: str) -> None:
+    """Refuse a name that is not an identifier of plain letters."""
     if isinstance(name, str) and len(name) > LONGEST_NAME:
         raise InvalidParameter(f"{what} name {shown(name)}", f"is longer than {LONGEST_NAME} characters", "Shorten it.")
     if not isinstance(name, str) or not _NAME.match(name):

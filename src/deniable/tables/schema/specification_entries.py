@@ -16,8 +16,10 @@ from deniable.tables.schema.attributes import Attribute, Categorical, Ordinal, P
 from deniable.tables.schema.scalars import parsed
 from deniable.wording import shortened, shown
 
-SPECIFICATION_FORMAT = 1
-"""The version of the canonical form."""
+SPECIFICATION_FORMAT = 2
+"""The version of the canonical form, and with it of reports: those of another version are never read as ours."""
+READABLE_FORMATS = (1, SPECIFICATION_FORMAT)
+"""Files of version 1 say the same, with all defaults of version 2; their hash is another one."""
 
 RUN_FIELD = "simulation"
 """The field that the `collection.json` of a simulation has in addition."""
@@ -48,7 +50,7 @@ def as_mapping(where: str, entry: Any) -> dict[str, Any]:
 def read_specification(entries: Any) -> tuple[tuple[Table, ...], dict[str, Any]]:
     """The tables of a collection, and its settings by their names."""
     rest = as_mapping("the specification", entries)
-    if rest.pop("deniable", SPECIFICATION_FORMAT) != SPECIFICATION_FORMAT:
+    if rest.pop("deniable", SPECIFICATION_FORMAT) not in READABLE_FORMATS:
         raise InvalidParameter(
             "deniable", f"must be {SPECIFICATION_FORMAT}, the version of the format", "Upgrade deniable."
         )
@@ -60,7 +62,7 @@ def read_specification(entries: Any) -> tuple[tuple[Table, ...], dict[str, Any]]
     listed = tables if isinstance(tables, list) else list(_named(tables, "table"))
     if rest.get("epsilon") == "inf":
         rest["epsilon"] = math.inf
-    allowed = {"epsilon", "design", "fanout", "oracle", "shares", "grids"}
+    allowed = {"epsilon", "design", "fanout", "oracle", "shares", "grids", "name", "coins"}
     if unknown := sorted(set(rest) - allowed):
         raise InvalidParameter(
             shortened(unknown[0]), "is not a field of a collection", f"Use {', '.join(sorted(allowed))}."

@@ -10,13 +10,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from deniable.ledger import Ledger
 from deniable.simulation import has_noise, is_marked
+from deniable.tables.schema.report_format import FIELD_BYTES
 from deniable.tables.schema.specification_entries import RUN_FIELD, canonical_json, without_run
 from deniable.tables.specification.specification import Specification
 from deniable.tables.specification.specification_files import read_file
 
 SPECIFICATION_FILE = "collection.json"
-_OTHER_TAG = 0xFF
+_OTHER_TAG = 2 ** (8 * FIELD_BYTES["tag"]) - 1
 
 
 def largest_epsilon(specification: Specification) -> float:
@@ -48,5 +50,18 @@ def read_run(entries: Any) -> tuple[Specification, bool]:
 
 
 def run_tag(specification: Specification, name: str, *, simulation: bool) -> int:
-    """The byte that reports carry: `Specification.tag` in a release, another one in a simulation."""
+    """The tag that reports carry: `Specification.tag` in a release, its complement in a simulation."""
     return specification.tag(name) ^ _OTHER_TAG if simulation else specification.tag(name)
+
+
+def charge_run(ledger: Ledger | None, specification: Specification, *tables: str) -> None:
+    """Charge a run over many people with what each of them spends on these tables. A second run costs as much again."""
+    if ledger is None:
+        return
+    for name in tables:
+        ledger.charge(
+            specification.spent_on(name),
+            what=f"perturb, collection {specification.sha256[:8]}, table {name!r}",
+            specification=specification.sha256,
+            lifetime=specification.spends,
+        )

@@ -19,9 +19,9 @@ from deniable.notebook import html_table
 from deniable.tables.designs import DESIGNS, GRID, PRODUCTS, Parts
 from deniable.tables.designs.grid import grid
 from deniable.tables.designs.views import Design
-from deniable.tables.schema.attributes import Table, repeated
+from deniable.tables.schema.attributes import Table, check_name, repeated
 from deniable.tables.schema.grid_views import GridView, checked_grids, listed_grids
-from deniable.tables.schema.report_format import SLOT_NUMBERS, VIEW_NUMBERS
+from deniable.tables.schema.report_format import COIN_MODES, DRAWN, FIELD_BYTES, SLOT_NUMBERS, VIEW_NUMBERS
 from deniable.tables.schema.specification_entries import (
     SPECIFICATION_FORMAT,
     canonical_json,
@@ -60,6 +60,9 @@ class Specification:
     oracle: str
     shares: Mapping[str, float] | None
     grids: Mapping[str, tuple[GridView, ...]] | None
+    name: str | None
+    coins: str
+    """Who decides views and hash seeds: "drawn" by devices, or "assigned" by a public function of the user id."""
     sha256: str
     """The identity of the specification: reports made under another one are refused."""
     _by_name: Mapping[str, Table]
@@ -74,10 +77,14 @@ class Specification:
         oracle: str = "auto",
         shares: Mapping[str, float] | None = None,
         grids: Mapping[str, Any] | None = None,
+        name: str | None = None,
+        coins: str = DRAWN,
     ) -> None:
         check_epsilon(epsilon)
         names = _checked_names(tables)
-        _check_settings(design, fanout, oracle)
+        _check_settings(design, fanout, oracle, coins)
+        if name is not None:
+            check_name("collection", name)
         self._set(
             tables=tables,
             epsilon=float(epsilon),
@@ -86,14 +93,16 @@ class Specification:
             oracle=oracle,
             shares=_checked_shares(shares, names),
             grids=_chosen_grids(tables, design, grids),
+            name=name,
+            coins=coins,
             _by_name=dict(zip(names, tables, strict=True)),
         )
         for table in tables:
             _check_attributes(table, design)
-        parts = {name: self._parts(name) for name in names}
-        self._set(_reports={name: self[name].tau * len(parts[name]) for name in names})
-        for name in names:
-            self._check_reports(name, parts[name])
+        parts = {table.name: self._parts(table.name) for table in tables}
+        self._set(_reports={table.name: table.tau * len(parts[table.name]) for table in tables})
+        for table in tables:
+            self._check_reports(table.name, parts[table.name])
         self._set(sha256=hashlib.sha256(self.to_json().encode()).hexdigest())
 
     def _set(self, **fields: Any) -> None:
@@ -123,7 +132,8 @@ class Specification:
 
     def __repr__(self) -> str:
         tables = ", ".join(f"{table.name} ({self.reports_per_user(table.name)} per user)" for table in self.tables)
-        settings = f"epsilon={self.epsilon:g}, design={self.design!r}, {self.sha256[:8]}"
+        coins = f", coins={self.coins!r}" if self.coins != DRAWN else ""
+        settings = f"epsilon={self.epsilon:g}, design={self.design!r}{coins}, {self.sha256[:8]}"
         return f"{type(self).__name__}({tables}; {settings})"
 
     def _repr_html_(self) -> str:
@@ -165,13 +175,15 @@ class Specification:
             "oracle": self.oracle,
             "shares": self.shares,
             "grids": self.grids,
+            "name": self.name,
+            "coins": self.coins,
         }
 
     def with_settings(self, **changes: Any) -> Self:
         """The same tables under other settings. A change of design drops the grids.
 
         >>> shop.with_settings(epsilon=1.0, design="mg")
-        Collection(users (1 per user); epsilon=1, design='mg', 7af1b781)
+        Collection(users (1 per user); epsilon=1, design='mg', 63c12d0c)
         """
         kept = self.settings
         if changes.get("design", self.design) != self.design:
@@ -219,10 +231,15 @@ class Specification:
         >>> shop.spends.epsilon
         Fraction(2, 1)
         """
-        return in_sequence(
-            Spending(Unit.USER, Neighbours.ANY, self.epsilon_per_report(table.name)).times(self._reports[table.name])
-            for table in self.tables
-        )
+        return in_sequence(self.spent_on(table.name) for table in self.tables)
+
+    def spent_on(self, name: str) -> Spending:
+        """What all reports of a user for one table cost.
+
+        >>> shop.spent_on("users").epsilon
+        Fraction(2, 1)
+        """
+        return Spending(Unit.USER, Neighbours.ANY, self.epsilon_per_report(name)).times(self.reports_per_user(name))
 
     def design_of(self, name: str) -> Design:
         """The views of a table.
@@ -243,10 +260,12 @@ class Specification:
         grids = {} if self.grids is None else {"grids": listed_grids(self.grids)}
         return {
             "deniable": SPECIFICATION_FORMAT,
+            "name": self.name,
             "epsilon": "inf" if math.isinf(self.epsilon) else self.epsilon,
             "design": self.design,
             "fanout": self.fanout,
             "oracle": self.oracle,
+            "coins": self.coins,
             "shares": None if self.shares is None else dict(self.shares),
             "tables": [table.to_dict() for table in self.tables],
             **grids,
@@ -256,17 +275,25 @@ class Specification:
         """The canonical form as text.
 
         >>> shop.to_json()[:40]
-        '{"deniable":1,"design":"hio","epsilon":2'
+        '{"coins":"drawn","deniable":2,"design":"'
         """
         return canonical_json(self.to_dict())
 
-    def tag(self, name: str) -> int:
-        """The byte that reports of this specification and table carry.
+    def digest(self, name: str) -> bytes:
+        """The identity of a table: the SHA-256 of this specification's, in hexadecimal, a colon and the table's name.
 
-        >>> shop.tag("users")
-        169
+        >>> shop.digest("users").hex()[:16]
+        '15ab88e22a4d5f5e'
         """
-        return hashlib.sha256(f"{self.sha256}:{name}".encode()).digest()[0]
+        return hashlib.sha256(f"{self.sha256}:{name}".encode()).digest()
+
+    def tag(self, name: str) -> int:
+        """What reports of this specification and table carry: the first 64 bits of the table's digest.
+
+        >>> f"{shop.tag('users'):016x}"
+        '15ab88e22a4d5f5e'
+        """
+        return int.from_bytes(self.digest(name)[: FIELD_BYTES["tag"]], "big")
 
     @classmethod
     def from_dict(cls, entries: Any) -> Self:
@@ -297,7 +324,7 @@ class Specification:
         >>> path = pathlib.Path(tempfile.mkdtemp(), "shop.toml")
         >>> shop.save(path)
         >>> print(path.read_text().splitlines()[0])
-        deniable = 1
+        deniable = 2
         """
         write_file(path, self.to_dict())
 
@@ -321,13 +348,15 @@ def _checked_names(tables: tuple[Any, ...]) -> list[str]:
     return names
 
 
-def _check_settings(design: Any, fanout: Any, oracle: Any) -> None:
+def _check_settings(design: Any, fanout: Any, oracle: Any, coins: Any) -> None:
     if not isinstance(design, str) or design not in (*DESIGNS, GRID):
         raise InvalidParameter("design", "is unknown", f"Use one of {', '.join(sorted((*DESIGNS, GRID)))}.")
     problem = f"must be an integer from 2 to {LARGEST_DESIGN_FANOUT}"
     check_integer("fanout", fanout, 2, LARGEST_DESIGN_FANOUT, problem=problem, repair="Use 5.")
     if oracle not in ORACLE_CHOICES:
         raise InvalidParameter("oracle", "is unknown", f"Use one of {', '.join(ORACLE_CHOICES)}.")
+    if coins not in COIN_MODES:
+        raise InvalidParameter("coins", "are of an unknown kind", f"Use one of {', '.join(COIN_MODES)}.")
 
 
 def _checked_shares(shares: Any, names: list[str]) -> dict[str, float] | None:

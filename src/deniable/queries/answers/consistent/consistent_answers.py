@@ -180,7 +180,7 @@ def _alone(plan: Plan, number: int, bias: Bias) -> Bias:
     ]
     best = bias.system.views[int(np.argmax(explained))].view.number
     described, design = plan.collection[table.table], plan.collection.design_of(table.table)
-    single = solve_grid(described, design, table.asked, bias.users, only=best).bias
+    single = solve_grid(described, design, table.asked, bias.users, exact_first=False, only=best).bias
     if single is None:
         raise ValueError("weights with an assumption have a bias")
     return single

@@ -1,0 +1,89 @@
+"""Cuts of attributes to try for a view.
+
+Even cells, of several numbers. Cells that start where conditions change, so that each of them is answered without any
+assumption. Points, where an attribute is added up; and points on both sides of every such place. A value is rounded
+only between neighbouring points, so that these answer conditions as cells do, and sums as points do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from deniable.queries.grids.workload import Subject
+from deniable.tables.schema.attributes import Categorical, Private, Table
+from deniable.tables.schema.grid_views import Cells, Cut, GridView, Points
+
+LADDER = (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64)
+"""Numbers of even cells that are tried."""
+LADDER_STEPS = range(len(LADDER))
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How one attribute may be cut, for each step of the ladder."""
+
+    cells: tuple[Cut, ...]
+    bordered: tuple[Cut, ...]
+    """Cells that start where conditions change; even ones if there are no conditions."""
+    points: tuple[Cut, ...]
+    """Points, on both sides of these places, too; even cells if nothing is added up."""
+    even_points: tuple[Cut, ...]
+
+    @classmethod
+    def of(cls, domain: Private, borders: tuple[int, ...], *, summed: bool) -> Options:
+        """The cuts of an attribute whose conditions change at some places."""
+        size = domain.size
+        along: Cut | None = Cells((0, *borders)) if borders else None
+        if isinstance(domain, Categorical):
+            whole = (Cells(size),) * len(LADDER)
+            bordered = whole if along is None else (along,) * len(LADDER)
+            return cls(whole, bordered, bordered, whole)
+        cells = tuple(Cells(min(step, size)) for step in LADDER)
+        bordered = cells if along is None else (along,) * len(LADDER)
+        if not summed:
+            return cls(cells, bordered, bordered, cells)
+        even = tuple(Points(min(step, size)) for step in LADDER)
+        sides = {side for border in borders for side in (border - 1, border)}
+        points = tuple(Points(tuple(sorted({*sides, *points.places(size)}))) for points in even)
+        return cls(cells, bordered, points, even)
+
+
+def candidates(
+    table: Table, subject: Subject, borders: Mapping[str, tuple[int, ...]], *, follow: bool
+) -> list[GridView]:
+    """Views of some attributes to try; unless they `follow` conditions, cells are even."""
+    options = [
+        Options.of(
+            table.domains[table.private.index(name)],
+            borders.get(name, ()) if follow else (),
+            summed=name in subject.summed,
+        )
+        for name in subject.names
+    ]
+    tried = [tuple(each.cells[step] for each in options) for step in LADDER_STEPS]
+    tried += [tuple(each.even_points[step] for each in options) for step in LADDER_STEPS]
+    tried += [tuple(each.bordered[step] for each in options) for step in LADDER_STEPS]
+    tried += [tuple(each.points[step] for each in options) for step in LADDER_STEPS]
+    if len(options) > 1:  # one attribute finer than the others
+        tried += [
+            tuple(each.cells[step if position == fine else max(step - 2, 0)] for position, each in enumerate(options))
+            for step in LADDER_STEPS[1:]
+            for fine in range(len(options))
+        ]
+    return [GridView(dict(zip(subject.names, cuts, strict=True))) for cuts in dict.fromkeys(tried)]
+
+
+def follows(cut: Cut, borders: tuple[int, ...], size: int) -> bool:
+    """Whether a cut shows conditions that change at some places without any assumption."""
+    places = set(cut.places(size))
+    if isinstance(cut, Cells):
+        return places.issuperset(borders)
+    return all(border in places and border - 1 in places for border in borders)
+
+
+def with_ends(cut: Cut, size: int) -> Cut:
+    """The same cells, and cells of their own for the first and the last value."""
+    starts = sorted({*cut.places(size), 1, size - 1})
+    return Cells(tuple(starts)) if isinstance(cut, Cells) and all(low < high for low, high in pairwise(starts)) else cut

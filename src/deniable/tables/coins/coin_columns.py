@@ -1,0 +1,84 @@
+"""The coins that are assigned to many reports: what `assigned_coins.py` computes for one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from deniable.arrays import Booleans, Integers, Words
+from deniable.tables.coins.assigned_coins import coin_prefix
+from deniable.tables.coins.sha256_blocks import digest_words
+from deniable.tables.designs.views import Design, chances
+from deniable.tables.specification.specification import Specification
+
+_HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CoinColumns:
+    """`Coins` of many reports."""
+
+    group: Words
+    view: Words
+    seed: Words
+
+    def of(self, rows: NDArray[np.int64] | slice) -> CoinColumns:
+        """Those of some reports."""
+        return CoinColumns(self.group[rows], self.view[rows], self.seed[rows])
+
+
+def scaled_words(words: Words, counts: int | Integers) -> Integers:
+    """⌊w·n/2^64⌋ of every word, for one n or one for each, in halves of 32 bits."""
+    n = np.asarray(counts).astype(np.uint64)
+    high, low, n_high, n_low = words >> _HALF, words & _LOW, n >> _HALF, n & _LOW
+    middle = high * n_low + (low * n_low >> _HALF)
+    carried = low * n_high + (middle & _LOW)
+    numbers: Integers = (high * n_high + (middle >> _HALF) + (carried >> _HALF)).astype(np.int64)
+    return numbers
+
+
+def coin_columns(
+    specification: Specification, table: str, users: pa.Array, slots: Integers, turn: int | None = None
+) -> CoinColumns:
+    """The coins of reports, given by their users (integers or texts) and slots."""
+    texts = users.cast(pa.large_string())
+    _, starts, characters = texts.buffers()
+    edges = np.frombuffer(starts, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    bytes_of = np.frombuffer(characters or b"", dtype=np.uint8)
+    return CoinColumns(*digest_words(coin_prefix(specification, table, turn), slots, edges, bytes_of))
+
+
+def assigned_views(design: Design, slots: Integers, coins: CoinColumns) -> tuple[Integers, Integers]:
+    """The view that each report has to be of, and how many seeds that view's oracle has."""
+    views, seeds = np.empty(slots.size, dtype=np.int64), np.empty(slots.size, dtype=np.int64)
+    for part, groups in enumerate(design.parts):
+        mine = np.flatnonzero(slots % len(design.parts) == part)
+        reach = np.array(chances(groups))
+        chosen = np.searchsorted(reach, scaled_words(coins.group[mine], int(reach[-1])), side="right")
+        for index, group in enumerate(groups):
+            rows = mine[chosen == index]
+            local = scaled_words(coins.view[rows], group.views)
+            listed, which = np.unique(local, return_inverse=True)
+            counts = [design.oracle(group.cells(group.choice(number))).seeds for number in listed.tolist()]
+            views[rows] = design.offset(part, index) + local
+            seeds[rows] = np.array(counts, dtype=np.int64)[which]
+    return views, seeds
+
+
+def matches(
+    specification: Specification,
+    table: str,
+    users: pa.Array,
+    slots: Integers,
+    views: Integers,
+    seeds: Integers,
+    turn: int | None = None,
+) -> Booleans:
+    """Whether reports have the view and the seed that are assigned to their users. Slots must be possible ones."""
+    coins = coin_columns(specification, table, users, slots, turn)
+    expected, counts = assigned_views(specification.design_of(table), slots, coins)
+    assigned: Booleans = (views == expected) & (seeds == scaled_words(coins.seed, counts))
+    return assigned

@@ -1,0 +1,102 @@
+"""Constants of questions are borders of views, so that they are answered without assumptions, or a note says why."""
+
+import numpy as np
+import pytest
+
+import deniable as dn
+from deniable.errors import QueryRefused
+from deniable.queries.grids.candidate_cuts import follows, with_ends
+from deniable.queries.grids.workload import changes
+
+PEOPLE = dn.Table("p", weeks=dn.Ordinal(0, 52), age=dn.Ordinal(0, 99))
+DIVIDENDS = dn.Table("p", div=dn.Ordinal(0, 99_999))
+ORDERS = dn.Table("orders", many=4, amount=dn.Ordinal(0, 9_999))
+
+
+def fitted(table, *workload, epsilon=2.0, users=300_000):
+    return dn.fit(table, epsilon=epsilon, users=users, workload=list(workload), compared=False)
+
+
+def answers_without_assumptions(fit, text):
+    """Whether the grid answers a question with `unbiased`, which refuses anything that needs an assumption."""
+    names = [table.name for table in fit.collection.tables]
+    rows = {
+        name: {"uid": np.arange(50), **{field: np.zeros(50, int) for field in fit.collection[name].private}}
+        for name in names
+    }
+    db = dn.connect(fit.collection.perturb(**rows, source=dn.SeededSource(1), simulation=True))
+    try:
+        db.sql(text, unbiased=True)
+    except QueryRefused as refused:
+        if "without assuming anything" in str(refused):
+            return False
+        raise
+    return True
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 4.0])
+def test_a_single_value_of_a_wide_domain_has_a_cell_of_its_own(epsilon):
+    text = "SELECT COUNT(*) FROM p WHERE div > 0"
+    fit = fitted(DIVIDENDS, text, epsilon=epsilon)
+    assert any(1 in view.axes["div"].places(100_000)[:2] for view in fit.collection.grids["p"])
+    assert answers_without_assumptions(fit, text)
+    assert fit.notes == ()
+    assert not answers_without_assumptions(fit, "SELECT COUNT(*) FROM p WHERE div > 7")
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+def test_a_sum_does_not_take_borders_away(epsilon):
+    zero = "SELECT COUNT(*) FROM p WHERE weeks = 0"
+    for sums in ("SELECT AVG(weeks) FROM p", "SELECT AVG(weeks) FROM p WHERE age >= 50"):
+        alone, both = fitted(PEOPLE, zero, epsilon=epsilon), fitted(PEOPLE, zero, sums, epsilon=epsilon)
+        assert answers_without_assumptions(both, zero)
+        assert answers_without_assumptions(both, sums)
+        assert both.errors["grid"][0] < 2 * alone.errors["grid"][0]
+
+
+def test_an_attribute_that_is_compared_and_summed_at_once_is_rounded_on_both_sides_of_borders():
+    text = "SELECT SUM(weeks) FROM p WHERE weeks > 0 AND age >= 50"
+    fit = fitted(PEOPLE, text)
+    pointed = [
+        view.axes["weeks"] for view in fit.collection.grids["p"] if isinstance(view.axes.get("weeks"), dn.Points)
+    ]
+    assert pointed
+    assert all({0, 1, 52} <= set(points.places(53)) for points in pointed)
+    assert answers_without_assumptions(fit, text)
+
+
+def test_pairs_and_joins_follow_constants_too():
+    pair = "SELECT COUNT(*) FROM p WHERE weeks >= 50 AND age BETWEEN 25 AND 44"
+    assert answers_without_assumptions(fitted(PEOPLE, pair), pair)
+    join = "SELECT COUNT(*) FROM p JOIN orders USING (uid) WHERE weeks = 0 AND amount >= 9990"
+    assert answers_without_assumptions(fitted([PEOPLE, ORDERS], join, epsilon=4.0), join)
+
+
+def test_what_is_not_worth_its_price_is_said_in_words():
+    many = [f"SELECT COUNT(*) FROM p WHERE weeks < {w} AND age < {2 * w}" for w in range(1, 40)]
+    fit = fitted(PEOPLE, *many, epsilon=0.5)
+    (note,) = fit.notes
+    assert "39 constants of weeks, 39 constants of age" in note
+    assert "more than 400" in note
+    assert note in str(fit)
+    fine = fitted(
+        dn.Table("p", age=dn.Ordinal(0, 999)), "SELECT age, COUNT(*) FROM p GROUP BY age", epsilon=0.2, users=5_000
+    )
+    assert "errors would be" in fine.notes[0] or "more than 400" in fine.notes[0]
+
+
+def test_ends_of_a_domain_have_cells_of_their_own_where_that_costs_little():
+    fit = dn.fit(dn.Table("p", age=dn.Ordinal(0, 99)), epsilon=2.0, users=300_000, compared=False)
+    (view,) = fit.collection.grids["p"]
+    starts = view.axes["age"].places(100)
+    assert (starts[1], starts[-1]) == (1, 99)
+
+
+def test_cells_and_points_that_follow_borders():
+    assert changes([np.array([1.0, 0, 0]), np.array([0.0, 0, 1])]) == (1, 2)
+    assert follows(dn.Cells((0, 1, 9)), (1,), 20)
+    assert not follows(dn.Cells((0, 2, 9)), (1,), 20)
+    assert follows(dn.Points((0, 4, 5, 19)), (5,), 20)
+    assert not follows(dn.Points((0, 5, 19)), (5,), 20)  # 4 would be rounded to 5 at times
+    assert with_ends(dn.Cells(2), 10) == dn.Cells((0, 1, 5, 9))
+    assert with_ends(dn.Points(2), 10) == dn.Points(2)

@@ -69,6 +69,15 @@ def test_the_same_bytes_cost_nothing_and_other_bytes_cost_again(path, tmp_path):
     assert ledger.spent == 6
 
 
+def test_two_draws_that_come_out_alike_are_both_paid_for(path):
+    """Otherwise what is charged would depend on what was drawn, and two answers that agree would cost one."""
+    ledger = dn.Ledger(path, limit=8.0)
+    reports = {dn.client.Client(SHOP, None, lambda _: 0, ledger=ledger).report("users", {"age": 31}) for _ in range(3)}
+    assert (len(reports), ledger.spent) == (1, 6)
+    values = {ToPLClient(0.5, 500, None, lambda _: 0, ledger=ledger).report(7) for _ in range(3)}
+    assert (len(values), ledger.spent) == (1, Fraction(15, 2))
+
+
 def test_many_specifications_that_differ_by_little_recover_nothing(path):
     ledger = dn.Ledger(path, limit=8.0)
     answers = 0

@@ -14,7 +14,7 @@ from deniable import errors, mechanisms
 from deniable.collection import Collection, fit
 from deniable.errors import DeniableError
 from deniable.ledger import Ledger
-from deniable.tables import Categorical, Cells, GridView, Ordinal, Points, Public, Table
+from deniable.tables import Categorical, Cells, GridView, Ordinal, Points, Public, Rounds, Table
 
 if TYPE_CHECKING:
     from deniable import client, spark, stores, streams
@@ -46,6 +46,7 @@ __all__ = [
     "Public",
     "Reports",
     "Result",
+    "Rounds",
     "SecureSource",
     "SeededSource",
     "Table",

@@ -5,7 +5,7 @@ charges, never of data. Everything happens while the file is locked:
 
     may this be answered? ── draw, remember ──▶ charge ── on the disk ──▶ send
              │                                    │
-             └─ no: nothing is drawn              └─ these very bytes were charged before: nothing more to pay
+             └─ no: nothing is drawn              └─ this very draw was charged before: nothing more to pay
 
 A process that ends between the memory and the charge has sent nothing. When it is asked again, it remembers the answer,
 finds no charge for it, and charges it then.
@@ -200,7 +200,7 @@ class Account:
             )
 
     def is_charged(self, key: str) -> bool:
-        """Whether these bytes were charged before."""
+        """Whether this draw was charged before."""
         return any(entry.charge.key == key for entry in self._book.entries)
 
     def answers(self, group: str) -> int:
@@ -228,7 +228,7 @@ class Account:
             raise BudgetExceeded(charge.what, asked.delta, book.delta - delta, "the δ that is left", letter="δ")
 
     def charge(self, charge: Charge) -> bool:
-        """Write the charge down, unless these bytes were charged before; returns once it is on the disk."""
+        """Write the charge down, unless this draw was charged before; returns once it is on the disk."""
         if self.is_charged(charge.key):
             return False
         self.admit(replace(charge, lifetime=None))

@@ -28,9 +28,8 @@ class DamagedLedger(ValueError):
 class Charge:
     """What an answer costs, and on what.
 
-    `key` names the very bytes that leave, so that the same bytes cost nothing when they leave again. `specification`
-    is the hash of what was asked, `lifetime` all that it may ever cost, and `group` counts answers that belong
-    together.
+    `key` names the draw that is paid for, so that it costs nothing when its outcome leaves again. `specification` is
+    the hash of what was asked, `lifetime` all that it may ever cost, and `group` counts answers that belong together.
 
     >>> from deniable.accounting import Neighbours, Spending, Unit
     >>> Charge("shop", Spending(Unit.USER, Neighbours.ANY, 0.5), key="week 3").spending.epsilon

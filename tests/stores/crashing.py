@@ -18,13 +18,13 @@ import numpy as np
 
 from deniable import Collection, Ledger, Ordinal, Table
 from deniable.cli import main
-from deniable.ledger import key_of
 from deniable.randomness import SeededSource
 from deniable.stores import Batch, DurablePublisher, DurableServer, ReportBatch
 from deniable.streams import LocalPercentile, ToPLServer, ToPS, report_table
 from deniable.streams.local.simulated_stream import first_codes, second_codes
 from deniable.streams.local.stream_client import ToPLClient
 from deniable.streams.local.stream_protocol import ToPLProtocol
+from deniable.tables.device.sent_reports import FileMemory, name_of_draw
 
 CALLS = ("open", "write", "fsync", "replace", "close", "unlink")
 REAL = {name: getattr(os, name) for name in CALLS} | {"fsync": lambda _: None}  # the machine goes on running
@@ -162,10 +162,11 @@ def charged_clients(folder):
     assert {key for keys in told(folder).values() for key in keys} <= charged, "an answer without its charge"
     shops = [Collection(Table("users", age=Ordinal(1, 95)), epsilon=epsilon) for epsilon in (1.0, 2.0)]
     for number, shop in enumerate(shops):
-        sent = shop.client(memory, ledger=ledger).report("users", {"age": 31}).to_bytes()
-        tell(folder, number, [key_of(f"{shop.sha256}:users", sent)])
+        shop.client(memory, ledger=ledger).report("users", {"age": 31})
+        tell(folder, number, [name_of_draw(FileMemory(memory), f"{shop.sha256}:users")])
     stream = ToPLClient(1.0, 500, memory, ledger=ledger)
-    tell(folder, 2, [key_of(f"topl:{stream.protocol.sha256}", stream.report(7).to_bytes())])
+    stream.report(7)
+    tell(folder, 2, [name_of_draw(FileMemory(memory), f"topl:{stream.protocol.sha256}")])
     assert (ledger.spent, len(ledger.entries)) == (4, 3)
 
 

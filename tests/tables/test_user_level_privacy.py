@@ -157,7 +157,7 @@ def test_the_whole_client_at_once(monkeypatch):
 
     laws = [law(*user) for user in everybody]
     assert len(laws) == 20
-    assert {len(sent) for outcomes in laws for sent in outcomes} == {32}
+    assert {len(sent) for outcomes in laws for sent in outcomes} == {64}
     assert worst_ratio(laws) <= exp_between(Fraction(1))[0]
 
 

@@ -15,6 +15,14 @@ from deniable.queries.answers.result import number
 from deniable.simulation import NOTE
 from deniable.wording import counted, percent
 
+HIERARCHY = click.option(
+    "--hierarchy",
+    type=click.Choice(["auto", "tree", "tent"]),
+    default="auto",
+    show_default=True,
+    help="Noise by a tree or by tents. auto: by predicted error.",
+)
+
 
 @click.group()
 def stream() -> None:
@@ -140,8 +148,16 @@ def check_theta(theta: float, bound: float, low: float = 0.0) -> None:
 )
 @click.option("--drift", type=float, default=0.005, show_default=True, help="Change of the mean by block, share of θ.")
 @click.option("--spread", type=float, default=0.1, show_default=True, help="Deviation of single values, share of θ.")
+@HIERARCHY
 def forecast(
-    epsilon: float, bound: float, horizon: int, theta: float | None, block: int | None, drift: float, spread: float
+    epsilon: float,
+    bound: float,
+    horizon: int,
+    theta: float | None,
+    block: int | None,
+    drift: float,
+    spread: float,
+    hierarchy: str,
 ) -> None:
     """Predict the error by window length before publishing.
 
@@ -161,7 +177,8 @@ def forecast(
     if theta is not None:
         check_theta(theta, bound)
     expected = Expectation(drift, spread)
-    plan = choose_plan(epsilon, horizon, expectation=expected, block=block)
+    top = max(math.ceil(bound), 1)
+    plan = choose_plan(epsilon, horizon, expectation=expected, block=block, hierarchy=hierarchy, bound=top)
     cut = bound if theta is None else theta
     lengths = [length for length in (1, 60, 1440, 65_536, horizon // 2, horizon) if 1 <= length <= horizon]
     made = table(
@@ -178,5 +195,6 @@ def forecast(
         made.add_row(f"{row.length:,}", *(f"{figure:,.4g}" for figure in numbers))
     show(made)
     click.echo(
-        f"ε = {epsilon:g}, θ = {cut:g}, chunks of {plan.horizon:,}, blocks of {plan.block:,}, fan-out {plan.fanout}."
+        f"ε = {epsilon:g}, θ = {cut:g}, chunks of {plan.horizon:,}, blocks of {plan.block:,}, "
+        f"{plan.hierarchy} of fan-out {plan.fanout}."
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from deniable.cli.ledger import ledger_option, opened
-from deniable.cli.stream import check_theta
+from deniable.cli.stream import HIERARCHY, check_theta
 from deniable.cli.stream_output import Interrupts, parquet_output, until_the_reader_leaves
 from deniable.cli.terminal import simulation_option
 from deniable.errors import InvalidParameter
@@ -43,6 +43,7 @@ SECONDS_BETWEEN_REPORTS = 1.0
     "--block", type=click.IntRange(1), default=None, help="Values of a block. Default: chosen by predicted error."
 )
 @click.option("--drift", type=float, default=None, help="Change of the mean by block, share of θ. Default: 0.005.")
+@HIERARCHY
 @click.option("--theta", type=float, default=None, help="A public threshold, instead of a private choice.")
 @click.option("--method", type=click.Choice(METHODS), default="tops", show_default=True)
 @click.option("--paper", is_flag=True, help="Use ToPS with the paper's threshold and blocks.")
@@ -122,6 +123,10 @@ def _publisher(options: dict[str, Any]) -> Publisher:
         if options["method"] != "tops" or options["paper"]:
             raise InvalidParameter("--drift", "is a setting of ToPS", "Leave out --method and --paper.")
         settings["expectation"] = Expectation(drift=options["drift"])
+    if options["hierarchy"] != "auto":
+        if options["method"] != "tops":
+            raise InvalidParameter("--hierarchy", "is a setting of ToPS", "Leave out --method.")
+        settings["hierarchy"] = options["hierarchy"]
     kind: Any = BY_KIND[options["method"]]
     made: Publisher = kind(options["epsilon"], _whole(options["bound"]), **settings)
     # Sums of blocks describe the whole stream; single values would fill the memory of an endless run.

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from deniable.streams.released.windows import WindowEstimate
     from deniable.streams.structure.hierarchy import Hierarchy
     from deniable.streams.structure.smoother import Exponential, Mean, Median, MovingAverage, Recent
+    from deniable.streams.structure.tents import Tents
     from deniable.streams.structure.value_grid import Grid
 
 __all__ = [  # noqa: RUF022 - in the order of sorted(), which another test asks for
@@ -82,6 +83,7 @@ __all__ = [  # noqa: RUF022 - in the order of sorted(), which another test asks 
     "SmoothThreshold",
     "StreamPlan",
     "StreamReport",
+    "Tents",
     "ToPL",
     "ToPLClient",
     "ToPLProtocol",
@@ -131,6 +133,7 @@ _LAZY = {
     "SmoothThreshold": "deniable.streams.central.threshold",
     "StreamPlan": "deniable.streams.central.stream_forecast",
     "StreamReport": "deniable.streams.local.stream_report",
+    "Tents": "deniable.streams.structure.tents",
     "ToPL": "deniable.streams.local.simulated_stream",
     "ToPLClient": "deniable.streams.local.stream_client",
     "ToPLProtocol": "deniable.streams.local.stream_protocol",

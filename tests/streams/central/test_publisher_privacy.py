@@ -22,6 +22,7 @@ from deniable.streams.central.publisher import Publisher
 from deniable.streams.central.settings import Settings
 from deniable.streams.central.threshold import PaperScore, PredictedError, PublicThreshold
 from deniable.streams.structure.smoother import Mean
+from deniable.streams.structure.tents import Tents
 from deniable.streams.structure.value_grid import Grid
 
 EPSILON, BOUND, WARMUP, HORIZON = 2.0, 3, 3, 4
@@ -39,6 +40,8 @@ VARIANTS = [
     settings(threshold=PaperScore(fanout=2)),
     settings(consistent=False, measure_start=False),
     settings(fanout=4),
+    settings(hierarchy="tent"),
+    settings(hierarchy="tent", fanout=3),
 ]
 
 
@@ -100,10 +103,18 @@ def warmup_shifts(chosen, values, neighbour, theta):
 
 
 def tree_shifts(publisher, position, change):
-    """Every node above the changed value moves with it."""
+    """Every node above the changed value moves with it: by as much, or by its integer weight times as much."""
     plan = publisher.plan
     chunk, inside = divmod(position, plan.horizon)
     leaf = inside // plan.block
+    if isinstance(plan.tree, Tents):
+        shifts = {("chunk", chunk, "tent", 0, 0): {leaf: change}}
+        for level in range(1, plan.tree.height):
+            knot, over = divmod(leaf, plan.fanout**level)
+            right = 2 * over + 1
+            moved = {knot: (plan.tree.weight(level) - right) * change, knot + 1: right * change}
+            shifts["chunk", chunk, "tent", level, 0] = moved
+        return shifts
     return {
         ("chunk", chunk, "level", level, 0): {leaf // plan.fanout**level: change} for level in range(plan.tree.height)
     }

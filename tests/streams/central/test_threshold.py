@@ -139,7 +139,7 @@ def test_impossible_settings(make):
     ],
 )
 def test_what_each_rule_makes_of_the_same_warm_up(rule, theta):
-    tops = ToPS(1.0, 100, warmup=1000, threshold=rule, source=SeededSource(1), simulation=True)
+    tops = ToPS(1.0, 100, warmup=1000, threshold=rule, hierarchy="tree", source=SeededSource(1), simulation=True)
     assert (tops.push_many([5, 6, 7, 8] * 250).size, tops.learnt.theta) == (0, theta)
 
 

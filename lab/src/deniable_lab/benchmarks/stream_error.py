@@ -20,13 +20,13 @@ from deniable.streams import (
     Expectation,
     FixedPercentile,
     Hc16,
-    Hierarchy,
     PAKPercentile,
     PaperScore,
     Perturber,
     PublicThreshold,
     Publisher,
     ToPS,
+    choose_plan,
 )
 from deniable.streams.central.threshold import Situation
 from deniable.streams.structure.smoother import smoother_of
@@ -40,6 +40,7 @@ from deniable_lab.experiments.streams.smoothers import smoothed
 SHORT = {"pos_length": "POS", "dns_google_rps": "DNS"}
 SIGMAS = 3.0
 LARGEST_CELL, LARGEST_MEAN = 0.75, 0.4
+LARGEST_TENT_VARIANCE = 960.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,21 +225,36 @@ def _next_to_paper(stream: Stream, repetitions: int, **settings: Any) -> Iterato
 
 
 def variances(repetitions: int) -> Iterator[Row]:
-    """V·ε² of the tree of 2^20 leaves, b = 16, θ = 1, ε = 0.05: random ranges and prefixes, measured and predicted."""
-    settings = Perturber(epsilon=0.05, theta=1, horizon=HORIZON)
-    rng = np.random.default_rng(7)
-    ranges, prefixes = np.empty(repetitions), np.empty(repetitions)
-    for repetition in range(repetitions):
-        noise = settings.noise(SeededSource(repetition), 0).leaves(0, HORIZON)
-        prefix = np.concatenate(([0], np.cumsum(noise)))
-        pairs = np.sort(rng.integers(0, HORIZON, (1 << 16, 2)), axis=1)
-        ranges[repetition] = np.mean((prefix[pairs[:, 1]] - prefix[pairs[:, 0]]) ** 2.0) * 0.05**2
-        prefixes[repetition] = np.mean(prefix[rng.integers(0, HORIZON, 1 << 16)] ** 2.0) * 0.05**2
-    for what, measured, expected in (("random ranges", ranges, 1196.4), ("random prefixes", prefixes, 852.0)):
-        ours = figure(measured)
-        yield Row(f"V·ε², {what}", ours, Figure(expected, 0.0), abs(ours.mean / expected - 1) <= 0.03)
-    predicted = 2 * 25 * Hierarchy(HORIZON, 16).mean_variance()
-    yield Row("V·ε², predicted", Figure(predicted, 0.0), Figure(1196.4, 0.0), abs(predicted / 1196.4 - 1) <= 0.03)
+    """V·ε² of the tree and of tents over 2^20 leaves, θ = 1, ε = 0.05: random ranges and prefixes, and the formula."""
+    for hierarchy, fanout, stated in (("tree", 16, (1196.4, 852.0)), ("tent", 16, (925.8, 732.0))):
+        settings = Perturber(epsilon=0.05, theta=1, horizon=HORIZON, fanout=fanout, hierarchy=hierarchy)
+        rng = np.random.default_rng(7)
+        ranges, prefixes = np.empty(repetitions), np.empty(repetitions)
+        for repetition in range(repetitions):
+            noise = settings.noise(SeededSource(repetition), 0).leaves(0, HORIZON)
+            prefix = np.concatenate(([0], np.cumsum(noise)))
+            pairs = np.sort(rng.integers(0, HORIZON, (1 << 16, 2)), axis=1)
+            ranges[repetition] = np.mean((prefix[pairs[:, 1]] - prefix[pairs[:, 0]]) ** 2.0) * 0.05**2
+            prefixes[repetition] = np.mean(prefix[rng.integers(0, HORIZON, 1 << 16)] ** 2.0) * 0.05**2
+        for what, measured, expected in zip(
+            ("random ranges", "random prefixes"), (ranges, prefixes), stated, strict=True
+        ):
+            ours = figure(measured)
+            yield Row(f"{hierarchy} V·ε², {what}", ours, Figure(expected, 0.0), abs(ours.mean / expected - 1) <= 0.03)
+        predicted = 2 * settings.tree.height**2 * settings.tree.mean_variance()
+        close = abs(predicted / stated[0] - 1) <= 0.03
+        yield Row(f"{hierarchy} V·ε², predicted", Figure(predicted, 0.0), Figure(stated[0], 0.0), close)
+    for leaves in (64, 128, 1 << 10, 1 << 15, HORIZON):
+        tree, tents = (_least_variance(kind, leaves) for kind in ("tree", "tent"))
+        met = tents.mean <= LARGEST_TENT_VARIANCE if leaves == HORIZON else None
+        note = f"{tents.mean / tree.mean:.2f} times; theirs: the best tree"
+        yield Row(f"V·ε² of the best tents, {leaves:,} leaves", tents, tree, met, note)
+
+
+def _least_variance(hierarchy: str, leaves: int) -> Figure:
+    """Predicted V·ε² of the fan-out that a publisher would choose."""
+    plan = choose_plan(1.0, leaves, expectation=Expectation(), block=1, hierarchy=hierarchy)
+    return Figure(2 * plan.tree.height**2 * plan.tree.mean_variance(), 0.0)
 
 
 def calibration(repetitions: int) -> Iterator[Row]:

@@ -18,7 +18,7 @@ def show_summary(outcome: Outcome) -> None:
         "person sends to both. Three examples of what the device of a single person aged 31 may send:"
     )
     for _ in range(3):
-        report = outcome.collection.client().report("users", {"age": 31, "marital": "single", "city": "Rome"})
+        (report,) = outcome.collection.client().reports("users", [{"age": 31, "marital": "single", "city": "Rome"}])
         click.echo(f"  view {report.view:>2}, seed {report.seed:>10}, y {report.y}")
     _say("Anybody could have sent any of these. All reports together still show:\n")
     made = table("SQL over the reports", *HEADER)

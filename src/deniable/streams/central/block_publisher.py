@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from deniable.arrays import Floats, Integers
 from deniable.randomness import Source
-from deniable.streams.central.perturber import ChunkNoise, Perturber
+from deniable.streams.central.perturber import LeafNoise
 from deniable.streams.central.stream_forecast import StreamPlan
 from deniable.streams.central.warmup import Learnt
 from deniable.streams.structure.block_layout import BlockLayout
@@ -50,7 +50,7 @@ class BlockPublisher:
     ) -> None:
         self.plan, self._source = plan, source
         self._cut = min(learnt.theta, bound)  # an uncapped θ may lie above the bound
-        self.perturber = Perturber(epsilon, learnt.theta, plan.horizon, plan.block, plan.fanout, plan.consistent)
+        self.perturber = plan.perturber(epsilon, learnt.theta)
         self._layout = plan.layout
         self._initial_rate = learnt.theta / 2 if learnt.mean is None else learnt.mean
         self._totals = GrowingArray()  # noisy sums of complete blocks, if they are kept
@@ -62,7 +62,7 @@ class BlockPublisher:
         self._memory = plan.smoother.begin(self._rate, plan.block)
         self._ended = False
         self._missing = 0.0  # what the end of the stream added to the last value
-        self._noise: tuple[int, ChunkNoise] | None = None
+        self._noise: tuple[int, LeafNoise] | None = None
         self._ready: list[int] = []  # noise of the next blocks of one value, last first
         _ALIVE.add(self)
 

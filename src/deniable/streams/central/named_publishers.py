@@ -23,7 +23,11 @@ class ToPS(Publisher):
 
     Smoothers: recent, mean, median, moving, exponential, or none, which is block=1.
 
-    `paper=True`: threshold by Eq. (6) and blocks by Eq. (7) as corrected, fan-out 16, first block filled with θ/2.
+    `hierarchy`: noise by a "tree" of block sums, by "tent"s, which overlap, or "auto" for the one that is predicted to
+    be better at random windows. Sums of whole chunks are better by a tree.
+
+    `paper=True`: threshold by Eq. (6) and blocks by Eq. (7) as corrected, a tree of fan-out 16, first block filled with
+    θ/2.
 
     >>> tops = ToPS(epsilon=1.0, bound=100, warmup=1000, horizon=1000)
     >>> tops.push(7) is None, tops.warming_up
@@ -47,6 +51,7 @@ class ToPS(Publisher):
         smoother: str | Smoother = "recent",
         threshold: Threshold | None = None,
         expectation: Expectation | None = None,
+        hierarchy: str = "auto",
         paper: bool = False,
         name: str = "",
         key: bytes | None = None,
@@ -58,6 +63,7 @@ class ToPS(Publisher):
             smoother, block = "recent", 1
         if paper:
             block, fanout = "paper" if block is None else block, fanout or 16
+            hierarchy = "tree" if hierarchy == "auto" else hierarchy
             threshold = threshold or PaperScore(fanout=fanout)
         settings = Settings(
             self.kind,
@@ -73,6 +79,7 @@ class ToPS(Publisher):
             measure_start=not paper and warmup != 0,
             expectation=expectation or Expectation(),
             name=name,
+            hierarchy=hierarchy,
         )
         super().__init__(settings, key=key, source=source, simulation=simulation, keep=keep)
 

@@ -1,4 +1,4 @@
-"""The perturber: exact integer noise on the sums of blocks, arranged in a tree that is made consistent online.
+"""The perturber: exact integer noise on the sums of blocks, arranged in a tree or in tents and made consistent online.
 
 Noise is never stored. It is a function of (secret, chunk, level, node), and is recomputed from that address.
 """
@@ -7,20 +7,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from deniable.accounting import Neighbours, Spending, Unit
 from deniable.arrays import Floats, Integers
 from deniable.checks import check_integer
-from deniable.errors import RandomnessFault
+from deniable.errors import InvalidParameter, RandomnessFault
 from deniable.exact import check_epsilon
 from deniable.locking import Turn, in_turn
 from deniable.mechanisms import DiscreteLaplace
 from deniable.mechanisms._arrays import as_integers
 from deniable.randomness import Source, release_source
+from deniable.streams.central.tent_noise import TentNoise
 from deniable.streams.structure.hierarchy import GROUP_LEAVES, Hierarchy
+from deniable.streams.structure.tents import Arrangement, Tents, arrangement_of
 
 LARGEST_HORIZON = 1 << 40
 LARGEST_THETA = 1 << 40
@@ -38,6 +40,9 @@ class Perturber:
     whatever the data are, and the published leaf is (value + z_0) + f(residuals). So shifting the data shifts the
     output exactly, and no rounding of a float ever meets a value.
 
+    `hierarchy="tent"`: overlapping hat sums with integer weights instead of block sums. The value moves the nodes of a
+    level by W_l·θ in all, and each of them has noise of scale W_l·θ·h/ε, so each level costs ε/h as well (`tents`).
+
     `block` values are added up before they reach a leaf. If `fanout` is at least the number of leaves, there is one
     flat level.
 
@@ -52,6 +57,7 @@ class Perturber:
     block: int = 1
     fanout: int = 16
     consistent: bool = True
+    hierarchy: str = "tree"
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -59,6 +65,8 @@ class Perturber:
         check_integer("horizon", self.horizon, 1, LARGEST_HORIZON)
         check_integer("block", self.block, 1, self.horizon)
         self.node_noise  # noqa: B018 - for its checks
+        if isinstance(self.tree, Tents) and not self.tree.fits(self.epsilon, self.theta):
+            raise InvalidParameter("theta", "is too large for sums of tents", "Use hierarchy='tree'.")
 
     @property
     def spends(self) -> Spending:
@@ -66,13 +74,16 @@ class Perturber:
         return Spending(Unit.VALUE, Neighbours.REPLACED, self.epsilon)
 
     @property
-    def tree(self) -> Hierarchy:
-        """The tree of one chunk; its leaves are blocks."""
-        return Hierarchy(-(-self.horizon // self.block), self.fanout, self.consistent)
+    def tree(self) -> Arrangement:
+        """The nodes of one chunk; its leaves are blocks."""
+        return arrangement_of(self.hierarchy, -(-self.horizon // self.block), self.fanout, self.consistent)
 
     @property
     def node_noise(self) -> DiscreteLaplace:
-        """The mechanism of every node: ε over h nodes that a value moves by θ each is ε for a sensitivity of θ·h."""
+        """The mechanism of every node: ε over h nodes that a value moves by θ each is ε for a sensitivity of θ·h.
+
+        Of tents, this is the mechanism of the leaves.
+        """
         return DiscreteLaplace(self.epsilon, self.theta * self.tree.height)
 
     @property
@@ -82,12 +93,17 @@ class Perturber:
 
     @property
     def node_variance(self) -> float:
-        """Variance of the noise of one node."""
-        return self.node_noise.variance()
+        """Variance of the noise of one node.
 
-    def noise(self, source: Source, chunk: int) -> ChunkNoise:
+        Nodes of tents have up to 2·scale² when their weights are divided out, and leaves less by a constant. Errors are
+        stated as if all had the most, which is 1/(12·scale²) too much at worst.
+        """
+        return 2 * float(self.scale) ** 2 if isinstance(self.tree, Tents) else self.node_noise.variance()
+
+    def noise(self, source: Source, chunk: int) -> LeafNoise:
         """The noise of one chunk, always the same integers. From a secure source only one caller gets them."""
-        return ChunkNoise(self.tree, self.scale, source.stream("chunk", chunk).recomputable())
+        tree, own = self.tree, source.stream("chunk", chunk).recomputable()
+        return TentNoise(tree, self.scale, own) if isinstance(tree, Tents) else ChunkNoise(tree, self.scale, own)
 
     def begin(self, *, source: Source | None = None, simulation: bool = False) -> BlockSums:
         """A running perturber, for use on its own: `push` and `push_many` return noisy sums of complete blocks."""
@@ -99,6 +115,13 @@ class Perturber:
         """The noisy sum of every block of a stream, all at once. The last block may be short."""
         running = self.begin(source=source, simulation=simulation)
         return np.concatenate((running.push_many(values), running.flush()))
+
+
+class LeafNoise(Protocol):
+    """The integers added to the leaves of one chunk."""
+
+    def leaves(self, start: int, stop: int) -> Integers:
+        """Noise of the leaves start … stop − 1. Refused in a fork, which would publish other values with it."""
 
 
 class BlockSums:

@@ -13,8 +13,6 @@ and tree are chosen from public settings. How many values there are, and when th
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import asdict
 from typing import Any, ClassVar, NoReturn, Self
 
@@ -98,8 +96,7 @@ class Publisher:
         self.simulation = simulation
         self.settings, self.plan, self._key = settings, settings.plan, key
         check_possible(settings, self.plan)
-        digest = hashlib.sha256(json.dumps(settings.describe(), sort_keys=True).encode()).hexdigest()
-        self._source = own_noise(source, digest, given=key is None, goes_on=goes_on)
+        self._source = own_noise(source, settings.digest, given=key is None, goes_on=goes_on)
         self._grid = settings.grid
         self._top = settings.grid.top
         self._plain = settings.grid.low == 0 and settings.grid.resolution == 1

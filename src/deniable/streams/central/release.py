@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from numpy.typing import NDArray
@@ -9,7 +10,6 @@ from numpy.typing import NDArray
 from deniable.streams.central.block_publisher import BlockPublisher
 from deniable.streams.central.settings import Settings
 from deniable.streams.central.warmup import Learnt
-from deniable.streams.released.covariance import TreeNoise
 from deniable.streams.released.prediction_error import Smoothing, measured_smoothing
 from deniable.streams.released.released_stream import SIMULATION, Released
 from deniable.streams.released.windows import Truncation
@@ -29,7 +29,7 @@ def release(
     tail = settings.expectation.tail
     truncation = Truncation(learnt.theta, settings.grid.top, learnt.above, learnt.above_stderr, tail)
     plan, node = blocks.plan, blocks.perturber.node_variance
-    noise = TreeNoise(blocks.layout, plan.fanout, plan.consistent, node, learnt.mean_variance, plan.smoother)
+    noise = replace(plan.noise_model(node, learnt.mean_variance), layout=blocks.layout)
     smoothing = _smoothing(settings, learnt, blocks)
     about = _about(settings, learnt, blocks) | ({SIMULATION: True} if simulation else {})
     return Released(steps, noise, settings.grid, about, truncation, smoothing, timestamps, first)
@@ -55,4 +55,6 @@ def _about(settings: Settings, learnt: Learnt, blocks: BlockPublisher) -> dict[s
         facts["delta"] = settings.delta
     plan = blocks.plan
     facts |= {"theta": float(settings.grid.value(learnt.theta)), "warmup": settings.warmup}
+    if plan.hierarchy != "tree":
+        facts["hierarchy"] = plan.hierarchy
     return facts | {"r": plan.horizon, "b": plan.fanout, "s": plan.block, "chunk": blocks.chunk}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
@@ -12,7 +14,6 @@ from deniable.checks import check_integer
 from deniable.errors import InvalidParameter
 from deniable.exact import check_epsilon
 from deniable.mechanisms import DiscreteLaplace
-from deniable.streams.central.perturber import Perturber
 from deniable.streams.central.stream_forecast import Expectation, StreamPlan, choose_plan, mean_share, paper_block
 from deniable.streams.central.threshold import THRESHOLDS_BY_KIND, PredictedError, PublicThreshold, Threshold
 from deniable.streams.structure.smoother import Recent, Smoother, smoother_of
@@ -29,7 +30,7 @@ class Settings:
 
     `measure_start`: spend parts of the warm-up's ε on the mean (1/50 to 1/5, more for larger blocks), the mean square
     (1/20) and the share of values above θ (1/40). Without it the first block is filled with θ/2, and intervals know
-    less.
+    less. `hierarchy`: "tree", "tent", or "auto" for the one that is predicted to be better.
 
     >>> Settings("tops", 0.5, Grid(1000)).plan.block
     2048
@@ -48,6 +49,7 @@ class Settings:
     measure_start: bool = True
     expectation: Expectation = field(default_factory=Expectation)
     name: str = ""
+    hierarchy: str = "tree"
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -70,7 +72,9 @@ class Settings:
         if self.block == "paper":
             fanout = self.fanout or 16
             block = paper_block(self.epsilon, self.horizon, fanout)
-            return StreamPlan(self.horizon, min(block, self.horizon), fanout, self.consistent, self.smoother)
+            kind = "tent" if self.hierarchy == "tent" else "tree"
+            return StreamPlan(self.horizon, min(block, self.horizon), fanout, self.consistent, self.smoother, kind)
+        uncapped = not getattr(self.threshold, "cap", True)  # no bound of θ is known then, which tents need
         return choose_plan(
             self.epsilon,
             self.horizon,
@@ -80,6 +84,8 @@ class Settings:
             consistent=self.consistent,
             smoother=self.smoother,
             warmup=self.warmup if self.measure_start else 0,
+            hierarchy="tree" if uncapped and self.hierarchy == "auto" else self.hierarchy,
+            bound=self.grid.top,
         )
 
     @property
@@ -122,6 +128,14 @@ class Settings:
         facts["threshold"] = {"kind": self.threshold.kind, **asdict(self.threshold)}
         return facts
 
+    @property
+    def digest(self) -> str:
+        """What the noise of a stream depends on, next to its key. Trees have the noise of earlier versions."""
+        facts = self.describe()
+        if facts.pop("hierarchy") != "tree" and (hierarchy := self.plan.hierarchy) != "tree":
+            facts["hierarchy"] = hierarchy
+        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
     @classmethod
     def read(cls, facts: dict[str, Any]) -> Settings:
         """The settings that `describe` described."""
@@ -146,7 +160,7 @@ def check_possible(settings: Settings, plan: StreamPlan) -> None:
             "bound", "has too many steps for sums over the horizon", "Use a coarser resolution or a shorter horizon."
         )
     for theta in (1, top):
-        Perturber(settings.epsilon, theta, plan.horizon, plan.block, plan.fanout, plan.consistent)
+        plan.perturber(settings.epsilon, theta)
         for name, cost in settings.costs.items():
             sensitivity = {"mean": theta, "square": SQUARE_STEPS**2, "above": 1, "threshold": 1 << 17}[name]
             DiscreteLaplace(cost, sensitivity)

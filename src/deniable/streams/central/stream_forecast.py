@@ -16,16 +16,25 @@ import numpy as np
 
 from deniable.checks import check_number
 from deniable.errors import InvalidParameter
+from deniable.streams.central.perturber import Perturber
 from deniable.streams.released.covariance import TreeNoise
 from deniable.streams.released.prediction_error import Smoothing
 from deniable.streams.structure.block_layout import BlockLayout
 from deniable.streams.structure.hierarchy import Hierarchy, even_pairs
 from deniable.streams.structure.smoother import Recent, Smoother
+from deniable.streams.structure.tents import (
+    LARGEST_TENT_FANOUT,
+    LARGEST_TENT_LEAVES,
+    Arrangement,
+    Tents,
+    arrangement_of,
+)
 
 _SAMPLE_WINDOWS = 1 << 11
 _SAMPLE_STEPS = np.arange(1, _SAMPLE_WINDOWS + 1)
 LARGEST_BLOCK = 1 << 26
 SMALLEST_FANOUT, LARGEST_CHOICE = 5, 64
+SMALLEST_TENT_FANOUT = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +62,7 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class StreamPlan:
-    """How a chunk is cut into blocks, and the tree over them.
+    """How a chunk is cut into blocks, and the tree or the tents over them.
 
     >>> plan = choose_plan(0.5, 2**18, expectation=Expectation())
     >>> plan.block, plan.fanout, plan.tree.height
@@ -65,6 +74,7 @@ class StreamPlan:
     fanout: int
     consistent: bool
     smoother: Smoother
+    hierarchy: str = "tree"
 
     @property
     def layout(self) -> BlockLayout:
@@ -72,14 +82,22 @@ class StreamPlan:
         return BlockLayout(self.horizon, self.block)
 
     @property
-    def tree(self) -> Hierarchy:
-        """The tree of one chunk."""
-        return Hierarchy(self.layout.blocks, self.fanout, self.consistent)
+    def tree(self) -> Arrangement:
+        """The nodes of one chunk."""
+        return arrangement_of(self.hierarchy, self.layout.blocks, self.fanout, self.consistent)
+
+    def perturber(self, epsilon: float, theta: int) -> Perturber:
+        """What adds the noise of this plan."""
+        return Perturber(epsilon, theta, self.horizon, self.block, self.fanout, self.consistent, self.hierarchy)
 
     def model(self, theta: float, epsilon: float, initial_variance: float = 0.0) -> TreeNoise:
         """The noise of this plan, with continuous Laplace variances."""
-        node = 2 * (theta * self.tree.height / epsilon) ** 2
-        return TreeNoise(self.layout, self.fanout, self.consistent, node, initial_variance, self.smoother)
+        return self.noise_model(2 * (theta * self.tree.height / epsilon) ** 2, initial_variance)
+
+    def noise_model(self, node_variance: float, initial_variance: float) -> TreeNoise:
+        """The noise of this plan, for nodes of a given variance."""
+        facts = (self.fanout, self.consistent, node_variance, initial_variance, self.smoother, self.hierarchy)
+        return TreeNoise(self.layout, *facts)
 
     def noise(self, epsilon: float) -> float:
         """Squared noise of a random window per θ², the smoother's predictions included."""
@@ -148,8 +166,13 @@ def choose_plan(
     consistent: bool = True,
     smoother: Smoother | None = None,
     warmup: int = 1 << 16,
+    hierarchy: str = "tree",
+    bound: int = 1,
 ) -> StreamPlan:
     """The block size and fan-out of least predicted error. What is given stays. warmup=0: nothing measures a mean.
+
+    `hierarchy`: "tree", "tent", or "auto" for whichever is predicted to be better at random windows; `bound` is the
+    largest θ, in steps, that tents have to serve.
 
     Every power of two is tried as a block, and for each height the smallest fan-out that reaches all leaves. The choice
     reads public settings only, so it is public too. θ cancels.
@@ -158,8 +181,9 @@ def choose_plan(
     256
     """
     smoother = smoother or Recent()
-    if block is not None and fanout is not None:
-        return StreamPlan(horizon, block, fanout, consistent, smoother)
+    kinds = _kinds(hierarchy, consistent=consistent)
+    if block is not None and fanout is not None and len(kinds) == 1:
+        return StreamPlan(horizon, block, fanout, consistent, smoother, kinds[0])
     if block is not None:
         blocks = [block]
     elif math.isinf(epsilon):
@@ -169,8 +193,15 @@ def choose_plan(
     best: tuple[float, StreamPlan] | None = None
     for size in reversed(blocks):
         leaves = -(-horizon // size)
-        fanouts = [fanout] if fanout is not None else _fanouts(leaves)
-        plans = [StreamPlan(horizon, size, width, consistent, smoother) for width in fanouts]
+        plans = [
+            StreamPlan(horizon, size, width, consistent, smoother, kind)
+            for kind in kinds
+            for width in ([fanout] if fanout is not None else _FANOUTS[kind](leaves))
+        ]
+        if hierarchy == "auto":
+            plans = [plan for plan in plans if plan.hierarchy == "tree" or _fits(plan, epsilon, bound)]
+        if not plans:
+            continue
         plan = min(plans, key=lambda candidate: _rough_noise(candidate.tree))
         error = plan.noise(epsilon) + plan.smoothing(expectation, measured_start=warmup > 0)
         if warmup:
@@ -180,7 +211,7 @@ def choose_plan(
         elif error > 4 * best[0]:  # smaller blocks have only more noise
             break
     if best is None:
-        raise InvalidParameter("horizon", "leaves nothing to publish", "Use a larger one.")
+        raise InvalidParameter("horizon", "is too long for these settings", "Use hierarchy='tree', or larger blocks.")
     return best[1]
 
 
@@ -231,7 +262,32 @@ def _fanouts(leaves: int) -> list[int]:
         height += 1
 
 
-def _rough_noise(tree: Hierarchy) -> float:
+def _tent_fanouts(leaves: int) -> list[int]:
+    """As for trees, and a little wider, which leaves fewer cells at the top. Narrow ones were never the best."""
+    if leaves > LARGEST_TENT_LEAVES:
+        return []
+    widths = [width for width in _fanouts(leaves) if width >= SMALLEST_TENT_FANOUT]
+    return sorted({wider for width in widths for wider in (width, width + width // 8)})
+
+
+_FANOUTS = {"tree": _fanouts, "tent": _tent_fanouts}
+
+
+def _kinds(hierarchy: str, *, consistent: bool) -> list[str]:
+    if hierarchy == "auto":
+        return ["tree", "tent"] if consistent else ["tree"]
+    arrangement_of(hierarchy, 1, 2)  # for its checks
+    return [hierarchy]
+
+
+def _fits(plan: StreamPlan, epsilon: float, bound: int) -> bool:
+    """Whether tents are possible here, and are tents."""
+    leaves, fanout = plan.layout.blocks, plan.fanout
+    possible = 3 <= fanout < leaves <= LARGEST_TENT_LEAVES and fanout <= LARGEST_TENT_FANOUT
+    return possible and Tents(leaves, fanout).fits(epsilon, bound)
+
+
+def _rough_noise(tree: Arrangement) -> float:
     """Variance of a random range of whole blocks per (θ/ε)²."""
     return 2 * tree.height**2 * tree.mean_variance()
 

@@ -17,13 +17,13 @@ from typing import Any
 
 from deniable.errors import InvalidParameter
 from deniable.exact import RandBelow, check_randbelow
-from deniable.ledger import Ledger, key_of
+from deniable.ledger import Ledger
 from deniable.ledger_entries import Charge
 from deniable.locking import Turn, in_turn
 from deniable.simulation import SimulatedDraws, is_simulated
 from deniable.streams.local.stream_protocol import ToPLProtocol
 from deniable.streams.local.stream_report import FIRST, SECOND, StreamReport
-from deniable.tables.device.sent_reports import FileMemory, ProcessMemory, ReportMemory, alone_with
+from deniable.tables.device.sent_reports import FileMemory, ProcessMemory, ReportMemory, alone_with, name_of_draw
 
 ABOVE_BOUND, BELOW_ZERO, NOT_A_NUMBER = "above the bound", "below zero", "not a number"
 
@@ -89,8 +89,9 @@ class ToPLClient:
                 account.check_pinned(digest)
                 if key not in self._memory:
                     account.admit(charge)
+                drawn = name_of_draw(self._memory, key)
                 answer = self._answer(key, number, threshold)
-                account.charge(replace(charge, key=key_of(key, answer.to_bytes())))
+                account.charge(replace(charge, key=drawn))
             return answer
 
     def _answer(self, key: str, number: float, threshold: float | None) -> StreamReport:

@@ -15,8 +15,9 @@ import numpy as np
 from deniable.arrays import Floats, Integers
 from deniable.errors import InvalidData
 from deniable.streams.structure.block_layout import BlockLayout
-from deniable.streams.structure.hierarchy import WINDOWS_AT_ONCE, Hierarchy
+from deniable.streams.structure.hierarchy import WINDOWS_AT_ONCE
 from deniable.streams.structure.smoother import Smoother, smoother_of
+from deniable.streams.structure.tents import HIERARCHIES, Arrangement, arrangement_of
 
 
 class Covariance(Protocol):
@@ -51,11 +52,11 @@ class IndependentNoise:
 
 @dataclass(frozen=True, slots=True)
 class TreeNoise:
-    """Noise of a chain of trees over blocks, seen through a smoother.
+    """Noise of a chain of trees or tents over blocks, seen through a smoother.
 
     With N the noisy prefix sums at block edges, position k publishes the prefix N(edge) + (weights)·N + (weight)·u_0,
     by the smoother's taps. A window is a difference of two of those, so its variance is a quadratic form in Cov(N, N),
-    which `Hierarchy.covariance` gives exactly inside a chunk; chunks are independent, and so is u_0.
+    which a tree and tents give exactly inside a chunk; chunks are independent, and so is u_0.
 
     >>> import numpy as np
     >>> from deniable.streams import Recent
@@ -70,11 +71,12 @@ class TreeNoise:
     node_variance: float
     initial_variance: float
     smoother: Smoother
+    hierarchy: str = "tree"
 
     @property
-    def tree(self) -> Hierarchy:
-        """The tree of one chunk."""
-        return Hierarchy(self.layout.blocks, self.fanout, self.consistent)
+    def tree(self) -> Arrangement:
+        """The nodes of one chunk."""
+        return arrangement_of(self.hierarchy, self.layout.blocks, self.fanout, self.consistent)
 
     def variance(self, starts: Integers, stops: Integers) -> Floats:
         """Variance of the noise of every window sum, in squared units."""
@@ -123,8 +125,8 @@ class TreeNoise:
         """Cov(N, N) over several chunks: whole chunks in common, and the shared part of the earlier tap's chunk."""
         tree, blocks = self.tree, self.layout.blocks
         (chunk_i, i, _), (chunk_j, j, _) = tap, other
-        if tap is other and not chunk_i.any():
-            return tree.covariance(i, i)
+        if tap is other:
+            return np.asarray(chunk_i * self._whole + tree.covariance(i, i))
         common = np.minimum(chunk_i, chunk_j)
         inside_i = np.where(chunk_i > chunk_j, blocks, i)
         inside_j = np.where(chunk_j > chunk_i, blocks, j)
@@ -139,7 +141,7 @@ class TreeNoise:
     def describe(self) -> dict[str, Any]:
         """Public facts from which `covariance_of` makes the model again."""
         return {
-            "kind": "tree",
+            "kind": self.hierarchy,
             "horizon": self.layout.horizon,
             "block": self.layout.block,
             "end": self.layout.end,
@@ -157,9 +159,9 @@ def covariance_of(description: dict[str, Any]) -> Covariance:
     kind = facts.pop("kind", None)
     if kind == "independent":
         return IndependentNoise(**facts)
-    if kind == "tree":
+    if kind in HIERARCHIES:
         layout = BlockLayout(facts.pop("horizon"), facts.pop("block"), facts.pop("end"))
-        return TreeNoise(layout=layout, smoother=smoother_of(**facts.pop("smoother")), **facts)
+        return TreeNoise(layout=layout, smoother=smoother_of(**facts.pop("smoother")), hierarchy=kind, **facts)
     raise InvalidData(
         "the file describes noise of a kind this version does not know", "Read it with the version that wrote it."
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 
@@ -48,7 +49,7 @@ class Hierarchy:
     @property
     def height(self) -> int:
         """h = ⌈log_b leaves⌉ by integer arithmetic, at least 1."""
-        return _ceil_log(self.leaves, self.fanout)
+        return ceil_log(self.leaves, self.fanout)
 
     @property
     def consistent_levels(self) -> int:
@@ -114,10 +115,15 @@ class Hierarchy:
 
     def mean_variance(self) -> float:
         """Variance of a random range with independent uniform ends, in units of σ²; from 16,384 evenly spread pairs."""
-        return _mean_variance(self)
+        return mean_variance(self)
 
 
-def _ceil_log(leaves: int, fanout: int) -> int:
+def ceil_log(leaves: int, fanout: int) -> int:
+    """⌈log_b leaves⌉ by integer arithmetic, at least 1.
+
+    >>> ceil_log(1000, 10), ceil_log(1001, 10)
+    (3, 4)
+    """
     height, reach = 1, fanout
     while reach < leaves:
         height, reach = height + 1, reach * fanout
@@ -136,8 +142,16 @@ def _coefficients(fanout: int, levels: int) -> tuple[tuple[int, ...], tuple[floa
     return sizes, tuple(after - before for before, after in pairwise(inverses))
 
 
+class _Levels(Protocol):
+    @property
+    def leaves(self) -> int: ...
+
+    def variance(self, i: Integers, j: Integers) -> Floats: ...
+
+
 @lru_cache(maxsize=4096)
-def _mean_variance(tree: Hierarchy) -> float:
+def mean_variance(tree: _Levels) -> float:
+    """Variance of a random range with independent uniform ends, from 16,384 evenly spread pairs."""
     return float(tree.variance(*even_pairs(np.arange(_SAMPLE_PAIRS), tree.leaves)).mean())
 
 

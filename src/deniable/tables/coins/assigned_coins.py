@@ -21,6 +21,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from deniable.tables.schema.rounds import MEMOISED
 from deniable.tables.specification.specification import Specification
 
 PURPOSE = b"deniable coins"
@@ -51,6 +52,11 @@ def coin_prefix(
 def user_bytes(user: str | int) -> bytes:
     """A user id as it is hashed: 7 and "7" are one user, as everywhere."""
     return str(user).encode()
+
+
+def round_of_coins(specification: Specification, number: int) -> int | None:
+    """The round whose coins a report has: its own, or none if coins hold for life or there are no rounds."""
+    return None if specification.rounds is None or specification.rounds.mode == MEMOISED else number
 
 
 def assigned_coins(

@@ -16,9 +16,10 @@ from fractions import Fraction
 from itertools import accumulate, islice
 from typing import Any
 
-from deniable.mechanisms.frequency_oracle import LARGEST_DOMAIN, FrequencyOracle
+from deniable.mechanisms.frequency_oracle import LARGEST_DOMAIN, FrequencyOracle, draw_as_responses
 from deniable.mechanisms.hashing import CELL_OFFSET, MASK, mix
 from deniable.mechanisms.oracles import HASHING_ONLY, ORACLES, best_oracle
+from deniable.mechanisms.single_cell import SingleCell
 from deniable.trees import Tree
 from deniable.wording import counted
 
@@ -163,6 +164,8 @@ class Design:
     """What each report may spend."""
     adaptive: bool = True
     """Whether every view uses the oracle of lowest variance; otherwise all hash, as the paper's do."""
+    memoised: bool = False
+    """Whether answers are kept for life: then every oracle is randomized response over its outcomes."""
 
     @property
     def views(self) -> int:
@@ -177,7 +180,10 @@ class Design:
     @property
     def oracles(self) -> list[type[FrequencyOracle]]:
         """The oracles that views choose from."""
-        return ORACLES if self.adaptive else HASHING_ONLY
+        listed = ORACLES if self.adaptive else HASHING_ONLY
+        if self.memoised:
+            return [oracle for oracle in listed if oracle.draw_reports is draw_as_responses or oracle is SingleCell]
+        return listed
 
     @property
     def most_outcomes(self) -> int:

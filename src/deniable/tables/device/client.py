@@ -11,9 +11,10 @@ for any number of rows, and for every answer.
 from __future__ import annotations
 
 import secrets
+import time
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -26,16 +27,21 @@ from deniable.ledger_entries import Charge
 from deniable.limits import LONGEST_TEXT
 from deniable.mechanisms.frequency_oracle import FrequencyOracle
 from deniable.simulation import SimulatedDraws, is_simulated
-from deniable.tables.coins.assigned_coins import Coins, coins_of_slots, scaled, user_bytes
+from deniable.tables.coins.assigned_coins import Coins, coins_of_slots, round_of_coins, scaled, user_bytes
+from deniable.tables.coins.turns import SECRET_BYTES, turn_prefix, turns_of
 from deniable.tables.designs.views import Axis, Design, Group, chances
-from deniable.tables.device.sent_reports import FileMemory, ProcessMemory, ReportMemory, alone_with
+from deniable.tables.device.lifetimes import Lifetime, StickyDraws
+from deniable.tables.device.sent_reports import FileMemory, ProcessMemory, ReportMemory, alone_with, name_of_draw
 from deniable.tables.reports.report import Report, kind_of
 from deniable.tables.schema.attributes import WRONG_TYPE, Table, Unplaceable
-from deniable.tables.schema.report_format import ASSIGNED, REPORT_BYTES
+from deniable.tables.schema.report_format import ASSIGNED, COVER, REPORT_BYTES
+from deniable.tables.schema.rounds import MEMOISED, ROTATING
 from deniable.tables.specification.runs import largest_epsilon, run_tag
 from deniable.tables.specification.specification import Specification
 
 Row = Mapping[str, Any]
+KEPT_FOR_LIFE = "life"
+"""What the memory calls a collection's secret. Answers of a table of that name have a number after it."""
 
 
 class Client:
@@ -45,11 +51,11 @@ class Client:
     long as it lives. An infinite ε, with which rows would leave as they are, needs `simulation`. Such reports carry
     another tag, so that a release refuses them. Threads may share a client, and clients may share a memory.
 
-    In a collection with assigned coins, `user` is the id under which the reports are sent: it decides their views and
-    hash seeds. A memory belongs to one user.
-
     A `ledger` is charged before anything is sent, and refuses what would exceed its limit before anything is drawn.
     Bytes that were sent before cost nothing.
+
+    In a collection with assigned coins, `user` is the id under which the reports are sent: it decides their views and
+    hash seeds. A memory belongs to one user.
 
     >>> import deniable as dn
     >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
@@ -67,6 +73,7 @@ class Client:
         user: str | int | None = None,
         simulation: bool = False,
         ledger: Ledger | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         check_randbelow(randbelow, largest_epsilon(collection), simulation=simulation)
         self._user = _checked_user(user, needed=collection.coins == ASSIGNED)
@@ -77,29 +84,32 @@ class Client:
             FileMemory(memory) if isinstance(memory, (str, Path)) else ProcessMemory() if memory is None else memory
         )
         self._alone = alone_with(self._memory)
-        self._ledger = ledger
+        self._ledger, self._clock = ledger, clock
         self.rejected: Counter[str] = Counter()
 
     def __repr__(self) -> str:
         return f"Client(collection {self._collection.sha256[:8]}{'; simulation' * self.simulation})"
 
-    def report(self, table: str, row: Row) -> Report:
+    def report(self, table: str, row: Row, round: int | None = None) -> Report | None:  # noqa: A002 - as in SQL
         """The report for a table that takes one report per user.
+
+        In a collection with rounds, `round` is the number of one of them, from 1 on. Rounds may be skipped, and a round
+        asked twice repeats its bytes. None if the rounds rotate and this one is not hers: that costs nothing.
 
         >>> shop.client().report("users", {"age": 31}).slot
         0
         """
         if self._collection.reports_per_user(table) != 1:
             raise InvalidParameter(f"table {table!r}", "takes several reports per user", "Use client.reports.")
-        return self.reports(table, [row])[0]
+        return next(iter(self.reports(table, [row], round)), None)
 
-    def reports(self, table: str, rows: Sequence[Row]) -> list[Report]:
+    def reports(self, table: str, rows: Sequence[Row], round: int | None = None) -> list[Report]:  # noqa: A002
         """All reports of a user for a table: always the same number, whatever the rows are.
 
         Rows with values outside their domains, missing, or failing when they are read are left out. In a table with one
         row a random row replaces them, because a missing report would reveal that something was odd. `rejected` counts
         them, on the device only. Mistakes in the program are refused: an unknown table, an unknown attribute, a row
-        that is not a mapping.
+        that is not a mapping, a round that does not exist or has not begun.
 
         >>> orders = dn.Table("orders", many=10, tau=2, amount=dn.Ordinal(0, 500))
         >>> client = dn.Collection(orders, epsilon=2.0).client()
@@ -109,14 +119,52 @@ class Client:
         known = self._collection[table]
         if known.many is None and len(rows) != 1:
             raise InvalidData(f"table {table!r} takes exactly one row per user", "Pass that row.")
-        key = f"{self._collection.sha256}:{table}" + ":simulation" * self.simulation
-        coins = None if self._user is None else coins_of_slots(self._collection, table, self._user)
+        number = self._checked_round(round)
+        turn = round_of_coins(self._collection, number)
+        coins = None if self._user is None else coins_of_slots(self._collection, table, self._user, turn)
         with self._alone():
-            if self._ledger is None:
-                sent = self._answer(key, known, rows, coins)
-            else:
-                sent = self._charged(self._ledger, key, known, rows, coins)
-        return _read(sent)
+            if not self._is_her_turn(number):
+                return self._covers(table, number)
+            asked = _Asked(self._key(table, number), known, rows, number, coins)
+            answer = self._answer(asked) if self._ledger is None else self._charged(self._ledger, asked)
+        return _read(answer)
+
+    def _checked_round(self, number: int | None) -> int:
+        """The round that is asked; 0 in a collection without rounds."""
+        rounds = self._collection.rounds
+        if rounds is None:
+            if number is not None:
+                raise InvalidParameter("round", "is given, and this collection has no rounds", "Leave it out.")
+            return 0
+        rounds.check(number)
+        rounds.check_begun(int(number or 0), self._clock())
+        return int(number or 0)
+
+    def _key(self, *parts: str | int) -> str:
+        """The name of something in the memory; what belongs to no round has no number."""
+        return ":".join([self._collection.sha256, *(str(part) for part in parts if part)]) + (
+            ":simulation" * self.simulation
+        )
+
+    def _secret(self) -> bytes:
+        """What everything is drawn from that must come out the same in every round. It is kept before it is used."""
+        key = self._key(KEPT_FOR_LIFE)
+        if key not in self._memory:
+            self._memory[key] = self._randbelow(2 ** (8 * SECRET_BYTES)).to_bytes(SECRET_BYTES, "big").hex()
+        return bytes.fromhex(self._memory[key])
+
+    def _is_her_turn(self, number: int) -> bool:
+        rounds = self._collection.rounds
+        if rounds is None or rounds.mode != ROTATING:
+            return True
+        secret = self._secret() if self._user is None else None
+        return number in turns_of(rounds, turn_prefix(self._collection, secret), self._user or "")
+
+    def _covers(self, table: str, number: int) -> list[Report]:
+        """What is sent in a round that is not hers: nothing, or reports of the same size that say so."""
+        rounds, tag = self._collection.rounds, run_tag(self._collection, table, simulation=self.simulation)
+        slots = self._collection.reports_per_user(table) if rounds is not None and rounds.cover else 0
+        return [Report(slot, 0, 0, COVER, tag, coins=self._collection.coins, round=number) for slot in range(slots)]
 
     def _check_user(self, table: str, sent: Sequence[Report], coins: Sequence[Coins]) -> None:
         """Refuse to repeat what was sent for another user: a second answer would spend ε again."""
@@ -129,35 +177,58 @@ class Client:
                     "who answers under two ids spends ε twice."
                 )
 
-    def _charged(
-        self, ledger: Ledger, key: str, table: Table, rows: Sequence[Row], coins: Sequence[Coins] | None
-    ) -> str:
+    def _charged(self, ledger: Ledger, asked: _Asked) -> str:
         """The answer, once it is charged: the ledger is asked before a draw, and has the charge before this returns."""
-        specification = self._collection
-        what = f"collection {specification.sha256[:8]}, table {table.name!r}"
-        charge = Charge(
-            what, specification.spent_on(table.name), "", specification.sha256, lifetime=specification.spends
-        )
+        specification, name = self._collection, asked.table.name
         with ledger.account() as account:
             account.check_pinned(specification.sha256)
-            if key not in self._memory:
+            group = self._group(name)
+            known = account.answers(group) if group else 0
+            # Answers that share permanent ones cost together what so many rounds cost.
+            spent, before = specification.spent_on(name, known + 1), Fraction(0)
+            if known:
+                before = Fraction(specification.spent_on(name, known).epsilon)
+            charge = Charge(
+                f"collection {specification.name or specification.sha256[:8]}, table {name!r}",
+                replace(spent, epsilon=spent.epsilon - before),
+                "",
+                specification.sha256,
+                group,
+                specification.spends,
+            )
+            if asked.key not in self._memory:
                 account.admit(charge)
-            sent = self._answer(key, table, rows, coins)
-            account.charge(replace(charge, key=key_of(key, bytes.fromhex(sent))))
+            drawn = name_of_draw(self._memory, asked.key)
+            sent = self._answer(asked)
+            account.charge(replace(charge, key=drawn))
         return sent
 
-    def _answer(self, key: str, table: Table, rows: Sequence[Row], coins: Sequence[Coins] | None) -> str:
+    def _group(self, table: str) -> str:
+        """The name of the permanent answers that rounds share, known to the ledger alone; empty without any."""
+        rounds = self._collection.rounds
+        if rounds is None or rounds.mode != MEMOISED:
+            return ""
+        return key_of(self._key(table), self._secret())
+
+    def _answer(self, asked: _Asked) -> str:
         """What was sent, from memory; drawn and remembered the first time."""
-        if key not in self._memory:
-            encoded = [self._encoded(table, row) for row in rows]
+        if asked.key not in self._memory:
+            name, rounds = asked.table.name, self._collection.rounds
+            encoded = [self._encoded(asked.table, row) for row in asked.rows]
             codes = [row for row in encoded if row is not None]
-            reports = randomise(table, self._collection.design_of(table.name), codes, self._randbelow, coins)
-            tag = run_tag(self._collection, table.name, simulation=self.simulation)
-            sent = [Report(slot, *fields, tag, coins=self._collection.coins) for slot, fields in enumerate(reports)]
-            self._memory[key] = b"".join(report.to_bytes() for report in sent).hex()
-        elif coins is not None:
-            self._check_user(table.name, _read(self._memory[key]), coins)
-        return self._memory[key]
+            design, life = self._collection.design_of(name), None
+            if rounds is not None and rounds.mode == MEMOISED:
+                life = Lifetime(name, self._collection.permanent_per_report(name), StickyDraws(self._secret()))
+            reports = randomise(asked.table, design, codes, self._randbelow, asked.coins, life)
+            tag = run_tag(self._collection, name, simulation=self.simulation)
+            sent = [
+                Report(slot, *fields, tag, coins=self._collection.coins, round=asked.number)
+                for slot, fields in enumerate(reports)
+            ]
+            self._memory[asked.key] = b"".join(report.to_bytes() for report in sent).hex()
+        elif asked.coins is not None:
+            self._check_user(asked.table.name, _read(self._memory[asked.key]), asked.coins)
+        return self._memory[asked.key]
 
     def _encoded(self, table: Table, row: Row) -> tuple[int, ...] | None:
         """The row as positions in the domains of the private attributes; None if a value is outside its domain."""
@@ -186,6 +257,16 @@ def _read(sent: str) -> list[Report]:
     """Reports as a memory holds them."""
     remembered = bytes.fromhex(sent)
     return [Report.from_bytes(remembered[i : i + REPORT_BYTES]) for i in range(0, len(remembered), REPORT_BYTES)]
+
+
+class _Asked(NamedTuple):
+    """A question to a device: the name of its answer in the memory, and what it is about."""
+
+    key: str
+    table: Table
+    rows: Sequence[Row]
+    number: int
+    coins: Sequence[Coins] | None
 
 
 def _checked_user(user: Any, *, needed: bool) -> str | int | None:
@@ -239,12 +320,16 @@ def randomise(
     rows: Sequence[tuple[int, ...]],
     randbelow: RandBelow,
     coins: Sequence[Coins] | None = None,
+    life: Lifetime | None = None,
 ) -> list[tuple[int, int, int]]:
-    """(view, seed, y) of every report, by slot. Without assigned `coins`, views and seeds are drawn."""
-    chosen, count = truncate(table, rows, randbelow)
+    """(view, seed, y) of every report, in the order of their slots. `coins` are assigned ones, unless they are drawn.
+
+    In memoised rounds, `life` is what stays the same in all of them.
+    """
+    chosen, count = truncate(table, rows, randbelow if life is None else life.of("rows"))
     weight, parts = Fraction(count, table.many or 1), len(design.parts)
     return [
-        _report(design, slot % parts, table, chosen[slot // parts], weight, randbelow, coins[slot] if coins else None)
+        _report(design, slot, table, chosen[slot // parts], weight, randbelow, coins[slot] if coins else None, life)
         for slot in range(len(chosen) * parts)
     ]
 
@@ -273,16 +358,21 @@ def _public(bound: int, randbelow: RandBelow, word: int | None) -> int:
 
 def _report(
     design: Design,
-    part: int,
+    slot: int,
     table: Table,
     row: tuple[int, ...],
     weight: Fraction,
     randbelow: RandBelow,
     coins: Coins | None,
+    life: Lifetime | None,
 ) -> tuple[int, int, int]:
-    drawn = _drawn_view(design, part, randbelow, coins)
-    coordinates = tuple(_coordinate(axis, table, row, weight, randbelow) for axis in drawn.group.axes)
+    before = randbelow if life is None else life.of(f"{slot}")
+    drawn = _drawn_view(design, slot % len(design.parts), before, coins)
+    coordinates = tuple(_coordinate(axis, table, row, weight, before) for axis in drawn.group.axes)
     number = drawn.group.number(drawn.levels, coordinates)
+    if life is not None:
+        seed = _public(drawn.oracle.seeds, life.of(f"{slot}:seed"), coins and coins.seed)
+        return drawn.view, *life.answer(slot, drawn.oracle, number, seed, randbelow)
     if coins is None:
         return drawn.view, *drawn.oracle.draw_report(number, randbelow)
     return drawn.view, *drawn.oracle.draw_report(number, randbelow, scaled(coins.seed, drawn.oracle.seeds))

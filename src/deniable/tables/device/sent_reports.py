@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
+import secrets
 import threading
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import AbstractContextManager, contextmanager
@@ -102,6 +104,18 @@ def _read(content: bytes) -> dict[str, str] | None:
         return entries if all(_REPORTS.fullmatch(sent) for sent in entries.values()) else None
     except (ValueError, TypeError, AttributeError, RecursionError, InvalidData):
         return None
+
+
+def name_of_draw(memory: MutableMapping[str, str], key: str) -> str:
+    """What a ledger calls the draw of an answer, so that the answer is paid for once however often it is sent.
+
+    The name is random and kept next to the answer. An answer that is about to be drawn gets a new one: two draws may
+    come out alike, and both are to be paid for.
+    """
+    name = f"{key}:draw"
+    if key not in memory or name not in memory:
+        memory[name] = secrets.token_hex(32)
+    return hashlib.sha256(f"{key}:{memory[name]}".encode()).hexdigest()
 
 
 _TURNS_BY_MEMORY: WeakValueDictionary[int, Turn] = WeakValueDictionary()

@@ -13,6 +13,7 @@ from typing import Any
 from deniable.errors import InvalidParameter
 from deniable.limits import MOST_ATTRIBUTES, MOST_TABLES
 from deniable.tables.schema.attributes import Attribute, Categorical, Ordinal, Public, Table
+from deniable.tables.schema.rounds import Rounds
 from deniable.tables.schema.scalars import parsed
 from deniable.wording import shortened, shown
 
@@ -62,11 +63,13 @@ def read_specification(entries: Any) -> tuple[tuple[Table, ...], dict[str, Any]]
     listed = tables if isinstance(tables, list) else list(_named(tables, "table"))
     if rest.get("epsilon") == "inf":
         rest["epsilon"] = math.inf
-    allowed = {"epsilon", "design", "fanout", "oracle", "shares", "grids", "name", "coins"}
+    allowed = {"epsilon", "design", "fanout", "oracle", "shares", "grids", "name", "coins", "rounds"}
     if unknown := sorted(set(rest) - allowed):
         raise InvalidParameter(
             shortened(unknown[0]), "is not a field of a collection", f"Use {', '.join(sorted(allowed))}."
         )
+    if rest.get("rounds") is not None:
+        rest["rounds"] = Rounds.from_dict(rest["rounds"])
     if "epsilon" not in rest:
         raise InvalidParameter("epsilon", "is missing", "Say how much all of a user's reports may spend.")
     return tuple(_table(entry) for entry in listed), rest

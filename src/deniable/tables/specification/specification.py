@@ -11,22 +11,31 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from deniable.accounting import Neighbours, Spending, Unit, in_sequence, share_below
-from deniable.checks import check_integer, check_number
 from deniable.errors import InvalidParameter
 from deniable.exact import check_epsilon
-from deniable.limits import MOST_TABLES
 from deniable.notebook import html_table
-from deniable.tables.designs import DESIGNS, GRID, PRODUCTS, Parts
+from deniable.tables.designs import DESIGNS, Parts
 from deniable.tables.designs.grid import grid
 from deniable.tables.designs.views import Design
-from deniable.tables.schema.attributes import Table, check_name, repeated
-from deniable.tables.schema.grid_views import GridView, checked_grids, listed_grids
-from deniable.tables.schema.report_format import COIN_MODES, DRAWN, FIELD_BYTES, SLOT_NUMBERS, VIEW_NUMBERS
+from deniable.tables.schema.attributes import Table, check_name
+from deniable.tables.schema.grid_views import GridView, listed_grids
+from deniable.tables.schema.report_format import DRAWN, FIELD_BYTES, SLOT_NUMBERS, VIEW_NUMBERS
+from deniable.tables.schema.rounds import MEMOISED, Rounds
 from deniable.tables.schema.specification_entries import (
     SPECIFICATION_FORMAT,
     canonical_json,
     read_specification,
     without_run,
+)
+from deniable.tables.specification.lifetime_promises import check_changes, memoised_promises
+from deniable.tables.specification.setting_checks import (
+    check_attributes,
+    check_settings,
+    checked_names,
+    checked_rounds,
+    checked_shares,
+    chosen_grids,
+    too_many_views,
 )
 from deniable.tables.specification.specification_files import read_file, write_file
 from deniable.wording import listed, shown
@@ -34,10 +43,6 @@ from deniable.wording import listed, shown
 if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
-
-ORACLE_CHOICES = ("auto", "olh")
-LARGEST_DESIGN_FANOUT = 2**16
-LARGEST_SHARE = 1e300
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
@@ -63,6 +68,8 @@ class Specification:
     name: str | None
     coins: str
     """Who decides views and hash seeds: "drawn" by devices, or "assigned" by a public function of the user id."""
+    rounds: Rounds | None
+    """How often people are asked; None if once."""
     sha256: str
     """The identity of the specification: reports made under another one are refused."""
     _by_name: Mapping[str, Table]
@@ -79,10 +86,11 @@ class Specification:
         grids: Mapping[str, Any] | None = None,
         name: str | None = None,
         coins: str = DRAWN,
+        rounds: Rounds | None = None,
     ) -> None:
         check_epsilon(epsilon)
-        names = _checked_names(tables)
-        _check_settings(design, fanout, oracle, coins)
+        names = checked_names(tables)
+        check_settings(design, fanout, oracle, coins)
         if name is not None:
             check_name("collection", name)
         self._set(
@@ -91,19 +99,21 @@ class Specification:
             design=design,
             fanout=fanout,
             oracle=oracle,
-            shares=_checked_shares(shares, names),
-            grids=_chosen_grids(tables, design, grids),
+            shares=checked_shares(shares, names),
+            grids=chosen_grids(tables, design, grids),
             name=name,
             coins=coins,
+            rounds=checked_rounds(rounds, name, tables),
             _by_name=dict(zip(names, tables, strict=True)),
         )
         for table in tables:
-            _check_attributes(table, design)
+            check_attributes(table, design)
         parts = {table.name: self._parts(table.name) for table in tables}
         self._set(_reports={table.name: table.tau * len(parts[table.name]) for table in tables})
         for table in tables:
             self._check_reports(table.name, parts[table.name])
         self._set(sha256=hashlib.sha256(self.to_json().encode()).hexdigest())
+        check_changes(self)
 
     def _set(self, **fields: Any) -> None:
         """Fill fields while the frozen value is being made."""
@@ -113,7 +123,7 @@ class Specification:
     def _check_reports(self, name: str, parts: Parts) -> None:
         """Refuse a table whose views or reports cannot be numbered, or whose ε per report is too small."""
         if Design(parts, 1.0).views > VIEW_NUMBERS:
-            raise _too_many_views(name, self.design)
+            raise too_many_views(name, self.design)
         if self.reports_per_user(name) > SLOT_NUMBERS:
             raise InvalidParameter(
                 f"table {name!r}: tau", f"gives over {SLOT_NUMBERS:,} reports per user", "Lower tau."
@@ -133,7 +143,8 @@ class Specification:
     def __repr__(self) -> str:
         tables = ", ".join(f"{table.name} ({self.reports_per_user(table.name)} per user)" for table in self.tables)
         coins = f", coins={self.coins!r}" if self.coins != DRAWN else ""
-        settings = f"epsilon={self.epsilon:g}, design={self.design!r}{coins}, {self.sha256[:8]}"
+        rounds = f", {self.rounds.count} {self.rounds.mode} rounds" if self.rounds is not None else ""
+        settings = f"epsilon={self.epsilon:g}, design={self.design!r}{coins}{rounds}, {self.sha256[:8]}"
         return f"{type(self).__name__}({tables}; {settings})"
 
     def _repr_html_(self) -> str:
@@ -177,6 +188,7 @@ class Specification:
             "grids": self.grids,
             "name": self.name,
             "coins": self.coins,
+            "rounds": self.rounds,
         }
 
     def with_settings(self, **changes: Any) -> Self:
@@ -219,27 +231,51 @@ class Specification:
         >>> dn.Collection(orders, epsilon=2.0).epsilon_per_report("orders")
         1.0
         """
+        return share_below(self.epsilon, self._share(name))
+
+    def permanent_per_report(self, name: str) -> float:
+        """The ε∞ of one report of a table in memoised rounds: its share, as of ε.
+
+        >>> kept = dn.Rounds(12, mode="memoised", permanent=4.0, changes_are_public=True)
+        >>> shop.with_settings(name="shop", rounds=kept).permanent_per_report("users")
+        4.0
+        """
+        permanent = None if self.rounds is None else self.rounds.permanent
+        if permanent is None:
+            raise InvalidParameter("rounds", "have no permanent answers", "These are for the mode memoised.")
+        return share_below(permanent, self._share(name))
+
+    def _share(self, name: str) -> Fraction:
+        """The share of ε that one report of a table spends in one round."""
+        answers = 1 if self.rounds is None else self.rounds.answers
         if self.shares is None:
-            return share_below(self.epsilon, Fraction(1, sum(self._reports.values())))
+            return Fraction(1, sum(self._reports.values()) * answers)
         total = sum(Fraction(share) for share in self.shares.values())
-        return share_below(self.epsilon, Fraction(self.shares[name]) / total / self.reports_per_user(name))
+        return Fraction(self.shares[name]) / total / (self.reports_per_user(name) * answers)
 
     @property
     def spends(self) -> Spending:
-        """What all reports of a user in all tables cost together: at most ε, for any two users.
+        """What all reports of a user in all tables and rounds cost together, for any two users.
+
+        Without rounds and with rotating ones this is at most ε; see `Rounds` for others.
 
         >>> shop.spends.epsilon
         Fraction(2, 1)
         """
-        return in_sequence(self.spent_on(table.name) for table in self.tables)
+        answered = 1 if self.rounds is None else self.rounds.answered
+        return in_sequence(self.spent_on(table.name, answered) for table in self.tables)
 
-    def spent_on(self, name: str) -> Spending:
-        """What all reports of a user for one table cost.
+    def spent_on(self, name: str, answered: int = 1) -> Spending:
+        """What all reports of a user for one table cost, over so many rounds that she answers.
 
         >>> shop.spent_on("users").epsilon
         Fraction(2, 1)
         """
-        return Spending(Unit.USER, Neighbours.ANY, self.epsilon_per_report(name)).times(self.reports_per_user(name))
+        if self.rounds is not None and self.rounds.mode == MEMOISED:
+            worst = memoised_promises(self, name, answered).any_lifetimes
+            return Spending(Unit.USER, Neighbours.ANY, worst).times(self.reports_per_user(name))
+        each = Spending(Unit.USER, Neighbours.ANY, self.epsilon_per_report(name))
+        return each.times(self.reports_per_user(name) * answered)
 
     def design_of(self, name: str) -> Design:
         """The views of a table.
@@ -258,6 +294,7 @@ class Specification:
         [{'name': 'age', 'kind': 'ordinal', 'low': 1, 'high': 95, 'step': 1}]
         """
         grids = {} if self.grids is None else {"grids": listed_grids(self.grids)}
+        rounds = {} if self.rounds is None else {"rounds": self.rounds.to_dict()}
         return {
             "deniable": SPECIFICATION_FORMAT,
             "name": self.name,
@@ -269,6 +306,7 @@ class Specification:
             "shares": None if self.shares is None else dict(self.shares),
             "tables": [table.to_dict() for table in self.tables],
             **grids,
+            **rounds,
         }
 
     def to_json(self) -> str:
@@ -332,61 +370,9 @@ class Specification:
 @lru_cache(maxsize=256)
 def _design(specification: Specification, name: str) -> Design:
     parts = specification._parts(name)
-    return Design(parts, specification.epsilon_per_report(name), adaptive=specification.oracle == "auto")
-
-
-def _checked_names(tables: tuple[Any, ...]) -> list[str]:
-    """The names of the tables, each once."""
-    if not tables or not all(isinstance(table, Table) for table in tables):
-        raise InvalidParameter("tables", "must be one Table or more", "Pass dn.Table(...) values.")
-    if len(tables) > MOST_TABLES:
-        raise InvalidParameter("tables", f"are more than {MOST_TABLES:,}", "Divide them into collections.")
-    names = [table.name for table in tables]
-    if twice := repeated(names):
-        repair = "Rename one of the two; case does not count."
-        raise InvalidParameter(f"table {min(twice, key=names.index)!r}", "is named twice", repair)
-    return names
-
-
-def _check_settings(design: Any, fanout: Any, oracle: Any, coins: Any) -> None:
-    if not isinstance(design, str) or design not in (*DESIGNS, GRID):
-        raise InvalidParameter("design", "is unknown", f"Use one of {', '.join(sorted((*DESIGNS, GRID)))}.")
-    problem = f"must be an integer from 2 to {LARGEST_DESIGN_FANOUT}"
-    check_integer("fanout", fanout, 2, LARGEST_DESIGN_FANOUT, problem=problem, repair="Use 5.")
-    if oracle not in ORACLE_CHOICES:
-        raise InvalidParameter("oracle", "is unknown", f"Use one of {', '.join(ORACLE_CHOICES)}.")
-    if coins not in COIN_MODES:
-        raise InvalidParameter("coins", "are of an unknown kind", f"Use one of {', '.join(COIN_MODES)}.")
-
-
-def _checked_shares(shares: Any, names: list[str]) -> dict[str, float] | None:
-    """The share of ε that each table gets, in the order of the tables; None if all reports get the same."""
-    if shares is None:
-        return None
-    if not isinstance(shares, Mapping) or set(shares) != set(names):
-        raise InvalidParameter("shares", "must name every table once", f"Name {listed(names)}.")
-    for name, share in shares.items():
-        problem, repair = "must be a positive number", "Use 1 for an even share."
-        check_number(f"shares of {name!r}", share, problem, repair, above=0, largest=LARGEST_SHARE)
-    return {name: float(shares[name]) for name in names}
-
-
-def _chosen_grids(tables: tuple[Table, ...], design: str, grids: Any) -> dict[str, tuple[GridView, ...]] | None:
-    """The views of each table in the design "grid"; None in other designs."""
-    if design == GRID:
-        return checked_grids(tables, grids)
-    if grids is not None:
-        raise InvalidParameter("grids", "are for the design grid", 'Use design="grid", or leave them out.')
-    return None
-
-
-def _check_attributes(table: Table, design: str) -> None:
-    """Refuse more attributes than the design can combine, before their views are counted: each has two levels."""
-    if design in PRODUCTS and len(table.private) >= VIEW_NUMBERS.bit_length():
-        raise _too_many_views(table.name, design)
-
-
-def _too_many_views(name: str, design: str) -> InvalidParameter:
-    problem = f"has over 2^32 views in design {design!r}, more than 32 bits can number"
-    repair = "Use fewer attributes, a larger fanout, or the designs sc or mg."
-    return InvalidParameter(f"table {name!r}", problem, repair)
+    return Design(
+        parts,
+        specification.epsilon_per_report(name),
+        adaptive=specification.oracle == "auto",
+        memoised=specification.rounds is not None and specification.rounds.mode == MEMOISED,
+    )

@@ -78,6 +78,8 @@ def to_toml(entries: Mapping[str, Any]) -> str:
     lines = [f"{name} = {_toml(entries[name])}" for name in SCALARS if entries[name] is not None]
     if entries["shares"]:
         lines += ["", "[shares]", *(f"{name} = {_toml(share)}" for name, share in entries["shares"].items())]
+    if entries.get("rounds"):
+        lines += ["", "[rounds]", *(f"{name} = {_toml(setting)}" for name, setting in entries["rounds"].items())]
     for table in entries["tables"]:
         lines += ["", f"[tables.{table['name']}]"]
         if table["many"] is not None:

@@ -129,7 +129,7 @@ STREAM = Settings("tops", 0.3, Grid(1000), warmup=1000, horizon=4096)
 
 def test_a_published_stream_spends_its_epsilon_once():
     assert STREAM.spends == Spending(Unit.VALUE, Neighbours.REPLACED, 0.3)
-    assert sum(map(Fraction, STREAM.costs.values())) <= STREAM.spends.epsilon
+    assert sum(map(Fraction, STREAM.costs(STREAM.epsilon, STREAM.warmup).values())) <= STREAM.spends.epsilon
     assert Perturber(0.3, theta=10).spends == STREAM.spends
     assert dn.streams.ToPS(0.3, 1000, warmup=1000, horizon=4096).spends == STREAM.spends
 

@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "deniable"
 NAMED = set(re.findall(r"`([\w/]+\.py)`", (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")))
-ROOMS = ("tables", "queries", "streams", "stores", "engines", "plotting")
+ROOMS = ("tables", "queries", "streams", "stores", "engines", "plotting", "service")
 
 
 def files(folder):

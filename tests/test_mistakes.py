@@ -445,6 +445,29 @@ def test_too_few_users_for_an_average_are_told_so():
 
 STREAMS = [
     (lambda _: tops(warmup="2"), "warmup must be a Python integer", "Change that setting"),
+    (lambda _: dn.streams.PersonStream(1.0, 9, most=0), "most must be a Python integer", "Change that setting"),
+    (
+        lambda _: dn.streams.PersonStream(1.0, 9, most=2, method=dn.streams.PAK),
+        "has a δ, which grows faster",
+        "Use one without",
+    ),
+    (
+        lambda _: dn.streams.PersonStream(100.0, 9, most=2),
+        "ε = 100 lets the data out as they are",
+        "Use an ε of at most 64",
+    ),
+    (
+        lambda _: dn.streams.PersonStream(1.0, 9, most=2).push_many([1, 2]),
+        "an event needs the id of its person",
+        "Give persons=",
+    ),
+    (
+        lambda _: dn.streams.PersonStream(1.0, 9, most=2).push_many([1, 2], [1]),
+        "one person for every value",
+        "Give None where",
+    ),
+    (lambda _: dn.streams.PersonStream(1.0, 9, most=2).begin_epoch(), "has a fixed number of events", "Use epoch=0"),
+    (lambda _: dn.streams.person_forecast(1.0, 1024, {}), "shares of persons by number of events", r"Use \{1: 0.8"),
     (lambda _: dn.streams.ToPLServer(1.0, 9).push("text"), "a report must be a StreamReport", "Pass what ToPLClient"),
     (lambda _: tops(epsilon=0), "epsilon must be a positive number", r"Use 0\.1 to 10"),
     (lambda _: tops(bound=0), "bound must be above low", "Give the public range"),

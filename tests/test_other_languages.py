@@ -25,22 +25,25 @@ for (const vector of JSON.parse(readFileSync(vectors))) {
     if (done || BigInt(value[0]) !== bound) throw new Error(`drew below ${bound}`);
     return BigInt(value[1]);
   };
+  const read = (value) => (value?.date || value?.time ? new Date(value.date ?? `${value.time}Z`) : value);
+  const readRow = (row) => Object.fromEntries(Object.entries(row).map(([name, value]) => [name, read(value)]));
+  const rows = vector.rows?.map(readRow);
   const report = vector.settings
     ? (below) => [streamReport(vector.settings, vector.value, vector.theta, below)]
-    : (below) => reports(vector.specification, vector.sha256, vector.table, vector.rows, below, vector.user);
+    : (below) => reports(vector.specification, vector.sha256, vector.table, rows, below, vector.user);
   console.log(JSON.stringify({ sent: report(replay), left: [...draws].length, fresh: report() }));
 }
 """
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
-@pytest.mark.parametrize(("name", "count"), [("reports.json", 42), ("stream_reports.json", 16)])
-def test_clients_in_javascript_repeat_every_vector(name, count):
+@pytest.mark.parametrize("name", ["reports.json", "stream_reports.json"])
+def test_clients_in_javascript_repeat_every_vector(name):
     command = [shutil.which("node"), "--input-type=module", "-e", REPEAT, str(CLIENTS), str(VECTORS / name)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     vectors, lines = json.loads((VECTORS / name).read_text()), done.stdout.splitlines()
-    assert len(vectors) == len(lines) == count
+    assert len(vectors) == len(lines)
     for vector, line in zip(vectors, map(json.loads, lines), strict=True):
         expected = vector.get("reports") or [vector["report"]]
         assert (line["sent"], line["left"]) == (expected, 0)

@@ -371,8 +371,9 @@ def test_perturb_needs_the_flag_and_answers_say_so(folder):
 
 
 def test_check_warns_of_an_epsilon_that_protects_little_or_nothing(folder):
-    assert "No privacy: reports show the true values." in run("check", "exact.toml").stdout
-    assert "Little privacy: the odds of a guess" in run("check", "weak.toml").stdout
+    assert "No privacy: reports show the true values." in run("check", "exact.toml", "--simulation").stdout
+    assert run("check", "exact.toml").returncode == 2
+    assert "Little privacy: over a lifetime the odds of a guess" in run("check", "weak.toml").stdout
     assert "privacy" not in run("check", "fine.toml").stdout
 
 

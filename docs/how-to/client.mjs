@@ -1,5 +1,6 @@
-// A client for tables in JavaScript: the reports of one user, for every design except grids. It imports only SHA-256
-// and random bytes. `below(n)` draws an integer from 0 to n - 1; numbers that decide anything are BigInt.
+// A client for tables in JavaScript: the reports of one user, for every design. It imports only SHA-256 and random
+// bytes. `below(n)` draws an integer from 0 to n - 1; numbers that decide anything are BigInt. Dates and times of a
+// row are Date objects, read in UTC.
 import { createHash, randomBytes } from "node:crypto";
 
 export function secureBelow(n) {
@@ -26,13 +27,17 @@ export function power(x) {
 }
 export const expBelow = (x) => power(x) >> 192n;
 
-// The float at or below ε/count, so that all reports together never exceed ε.
-export function share(epsilon, count) {
-  const rounded = epsilon / count, [n, d] = fraction(epsilon), [m, e] = fraction(rounded);
-  if (m * BigInt(count) * d <= n * e) return rounded;
-  const bits = new BigUint64Array(new Float64Array([rounded]).buffer);
-  bits[0] -= 1n;
-  return new Float64Array(bits.buffer)[0];
+// The largest float that is at most ε·n/d, so that all reports together never exceed ε.
+export function share(epsilon, n, d) {
+  const [a, b] = fraction(epsilon), rounded = (epsilon * Number(n)) / Number(d);
+  const bits = new BigUint64Array(new Float64Array([rounded]).buffer), value = () => new Float64Array(bits.buffer)[0];
+  const within = () => {
+    const [m, e] = fraction(value());
+    return m * d * b <= a * n * e;
+  };
+  while (within()) bits[0] += 1n;
+  while (!within()) bits[0] -= 1n;
+  return value();
 }
 
 export function coin(numerator, denominator, below) {
@@ -53,30 +58,49 @@ export function response(cell, k, e, below) {
   return keep ? cell : other + (other >= cell ? 1n : 0n);
 }
 
+// The hash of cells: 32-bit arithmetic. A cell enters with a key and with an odd factor.
 const multiply = (x, y) => Math.imul(x, y) >>> 0;
 function mix(x) {
   x = multiply(x ^ (x >>> 16), 0x85ebca6b);
   x = multiply(x ^ (x >>> 13), 0xc2b2ae35);
   return (x ^ (x >>> 16)) >>> 0;
 }
-const mixedCell = (cell) => mix(Number((cell + 0x9e3779b9n) & 0xffffffffn));
+const mixed = (x) => mix((x + 0x9e3779b9) >>> 0);
+function bucket(seed, cell, buckets) {
+  const key = mixed(Number(cell & 0xffffffffn));
+  let x = multiply(seed ^ key, mixed(key) | 1);
+  x = multiply(x ^ (x >>> 15), 0xac4c1b51);
+  x = multiply(x ^ (x >>> 15), 0x31848bab);
+  return (BigInt(x) * BigInt(buckets)) >> 32n;
+}
 
-function newAxis(kind, size, fanout, attribute = -1) {
+// Axes and designs. An axis has a tree: level 0 is one cell, and each level cuts every cell into `fanout` parts.
+function newAxis(kind, size, fanout, attribute = -1, places = null) {
   let levels = 1;
-  while (fanout ** (levels - 1) < size) levels++;
-  return { kind, size: BigInt(size), fanout: BigInt(fanout), levels, attribute };
+  for (let reach = 1; reach < size; reach *= fanout) levels++;
+  return { kind, size: BigInt(size), fanout: BigInt(fanout), levels, attribute, places };
 }
 const width = (axis, level) => axis.fanout ** BigInt(axis.levels - 1 - level);
 const cellsOf = (axis, level) => (axis.size + width(axis, level) - 1n) / width(axis, level);
 
+const numbers = (count, of) => Array.from({ length: count }, (_, number) => of(number));
+function gridAxis(attribute, size, { cells, points }) {
+  const steps = Math.max(points - 1, 1), rounded = (n) => Math.floor((2 * n * (size - 1) + steps) / (2 * steps));
+  const even = cells === undefined ? numbers(points, rounded) : numbers(cells, (n) => Math.floor((n * size) / cells));
+  const given = cells ?? points, places = Array.isArray(given) ? given : even;
+  return newAxis(cells === undefined ? "points" : "cells", places.length, Math.max(places.length, 2), attribute, places);
+}
+
 // The parts of a design. Each part has groups, and each group has axes, with all levels or only the last ones.
-function parts(table, design, fanout, domains) {
-  const many = table.many !== null, last = many ? [newAxis("weight", 2, 2)] : [];
+function parts(table, specification, domains, names) {
+  const many = table.many !== null, last = many ? [newAxis("weight", 2, 2)] : [], { fanout } = specification;
   const values = domains.map(({ size, ordinal }, attribute) => newAxis("value", size, ordinal ? fanout : size, attribute));
   const sums = domains.flatMap(({ summed }, attribute) => (summed ? [attribute] : []));
   const rounded = (attribute) => newAxis("rounded", 2, 2, attribute);
   const augmented = (attribute) => (many ? newAxis("weight and rounded", 4, 4, attribute) : rounded(attribute));
   const embedded = (attribute) => newAxis("embedded", 2 * domains[attribute].size, fanout, attribute);
+  const swapped = (attribute) => values.map((axis, i) => (i === attribute ? embedded(i) : axis));
+  let design = specification.design;
   if (!sums.length) design = { ahio: "hio", ehio: "hio", amg: "mg" }[design] ?? design;
   const groups = {
     hio: () => [[[...values, ...last]]],
@@ -85,21 +109,80 @@ function parts(table, design, fanout, domains) {
     "sr-hio": () => [[[...values, ...sums.map(rounded), ...last]]],
     ahio: () => [sums.map((attribute) => [...values, augmented(attribute)])],
     amg: () => [sums.map((attribute) => [...values, augmented(attribute)])],
-    ehio: () => [sums.map((attribute) => [...values.map((axis, i) => (i === attribute ? embedded(i) : axis)), ...last])],
+    ehio: () => [sums.map((attribute) => [...swapped(attribute), ...last])],
+    grid: () => [specification.grids[table.name].map(({ axes }) => {
+      const cut = names.flatMap((name, i) => (name in axes ? [gridAxis(i, domains[i].size, axes[name])] : []));
+      return [...cut, ...last];
+    })],
   }[design]();
-  return { groups, leaves: design === "mg" || design === "amg" };
+  const weights = design === "grid" ? specification.grids[table.name].map(({ weight }) => weight) : null;
+  return { groups, weights, leaves: ["mg", "amg", "grid"].includes(design) };
 }
 
-// Domains of integers and texts. Other steps, dates and decimals are counted in steps from `low` in the same way.
-function domainOf({ kind, values, low, high, step }) {
-  if (kind === "categorical")
-    return { size: values.length, position: (v) => values.indexOf(v), summed: values.every(Number.isInteger) };
-  return { size: (high - low) / step + 1, ordinal: true, summed: true, position: (v) => (v - low) / step };
+// Domains. A position is null for a value outside its domain, of another type, or missing.
+const tenths = (text) => {
+  const [, sign, whole, rest = "", power = "0"] = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(String(text));
+  const exponent = Number(power) - rest.length, digits = BigInt(sign + whole + rest);
+  return exponent < 0 ? [digits, 10n ** BigInt(-exponent)] : [digits * 10n ** BigInt(exponent), 1n];
+};
+function numberPosition(low, step) {
+  const [a, b] = tenths(low), [c, d] = tenths(step);
+  const stepsOf = (value) => {
+    const [n, m] = tenths(value); // (n/m - a/b) / (c/d)
+    return [(n * b - a * m) * d, m * b * c];
+  };
+  return (value) => {
+    if (typeof value !== "number" || !Number.isFinite(value)) return null;
+    const [n, m] = stepsOf(value), nearest = (2n * n + m) / (2n * m);
+    const position = n < 0n ? null : Number(nearest);
+    // A float such as 0.1 + 0.2 may lie a hair off its grid point.
+    const spacing = 2 ** (Math.floor(Math.log2(Math.abs(value) || 1)) - 52), unit = Number(c) / Number(d);
+    const slack = Number.isInteger(value) ? 0 : Math.min(Math.max(1e-6, (2 * spacing) / unit), 0.25);
+    const apart = n - nearest * m;
+    return position !== null && Number(apart < 0n ? -apart : apart) <= slack * Number(m) ? position : null;
+  };
+}
+const DAY = 86_400_000;
+function timePosition(low, step) {
+  const start = Date.parse(low.includes("T") ? `${low}Z` : low), span = 1000 * Number(step.slice(0, -2));
+  return (value) => {
+    if (!(value instanceof Date) || Number.isNaN(value.getTime())) return null;
+    const time = low.includes("T") ? value.getTime() : Math.floor(value.getTime() / DAY) * DAY;
+    return Math.floor((time - start) / span);
+  };
+}
+function domainOf({ kind, values, low, high, step, summed = true }) {
+  if (kind === "categorical") {
+    const same = (v) => typeof v === typeof values[0] && values.includes(v);
+    return { size: values.length, position: (v) => (same(v) ? values.indexOf(v) : null), summed: false };
+  }
+  const times = typeof low === "string" && low.slice(1).includes("-");
+  const position = times ? timePosition(low, step) : numberPosition(low, step);
+  const last = times ? new Date(high.includes("T") ? `${high}Z` : high) : Number(high), size = position(last) + 1;
+  return { size, ordinal: true, summed: summed && !times, position };
+}
+function positionsOf(row, names, domains) {
+  try {
+    const positions = domains.map((domain, i) => domain.position(row[names[i]]));
+    return positions.every((v, i) => v !== null && v >= 0 && v < domains[i].size) ? positions.map(BigInt) : null;
+  } catch {
+    return null; // whatever a value does when it is read: silence would reveal that it is odd
+  }
 }
 
 // An infinite ε, or one above 64, sends the data unprotected. That is for simulations, which devices never run.
 export function checkNoise(epsilon) {
   if (!(epsilon > 0 && epsilon <= 64)) throw new Error("epsilon must be above 0 and at most 64. Nothing was sent.");
+}
+
+// ε of a report: an even share, or by `shares` of the tables; the largest float that is not above it.
+function epsilonOf(specification, shape, name) {
+  const count = ({ table, groups }) => table.tau * groups.length, mine = count(shape.find(({ table }) => table.name === name));
+  if (specification.shares === null) return share(specification.epsilon, 1n, BigInt(shape.reduce((sum, each) => sum + count(each), 0)));
+  const shares = Object.entries(specification.shares).map(([table, value]) => [table, fraction(value)]);
+  const whole = shares.reduce((product, [, [, d]]) => product * d, 1n);
+  const scaled = ([n, d]) => (n * whole) / d, total = shares.reduce((sum, [, value]) => sum + scaled(value), 0n);
+  return share(specification.epsilon, scaled(shares.find(([table]) => table === name)[1]), total * BigInt(mine));
 }
 
 // The public draws of a report where coins are assigned: group, view and seed follow from the user id and the slot.
@@ -111,68 +194,82 @@ function assignedBelow(digest, slot, user) {
   return (n) => (coins.readBigUInt64BE(8 * next++) * n) >> 64n;
 }
 
+// Where a row lies on an axis. All coins that the axis may need are tossed, whatever the row is.
+function coordinate({ kind, size, attribute, places }, row, domains, weight, below) {
+  let v = attribute < 0 ? 0n : row[attribute], from = 0n, top = attribute < 0 ? 1n : BigInt(domains[attribute].size - 1);
+  if (places) {
+    let index = places.findLastIndex((start) => BigInt(start) <= v);
+    if (kind === "points") {
+      index = Math.min(index, places.length - 2);
+      [from, top] = [v - BigInt(places[index]), BigInt(places[index + 1] - places[index])];
+    }
+    v = BigInt(index);
+  } else from = v;
+  const up = ["rounded", "embedded", "weight and rounded", "points"].includes(kind) ? secretCoin(from, top, below) : 0n;
+  const heavy = kind.startsWith("weight") ? secretCoin(...weight, below) : 0n;
+  if (kind === "value" || kind === "cells") return v;
+  if (kind === "points") return v + up;
+  if (kind === "embedded") return up ? size / 2n + v : size / 2n - 1n - v;
+  return kind === "weight and rounded" ? 2n * heavy + up : heavy + up;
+}
+
 export function reports(specification, sha256, name, rows, below = secureBelow, user = null) {
   const shape = specification.tables.map((table) => {
-    const domains = table.attributes.filter(({ kind }) => kind !== "public").map(domainOf);
-    return { table, domains, ...parts(table, specification.design, specification.fanout, domains) };
+    const private_ = table.attributes.filter(({ kind }) => kind !== "public"), domains = private_.map(domainOf);
+    const names = private_.map(({ name }) => name);
+    return { table, domains, names, ...parts(table, specification, domains, names) };
   });
-  const { table, domains, groups: each, leaves } = shape.find(({ table }) => table.name === name);
-  if (specification.shares !== null || specification.oracle !== "auto")
-    throw new Error("this client supports neither shares nor a fixed oracle");
-  const count = shape.reduce((sum, { table, groups }) => sum + table.tau * groups.length, 0);
-  checkNoise(specification.epsilon / count);
-  const epsilon = share(specification.epsilon, count);
+  const { table, domains, names, groups: each, weights, leaves } = shape.find(({ table }) => table.name === name);
+  if (specification.rounds) throw new Error("this client does not know rounds. Nothing was sent.");
+  const epsilon = Number.isFinite(specification.epsilon) ? epsilonOf(specification, shape, name) : NaN;
+  checkNoise(epsilon);
   const e = expBelow(epsilon), digest = createHash("sha256").update(`${sha256}:${name}`).digest();
   const assigned = specification.coins === "assigned";
   if (assigned && user === null) throw new Error("this collection assigns coins: pass the user id. Nothing was sent.");
-  const names = table.attributes.filter(({ kind }) => kind !== "public").map(({ name }) => name);
+  if (table.many === null && rows.length !== 1) throw new Error("this table takes exactly one row. Nothing was sent.");
 
   // Truncation: `tau` rows with replacement, of at most `many`; a user without rows sends random ones of weight zero.
   // All draws are made, whatever the rows are.
-  const random = () => domains.map(({ size }) => below(BigInt(size)));
-  const known = (position, { size }) => Number.isInteger(position) && position >= 0 && position < size; // other rows do not count
-  const pool = rows
-    .map((row) => domains.map((domain, i) => domain.position(row[names[i]])))
-    .filter((positions) => positions.every((position, i) => known(position, domains[i])))
-    .map((positions) => positions.map(BigInt));
+  const pool = rows.map((row) => positionsOf(row, names, domains)).filter((positions) => positions !== null);
   const used = Math.min(pool.length, table.many ?? 1), numbered = new Map();
   const chosen = Array.from({ length: table.tau }, () => {
-    const dummy = random();
+    const dummy = domains.map(({ size }) => below(BigInt(size)));
     if (table.many === null) return pool[0] ?? dummy;
     const number = secretBelow(used || 1, below), index = secretBelow(pool.length || 1, below);
     if (used && !numbered.has(number)) numbered.set(number, pool.splice(index, 1)[0]);
     return used ? numbered.get(number) : dummy;
   });
   const weight = [BigInt(table.many === null ? 1 : used), BigInt(table.many ?? 1)];
+  const views = (axes) => (leaves ? 1 : axes.reduce((n, { levels }) => n * levels, 1));
 
   const sent = [];
   for (const row of chosen)
     each.forEach((groups, part) => {
-      const before = each.slice(0, part).flat(), count = (axes) => (leaves ? 1 : axes.reduce((n, { levels }) => n * levels, 1));
       const choose = assigned ? assignedBelow(digest, sent.length, user) : below;
-      const group = Number(choose(BigInt(groups.length))), axes = groups[group], local = Number(choose(BigInt(count(axes))));
-      const view = local + [...before, ...groups.slice(0, group)].reduce((n, axes) => n + count(axes), 0);
-      const coordinates = axes.map(({ kind, size, attribute }) => {
-        const v = attribute < 0 ? 0n : row[attribute], top = attribute < 0 ? 1n : BigInt(domains[attribute].size - 1);
-        const up = ["rounded", "embedded", "weight and rounded"].includes(kind) ? secretCoin(v, top, below) : 0n;
-        const heavy = kind.startsWith("weight") ? secretCoin(...weight, below) : 0n;
-        if (kind === "value") return v;
-        if (kind === "embedded") return up ? size / 2n + v : size / 2n - 1n - v;
-        return kind === "weight and rounded" ? 2n * heavy + up : heavy + up;
-      });
+      const chances = groups.map((_, i) => BigInt(weights ? weights[i] : 1));
+      let group = 0, drawn = choose(chances.reduce((sum, chance) => sum + chance, 0n));
+      for (; drawn >= chances[group]; group++) drawn -= chances[group];
+      const axes = groups[group], local = Number(choose(BigInt(views(axes))));
+      const view = local + [...each.slice(0, part).flat(), ...groups.slice(0, group)].reduce((n, axes) => n + views(axes), 0);
+      const coordinates = axes.map((axis) => coordinate(axis, row, domains, weight, below));
       let rest = local, cells = 1n, number = 0n;
+      const nodes = [];
       for (let i = axes.length - 1; i >= 0; i--) {
         const level = leaves ? axes[i].levels - 1 : rest % axes[i].levels;
         rest = Math.floor(rest / axes[i].levels);
-        number += cells * (coordinates[i] / width(axes[i], level));
+        nodes.unshift(coordinates[i] / width(axes[i], level));
+        number += cells * nodes[0];
         cells *= cellsOf(axes[i], level);
       }
+      if (cells > 1n << 32n) // more than can be numbered: folded into 32 bits
+        number = BigInt(nodes.reduce((folded, node) => mixed((folded + Number(node & 0xffffffffn)) >>> 0), 0));
+      const few = specification.oracle === "auto" && Number(cells) < 3 * Math.exp(epsilon) + 2;
       let seed = 0, y = 0n;
-      if (cells > 1n && cells < BigInt(Math.ceil(3 * Math.exp(epsilon) + 2))) y = response(number, cells, e, below);
+      if (cells > 1n && few) y = response(number, cells, e, below);
       else if (cells > 1n) {
-        const buckets = Math.round(Math.exp(epsilon) + 1);
+        const buckets = Math.min(Math.round(Math.exp(epsilon) + 1), 65_536);
         seed = Number(choose(1n << 32n));
-        y = response((BigInt(mix(seed ^ mixedCell(number))) * BigInt(buckets)) >> 32n, BigInt(buckets), e, below);
+        y = response(bucket(seed, number, buckets), BigInt(buckets), e, below);
       }
       const bytes = Buffer.alloc(32);
       bytes.writeUInt8(2, 0), bytes.writeUInt8(assigned ? 1 : 0, 1), bytes.writeUInt16BE(sent.length, 2);

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from deniable import errors, mechanisms
-from deniable.collection import Collection, fit
+from deniable.collection import Collection, fit, plan
 from deniable.errors import DeniableError
 from deniable.ledger import Ledger
 from deniable.tables import Categorical, Cells, GridView, Ordinal, Points, Public, Rounds, Table
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from deniable.queries.answers.answer_options import AnswerOptions
     from deniable.queries.answers.result import Estimate, Result
     from deniable.queries.forecasts.forecast import Explanation, Forecast
+    from deniable.queries.forecasts.influence import Influence
+    from deniable.queries.forecasts.proposal import Proposal
     from deniable.queries.planning.plan import Plan
     from deniable.randomness import SecureSource, SeededSource
 
@@ -39,10 +41,12 @@ __all__ = [
     "Explanation",
     "Forecast",
     "GridView",
+    "Influence",
     "Ledger",
     "Ordinal",
     "Plan",
     "Points",
+    "Proposal",
     "Public",
     "Reports",
     "Result",
@@ -56,6 +60,7 @@ __all__ = [
     "errors",
     "fit",
     "mechanisms",
+    "plan",
     "spark",
     "stores",
     "streams",
@@ -69,7 +74,9 @@ _LAZY = {
     "Estimate": "deniable.queries.answers.result",
     "Explanation": "deniable.queries.forecasts.forecast",
     "Forecast": "deniable.queries.forecasts.forecast",
+    "Influence": "deniable.queries.forecasts.influence",
     "Plan": "deniable.queries.planning.plan",
+    "Proposal": "deniable.queries.forecasts.proposal",
     "Reports": "deniable.engines.collecting.collected_reports",
     "Result": "deniable.queries.answers.result",
     "SecureSource": "deniable.randomness",

@@ -28,6 +28,7 @@ class Unit(StrEnum):
     USER = "everything a user sends"
     REPORT = "one report"
     VALUE = "one value of a stream or a dataset"
+    PERSON = "everything a person does within an epoch of a stream"
     STEP = "one step between neighbours, as the caller defines it"
 
 
@@ -36,6 +37,7 @@ class Neighbours(StrEnum):
 
     ANY = "any two inputs"
     REPLACED = "one value replaced by another"
+    PERSON = "the events of one person replaced by other values, or by nobody's"
     DISTANCE = "integers at L1 distance up to the sensitivity"
     SCORES = "scores that each move by up to the sensitivity"
     SCORES_ALIKE = "scores that move the same way, each by up to the sensitivity"

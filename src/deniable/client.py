@@ -5,6 +5,7 @@ from deniable.ledger import Ledger
 from deniable.streams.local.stream_client import ToPLClient
 from deniable.streams.local.stream_report import StreamReport
 from deniable.tables.device.client import Client
+from deniable.tables.device.uploader import Uploader
 from deniable.tables.reports.report import Report
 
-__all__ = ["Client", "Collection", "Ledger", "Report", "StreamReport", "ToPLClient"]
+__all__ = ["Client", "Collection", "Ledger", "Report", "StreamReport", "ToPLClient", "Uploader"]

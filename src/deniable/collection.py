@@ -5,7 +5,7 @@ Each verb opens its room when it is first called, so that a device can import th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from deniable.errors import InvalidParameter
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from deniable.ledger import Ledger
     from deniable.queries.forecasts.fit import Fit
     from deniable.queries.forecasts.forecast import Forecast
+    from deniable.queries.forecasts.proposal import Proposal
     from deniable.randomness import Source
     from deniable.tables.device.client import Client
 
@@ -61,7 +62,7 @@ class Collection(Specification):
         """
         if isinstance(specification, cls):
             return specification
-        return cls(*specification.tables, **specification.settings)
+        return cls._like(specification)
 
     def client(
         self,
@@ -96,6 +97,8 @@ class Collection(Specification):
         engine: Any = None,
         spill: str | Path | None = None,
         ledger: Ledger | None = None,
+        round: int | None = None,
+        memory: str | Path | None = None,
         **tables: Any,
     ) -> Reports: ...
 
@@ -111,6 +114,8 @@ class Collection(Specification):
         engine: Any = None,
         spill: str | Path | None = None,
         ledger: Ledger | None = None,
+        round: int | None = None,
+        memory: str | Path | None = None,
         **tables: Any,
     ) -> Collected: ...
 
@@ -125,6 +130,8 @@ class Collection(Specification):
         engine: Any = None,
         spill: str | Path | None = None,
         ledger: Ledger | None = None,
+        round: int | None = None,  # noqa: A002 - as in SQL
+        memory: str | Path | None = None,
         **tables: Any,
     ) -> Reports | Collected:
         """The reports of many users at once: a simulation, or a batch at somebody the users trust.
@@ -148,12 +155,17 @@ class Collection(Specification):
 
         A `ledger` of whoever runs this is charged with each table's share of ε before anything is drawn.
 
+        In a collection with rounds, `round` is one of them, and a folder `out` takes one round after the other.
+        Memoised rounds, and rotating ones with drawn coins, need a `memory`: a private file, the same in every round.
+
         >>> shop.perturb(users={"uid": [1, 2, 3], "age": [31, 40, 52]})
         Reports(users: 3 reports)
         """
         if engine is not None:
             from deniable.engines.spark.spark_perturbing import perturb_spark
 
+            if self.rounds is not None:
+                raise InvalidParameter("engine", "is Spark, which does not collect rounds", "Leave it out.")
             charge_run(ledger, self, *tables)
             return perturb_spark(
                 self, tables, engine, key=key, out=out, everyone=everyone, source=source, simulation=simulation
@@ -161,6 +173,7 @@ class Collection(Specification):
         from deniable.engines.collecting.perturbing import perturb
 
         options: dict[str, Any] = {"source": source, "simulation": simulation, "spill": spill, "ledger": ledger}
+        options |= {"number": round, "memory": memory}
         return perturb(self, tables, key=key, out=out, everyone=everyone, **options)
 
     def forecast(self, sql: str, users: int, *, weights: str = "optimal", sums: str = "direct") -> Forecast:
@@ -198,6 +211,7 @@ def fit(
     users: int,
     workload: Sequence[str] | None = None,
     compared: bool = True,
+    only_workload: bool = False,
     **settings: Any,
 ) -> Fit[Collection]:
     """Choose the views of a grid for the questions of a workload, before anything is collected.
@@ -211,11 +225,64 @@ def fit(
     >>> people = dn.Table("people", age=dn.Ordinal(0, 99), sex=dn.Categorical("f", "m"))
     >>> fitted = dn.fit(people, epsilon=1.0, users=100_000, workload=["SELECT COUNT(*) FROM people WHERE age < 18"])
     >>> fitted.collection.grids["people"]
-    (GridView(axes={'age': Cells(starts=(0, 18))}, weight=400),)
+    (GridView(axes={'age': Cells(starts=(0, 18))}, weight=400), GridView(axes={'sex': Cells(starts=2)}, weight=8))
     """
     from deniable.queries.forecasts.fit import fit_grids
 
-    return fit_grids(_with_grids(tables, epsilon, settings), users, workload, compared=compared)
+    start = _with_grids(tables, epsilon, settings)
+    return fit_grids(start, users, workload, compared=compared, only_workload=only_workload)
+
+
+def plan(
+    tables: Collection | Table | Sequence[Table],
+    workload: Sequence[str] | None,
+    *,
+    users: int,
+    epsilon: float | None = None,
+    only_workload: bool = False,
+    after: Any = None,
+    advance: Callable[[float], None] | None = None,
+    **settings: Any,
+) -> Proposal[Collection]:
+    """Propose a specification for the questions of a workload: where to begin.
+
+    Fits a grid to them, compares it with other designs, and predicts the error of every question, before anything is
+    collected. Arguments are those of `fit`. With `after`, the database of a first group of users, the design is for the
+    rest: cells, views and their probabilities follow what the first group's reports say about where rows are. Nobody
+    may report in both groups; `connect([first, second])` answers over both. `advance` is called with the part of the
+    work that was done since it was last called.
+
+    >>> import deniable as dn
+    >>> people = dn.Table("people", age=dn.Ordinal(0, 99), sex=dn.Categorical("f", "m"))
+    >>> questions = ["SELECT COUNT(*) FROM people WHERE age < 18"]
+    >>> print(dn.plan(people, questions, epsilon=1.0, users=100_000))
+    100,000 users, ε = 1; errors of COUNT and SUM per user
+        grid       hio      ahio      ehio  question
+     0.00307    0.0205    0.0238    0.0324  SELECT COUNT(*) FROM people WHERE age < 18
+    table people: 2 views
+       98.0%  age 2 uneven cells
+        2.0%  sex 2 cells
+    a range that is not in the workload:
+       0.292  people: age
+      0.0244  people: sex
+       0.425  people: age and sex
+    Proposed: design = "grid".
+    """
+    from deniable.queries.forecasts.fit import fit_grids, ignored
+    from deniable.queries.forecasts.proposal import propose
+
+    start = _with_grids(tables, epsilon, settings)
+    seen = None
+    if after is not None:
+        from deniable.queries.forecasts.first_look import densities
+
+        if after.collection.tables != start.tables:
+            raise InvalidParameter("after", "is about other tables", "Plan the rest for the tables of the first look.")
+        seen = densities(after, start)
+    options: dict[str, Any] = {"only_workload": only_workload, "seen": seen, "advance": advance or ignored}
+    # Other designs do not follow what was seen, and are forecast for evenly spread rows: there is nothing to compare.
+    fitted = fit_grids(start, users, workload, compared=seen is None, **options)
+    return propose(start, fitted)
 
 
 def _with_grids(tables: Any, epsilon: float | None, settings: Mapping[str, Any]) -> Collection:

@@ -167,7 +167,7 @@ class LockedFile(Lock):
             _write(new, content, mode, durable=durable)
             os.replace(new, self.path)  # noqa: PTH105 - as the other calls, to be counted in tests
             if durable:
-                _settle(self.path.parent)
+                settle(self.path.parent)
         except OSError as problem:
             with suppress(OSError):
                 new.unlink(missing_ok=True)
@@ -186,7 +186,7 @@ def _write(path: Path, content: bytes, mode: int, *, durable: bool) -> None:
         os.close(descriptor)
 
 
-def _settle(folder: Path) -> None:
+def settle(folder: Path) -> None:
     """Wait until the names in a folder are on the disk: otherwise a power cut could bring back the old file."""
     if sys.platform != "win32":  # which cannot open folders
         descriptor = os.open(folder, os.O_RDONLY)

@@ -50,7 +50,7 @@ def test_designs_are_compared(specification, tmp_path):
     (tmp_path / "q.sql").write_text(f"{YOUNG};\nSELECT AVG(age) FROM users;\n")
     text = printed("compare", specification, str(tmp_path / "q.sql"), "--users", "1000000")
     assert 'Recommended: design = "grid", asked with optimal weights.' in text
-    assert "deniable fit" in text
+    assert "deniable plan" in text
     assert max(map(len, text.splitlines())) <= 80
     lines = printed("compare", specification, str(tmp_path / "q.sql"), "--users", "1000000", "--csv").splitlines()
     assert lines[0] == "design,weights,sums,q1,q2"
@@ -82,6 +82,23 @@ def test_a_grid_is_fitted_and_written(specification, tmp_path):
     assert "Nothing was written" in printed("fit", specification, "-", "--users", "100000", text=YOUNG)
     predicted = json.loads(printed("forecast", str(out), "--users", "100000", "--json", YOUNG))
     assert predicted["stderr"] > 0
+
+
+def test_a_plan_is_printed_and_written_next_to_the_specification(specification, tmp_path):
+    (tmp_path / "q.sql").write_text(f"{YOUNG};\nSELECT AVG(age) FROM users;\n")
+    text = printed("plan", specification, str(tmp_path / "q.sql"), "--users", "60000")
+    for said in ("q2: SELECT AVG(age) FROM users", "not in the workload", 'Proposed: design = "grid"', "Wrote"):
+        assert said in text
+    written = tmp_path / "shop.planned.toml"
+    assert dn.Collection.load(written).design == "grid"
+    again = run("plan", specification, str(tmp_path / "q.sql"), "--users", "60000")
+    assert again.returncode == 2  # it is not overwritten
+    assert "'shop.planned.toml' exists" in again.stderr
+    printed("plan", specification, str(tmp_path / "q.sql"), "--users", "60000", "-o", str(written), "--only-workload")
+    nowhere = run(
+        "plan", specification, str(tmp_path / "q.sql"), "--users", "60000", "-o", str(tmp_path / "no" / "x.toml")
+    )
+    assert "does not exist" in nowhere.stderr
 
 
 def test_explanations(tmp_path):

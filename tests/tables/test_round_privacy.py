@@ -193,6 +193,7 @@ def test_the_enumeration_finds_the_worst_of_all_pairs(epsilon, permanent, k, rou
     assert kept.p * mechanism.p_instantaneous + (1 - kept.p) * mechanism.q_instantaneous == alone.p
 
 
+@pytest.mark.slow
 def test_rows_and_rounding_stay_the_same_for_life(monkeypatch):
     """Somebody whose rows never change has one permanent answer, however many rows there are to choose from."""
     orders = dn.Table("orders", many=2, kind=dn.Categorical("x", "y"))

@@ -1,4 +1,4 @@
-"""95 % intervals of windows that start and end inside blocks cover the truth, on drawn streams of several shapes."""
+"""95 % intervals of windows cover the real sums, on drawn streams of several shapes."""
 
 import numpy as np
 import pytest

@@ -8,10 +8,11 @@ import pytest
 from command_line import run
 from deniable.randomness import SeededSource
 from deniable.streams import Expectation, ToPL, ToPS
+from deniable.streams.local.threshold_choice import candidates
 from deniable_lab.benchmarks import local_streams, stream_error
 from deniable_lab.experiments.data import Data
+from deniable_lab.experiments.drawn_distributions import SHAPES, drawn, of_values
 from deniable_lab.experiments.ratios import Ratio, geometric_mean, ratio
-from deniable_lab.experiments.stream_data import Stream
 from deniable_lab.experiments.stream_reference import EPSILONS
 from deniable_lab.experiments.streams import overall
 
@@ -50,9 +51,7 @@ def test_the_part_on_drift_expects_more_of_it_than_the_defaults(folder):
     errors = {
         name: np.mean(
             [
-                stream.errors(
-                    ToPS(0.01, 100, source=SeededSource(seed), simulation=True, **chosen).push_many(stream.values)
-                ).mse
+                stream_error.answered(ToPS(0.01, 100, source=SeededSource(seed), simulation=True, **chosen), stream)
                 for seed in range(2)
             ]
         )
@@ -66,7 +65,7 @@ def test_the_part_on_drift_expects_more_of_it_than_the_defaults(folder):
 
 def test_a_threshold_is_compared_with_the_best_one():
     values = np.random.default_rng(1).geometric(0.15, 100_000)
-    row = local_streams.next_to_best(Stream("drawn", values, 1000), 2.0, 2)
+    row = local_streams.next_to_best(of_values("geometric", values, 1000), 2.0, 2, values[: 1 << 16])
     thetas = []
     for seed in range(2):
         topl = ToPL(2.0, 1000, source=SeededSource(seed), simulation=True)
@@ -77,11 +76,22 @@ def test_a_threshold_is_compared_with_the_best_one():
     def error(theta):  # the formula of the page on streams
         return 2**20 / 3 * unit * theta**2 + 2**40 / 6 * np.maximum(values - theta, 0).mean() ** 2
 
-    assert row.ours.mean == pytest.approx(np.mean([error(theta) for theta in thetas]))
-    assert row.theirs.mean == pytest.approx(min(error(theta) for theta in np.geomspace(1, 1000, 2000)), rel=0.01)
-    assert row.ratio >= 1
-    assert row.what == "drawn B=1,000 ε=2"
-    assert row.note.startswith(f"error {ratio(row.ours, row.theirs)} times, θ ")
+    least = min(error(theta) for theta in candidates(topl.protocol))
+    assert row.ours.mean == pytest.approx(np.mean([error(theta) for theta in thetas]) / least)
+    assert least == pytest.approx(min(error(theta) for theta in np.geomspace(1, 1000, 2000)), rel=0.01)
+    assert (row.ratio, row.what) == (row.ours.mean, "geometric ε=2")
+    assert row.met == (row.ours.mean <= 2)
+
+
+def test_drawn_distributions_have_every_shape_twice_and_differ():
+    distributions = [drawn(seed) for seed in range(2 * len(SHAPES))]
+    assert [made.shape for made in distributions[1::2]] == list(SHAPES) == [made.shape for made in distributions[::2]]
+    for made in distributions:
+        assert made.shares.sum() == pytest.approx(1)
+        assert made.values.min() >= 0
+        assert made.values.max() <= made.bound
+        assert made.excess(np.array([0.0]))[0] == pytest.approx(made.values @ made.shares)
+    assert len({made.bound for made in distributions}) > len(SHAPES)
 
 
 def test_the_commands_that_pages_name_print_their_rows(folder):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +9,7 @@ from typing import Any
 import click
 
 from deniable.cli.terminal import columns_width, json_line, show_columns, width
+from deniable.queries.answers.plain_rows import plain_rows
 from deniable.queries.answers.result import Estimate, Result, number
 
 
@@ -37,26 +36,7 @@ def _wide(name: str, estimates: Sequence[Estimate], result: Result) -> list[list
 
 def as_json(result: Result) -> str:
     """One JSON object per row."""
-    return "".join(json_line(row) + "\n" for row in _plain_rows(result))
-
-
-def as_csv(result: Result) -> str:
-    """A header and one line per row."""
-    rows = _plain_rows(result)
-    names = result.to_arrow().column_names
-    out = io.StringIO()
-    writer = csv.DictWriter(out, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return out.getvalue()
-
-
-def _plain_rows(result: Result) -> list[dict[str, Any]]:
-    """Rows in which an unclear number is missing, because JSON has no NaN."""
-    return [
-        {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
-        for row in result.to_arrow().to_pylist()
-    ]
+    return "".join(json_line(row) + "\n" for row in plain_rows(result))
 
 
 def _with_interval(estimate: Estimate) -> tuple[str, str]:

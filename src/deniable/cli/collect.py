@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from deniable.cli.ledger import ledger_option, opened
-from deniable.cli.terminal import progress, show, simulation_option, table
+from deniable.cli.promise import PromiseNumbers, facts, in_words, page
+from deniable.cli.terminal import json_line, progress, show, simulation_option, table
 from deniable.collection import Collection
+from deniable.disk_faults import writing
 from deniable.errors import BadInput
 from deniable.limits import LONGEST_NAME
-from deniable.simulation import NOTE, has_noise
+from deniable.simulation import NOTE, check_noise
 from deniable.tables.designs.views import View
 from deniable.tables.schema.attributes import RESERVED
 from deniable.tables.specification.runs import largest_epsilon
@@ -25,25 +27,41 @@ if TYPE_CHECKING:
     from deniable.engines.collecting.row_counts import Summary
 
 MOST_VIEWS_SHOWN = 12
-LARGEST_USEFUL_EPSILON = 10.0
 AXIS_SYMBOLS = {"rounded": "⇅", "embedded": "±", "weight and rounded": "⇅rows"}
 
 
 @click.command()
 @click.argument("specification", type=click.Path(dir_okay=False))
 @click.option("--views", is_flag=True, help="List all views, not only the first few.")
-def check(specification: str, views: bool) -> None:
-    """Check a specification and show what each user spends.
+@click.option("--report", type=click.Path(dir_okay=False), help="Write the promise as an HTML page to sign.")
+@click.option("--json", "as_json", is_flag=True, help="Print the promise as one JSON object.")
+@simulation_option
+def check(specification: str, views: bool, report: str | None, as_json: bool, simulation: bool) -> None:
+    """Check a specification, and print what it promises.
+
+    Prints who is protected against whom, the ε of a round and of a lifetime and what that means in odds, what travels
+    in clear, what is not hidden, and what each user sends. An ε without noise is refused without --simulation.
 
     \b
     Example:
       deniable check shop.toml
+      deniable check shop.toml --report promise.html
     """
     collection = Collection.load(specification)
+    check_noise(largest_epsilon(collection), simulation=simulation)
+    if report is not None:
+        with writing(f"the page {Path(report).name!r}", "Nothing was written"):
+            Path(report).write_text(page(collection), encoding="utf-8")
+    if as_json:
+        click.echo(json_line(facts(collection)))
+        return
     names = [table.name for table in collection.tables]
     reports = sum(map(collection.reports_per_user, names))
     click.echo(f"Specification {collection.sha256[:16]}…, design {collection.design}, fan-out {collection.fanout}.")
-    click.echo(f"Each user sends {counted(reports, 'report')} and spends ε = {collection.epsilon:g} in all.\n")
+    again = "" if collection.rounds is None else " in a round"
+    each_round = PromiseNumbers.of(collection).one_round
+    click.echo(f"Each user sends {counted(reports, 'report')} and spends ε = {each_round:g} in all{again}.\n")
+    click.echo(f"{in_words(collection)}\n")
     spending = table("What each user sends", "table", "rows", "reports", "ε each", "ε in all", "views")
     for name in names:
         many, count, each = (
@@ -54,19 +72,10 @@ def check(specification: str, views: bool) -> None:
         rows = "1" if many is None else f"0 to {many}"
         spending.add_row(name, rows, str(count), f"{each:.4g}", f"{count * each:.4g}", f"{collection.views(name):,}")
     show(spending)
-    if caution := _caution(collection):
-        click.echo(f"{caution}\n")
     for name in names:
         _show_views(collection, name, everything=views)
-
-
-def _caution(collection: Collection) -> str:
-    """A warning about an ε that protects little or nothing."""
-    if not has_noise(largest_epsilon(collection)):
-        return "No privacy: reports show the true values. This specification is for simulations only (--simulation)."
-    if collection.epsilon > LARGEST_USEFUL_EPSILON:
-        return f"Little privacy: the odds of a guess about a user may grow by e^{collection.epsilon:g}. Use 0.1 to 10."
-    return ""
+    if report is not None:
+        click.echo(f"Wrote {report}.")
 
 
 def _show_views(collection: Collection, name: str, *, everything: bool) -> None:
@@ -100,13 +109,15 @@ def _granularity(collection: Collection, name: str, view: View) -> str:
 @click.command()
 @click.argument("specification", type=click.Path(dir_okay=False))
 @click.argument("tables", nargs=-1, required=True, metavar="TABLE=FILE...")
-@click.option("-o", "--out", required=True, type=click.Path(), help="Folder for the reports; must not exist.")
+@click.option("-o", "--out", required=True, type=click.Path(), help="Folder for the reports: new, or of other rounds.")
 @click.option("--key", default="uid", show_default=True, help="Column of user ids.")
 @click.option(
     "--everyone", type=click.Path(), help="File with the ids of all users, for tables with many rows per user."
 )
 @simulation_option
 @click.option("--spill", type=click.Path(), help="Folder for rows that do not fit into memory; default: next to -o.")
+@click.option("--round", "number", type=int, default=None, help="Which round, in a collection with rounds.")
+@click.option("--memory", type=click.Path(dir_okay=False), help="Private file that all rounds share, if they need one.")
 @ledger_option
 def perturb(
     specification: str,
@@ -117,6 +128,8 @@ def perturb(
     simulation: bool,
     spill: str | None,
     ledger: str | None,
+    number: int | None,
+    memory: str | None,
 ) -> None:
     """Randomise the rows of Parquet or CSV files into reports.
 
@@ -137,6 +150,8 @@ def perturb(
             "advance": advance,
             "spill": spill,
             "ledger": opened(ledger),
+            "number": number,
+            "memory": memory,
         }
         collected: Any = collect(collection, frames, key=key, out=out, everyone=everyone, **options)
     show_summaries(collected.summaries, "row")
@@ -213,7 +228,7 @@ def skeleton(name: str, columns: dict[str, str], key: str, looked_at: str) -> st
         "# A proposal. Domains are public knowledge: decide each one without looking at the data.",
         f"# Looked at: {looked_at}.",
         'epsilon = "DECIDE: how much all of a user\'s reports may spend, for example 2.0"',
-        'design = "hio"',
+        'design = "hio"  # then, for your questions: deniable plan THIS.toml questions.sql --users N',
         "fanout = 5",
         "",
         f"[tables.{_plain(name)}]",

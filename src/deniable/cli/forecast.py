@@ -1,10 +1,9 @@
-"""`deniable explain`, `forecast`, `compare` and `fit`: how questions are answered, and errors in advance."""
+"""`deniable explain`, `forecast` and `compare`: how questions are answered, and errors in advance."""
 
 from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 from typing import Any
 
 import click
@@ -18,7 +17,7 @@ from deniable.cli.query_options import (
     weights_option,
 )
 from deniable.cli.sql_text import questions_about, sql_text
-from deniable.cli.terminal import count, json_line, progress, show, show_columns, table
+from deniable.cli.terminal import WHOLE, count, json_line, progress, show, show_columns, table
 from deniable.collection import Collection
 from deniable.errors import BadInput
 from deniable.wording import counted
@@ -83,11 +82,26 @@ def forecast(
     predicted = forecasts.forecast(collection, text, users, weights=weights, sums=sums)
     if not as_json:
         click.echo(f"{predicted}\n{forecasts.ASSUMPTIONS}")
+        _show_rounds(collection, text, users)
         return
     for answer in predicted.predictions:
         stderr = None if math.isnan(answer.stderr) else answer.stderr
         model = {"model": answer.model} if answer.model else {}
         click.echo(json_line({"name": answer.name, "stderr": stderr, **model, "causes": dict(answer.causes)}))
+
+
+def _show_rounds(collection: Collection, text: str, users: int) -> None:
+    """Levels and changes under each mode, for the same ε over a lifetime."""
+    from deniable.queries.forecasts.round_forecast import CHANGING, round_errors
+
+    if collection.rounds is None:
+        return
+    title = f"Rounds: {collection.rounds.count}, {CHANGING:.0%} of people change from one to the next"
+    made = table(title, "mode", "ε a round", "ε a lifetime", "answer", "level ±", "change ±")
+    for errors in round_errors(collection, text, users):
+        numbers = (f"{errors.level:,.4g}", f"{errors.change:,.4g}")
+        made.add_row(errors.mode, f"{errors.one_round:.3g}", f"{errors.lifetime:.4g}", errors.name, *numbers)
+    show(made)
 
 
 @click.command()
@@ -100,19 +114,19 @@ def compare(specification: str, queries: str, users: int, as_csv: bool) -> None:
 
     Recommends a design and how to weight it. QUERIES is a file of SELECTs separated by `;` (`-` reads stdin). Errors
     are standard errors: per user for COUNT and SUM, in their own unit for others. The design `grid` is fitted to the
-    questions, and its error includes what it assumes; `deniable fit` writes it down.
+    questions, and its error includes what it assumes; `deniable plan` writes it down.
 
     \b
     Example:
       deniable compare shop.toml queries.sql --users 1000000
     """
     from deniable.queries.forecasts.compare import compare as compared
+    from deniable.queries.forecasts.fit import NOT_FORECAST, shown_error
 
     collection = Collection.load(specification)
     questions = questions_about(collection, queries)
-    with progress("comparing designs", 1) as advance:
-        comparison = compared(collection, questions, users)
-        advance(1)
+    with progress("comparing designs", WHOLE) as advance:
+        comparison = compared(collection, questions, users, advance=lambda part: advance(part * WHOLE))
     names = [f"q{number}" for number in range(1, len(questions) + 1)]
     if as_csv:
         click.echo(",".join(["design", "weights", "sums", *names]))
@@ -123,12 +137,14 @@ def compare(specification: str, queries: str, users: int, as_csv: bool) -> None:
         [name, *(getattr(choice, name) for choice in comparison.choices)] for name in ("design", "weights", "sums")
     ]
     errors = [
-        [name, *(_error_word(choice.errors[index]) for choice in comparison.choices)]
+        [name, *(shown_error(choice.errors[index]) for choice in comparison.choices)]
         for index, name in enumerate(names)
     ]
     show_columns(f"Predicted standard errors, {counted(comparison.users, 'user')}", choices, errors)
     for name, question in zip(names, questions, strict=True):
         click.echo(f"{name}: {' '.join(question.split())}")
+    if any(math.isnan(error) for choice in comparison.choices for error in choice.errors):
+        click.echo(NOT_FORECAST)
     best = comparison.best
     if math.isinf(best.score):
         click.echo("No design answers all of them clearly: collect from more users, raise ε, or ask for less.")
@@ -136,50 +152,4 @@ def compare(specification: str, queries: str, users: int, as_csv: bool) -> None:
     sums = "" if best.sums == "direct" else ", designed sums"
     click.echo(f'Recommended: design = "{best.design}", asked with {best.weights} weights{sums}.')
     if best.design == "grid":
-        click.echo("Write it with: deniable fit SPECIFICATION QUERIES --users N -o fitted.toml")
-
-
-def _error_word(error: float) -> str:
-    return "unclear" if math.isinf(error) else f"{error:,.3g}"
-
-
-@click.command()
-@click.argument("specification", type=click.Path(dir_okay=False))
-@click.argument("queries", type=click.Path(dir_okay=False, allow_dash=True), required=False)
-@click.option("--users", type=count, required=True, help="How many people will report.")
-@click.option("-o", "--out", type=click.Path(dir_okay=False), help="Write the fitted specification here.")
-def fit(specification: str, queries: str | None, users: int, out: str | None) -> None:
-    """Choose the views of a grid for your questions.
-
-    QUERIES is a file of SELECTs separated by `;` (`-` reads stdin); without it, views are chosen for all ranges of one
-    and of two attributes. Prints each question's error next to those of HIO, AHIO and EHIO: per user for COUNT and SUM,
-    in its own unit for others. It needs no data, only the specification.
-
-    \b
-    Example:
-      deniable fit shop.toml queries.sql --users 1000000 -o fitted.toml
-    """
-    from deniable.collection import fit as fitted
-    from deniable.queries.forecasts.fit import shown_error
-
-    if out is not None and not Path(out).parent.is_dir():
-        raise BadInput(f"the folder of {Path(out).name!r} does not exist. Nothing was fitted. Make it first.")
-    collection = Collection.load(specification)
-    questions = None if queries is None else questions_about(collection, queries)
-    with progress("fitting", 1) as advance:
-        grid = fitted(collection, users=users, workload=questions)
-        advance(1)
-    made = table(f"Predicted errors, {counted(grid.users, 'user')}, ε = {collection.epsilon:g}", "", *grid.errors)
-    for number, errors in enumerate(zip(*grid.errors.values(), strict=True), 1):
-        made.add_row(f"q{number}", *map(shown_error, errors))
-    show(made)
-    for number, question in enumerate(grid.questions, 1):
-        click.echo(f"q{number}: {' '.join(question.split())}")
-    click.echo(grid.views())
-    for note in grid.notes:
-        click.echo(note)
-    if out is None:
-        click.echo("Nothing was written. Name a file with -o.")
-        return
-    grid.collection.save(out)
-    click.echo(f"Wrote {out}. Collect with it: deniable perturb.")
+        click.echo("Write it with: deniable plan SPECIFICATION QUERIES --users N")

@@ -17,10 +17,12 @@ from deniable.cli import installed_commands, standard_streams
 from deniable.cli.audit import audit_command
 from deniable.cli.collect import check, init, perturb
 from deniable.cli.demo.command import demo
-from deniable.cli.forecast import compare, explain, fit, forecast
+from deniable.cli.forecast import compare, explain, forecast
 from deniable.cli.gather import gather
 from deniable.cli.ledger import ledger
+from deniable.cli.plan import fit, plan
 from deniable.cli.query import query
+from deniable.cli.serve import key, round_, seal, serve, token
 from deniable.cli.shell import shell
 from deniable.cli.stream import stream
 from deniable.cli.stream_local import collect, report
@@ -69,7 +71,7 @@ def cli() -> None:
 
 for group, commands in (
     (cli, (audit_command, check, compare, demo, explain, fit, forecast, gather, init, perturb)),
-    (cli, (ledger, query, shell, stream)),
+    (cli, (key, ledger, round_, plan, query, seal, serve, shell, stream, token)),
     (stream, (collect, publish, report)),
 ):
     for command in commands:

@@ -7,10 +7,11 @@ from typing import Any
 
 import click
 
-from deniable.cli.answer_output import as_csv, as_json, show_table
+from deniable.cli.answer_output import as_json, show_table
 from deniable.cli.query_options import open_reports, query_options
 from deniable.cli.sql_text import sql_text
 from deniable.errors import BadInput
+from deniable.queries.answers.plain_rows import as_csv
 
 
 @click.command()

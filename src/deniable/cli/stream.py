@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,9 @@ from deniable.exact import check_epsilon
 from deniable.queries.answers.result import number
 from deniable.simulation import NOTE
 from deniable.wording import counted, percent
+
+if TYPE_CHECKING:
+    from deniable.streams import Expectation
 
 HIERARCHY = click.option(
     "--hierarchy",
@@ -35,13 +38,15 @@ def stream() -> None:
 @click.option("--mean", "as_mean", is_flag=True, help="Show means instead of sums.")
 @click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per window.")
-def query(path: str, windows: tuple[str, ...], as_mean: bool, confidence: float, as_json: bool) -> None:
+@click.option("--cut", is_flag=True, help="Of the stream cut at θ: add nothing back.")
+def query(path: str, windows: tuple[str, ...], as_mean: bool, confidence: float, as_json: bool, cut: bool) -> None:
     """Sums (or means) over WINDOWS of a released stream.
 
     A window is START:STOP by position, or START..STOP by time. STOP is not part of the window, and either end may be
-    left out. *noise* is an exact standard error. *smoothing* estimates how far predictions inside blocks are off. The
-    interval covers both. *cut* is the most that cutting values at θ may have taken away; the interval does not cover
-    it. k, M, G: thousands, millions, billions.
+    left out. *noise* is an exact standard error. *smoothing* estimates how far values inside blocks are off. Answers
+    are for the stream as it was: what cutting at θ takes away is estimated and added back, and *cut* is the standard
+    error of that, or "unknown". The interval covers all three. With --cut, answers are for the cut stream. k, M, G:
+    thousands, millions, billions.
 
     \b
     Example:
@@ -51,7 +56,7 @@ def query(path: str, windows: tuple[str, ...], as_mean: bool, confidence: float,
 
     released = Released.load(path)
     ends = [_window(text, released) for text in windows]
-    answers = [(released.mean if as_mean else released.sum)(*pair, confidence=confidence) for pair in ends]
+    answers = [(released.mean if as_mean else released.sum)(*pair, confidence=confidence, cut=cut) for pair in ends]
     if as_json:
         for (start, stop), answer in zip(ends, answers, strict=True):
             low, high = answer.interval
@@ -61,7 +66,10 @@ def query(path: str, windows: tuple[str, ...], as_mean: bool, confidence: float,
                 "mean" if as_mean else "sum": answer.value,
                 "stderr": answer.stderr,
             }
-            facts |= {"low": low, "high": high, "smoothing": answer.smoothing, "truncation": answer.truncation}
+            facts |= {"low": low, "high": high, "smoothing": answer.smoothing, "excess": answer.excess}
+            facts |= {"cut": answer.cut, "truncation": answer.truncation}
+            if answer.note:
+                click.echo(f"{start}:{stop}: {answer.note}.", err=True)
             click.echo(json.dumps(facts))
         if released.simulation:
             click.echo(NOTE, err=True)
@@ -72,11 +80,14 @@ def query(path: str, windows: tuple[str, ...], as_mean: bool, confidence: float,
     made = table(title, "window", what, f"{percent(confidence)} interval", "noise", "smoothing", "cut", folding=0)
     for text, answer in zip(windows, answers, strict=True):
         low, high = answer.interval
-        error = math.hypot(answer.stderr, answer.smoothing)
-        cut = "unknown" if answer.truncation is None else short(answer.truncation)
+        error = answer.error
+        lost = "unknown" if answer.truncation is None else short(answer.cut or answer.truncation)
         interval = f"{number(low, error)} to {number(high, error)}"
-        made.add_row(text, number(answer.value, error), interval, short(answer.stderr), short(answer.smoothing), cut)
+        made.add_row(text, number(answer.value, error), interval, short(answer.stderr), short(answer.smoothing), lost)
     show(made)
+    for text, answer in zip(windows, answers, strict=True):
+        if answer.note:
+            click.echo(f"{text}: {answer.note}.")
     if released.simulation:
         click.echo(NOTE)
 
@@ -115,7 +126,8 @@ def _window(text: str, released: Any) -> tuple[int, int]:
 @click.option("--window", type=int, default=None, help="Values per point. Default: whole blocks, about 200 points.")
 @click.option("--truth", default=None, help="The original file, for comparison. Shows what privacy hides.")
 @click.option("--column", default="value", show_default=True, help="Column of the values in --truth.")
-def plot(path: str, output: str, window: int | None, truth: str | None, column: str) -> None:
+@click.option("--trend", is_flag=True, help="Add a smooth curve, with a 95 % band that holds everywhere at once.")
+def plot(path: str, output: str, window: int | None, truth: str | None, column: str, trend: bool) -> None:
     """Draw the means of consecutive windows with 95 % intervals.
 
     \b
@@ -128,8 +140,48 @@ def plot(path: str, output: str, window: int | None, truth: str | None, column: 
 
     check_ending(output)
     require_plotting()
-    draw(Released.load(path), output, window=window, truth=None if truth is None else read_truth(truth, column))
+    values = None if truth is None else read_truth(truth, column)
+    draw(Released.load(path), output, window=window, truth=values, trend=trend)
     click.echo(f"wrote {output}", err=True)
+
+
+@stream.command()
+@click.argument("path", type=click.Path(dir_okay=False))
+@click.option("--period", required=True, help="hour, day or week by timestamps, or a number of values.")
+@click.option("--phases", type=int, default=None, help="Parts of a period. Default: 60, 24, 7; of values at most 24.")
+@click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per phase.")
+def profile(path: str, period: str, phases: int | None, confidence: float, as_json: bool) -> None:
+    """Means by phase of a period, such as days of the week.
+
+    *noise* is an exact standard error. *smoothing* estimates how far predictions inside blocks are off, in the same
+    direction in every period. The interval covers both.
+
+    \b
+    Example:
+      deniable stream profile private.parquet --period week
+    """
+    from deniable.streams import Released
+
+    released = Released.load(path)
+    means = released.profile(int(period) if period.isdecimal() else period, phases=phases, confidence=confidence)
+    if as_json:
+        for row in means.to_arrow().to_pylist():
+            click.echo(json.dumps(row))
+        if means.simulation:
+            click.echo(NOTE, err=True)
+        return
+    title = f"{counted(len(released), 'value')}, by phase of a {period if not period.isdecimal() else 'period'}"
+    made = table(title, "phase", "mean", f"{percent(confidence)} interval", "noise", "smoothing", "values", folding=0)
+    for label, mean, count in zip(means.labels, means.means, means.counts, strict=True):
+        low, high = mean.interval
+        error = math.hypot(mean.stderr, mean.smoothing)
+        interval = f"{number(low, error)} to {number(high, error)}"
+        errors = (short(mean.stderr), short(mean.smoothing))
+        made.add_row(str(label), number(mean.value, error), interval, *errors, f"{count:,}")
+    show(made)
+    if means.simulation:
+        click.echo(NOTE)
 
 
 def check_theta(theta: float, bound: float, low: float = 0.0) -> None:
@@ -146,9 +198,13 @@ def check_theta(theta: float, bound: float, low: float = 0.0) -> None:
 @click.option(
     "--block", type=click.IntRange(1), default=None, help="Values of a block. Default: chosen by predicted error."
 )
-@click.option("--drift", type=float, default=0.005, show_default=True, help="Change of the mean by block, share of θ.")
+@click.option("--drift", type=float, default=0.04, show_default=True, help="Change of the mean, share of θ.")
 @click.option("--spread", type=float, default=0.1, show_default=True, help="Deviation of single values, share of θ.")
 @HIERARCHY
+@click.option(
+    "--events-per-person", type=float, default=None, help="Expected events per person and epoch: also shows --most."
+)
+@click.option("--window", type=click.IntRange(1), default=1, show_default=True, help="Epochs that one ε covers.")
 def forecast(
     epsilon: float,
     bound: float,
@@ -158,11 +214,13 @@ def forecast(
     drift: float,
     spread: float,
     hierarchy: str,
+    events_per_person: float | None,
+    window: int,
 ) -> None:
     """Predict the error by window length before publishing.
 
     Reads no data and spends no ε. Shows the standard errors of window sums, and the same per value. Errors are
-    proportional to θ.
+    proportional to θ. With --events-per-person, shows how many values of each person should count instead.
 
     \b
     Example:
@@ -177,6 +235,9 @@ def forecast(
     if theta is not None:
         check_theta(theta, bound)
     expected = Expectation(drift, spread)
+    if events_per_person is not None:
+        _forecast_persons(epsilon, horizon, bound if theta is None else theta, events_per_person, window, expected)
+        return
     top = max(math.ceil(bound), 1)
     plan = choose_plan(epsilon, horizon, expectation=expected, block=block, hierarchy=hierarchy, bound=top)
     cut = bound if theta is None else theta
@@ -198,3 +259,19 @@ def forecast(
         f"ε = {epsilon:g}, θ = {cut:g}, chunks of {plan.horizon:,}, blocks of {plan.block:,}, "
         f"{plan.hierarchy} of fan-out {plan.fanout}."
     )
+
+
+def _forecast_persons(
+    epsilon: float, horizon: int, theta: float, events: float, window: int, expected: Expectation
+) -> None:
+    """Errors of random windows by the number of values of a person that count, the best first."""
+    from deniable.streams import person_forecast
+
+    made = table(
+        "Standard error per value of random windows", "most", "counted", "noise", "missing", "both", numbers_from=0
+    )
+    for row in person_forecast(epsilon, horizon, events, window=window, expectation=expected)[:6]:
+        figures = (f"{theta * share:,.4g}" for share in (row.noise, row.missing, row.total))
+        made.add_row(f"{row.most:,}", percent(round(row.counted, 2)), *figures)
+    show(made)
+    click.echo(f"ε = {epsilon:g} per person over {counted(window, 'epoch')}, θ = {theta:g}, the best --most first.")

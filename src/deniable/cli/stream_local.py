@@ -26,6 +26,9 @@ def _agreed(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         simulation_option,
         click.option("--name", default="", help="Name of the stream, if users take part in several."),
+        click.option(
+            "--renewal", type=float, default=0.0, show_default=True, help="Share that keeps to first reports."
+        ),
         click.option("--bound", type=float, required=True, help="Public upper bound. Larger values count as it."),
         click.option("--epsilon", type=float, required=True, help="Privacy of a user's value, against everybody."),
     ):
@@ -45,7 +48,9 @@ def _agreed(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--first-uid", type=int, default=0, show_default=True)
 @click.option("--memory", type=click.Path(dir_okay=False), default=None, help="What this user has sent. Needs --uid.")
 @ledger_option
-def report(source: str, epsilon: float, bound: float, name: str, simulation: bool, **options: Any) -> None:
+def report(
+    source: str, epsilon: float, bound: float, name: str, renewal: float, simulation: bool, **options: Any
+) -> None:
     """Randomise values as devices do: one line of JSON for each.
 
     Without --uid every line is a different user, to try things out. On a device there is one user, with --uid and
@@ -68,7 +73,8 @@ def report(source: str, epsilon: float, bound: float, name: str, simulation: boo
     if options["ledger"] is not None and uid is None:
         raise InvalidParameter("--ledger", "is one person's", "Give --uid and --memory too.")
     ledger = opened(options["ledger"])
-    client = ToPLClient(epsilon, bound, memory=options["memory"], name=name, simulation=simulation, ledger=ledger)
+    settings: dict[str, Any] = {"name": name, "renewal": renewal, "simulation": simulation, "ledger": ledger}
+    client = ToPLClient(epsilon, bound, memory=options["memory"], **settings)
     sent = 0
     with until_the_reader_leaves():
         for values in _device_values(source, options["column"], one_user=uid is not None):
@@ -102,15 +108,18 @@ def _device_values(source: str, column: str, *, one_user: bool) -> Iterable[list
 @click.option("--theta", type=float, default=None, help="A public threshold, instead of a first phase.")
 @click.option("--announce", type=click.Path(), default=None, help="File or named pipe to write the threshold to.")
 @click.option("--state", type=click.Path(dir_okay=False), default=None, help="Private file to continue from.")
+@click.option("--renew", is_flag=True, help="Choose a new threshold first, for users who have not answered.")
 @click.option("-o", "--output", default="-", show_default=True, help="A .parquet file, or - for lines.")
 @click.option("--every", type=click.IntRange(1), default=1, show_default=True, help="Print means of this many.")
-def collect(source: str, epsilon: float, bound: float, name: str, simulation: bool, **options: Any) -> None:
+def collect(
+    source: str, epsilon: float, bound: float, name: str, renewal: float, simulation: bool, **options: Any
+) -> None:
     """Collect reports of devices: the threshold, then estimates.
 
     INPUT is a Parquet file with columns `uid` and `report`, JSON lines, or - for a pipe. Refused reports are counted
     by reason, on stderr. A single estimate is almost all noise: ask for windows of an -o file (`deniable stream
     query`), or for means with --every. With --state a collection continues where the last run ended, with the
-    same settings. Its threshold holds, and nobody is counted twice.
+    same settings. Its threshold holds until a run with --renew, and nobody is counted twice.
 
     \b
     Example:
@@ -120,7 +129,9 @@ def collect(source: str, epsilon: float, bound: float, name: str, simulation: bo
     from deniable.streams import ToPLServer
 
     settings = {key: options[key] for key in ("first", "horizon", "theta")}
-    made = ToPLServer(epsilon, bound, name=name, simulation=simulation, keep=False, **settings)
+    if options["renew"] and options["state"] is None:
+        raise InvalidParameter("--renew", "needs the first reports of earlier runs", "Give --state.")
+    made = ToPLServer(epsilon, bound, name=name, renewal=renewal, simulation=simulation, keep=False, **settings)
     interrupts = Interrupts()
     with parquet_output(options["output"]) as parquet:
         durable = DurableServer(options["state"], made, tell=_print_threshold, announcement=options["announce"])
@@ -129,6 +140,8 @@ def collect(source: str, epsilon: float, bound: float, name: str, simulation: bo
             write = parquet.write
         try:
             with interrupts, until_the_reader_leaves():
+                if options["renew"]:
+                    durable.renew()
                 durable.announce()
                 for batch in _report_batches(source):
                     with interrupts.held():

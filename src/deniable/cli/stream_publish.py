@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from deniable.stores import Batch, BatchPublisher
-    from deniable.streams import Publisher
+    from deniable.streams import PersonStream, Publisher
 
 METHODS = ("tops", "pak", "nme", "hc16", "smooth-hc16", "flat")
 SECONDS_BETWEEN_REPORTS = 1.0
@@ -37,12 +37,16 @@ SECONDS_BETWEEN_REPORTS = 1.0
 @click.option("--resolution", type=float, default=1, show_default=True, help="Step of the grid of values.")
 @click.option("--column", default="value", show_default=True, help="Column of the values.")
 @click.option("--time-column", default=None, help="Column of timestamps, published as they are.")
+@click.option("--person-column", default=None, help="Column of persons' ids: ε then protects persons. Needs --most.")
+@click.option("--most", type=click.IntRange(1), default=None, help="Values of each person that count per epoch.")
+@click.option("--epoch", type=click.IntRange(1), default=None, help="Events of an epoch. Default: --horizon.")
+@click.option("--window", type=click.IntRange(1), default=1, show_default=True, help="Epochs that one ε covers.")
 @click.option("--warmup", type=int, default=1 << 16, show_default=True, help="Values that are never published.")
 @click.option("--horizon", type=int, default=1 << 20, show_default=True, help="Values of a chunk: the longest windows.")
 @click.option(
     "--block", type=click.IntRange(1), default=None, help="Values of a block. Default: chosen by predicted error."
 )
-@click.option("--drift", type=float, default=None, help="Change of the mean by block, share of θ. Default: 0.005.")
+@click.option("--drift", type=float, default=None, help="Change of the mean, share of θ. Default: 0.04.")
 @HIERARCHY
 @click.option("--theta", type=float, default=None, help="A public threshold, instead of a private choice.")
 @click.option("--method", type=click.Choice(METHODS), default="tops", show_default=True)
@@ -58,6 +62,9 @@ def publish(context: click.Context, /, **_: Any) -> None:
     INPUT is a .parquet, .csv or .jsonl file, text with one number per line, or - for a pipe. After the warm-up, every
     line of a pipe is answered as soon as it arrives. With --state a stream continues where the last run ended, with the
     same settings. Without it, the last block of a file is closed at the end.
+
+    With --person-column, ε protects everything a person does within --window epochs. Of each person, --most values
+    count per epoch; others are replaced.
 
     \b
     Example:
@@ -104,8 +111,8 @@ def _run(options: dict[str, Any]) -> BatchPublisher:
     return run
 
 
-def _publisher(options: dict[str, Any]) -> Publisher:
-    from deniable.streams import Expectation, PublicThreshold
+def _publisher(options: dict[str, Any]) -> Publisher | PersonStream:
+    from deniable.streams import Expectation, PersonStream, PublicThreshold
     from deniable.streams.central.named_publishers import BY_KIND
 
     settings: dict[str, Any] = {name: options[name] for name in ("warmup", "horizon", "simulation")}
@@ -128,7 +135,14 @@ def _publisher(options: dict[str, Any]) -> Publisher:
             raise InvalidParameter("--hierarchy", "is a setting of ToPS", "Leave out --method.")
         settings["hierarchy"] = options["hierarchy"]
     kind: Any = BY_KIND[options["method"]]
-    made: Publisher = kind(options["epsilon"], _whole(options["bound"]), **settings)
+    if (options["person_column"] is None) != (options["most"] is None):
+        raise InvalidParameter("--most", "and --person-column belong together", "Give both, or neither.")
+    made: Publisher | PersonStream
+    if options["most"] is None:
+        made = kind(options["epsilon"], _whole(options["bound"]), **settings)
+    else:
+        settings |= {name: options[name] for name in ("most", "epoch", "window")}
+        made = PersonStream(options["epsilon"], _whole(options["bound"]), method=kind, **settings)
     # Sums of blocks describe the whole stream; single values would fill the memory of an endless run.
     if made.plan.block < 64:
         made.forget()
@@ -139,7 +153,7 @@ def _batches(options: dict[str, Any]) -> Iterator[Batch]:
     from deniable.stores import Columns, read_file
     from deniable.stores.sources.readers import read_pipe
 
-    columns = Columns(options["column"], options["time_column"])
+    columns = Columns(options["column"], options["time_column"], options["person_column"])
     if options["source"] != "-":
         return read_file(options["source"], columns)
     return read_pipe(sys.stdin.buffer, columns, json_lines=options["json_lines"])
@@ -183,7 +197,8 @@ class Progress:
             text += f"; warming up, {left:,} more values are needed"
             text += "; no file was written" if last and self._writes_file else ""
         elif last:
-            text += f"; ε = {settings.epsilon:g}, θ = {settings.grid.value(learnt.theta):g}"
+            per = " per person and epoch" if run.publisher.kind == "person" else ""
+            text += f"; ε = {settings.epsilon:g}{per}, θ = {settings.grid.value(learnt.theta):g}"
         click.echo(f"{text}; {NOTE}" if last and run.publisher.simulation else text, err=True)
 
 

@@ -19,6 +19,8 @@ from rich.table import Table
 from deniable.cli.standard_streams import printable, unicode_output
 from deniable.errors import DeniableError
 
+WHOLE = 1_000
+"""The total of a progress bar for work that is reported in parts of one."""
 TRACEBACK_SWITCH = "DENIABLE_TRACEBACK"
 
 simulation_option = click.option(
@@ -138,7 +140,7 @@ def _show_columns(title: str, columns: Sequence[Column], numbers_from: int) -> N
 
 
 @contextmanager
-def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
+def progress(label: str, total: int) -> Iterator[Callable[[float], None]]:
     """A progress bar on a terminal, else one plain line; on stderr. Yields a function that advances it."""
     console = Console(stderr=True)
     if not console.is_terminal:

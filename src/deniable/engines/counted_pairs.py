@@ -26,7 +26,8 @@ class CountedPairs:
     def moments(self, plan: Plan, dimensions: Mapping[str, DimensionTable]) -> Moments:
         """The moments of a plan."""
         name, engine = plan.tables[0].table, self._engine
-        if name in engine.stores and needs_pairs_only(plan):
+        # Pairs are of reports; with rounds, what users add up to decides.
+        if name in engine.stores and engine.collection.rounds is None and needs_pairs_only(plan):
             design = engine.collection.design_of(name)
             possible = has_few_pairs(design, engine.stores[name].slots)
             if name not in self.by_table and possible and pays(plan.tables[0].parts[0], design):

@@ -16,32 +16,31 @@ from numpy.typing import NDArray
 
 from deniable.arrays import Integers, Words32
 from deniable.mechanisms._compiled import compiled
-from deniable.mechanisms.hashing import FIRST_MULTIPLIER, SECOND_MULTIPLIER
+from deniable.mechanisms.hashing import LAST_FACTOR, MIDDLE_FACTOR, SPREAD_SHIFT
 
 _LOOP_REPORTS = 2048
-_M1, _M2 = np.uint32(FIRST_MULTIPLIER), np.uint32(SECOND_MULTIPLIER)
-_S13, _S16 = np.uint32(13), np.uint32(16)
+_MIDDLE, _LAST, _SHIFT = np.uint32(MIDDLE_FACTOR), np.uint32(LAST_FACTOR), np.uint32(SPREAD_SHIFT)
 
 
 @compiled
-def hash_mix(x: np.uint32) -> np.uint32:
-    """`hashing.mix` for compiled loops; every step is cut to 32 bits, which keeps the vectors narrow."""
-    x = np.uint32(x ^ (x >> _S16))
-    x = np.uint32(x * _M1)
-    x = np.uint32(x ^ (x >> _S13))
-    x = np.uint32(x * _M2)
-    return np.uint32(x ^ (x >> _S16))
+def hash_cell(seed: np.uint32, key: np.uint32, factor: np.uint32) -> np.uint32:
+    """The hash of a cell for compiled loops; every step is cut to 32 bits, which keeps the vectors narrow."""
+    x = np.uint32(np.uint32(seed ^ key) * factor)
+    x = np.uint32(x ^ (x >> _SHIFT))
+    x = np.uint32(x * _MIDDLE)
+    x = np.uint32(x ^ (x >> _SHIFT))
+    return np.uint32(x * _LAST)
 
 
 @compiled
-def _count(seeds: Words32, lows: Words32, widths: Words32, mixed: Words32, counts: Integers) -> None:
+def _count(seeds: Words32, lows: Words32, widths: Words32, keys: Words32, factors: Words32, counts: Integers) -> None:
     for start in range(0, seeds.size, _LOOP_REPORTS):
         stop = min(start + _LOOP_REPORTS, seeds.size)
-        for cell in range(mixed.size):
-            key = mixed[cell]
+        for cell in range(keys.size):
+            key, factor = keys[cell], factors[cell]
             hits = np.uint32(0)
             for report in range(start, stop):
-                distance = np.uint32(hash_mix(np.uint32(seeds[report] ^ key)) - lows[report])
+                distance = np.uint32(hash_cell(seeds[report], key, factor) - lows[report])
                 hits = np.uint32(hits + np.uint32(distance < widths[report]))
             counts[cell] += hits
 
@@ -53,15 +52,15 @@ def bucket_ranges(chosen: NDArray[Any], buckets: int) -> tuple[Words32, Words32]
     return edges[chosen].astype(np.uint32), np.diff(edges)[chosen].astype(np.uint32)
 
 
-def support_counts(seeds: Words32, chosen: Integers, buckets: int, mixed: Words32) -> Integers:
-    """For each mixed cell number, how many reports (seed, chosen bucket) have it in their bucket."""
+def support_counts(seeds: Words32, chosen: Integers, buckets: int, keys: Words32, factors: Words32) -> Integers:
+    """For each cell, given by its key and factor, how many reports (seed, chosen bucket) have it in their bucket."""
     lows, widths = bucket_ranges(chosen, buckets)
     threads = min(os.cpu_count() or 1, -(-seeds.size // _LOOP_REPORTS))
     cuts = np.linspace(0, seeds.size, threads + 1).astype(np.int64)
-    partial = np.zeros((threads, mixed.size), dtype=np.int64)
+    partial = np.zeros((threads, keys.size), dtype=np.int64)
     with ThreadPoolExecutor(threads) as pool:
         for done in [
-            pool.submit(_count, seeds[a:b], lows[a:b], widths[a:b], mixed, partial[t])
+            pool.submit(_count, seeds[a:b], lows[a:b], widths[a:b], keys, factors, partial[t])
             for t, (a, b) in enumerate(pairwise(cuts.tolist()))
         ]:
             done.result()

@@ -9,7 +9,7 @@ from deniable.disk_faults import writing
 from deniable.errors import BadInput, MissingExtra
 
 ENDINGS = (".png", ".svg", ".pdf")
-INK, SOFT, TRUTH = "#1f4e79", "#8a8a8a", "#d1495b"
+INK, SOFT, TRUTH, TREND = "#1f4e79", "#8a8a8a", "#d1495b", "#7a5195"
 
 
 def check_ending(path: str | Path) -> None:

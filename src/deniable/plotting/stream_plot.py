@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.errors import InvalidParameter
-from deniable.plotting.figure import INK, TRUTH, check_ending, new_figure, save, tidy
+from deniable.plotting.figure import INK, TREND, TRUTH, check_ending, new_figure, save, tidy
 from deniable.stores.sources.batch import Columns
 from deniable.stores.sources.readers import read_file
 
@@ -36,6 +36,9 @@ class Windowed(Protocol):
     def means(self, starts: Any, stops: Any) -> Any:
         """Means of windows with their errors."""
 
+    def trend(self, *, cell: int | None = None) -> Any:
+        """A smooth curve with its band."""
+
 
 def draw(
     released: Windowed,
@@ -43,10 +46,14 @@ def draw(
     *,
     window: int | None = None,
     truth: NDArray[Any] | None = None,
+    trend: bool = False,
     unit: str = "values",
     dpi: int = 150,
 ) -> None:
-    """Write the plot, in the format that the file's name ends in. `truth` is the whole stream, with the warm-up."""
+    """Write the plot, in the format that the file's name ends in. `truth` is the whole stream, with the warm-up.
+
+    `trend` adds a smooth curve with its simultaneous band.
+    """
     check_ending(output)
     if len(released) == 0:
         raise InvalidParameter("the stream", "is empty", "Publish something first.")
@@ -60,12 +67,17 @@ def draw(
     axes = figure.subplots()
     starts = np.arange(0, len(released) - size + 1, size)
     answers = released.means(starts, starts + size)
-    reach = 1.96 * np.hypot(answers.stderrs, answers.smoothing)
+    reach = answers.reach()
     middle = starts + size / 2
     axes.fill_between(
         middle, answers.values - reach, answers.values + reach, alpha=0.2, lw=0, color=INK, label="95 % interval"
     )
     axes.plot(middle, answers.values, color=INK, label="private")
+    if trend:
+        curve = released.trend(cell=size)
+        at = (curve.starts + curve.stops) / 2
+        axes.fill_between(at, curve.lows, curve.highs, alpha=0.3, lw=0, color=TREND, label="band, everywhere at once")
+        axes.plot(at, curve.values, color=TREND, label="trend")
     if truth is not None:
         skip = int(released.about.get("warmup", 0)) + released.first
         prefix = np.concatenate(([0.0], np.cumsum(truth[skip:][: len(released)], dtype=np.float64)))

@@ -12,6 +12,8 @@ from deniable.errors import InvalidData
 from deniable.ledger import Ledger
 from deniable.locking import Turn, in_turn
 from deniable.stores.sources.batch import Batch, Unreadable
+from deniable.streams.central.person_bound import person_events
+from deniable.streams.central.person_stream import PersonStream
 from deniable.streams.central.publisher import Publisher
 
 Deliver = Callable[[NDArray[Any], NDArray[Any] | None], None]
@@ -23,7 +25,7 @@ class BatchPublisher:
 
     `first` is the number of the first value that this run publishes; `taken` and `published` count the values of this
     run. Timestamps must not go back. Threads take turns, and `deliver` is called within the turn. A `ledger` of the
-    operator is charged once for the stream, before its first value is taken.
+    operator is charged once for the stream, before its first value is taken; of a stream of persons, for every epoch.
 
     >>> import numpy as np
     >>> import deniable as dn
@@ -34,9 +36,10 @@ class BatchPublisher:
     (3, 1, 1)
     """
 
-    def __init__(self, publisher: Publisher, *, ledger: Ledger | None = None) -> None:
+    def __init__(self, publisher: Publisher | PersonStream, *, ledger: Ledger | None = None) -> None:
         self.publisher = publisher
         self._unpaid = ledger
+        self._paid_epochs = publisher.epochs if isinstance(publisher, PersonStream) else 0
         self.first = publisher.published
         self.taken = self.published = 0
         self._newest: Any = None  # timestamp
@@ -56,6 +59,8 @@ class BatchPublisher:
             values = batch.values[:count]
             if values.dtype == object:  # a value further on is missing; these are numbers
                 values = np.array(values.tolist())
+            if isinstance(self.publisher, PersonStream):
+                values = person_events((batch.persons or [None] * len(batch.values))[:count], values)
             self._deliver(values, None if batch.timestamps is None else batch.timestamps[:count], deliver)
         if reason:
             cost = "Nothing of it was taken or published; the values before it were"
@@ -89,12 +94,19 @@ class BatchPublisher:
         deliver(released, None if times is None else times[times.size - released.size :])
 
     def _push(self, values: NDArray[Any]) -> NDArray[Any]:
-        self._pay()
+        self._pay(values.size)
         return self.publisher.push_many(values)
 
-    def _pay(self, key: str = "") -> None:
-        """Charge the stream, unless that was done."""
-        if self._unpaid is not None:
+    def _pay(self, events: int, key: str = "") -> None:
+        """Charge the stream, or each epoch that so many events begin, unless that was done."""
+        if self._unpaid is None:
+            return
+        if isinstance(self.publisher, PersonStream):
+            for epoch in range(self._paid_epochs, self.publisher.epochs_after(events)):
+                what = f"stream of persons, epoch {epoch + 1:,}"
+                self._unpaid.charge(self.publisher.epoch_spends, what=what, key=key and f"{key}-{epoch}")
+                self._paid_epochs = epoch + 1
+        else:
             what = f"stream {self.publisher.kind!r}, at most {self.publisher.settings.horizon:,} values a chunk"
             self._unpaid.charge(self.publisher.spends, what=what, key=key)
             self._unpaid = None
@@ -122,7 +134,7 @@ class BatchPublisher:
         return count, reason
 
 
-def _first_refused(publisher: Publisher, values: NDArray[Any]) -> int:
+def _first_refused(publisher: Publisher | PersonStream, values: NDArray[Any]) -> int:
     """The index of the first value that the publisher refuses, by bisection."""
     good, bad = 0, len(values)
     while bad - good > 1:

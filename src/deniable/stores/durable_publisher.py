@@ -14,6 +14,7 @@ After a crash the announced batch is published again or for the first time. Earl
 from __future__ import annotations
 
 import hashlib
+import json
 from os import PathLike
 from typing import Any
 
@@ -25,7 +26,7 @@ from deniable.ledger import Ledger, key_of
 from deniable.locking import in_turn
 from deniable.stores.batch_publisher import BatchPublisher, Deliver
 from deniable.stores.state_file import StateFile
-from deniable.streams.central.named_publishers import restore
+from deniable.streams.central.person_stream import PersonStream, restore_stream
 from deniable.streams.central.publisher import Publisher
 
 
@@ -51,7 +52,9 @@ class DurablePublisher(BatchPublisher):
     (1, 2)
     """
 
-    def __init__(self, path: str | PathLike[str], publisher: Publisher, *, ledger: Ledger | None = None) -> None:
+    def __init__(
+        self, path: str | PathLike[str], publisher: Publisher | PersonStream, *, ledger: Ledger | None = None
+    ) -> None:
         self._file = StateFile(path)
         try:
             record = self._file.record
@@ -103,7 +106,8 @@ class DurablePublisher(BatchPublisher):
         if self._unpaid is not None:
             if self._file.record is None:  # a stream that is paid for can be gone on with
                 self._file.write(self.publisher.state(), announced=None)
-            self._pay(key_of("stream", self._key))
+            gathered = sum(part.size for part in self._gathered)
+            self._pay(gathered + values.size, key_of("stream", self._key))
         try:
             if self._announced is not None:
                 return self._replay(values, self._announced["digest"])
@@ -165,18 +169,21 @@ class DurablePublisher(BatchPublisher):
         """Of the steps of the grid, which is what noise is added to: floats of large numbers would be alike."""
         digest = hashlib.blake2b(key=self._key, person=b"announced")
         for part in parts:
-            digest.update(self.publisher.settings.grid.units(part).astype("<i8").tobytes())
+            numbers = part if part.dtype.names is None else part["value"]
+            digest.update(self.publisher.settings.grid.units(numbers).astype("<i8").tobytes())
+            if part.dtype.names is not None:
+                digest.update(json.dumps(part["person"].tolist()).encode())
         return digest.hexdigest()
 
 
-def _restored(record: dict[str, Any], publisher: Publisher) -> Publisher:
-    restored = restore(record["state"], replay=record.get("announced") is not None)
+def _restored(record: dict[str, Any], publisher: Publisher | PersonStream) -> Publisher | PersonStream:
+    restored = restore_stream(record["state"], replay=record.get("announced") is not None)
     if (restored.settings, restored.simulation) != (publisher.settings, publisher.simulation):
         raise InvalidParameter("the settings", "are not those of the state file", "Give the same, or a new file.")
     return restored
 
 
-def _key_of(publisher: Publisher) -> bytes:
+def _key_of(publisher: Publisher | PersonStream) -> bytes:
     key = publisher.state()["key"]
     if key is None:
         raise InvalidParameter("source", "is a simulation's, whose key is not kept", "Use key=, or no state file.")

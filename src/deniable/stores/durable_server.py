@@ -71,7 +71,7 @@ class DurableServer:
             record: dict[str, Any] = (self._file and self._file.record) or {}
             self.server = _restored(record["state"], server) if record else server
             if announcement is not None:
-                check_announcement(announcement, self.server.theta)
+                check_announcement(announcement, *self.server.thetas)
         except BaseException:
             self._release()
             raise
@@ -101,6 +101,14 @@ class DurableServer:
     def announce(self) -> None:
         """Announce the threshold, if there is one and this run has not yet. It is saved first."""
         self._announce()
+
+    @in_turn
+    def renew(self) -> float:
+        """Choose a new θ from later first reports, and announce it. It is saved first."""
+        theta = self.server.renew()
+        self._announced = False
+        self._announce()
+        return theta
 
     def means(self, estimates: Floats, every: int) -> Floats:
         """The means of `every` consecutive estimates. A rest waits for more, also over runs."""

@@ -26,10 +26,10 @@ def announce_theta(path: str | os.PathLike[str], theta: float) -> None:
         file.write(text.encode(), mode=0o644)
 
 
-def check_announcement(path: str | os.PathLike[str], theta: float | None) -> None:
-    """Refuse a file in which an earlier run announced another threshold than `theta`."""
+def check_announcement(path: str | os.PathLike[str], *thetas: float) -> None:
+    """Refuse a file in which an earlier run announced another threshold than those of this collection."""
     announced = _announced_theta(Path(path))
-    if announced is not None and announced != theta:
+    if announced is not None and announced not in thetas:
         raise InvalidData(f"{Path(path).name!r} exists already: devices may have read another threshold", "Remove it.")
 
 

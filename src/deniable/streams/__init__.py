@@ -12,6 +12,9 @@ from deniable.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from deniable.streams.central.named_publishers import NME, PAK, Flat, Hc16, SmoothHc16, ToPS, restore
+    from deniable.streams.central.person_bound import PersonBound, person_events
+    from deniable.streams.central.person_forecast import PersonForecast, person_forecast
+    from deniable.streams.central.person_stream import PersonSettings, PersonStream
     from deniable.streams.central.perturber import Perturber
     from deniable.streams.central.publisher import Publisher
     from deniable.streams.central.settings import Settings
@@ -41,7 +44,10 @@ if TYPE_CHECKING:
     )
     from deniable.streams.local.value_distribution import DistributionBelief
     from deniable.streams.released.covariance import IndependentNoise, TreeNoise
+    from deniable.streams.released.joint_windows import JointWindows
+    from deniable.streams.released.profile import Profile
     from deniable.streams.released.released_stream import Released
+    from deniable.streams.released.trend import Trend
     from deniable.streams.released.windows import WindowEstimate
     from deniable.streams.structure.hierarchy import Hierarchy
     from deniable.streams.structure.smoother import Exponential, Mean, Median, MovingAverage, Recent
@@ -59,6 +65,7 @@ __all__ = [  # noqa: RUF022 - in the order of sorted(), which another test asks 
     "Hc16",
     "Hierarchy",
     "IndependentNoise",
+    "JointWindows",
     "Learnt",
     "LocalChoice",
     "LocalPercentile",
@@ -70,8 +77,13 @@ __all__ = [  # noqa: RUF022 - in the order of sorted(), which another test asks 
     "PAK",
     "PAKPercentile",
     "PaperScore",
+    "PersonBound",
+    "PersonForecast",
+    "PersonSettings",
+    "PersonStream",
     "Perturber",
     "PredictedError",
+    "Profile",
     "PublicThreshold",
     "Publisher",
     "Recent",
@@ -90,9 +102,12 @@ __all__ = [  # noqa: RUF022 - in the order of sorted(), which another test asks 
     "ToPLServer",
     "ToPS",
     "TreeNoise",
+    "Trend",
     "WindowEstimate",
     "choose_plan",
     "forecast",
+    "person_events",
+    "person_forecast",
     "report_table",
     "restore",
 ]
@@ -109,6 +124,7 @@ _LAZY = {
     "Hc16": "deniable.streams.central.named_publishers",
     "Hierarchy": "deniable.streams.structure.hierarchy",
     "IndependentNoise": "deniable.streams.released.covariance",
+    "JointWindows": "deniable.streams.released.joint_windows",
     "Learnt": "deniable.streams.central.warmup",
     "LocalChoice": "deniable.streams.local.threshold_choice",
     "LocalPercentile": "deniable.streams.local.threshold_choice",
@@ -120,8 +136,13 @@ _LAZY = {
     "PAK": "deniable.streams.central.named_publishers",
     "PAKPercentile": "deniable.streams.central.threshold",
     "PaperScore": "deniable.streams.central.threshold",
+    "PersonBound": "deniable.streams.central.person_bound",
+    "PersonForecast": "deniable.streams.central.person_forecast",
+    "PersonSettings": "deniable.streams.central.person_stream",
+    "PersonStream": "deniable.streams.central.person_stream",
     "Perturber": "deniable.streams.central.perturber",
     "PredictedError": "deniable.streams.central.threshold",
+    "Profile": "deniable.streams.released.profile",
     "PublicThreshold": "deniable.streams.central.threshold",
     "Publisher": "deniable.streams.central.publisher",
     "Recent": "deniable.streams.structure.smoother",
@@ -140,9 +161,12 @@ _LAZY = {
     "ToPLServer": "deniable.streams.local.server",
     "ToPS": "deniable.streams.central.named_publishers",
     "TreeNoise": "deniable.streams.released.covariance",
+    "Trend": "deniable.streams.released.trend",
     "WindowEstimate": "deniable.streams.released.windows",
     "choose_plan": "deniable.streams.central.stream_forecast",
     "forecast": "deniable.streams.central.stream_forecast",
+    "person_events": "deniable.streams.central.person_bound",
+    "person_forecast": "deniable.streams.central.person_forecast",
     "report_table": "deniable.streams.local.report_arrays",
     "restore": "deniable.streams.central.named_publishers",
 }

@@ -357,9 +357,9 @@ def test_many_reports_per_user_go_in_small_batches(monkeypatch):
     seen = []
     original = collecting.bulk.randomise
 
-    def spy(table, design, codes, weights, source, coins):
+    def spy(table, design, codes, weights, source, *more):
         seen.append(codes[0].size)
-        return original(table, design, codes, weights, source, coins)
+        return original(table, design, codes, weights, source, *more)
 
     monkeypatch.setattr(collecting.bulk, "randomise", spy)
     table = dn.Table("orders", many=20, tau=20, amount=dn.Ordinal(0, 9))

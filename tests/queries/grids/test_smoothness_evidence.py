@@ -8,8 +8,9 @@ import pytest
 
 import deniable as dn
 from deniable.queries.grids.grid_cells import Asked, CellView
-from deniable.queries.grids.smoothness import ASSUMED_SMOOTHNESS
-from deniable.queries.grids.smoothness_evidence import AMPLITUDES, KERNEL_LENGTHS, ROUGHNESSES, Evidence
+from deniable.queries.grids.learnt_density import LearntDensity
+from deniable.queries.grids.smoothness import ground
+from deniable.queries.grids.smoothness_evidence import Evidence
 from deniable.queries.planning.cell_frequencies import counting_plan, counting_table
 from deniable.queries.weights.table_plan import Product
 from many_collections import simulated
@@ -46,15 +47,19 @@ def skewed(users=40_000, seed=6):
     return np.minimum(np.random.default_rng(seed).lognormal(math.log(3), 0.8, users), SIZE - 1).astype(int)
 
 
+def spikes(users=40_000):
+    return np.random.default_rng(7).choice([0, 1, 23, 24, 40], users, p=[0.3, 0.1, 0.05, 0.05, 0.5])
+
+
 def asked(database, evidence):
     """What the reports say: counts of cells, and reports of each view."""
     counts = database.engine.cell_counts("t", evidence.views)
     return counts, database.stores["t"].view_counts(len(VIEWS))
 
 
-def beliefs(database):
+def learnt(database):
     evidence = Evidence.of(database.collection, "t")
-    return evidence.beliefs(*asked(database, evidence))
+    return evidence.learnt(*asked(database, evidence))
 
 
 def test_frequencies_along_attributes_are_those_of_the_rows_where_nothing_is_randomised():
@@ -82,32 +87,58 @@ def test_noise_of_frequencies_is_as_stated():
     assert np.all(measured > 0.6 * stated)
 
 
-def test_smooth_data_is_believed_to_be_as_assumed():
-    believed = beliefs(opened(smooth()))[0].smoothness
-    assert dict(believed.variances)[KERNEL_LENGTHS[0]] == pytest.approx(AMPLITUDES[0] ** 2, rel=0.3)
-    assert sum(variance for _, variance in believed.variances) < 1.5 * ASSUMED_SMOOTHNESS.variances[0][1]
-    assert believed.rough < ROUGHNESSES[1] ** 2
+def test_pieces_hold_what_their_rows_are():
+    for data in (smooth(), skewed(), spikes()):
+        density = learnt(opened(data))[0]
+        assert density.starts.tolist() == list(range(0, SIZE, 5))
+        held = np.add.reduceat(density.mass, density.starts)
+        assert density.mass.sum() == pytest.approx(1.0)
+        assert density.mass.min() > 0  # nothing is ruled out
+        assert np.allclose(held, np.bincount(data // 5, minlength=12) / data.size, atol=0.02)
 
 
-def test_spikes_and_skews_are_believed_to_be_rougher():
-    spikes = np.random.default_rng(7).choice([0, 1, 23, 24, 40], 40_000, p=[0.3, 0.1, 0.05, 0.05, 0.5])
-    for data in (spikes, skewed()):
-        believed = beliefs(opened(data))[0].smoothness
-        wider = sum(variance * (KERNEL_LENGTHS[0] / length) for length, variance in believed.variances)
-        assert wider > 2.5 * ASSUMED_SMOOTHNESS.variances[0][1] or believed.rough > 1.0
+def test_smooth_data_is_tighter_than_spikes():
+    tight = learnt(opened(smooth()))[0].looseness
+    loose = learnt(opened(spikes()))[0].looseness
+    assert tight[:8].max() < 0.2
+    assert loose[[0, 4, 8]].min() > 0.4
 
 
-def test_where_most_rows_share_a_few_cells_the_density_may_be_steep():
-    steep = beliefs(opened(skewed()))[0].steep
-    assert steep.shape == (SIZE,)
-    assert steep[:5].min() > 3
-    assert not steep[15:].any()
-    assert not beliefs(opened(smooth()))[0].steep.any()
+def test_skewed_rows_are_expected_on_a_logarithmic_scale():
+    mass = learnt(opened(skewed()))[0].mass
+    assert mass[0] > 1.5 * mass[4]  # of the first piece, whose rows are mostly at its low end
 
 
-def test_nobody_is_believed_without_reports():
+def test_narrow_pieces_may_hold_most_rows_of_a_wide_domain():
+    table = dn.Table("t", x=dn.Ordinal(0, 99_999))
+    views = [dn.GridView({"x": dn.Cells([0, 1, 100, 1_000, 10_000])})]
+    made = dn.Collection(table, epsilon=4.0, design="grid", grids={"t": views})
+    random = np.random.default_rng(1)
+    x = np.where(random.random(40_000) < 0.9, 0, np.clip(np.exp(random.normal(6, 2, 40_000)), 1, 99_999)).astype(int)
+    frame = {"uid": range(x.size), "x": x}
+    database = dn.connect(made.perturb(t=frame, source=dn.SeededSource(1), simulation=True))
+    above = database.sql("SELECT COUNT(*) FROM t WHERE x > 50").scalar()
+    assert above.interval[0] < (x > 50).sum() < above.interval[1]
+    assert above.model < 0.1 * x.size
+    held = np.add.reduceat(database._learnt.by_table["t"][0].mass, [0, 1, 100, 1_000, 10_000])
+    assert np.allclose(held, np.histogram(x, [0, 1, 100, 1_000, 10_000, 10**6])[0] / x.size, atol=0.01)
+
+
+def test_what_pieces_leave_open_is_nothing_for_whole_pieces_and_most_for_halves():
+    density = LearntDensity(np.full(20, 0.05), np.array([0, 10]), np.array([0.5, 0.1]))
+    functions = np.zeros((3, 20))
+    functions[0, :10] = functions[1, :5] = functions[2, 10:15] = 1.0
+    plain = ground(dn.Ordinal(0, 19), [(0, 10)], functions)
+    kernel = density._open(plain, plain.shares, functions)
+    whole, half, tight = (float(function @ kernel @ function) for function in functions)
+    assert whole == pytest.approx(0.0, abs=1e-12)
+    assert half == pytest.approx(0.25**2)  # a half of the rows, all of which may share a value
+    assert tight == pytest.approx(0.05**2)
+
+
+def test_nothing_is_learnt_without_reports():
     evidence = Evidence.of(grid(1.0), "t")
-    assert evidence.beliefs(np.zeros(12 + 16 + 30), np.array([5, 0, 9])) == {}
+    assert evidence.learnt(np.zeros(12 + 16 + 30), np.array([5, 0, 9])) == {}
 
 
 def test_views_of_very_many_cells_are_not_asked():
@@ -132,17 +163,20 @@ def test_counts_of_cells_are_those_of_plans_that_measure_them():
     assert np.allclose(counts * scale, measured)
 
 
-def test_only_model_errors_change_and_reports_are_asked_once():
-    engine = RecordingEngine(opened(skewed()).engine)
+def test_weights_follow_the_reports_which_are_asked_once():
+    x = skewed()
+    engine = RecordingEngine(opened(x).engine)
     database = dn.connect(engine=engine)
     text = "SELECT COUNT(*) FROM t WHERE x < 3"
     estimate = database.sql(text).scalar()
+    again = database.sql(text).scalar()
     assert engine.asked.count("cell counts of t") == 1
-    database._beliefs.by_table["t"] = {}
-    taken_for_granted = database.sql(text).scalar()
-    assert engine.asked.count("cell counts of t") == 1
-    assert (estimate.value, estimate.stderr) == (taken_for_granted.value, taken_for_granted.stderr)
-    assert estimate.model > 1.5 * taken_for_granted.model
+    assert estimate == again
+    assert estimate.interval[0] < (x < 3).sum() < estimate.interval[1]
+    plan = database.plan(text)
+    assert database.revised(plan) is database.revised(plan) is not plan
+    exact = database.plan("SELECT COUNT(*) FROM t WHERE x < 30")
+    assert database.revised(exact) is exact
 
 
 def test_what_needs_no_assumption_has_no_model_error_whatever_is_believed():
@@ -154,19 +188,12 @@ def test_what_needs_no_assumption_has_no_model_error_whatever_is_believed():
 
 
 def test_intervals_cover_on_skewed_data():
-    covered, before = [], []
+    covered = []
     for seed in range(6):
         x = skewed(20_000, seed)
         database = opened(x, 2.0, seed)
         for low, high in ((0, 0), (0, 1), (0, 2), (1, 3), (2, 6), (3, 9), (7, 59)):
             truth = int(((x >= low) & (x <= high)).sum())
-            text = f"SELECT COUNT(*) FROM t WHERE x BETWEEN {low} AND {high}"
-            for kept, list_ in ((False, covered), (True, before)):
-                if kept:
-                    learnt, database._beliefs.by_table["t"] = database._beliefs.by_table["t"], {}
-                bottom, top = database.sql(text).scalar().interval
-                list_.append(bottom <= truth <= top)
-                if kept:
-                    database._beliefs.by_table["t"] = learnt
+            bottom, top = database.sql(f"SELECT COUNT(*) FROM t WHERE x BETWEEN {low} AND {high}").scalar().interval
+            covered.append(bottom <= truth <= top)
     assert np.mean(covered) > 0.85
-    assert np.mean(before) < np.mean(covered) - 0.2  # what was taken for granted alone would not do

@@ -7,7 +7,6 @@ import pickle
 import subprocess
 import sys
 from collections import defaultdict
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -17,6 +16,7 @@ from scripted_source import ScriptedSource
 from deniable.errors import InvalidParameter, RandomnessFault
 from deniable.mechanisms import DiscreteLaplace
 from deniable.randomness import SecureSource, SeededSource
+from deniable.streams.central.evidence import EpochSums, KeptValues
 from deniable.streams.central.named_publishers import Flat, ToPS, restore
 from deniable.streams.central.publisher import Publisher
 from deniable.streams.central.settings import Settings
@@ -40,6 +40,10 @@ VARIANTS = [
     settings(threshold=PaperScore(fanout=2)),
     settings(consistent=False, measure_start=False),
     settings(fanout=4),
+    settings(block=None, fanout=None),
+    settings(renew=True),
+    settings(renew=True, block=2),
+    settings(renew=True, block=None, fanout=None),
     settings(hierarchy="tent"),
     settings(hierarchy="tent", fanout=3),
 ]
@@ -58,7 +62,8 @@ def transcript(chosen, values, seed, shifts, seen=None):
 
     publisher = Publisher(chosen, source=ScriptedSource(seed, script), simulation=True)
     published = publisher.push_many(np.array(values))
-    return (publisher.learnt, tuple(published.tolist()), publisher.flush()), publisher
+    learnt = tuple(learnt for _, learnt, _ in publisher._blocks.parts())
+    return (learnt, tuple(published.tolist()), publisher.flush()), publisher
 
 
 @pytest.mark.parametrize("chosen", VARIANTS)
@@ -73,12 +78,15 @@ def test_for_every_neighbour_there_is_noise_at_most_e_to_the_epsilon_less_likely
         values = rng.integers(0, BOUND + 1, WARMUP + HORIZON + 2).tolist()
         seen = {}
         told, publisher = transcript(chosen, values, seed, {}, seen)
-        theta = publisher.learnt.theta
+        thetas = [learnt.theta for learnt in told[0]]
         for index, other in itertools.product(range(len(values)), range(BOUND + 1)):
             neighbour = [*values[:index], other, *values[index + 1 :]]
             if index < WARMUP:
-                shifts = warmup_shifts(chosen, values, neighbour, theta)
+                shifts = warmup_shifts(chosen, values, neighbour, thetas[0])
+            elif chosen.renew:
+                shifts = epoch_shifts(publisher, values, neighbour, index - WARMUP, thetas)
             else:
+                theta = thetas[0]
                 shifts = tree_shifts(publisher, index - WARMUP, min(values[index], theta) - min(other, theta))
             again, _ = transcript(chosen, neighbour, seed, shifts)
             assert again == told
@@ -89,22 +97,41 @@ def test_for_every_neighbour_there_is_noise_at_most_e_to_the_epsilon_less_likely
 
 
 def warmup_shifts(chosen, values, neighbour, theta):
-    """The winner's score gets one unit more; the three answers are moved back to where they were."""
+    """The winner's score gets one unit more; the other answers are moved back to where they were."""
     mine, theirs = (np.array(stream[:WARMUP]) for stream in (values, neighbour))
     candidates = chosen.threshold.candidates(BOUND).tolist()
     shifts = {("warm-up", "threshold"): {candidates.index(theta): 1 << 16}} if (mine != theirs).any() else {}
     if chosen.measure_start:
-        cuts = [np.minimum(part, theta) for part in (mine, theirs)]
-        shifts["warm-up", "mean"] = {0: int(cuts[0].sum() - cuts[1].sum())}
-        squares = [((cut * 1024 // theta) ** 2).sum() for cut in cuts]
-        shifts["warm-up", "square"] = {0: int(squares[0] - squares[1])}
-        shifts["warm-up", "above"] = {0: int((mine > theta).sum() - (theirs > theta).sum())}
+        for own, other in zip(*(KeptValues(part, BOUND).questions(theta) for part in (mine, theirs)), strict=True):
+            shifts["warm-up", own.name] = {0: own.total - other.total}
     return shifts
 
 
-def tree_shifts(publisher, position, change):
+def epoch_shifts(publisher, values, neighbour, position, thetas):
+    """Nodes of the epoch's own tree, and everything that the next epoch is told, if there is a next one."""
+    number, inside = divmod(position, HORIZON)  # the warm-up is long enough for epochs of the whole horizon
+    theta, where = thetas[number], WARMUP + position
+    change = min(values[where], theta) - min(neighbour[where], theta)
+    tree = tree_shifts(publisher, inside, change, publisher._blocks.parts()[number][2].plan)
+    shifts = {("epoch", number, *name): part for name, part in tree.items()}
+    if number + 1 == len(thetas) or values[where] == neighbour[where]:
+        return shifts
+    begin, asked = WARMUP + number * HORIZON, []
+    for stream in (values, neighbour):
+        sums = EpochSums(PredictedError(), BOUND, theta, HORIZON)
+        sums.extend(np.array(stream[begin : begin + HORIZON]))
+        asked.append(sums.questions(thetas[number + 1]))
+    winner = PredictedError().candidates(BOUND).tolist().index(thetas[number + 1])
+    shifts["epoch", number, "renewal", "threshold"] = {winner: 1 << 16}
+    for own, other in zip(*asked, strict=True):
+        assert abs(own.total - other.total) <= own.sensitivity
+        shifts["epoch", number, "renewal", own.name] = {0: own.total - other.total}
+    return shifts
+
+
+def tree_shifts(publisher, position, change, plan=None):
     """Every node above the changed value moves with it: by as much, or by its integer weight times as much."""
-    plan = publisher.plan
+    plan = publisher.plan if plan is None else plan
     chunk, inside = divmod(position, plan.horizon)
     leaf = inside // plan.block
     if isinstance(plan.tree, Tents):
@@ -186,11 +213,23 @@ def test_the_output_law_of_a_tiny_tree(block):
     assert used > epsilon / 2  # with twice the ε the noise stands for, the test would fail
 
 
+@pytest.mark.parametrize("epsilon", [0.05, 0.1, 1.0, 1 / 3])
+def test_an_epoch_s_tree_and_what_is_learnt_from_it_cost_epsilon_together(epsilon):
+    chosen = Settings("test", epsilon, Grid(1000), 256, 1 << 20, renew=True)
+    for number in range(8):
+        assert (
+            Fraction(epsilon) * (1 - Fraction(1, 10**12)) < chosen.spent_in_epoch(number).epsilon <= Fraction(epsilon)
+        )
+    begins = [chosen.epoch_begin(number) for number in range(8)]
+    assert np.diff(begins).tolist() == [1024, 4096, 16_384, 65_536, 262_144, 1 << 20, 1 << 20]
+    assert [chosen.epoch(number).horizon for number in range(7)] == np.diff(begins).tolist()
+
+
 def test_shares_of_the_warm_up_add_up_to_epsilon():
     for chosen in VARIANTS:
-        assert sum(chosen.shares().values()) == 1
+        assert sum(chosen.shares(WARMUP).values()) == 1
     for epsilon in (0.05, 0.1, 1.0, 1 / 3):
-        parts = [Fraction(cost) for cost in replace(VARIANTS[0], epsilon=epsilon).costs.values()]
+        parts = [Fraction(cost) for cost in VARIANTS[0].costs(epsilon, WARMUP).values()]
         assert sum(parts) <= Fraction(epsilon)
         assert sum(parts) > Fraction(epsilon) * (1 - Fraction(1, 10**12))
 

@@ -33,6 +33,9 @@ def make(kind=ToPS, **more):
 MAKERS = {
     "tops": lambda: make(),
     "paper": lambda: make(paper=True),
+    "not renewed": lambda: make(renew=False),
+    "growing epochs": lambda: make(warmup=3, horizon=4096),
+    "start": lambda: make(start=30),
     "tops, blocks of 7": lambda: make(block=7),
     "tops, one leaf": lambda: make(block=HORIZON),
     "mean": lambda: make(block=16, smoother="mean"),
@@ -137,7 +140,7 @@ def test_refused_values_touch_nothing(maker, whole):
 
 
 def test_flush_makes_a_short_last_block_add_up():
-    publisher = make(block=16)
+    publisher = make(block=16, renew=False)
     published = publisher.push_many(stream()[: WARMUP + 1234])
     missing = publisher.flush()
     assert publisher.flush() == 0

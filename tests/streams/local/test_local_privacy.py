@@ -11,13 +11,14 @@ from deniable.exact import exp_below
 from deniable.randomness import SeededSource
 from deniable.streams.local.simulated_stream import first_codes, second_codes
 from deniable.streams.local.stream_protocol import ToPLProtocol
-from deniable.streams.local.stream_report import StreamReport
+from deniable.streams.local.stream_report import FIRST, StreamReport
 from tables.enumeration import EnumeratedDevice, EnumeratedSource, law_of
 
 VALUES = (-3.0, 0.0, 0.4, 1.0, 2.5, 3.0, 7.0, 10.0, 11.0, float("nan"), None)
 MODULES = [
     f"mechanisms.{name}" for name in ("hybrid", "piecewise", "randomized_response", "stochastic_rounding", "_window")
 ]
+MODULES.append("streams.local.stream_client")
 THETAS = (None, 3.0, 10.0)
 
 
@@ -48,7 +49,7 @@ def transcript(monkeypatch):
             client = ToPLClient(bound=10, grid=5, randbelow=dice.randbelow, **settings)
             reports = [client.report(value, theta) for theta in asked]
             parts = asked[0] is not None and settings.get("mechanism", "hybrid") == "hybrid" and reports[0].y < 2
-            public = (*settings.items(), *asked, parts)
+            public = (*settings.items(), *asked, parts, reports[0].phase)
             assert draws.setdefault(public, dice.asked) == dice.asked
             return b"".join(report.to_bytes() for report in reports)
 
@@ -85,6 +86,27 @@ def test_asking_again_in_any_phase_and_under_any_threshold_tells_nothing_more(tr
     assert worst(laws) <= exp_below(1.0)
     for law in laws:
         assert all(report[:16] == report[16:32] == report[32:] for report in law)
+
+
+@pytest.mark.parametrize("renewal", [0.25, 0.5])
+def test_users_who_keep_to_first_reports_are_chosen_by_a_coin_that_knows_nothing(transcript, renewal):
+    """The whole client, the coin included: ε for any two values, and each kind of report has the coin's chance."""
+    settings = {"epsilon": 1.0, "renewal": renewal}
+    for asked in ([3.0], [3.0, 10.0, None]):
+        laws = [transcript(value, asked, **settings) for value in VALUES]
+        assert exp_below(1.0) * (1 - Fraction(1, 10**9)) < worst(laws) <= exp_below(1.0)
+        for law in laws:
+            first = sum(chance for sent, chance in law.items() if StreamReport.from_bytes(sent[:16]).phase == FIRST)
+            assert first == Fraction(renewal)
+    for value in (0.0, 2.5):  # a mixture of the two laws, and before there is a θ no coin at all
+        mixed, plain = transcript(value, [3.0], **settings), ToPLProtocol(1.0, 10, grid=5)
+        for sent, chance in mixed.items():
+            report = StreamReport.from_bytes(sent)
+            law = plain.wave.law(plain.position(value)) if report.phase == FIRST else plain.second(3.0).law(value)
+            part = Fraction(renewal) if report.phase == FIRST else 1 - Fraction(renewal)
+            assert chance == part * law[report.y]
+        before = transcript(value, [None], **settings)
+        assert {StreamReport.from_bytes(sent).phase for sent in before} == {FIRST}
 
 
 def test_values_outside_the_range_are_those_of_its_ends(transcript):

@@ -10,8 +10,9 @@ from deniable.mechanisms.reconstruction import Blur
 from deniable.randomness import SeededSource
 from deniable.streams import CutTail, LocalPercentile, NoThreshold, Reconstructed, SmoothTail, ToPL, ToPLServer
 from deniable.streams.local.stream_protocol import ToPLProtocol
+from deniable.streams.local.tail_belief import smooth_tail
 from deniable.streams.local.threshold_choice import candidates, least_regret, predicted_error
-from deniable.streams.local.value_distribution import DistributionBelief, smooth_tail
+from deniable.streams.local.value_distribution import DistributionBelief
 
 VALUES = np.random.default_rng(1).geometric(0.13, 65_536)
 HORIZON = 1 << 20
@@ -132,7 +133,7 @@ def test_rules_for_comparison():
 @pytest.mark.parametrize(
     ("rule", "theta"),
     [
-        (SmoothTail(), 52.73),
+        (SmoothTail(), 45.25),
         (Reconstructed(), 72.96),
         (CutTail(), 18.43),
         (LocalPercentile(0.95), 17.26),

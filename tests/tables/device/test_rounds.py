@@ -51,6 +51,13 @@ def test_turns_are_spread_evenly():
     assert ((counts >= low) & (counts <= high)).all()
 
 
+def test_user_zero_is_a_user_like_any_other():
+    collection = shop(dn.Rounds(50), coins="assigned")
+    turns = turns_of(collection.rounds, turn_prefix(collection, None), 0)
+    client = collection.client(user=0)
+    assert {number for number in range(1, 51) if client.report("users", {"age": 31}, number)} == turns
+
+
 def test_a_cover_has_the_size_of_a_report_and_says_so():
     collection = shop(dn.Rounds(4, cover=True), USERS, ORDERS)
     client = collection.client()

@@ -31,8 +31,8 @@ from deniable.mechanisms import (
     SquareWave,
     StochasticRounding,
 )
-from deniable.mechanisms._support import hash_mix
-from deniable.mechanisms.hashing import mixed_cells
+from deniable.mechanisms._support import hash_cell
+from deniable.mechanisms.hashing import cell_keys
 from deniable.mechanisms.reconstruction import LARGEST_STEPS
 
 EPSILON = 1.0
@@ -117,9 +117,9 @@ def _hashing(name: str, mechanism: LocalHashing, cells: Integers, peers: Any) ->
     pairs, peer_pairs = USERS * CELLS, PEER_REPORTS * CELLS
     mechanism.estimate(HashedReports(reports.seeds[:10], reports.buckets[:10]))  # compile
     rate, _ = _rate(lambda: mechanism.estimate(reports), pairs)
-    mixed, buckets = mixed_cells(np.arange(CELLS)), reports.buckets.astype(np.uint64)
-    _bare_loop(reports.seeds[:10], buckets[:10], np.uint64(mechanism.g), mixed)  # compile
-    theirs, _ = _rate(lambda: _bare_loop(reports.seeds, buckets, np.uint64(mechanism.g), mixed), pairs)
+    (keys, factors), buckets = cell_keys(np.arange(CELLS)), reports.buckets.astype(np.uint64)
+    _bare_loop(reports.seeds[:10], buckets[:10], np.uint64(mechanism.g), keys, factors)  # compile
+    theirs, _ = _rate(lambda: _bare_loop(reports.seeds, buckets, np.uint64(mechanism.g), keys, factors), pairs)
     yield Row(name, "estimate", "pairs", rate, "bare loop", theirs, target=1 / 3)
     theirs, _ = _rate(lambda: _pure_ldp_estimate(peers, sent[:PEER_REPORTS], optimal), peer_pairs, repeats=1)
     yield Row(name, "estimate", "pairs", rate, "pure-ldp", theirs, target=500)
@@ -179,13 +179,13 @@ def _rate(work: Callable[[], Any], units: int, repeats: int = 3) -> tuple[float,
 
 
 @numba.njit(parallel=True)  # type: ignore[untyped-decorator, unused-ignore]
-def _bare_loop(seeds: Any, buckets: Any, g: np.uint64, mixed: Any) -> Any:
+def _bare_loop(seeds: Any, buckets: Any, g: np.uint64, keys: Any, factors: Any) -> Any:
     """What anybody would write first: for every cell, hash under every seed and compare."""
-    counts = np.zeros(mixed.size, dtype=np.int64)
-    for cell in numba.prange(mixed.size):
+    counts = np.zeros(keys.size, dtype=np.int64)
+    for cell in numba.prange(keys.size):
         hits = 0
         for report in range(seeds.size):
-            hashed = np.uint64(hash_mix(np.uint32(seeds[report] ^ mixed[cell])))
+            hashed = np.uint64(hash_cell(seeds[report], keys[cell], factors[cell]))
             hits += ((hashed * g) >> np.uint64(32)) == buckets[report]
         counts[cell] = hits
     return counts

@@ -19,7 +19,7 @@ from deniable.database import Database, connect
 from deniable.engines.kernel.contributions import shared_out
 from deniable.engines.reports.report_stores import MemoryStore
 from deniable.mechanisms._compiled import compiled, compiled_sum
-from deniable.mechanisms._support import hash_mix
+from deniable.mechanisms._support import hash_cell
 from deniable.randomness import SeededSource
 from deniable.tables import Categorical, Ordinal, Table
 
@@ -73,7 +73,7 @@ class Timing:
 def _matching(seed: Any, target: Any, keys: Any, weights: Any) -> Any:
     total = 0.0
     for cell in range(keys.size):
-        hashed = hash_mix(np.uint32(seed ^ keys[cell]))
+        hashed = hash_cell(seed, keys[cell], np.uint32(keys[cell] | np.uint32(1)))
         total += weights[cell] if np.uint32(hashed >> np.uint32(29)) == target else 0.0
     return total
 
@@ -94,7 +94,7 @@ def _bare_groups(view: Any, seed: Any, y: Any, starts: Any, keys: Any, weights: 
     """The same with a sum and a sum of squares for each group: one cell of a view for each."""
     for report in range(view.size):
         for cell in range(starts[view[report]], starts[view[report] + 1]):
-            hashed = hash_mix(np.uint32(np.uint32(seed[report]) ^ keys[cell]))
+            hashed = hash_cell(np.uint32(seed[report]), keys[cell], np.uint32(keys[cell] | np.uint32(1)))
             value = weights[cell] if np.uint32(hashed >> np.uint32(29)) == np.uint32(y[report]) else -0.1
             sums[0, columns[cell]] += value
             sums[1, columns[cell]] += value * value

@@ -102,7 +102,7 @@ def _grid_accuracy(data: Data, users: int, seeds: int, questions: int, first_see
 @click.option("--part", "parts", multiple=True, help="Only these parts; all by default.")
 @click.option("--large", is_flag=True, help="Also 10^8 values and a horizon of 2^24, with their memory.")
 @click.option(
-    "--local", is_flag=True, help="Streams without trust; parts: speed, errors, alternatives, tails, coverage."
+    "--local", is_flag=True, help="Streams without trust; parts: speed, errors, alternatives, tails, drawn, coverage."
 )
 def streams(data: Data, repetitions: int, parts: tuple[str, ...], large: bool, local: bool) -> None:
     """Error and speed of private streams.
@@ -139,6 +139,7 @@ def streams(data: Data, repetitions: int, parts: tuple[str, ...], large: bool, l
             "errors": lambda: local_streams.errors(data, repetitions),
             "alternatives": lambda: local_streams.alternatives(data, repetitions),
             "tails": lambda: local_streams.tails(data, repetitions),
+            "drawn": lambda: local_streams.drawn_tails(repetitions),
             "coverage": lambda: local_streams.coverage(data, repetitions),
         }
     if unknown := set(parts) - set(tables) - {"speed"}:

@@ -90,7 +90,11 @@ class Stream:
 
     def errors(self, published: Any, theta: float = np.inf) -> Errors:
         """How far a published stream is off, from the truth or from the truth cut at θ."""
-        off = self.answers(published) - self.truth(theta)
+        return self.apart(self.answers(published), theta)
+
+    def apart(self, answers: Floats, theta: float = np.inf) -> Errors:
+        """How far answers for the ranges are off, from the truth or from the truth cut at θ."""
+        off = answers - self.truth(theta)
         apart = off / (self.stops - self.starts)
         return Errors(*(float(np.mean(errors)) for errors in (off**2, np.abs(off), apart**2, np.abs(apart))))
 

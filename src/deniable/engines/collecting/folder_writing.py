@@ -45,21 +45,34 @@ def write_folder(
     out: Path,
     *,
     simulation: bool,
+    number: int | None = None,
 ) -> dict[str, Summary]:
-    """Write the dataset of each table next to the folder, and move it there when it is whole."""
+    """Write the dataset of each table next to the folder, and move it there when it is whole.
+
+    A round, `number`, is one file per table, which is added to those of other rounds.
+    """
+    file = "part-0.parquet" if number is None else f"round-{number:06}.parquet"
     with writing_folder(out):
         out.parent.mkdir(parents=True, exist_ok=True)
         with Lock(out, "the folder") as lock:
-            check_folder(collection, out, names, simulation=simulation)
+            check_folder(collection, out, names, simulation=simulation, file=None if number is None else file)
             with _partial_folder(lock.path) as partial:
-                summaries = _write_tables(names, reports_of, partial)
+                summaries = _write_tables(names, reports_of, partial, file)
                 (partial / SPECIFICATION_FILE).write_text(run_text(collection, simulation=simulation), encoding="utf-8")
                 if out.exists():
                     for name in names:
-                        (partial / name).rename(out / name)
+                        _move(partial / name, out / name, file)
                 else:
                     partial.rename(lock.path)
     return summaries
+
+
+def _move(whole: Path, target: Path, file: str) -> None:
+    """Move a table's folder or, where there is one already, the file in it."""
+    if target.exists():
+        (whole / file).rename(target / file)
+    else:
+        whole.rename(target)
 
 
 @contextmanager
@@ -77,12 +90,14 @@ def _partial_folder(out: Path) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _write_tables(names: Sequence[str], reports_of: Callable[[str], TableReports], folder: Path) -> dict[str, Summary]:
+def _write_tables(
+    names: Sequence[str], reports_of: Callable[[str], TableReports], folder: Path, file: str
+) -> dict[str, Summary]:
     summaries = {}
     for name in names:
         reports = reports_of(name)
         (folder / name).mkdir()
-        with pq.ParquetWriter(folder / name / "part-0.parquet", reports.schema) as writer:
+        with pq.ParquetWriter(folder / name / file, reports.schema) as writer:
             for batch in even_batches(reports.batches, reports.schema):
                 writer.write_batch(batch)
         summaries[name] = reports.summary()
@@ -105,12 +120,14 @@ def even_batches(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterat
         yield held.combine_chunks().to_batches()[0]
 
 
-def check_folder(collection: Specification, out: Path, names: Sequence[str], *, simulation: bool) -> None:
-    """Nothing is overwritten; a table may be added to a folder of the same specification."""
+def check_folder(
+    collection: Specification, out: Path, names: Sequence[str], *, simulation: bool, file: str | None = None
+) -> None:
+    """Nothing is overwritten; a table, or a round in a `file`, may be added to a folder of the same specification."""
     if not out.exists():
         return
     specification = out / SPECIFICATION_FILE
-    held = [name for name in names if (out / name).exists()]
+    held = [name for name in names if (out / name if file is None else out / name / file).exists()]
     check_destination(
         out.name, collection, load_run(specification) if specification.exists() else None, held, simulation
     )

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from deniable.arrays import Integers
 from deniable.engines.collecting.collected_reports import Collected, Reports
 from deniable.engines.collecting.folder_writing import TableReports, even_batches, write_folder, writing_folder
+from deniable.engines.collecting.round_asking import Asking
 from deniable.engines.collecting.row_counts import Tally
 from deniable.engines.collecting.sorted_rows import PRESENT, UNREADABLE_SUFFIX, RowReader
 from deniable.engines.collecting.user_batches import few_users, starts_of
@@ -26,10 +27,8 @@ from deniable.ledger import Ledger
 from deniable.randomness import Source, release_source
 from deniable.tables.bulk import bulk_client as bulk
 from deniable.tables.bulk.column_encoding import REASONS, encode
-from deniable.tables.coins.coin_columns import coin_columns
 from deniable.tables.reports.report_table import check_texts, report_schema
 from deniable.tables.schema.attributes import WRONG_TYPE, Table
-from deniable.tables.schema.report_format import ASSIGNED
 from deniable.tables.specification.runs import charge_run, largest_epsilon
 from deniable.tables.specification.specification import Specification
 
@@ -50,8 +49,11 @@ def perturb(
     advance: Advance = lambda _: None,
     spill: str | Path | None = None,
     ledger: Ledger | None = None,
+    number: int | None = None,
+    memory: str | Path | None = None,
 ) -> Reports | Collected:
-    """The reports of all users in the given tables. See `Collection.perturb`."""
+    """The reports of all users in the given tables, in the round `number`. See `Collection.perturb`."""
+    asking = Asking.of(collection, number, memory, simulation=simulation)
     source = release_source(source, simulation=simulation, epsilon=largest_epsilon(collection))
     if not frames:
         raise InvalidParameter("tables", "are missing", "Pass the rows of one table at least.")
@@ -66,10 +68,12 @@ def perturb(
 
             def randomised(name: str) -> TableReports:
                 charge_run(ledger, collection, name)
-                return _randomised(collection, reader, name, source.fresh(name), advance, simulation=simulation)
+                return _randomised(asking, reader, name, source.fresh(name), advance, simulation=simulation)
 
             if out is not None:
-                summaries = write_folder(collection, reader.names, randomised, Path(out), simulation=simulation)
+                summaries = write_folder(
+                    collection, reader.names, randomised, Path(out), simulation=simulation, number=number
+                )
                 return Collected(collection, summaries, Path(out), simulation)
             return _in_memory(collection, reader.names, randomised)
     except (duckdb.Error, pa.ArrowException):
@@ -89,17 +93,17 @@ def _in_memory(collection: Specification, names: Sequence[str], randomised: Call
 
 
 def _randomised(
-    collection: Specification, reader: RowReader, name: str, source: Source, advance: Advance, *, simulation: bool
+    asking: Asking, reader: RowReader, name: str, source: Source, advance: Advance, *, simulation: bool
 ) -> TableReports:
     """The reports of a table, drawn batch by batch as they are taken."""
-    tally = Tally()
+    tally, collection = Tally(), asking.collection
     stream, uid_type, public = reader.stream(name, tally)
     schema = report_schema(collection, name, uid_type, public, simulation=simulation)
     slots = collection.reports_per_user(name)
 
     def batches() -> Iterator[pa.RecordBatch]:
         for rows in few_users(stream, max(1, BATCH_REPORTS // slots)):
-            arrays = reports_of(collection, name, rows, source, tally)
+            arrays = reports_of(asking, name, rows, source, tally)
             advance(rows.num_rows)
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -107,21 +111,25 @@ def _randomised(
 
 
 def reports_of(
-    collection: Specification, name: str, rows: pa.Table, source: Source, tally: Tally, *, ids: pa.Array | None = None
+    asking: Asking, name: str, rows: pa.Table, source: Source, tally: Tally, *, ids: pa.Array | None = None
 ) -> list[pa.Array]:
-    """The reports of whole users, as columns: uid, slot, view, seed, y and the public ones.
+    """The reports of whole users, as columns: uid, slot, view, seed, y, the public ones and the round.
 
-    `ids` are those that coins are assigned by, one per user, where the rows have others.
+    `ids` are those that coins are assigned by, one per user, where the rows have others. Whose turn it is not is left
+    out before anything is looked at.
     """
+    collection = asking.collection
     table, design = collection[name], collection.design_of(name)
+    rows = asking.whose_turn(rows)
     check_texts((rows["uid"], *(rows[column] for column in table.public)), f"table {table.name!r}")
     slots = collection.reports_per_user(name)
-    users, first, codes, weights = _prepared(table, rows, source, tally)
+    before = asking.sticky_source(name, rows) or source
+    users, first, codes, weights = _prepared(table, rows, before, tally)
     repeats = pa.array(np.repeat(np.arange(len(users)), slots))
     slot = np.tile(np.arange(slots), len(users))
     known = users if ids is None else ids
-    coins = coin_columns(collection, name, known.take(repeats), slot) if collection.coins == ASSIGNED else None
-    columns = bulk.randomise(table, design, codes, weights, source, coins)
+    coins = asking.coins(name, known.take(repeats), slot)
+    columns = bulk.randomise(table, design, codes, weights, source, coins, asking.life(name, users))
     taken = pa.array(np.repeat(first, slots))
     tally.users += len(users)
     tally.reports += len(users) * slots
@@ -130,6 +138,7 @@ def reports_of(
         pa.array(slot.astype(np.uint16)),
         *(pa.array(column) for column in (columns.view, columns.seed, columns.y)),
         *(rows[column].combine_chunks().take(taken) for column in table.public),
+        *([] if asking.number is None else [pa.array(np.full(slot.size, asking.number, dtype=np.uint32))]),
     ]
 
 

@@ -16,9 +16,9 @@ from deniable.arrays import Integers, Words32
 from deniable.engines.kernel.contributions import MOST_SUPPORTS, shared_out
 from deniable.engines.reports.user_blocks import Store
 from deniable.mechanisms._compiled import compiled
-from deniable.mechanisms._support import bucket_ranges, hash_mix
+from deniable.mechanisms._support import bucket_ranges, hash_cell
 from deniable.mechanisms.frequency_oracle import ComputedCells, FrequencyOracle, HashedCells, NamedCell
-from deniable.mechanisms.hashing import mixed_cells
+from deniable.mechanisms.hashing import cell_keys
 from deniable.tables.designs.views import Design, View
 from deniable.tables.schema.report_format import ANSWER_COLUMNS
 
@@ -31,12 +31,12 @@ MOST_PAIRED_VIEWS = 2**10
 
 
 @compiled
-def _count(seeds: Any, lows: Any, widths: Any, keys: Any, pairs: Any) -> None:
+def _count(seeds: Any, lows: Any, widths: Any, keys: Any, factors: Any, pairs: Any) -> None:
     """Add every report's pairs of supported cells below the diagonal."""
     distances, supported = np.empty(keys.size, dtype=np.uint32), np.empty(keys.size, dtype=np.int64)
     for report in range(seeds.size):
         for cell in range(keys.size):  # alone, so that it vectorises
-            distances[cell] = np.uint32(hash_mix(np.uint32(seeds[report] ^ keys[cell])) - lows[report])
+            distances[cell] = np.uint32(hash_cell(seeds[report], keys[cell], factors[cell]) - lows[report])
         hits = 0
         for cell in range(keys.size):  # free of branches, as those could not be foreseen
             supported[hits] = cell
@@ -112,11 +112,11 @@ def of_each_view(views: Sequence[View], view: NDArray[Any]) -> Iterator[tuple[Vi
 
 def _hashed_pairs(cells: int, buckets: int, seeds: Words32, chosen: NDArray[Any]) -> Integers:
     lows, widths = bucket_ranges(chosen, buckets)
-    keys = mixed_cells(np.arange(cells))
+    keys, factors = cell_keys(np.arange(cells))
 
     def work(first: int, end: int) -> Integers:
         mine = np.zeros((cells, cells), dtype=np.int64)
-        _count(seeds[first:end], lows[first:end], widths[first:end], keys, mine)
+        _count(seeds[first:end], lows[first:end], widths[first:end], keys, factors, mine)
         return mine
 
     total: Integers = np.sum(shared_out(seeds.size, work), axis=0)

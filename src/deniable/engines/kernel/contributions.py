@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from deniable.arrays import Floats, Integers, Words32
 from deniable.mechanisms._compiled import compiled, compiled_sum
-from deniable.mechanisms._support import bucket_ranges, hash_mix
+from deniable.mechanisms._support import bucket_ranges, hash_cell
 from deniable.mechanisms.frequency_oracle import ComputedCells, FrequencyOracle, HashedCells
-from deniable.mechanisms.hashing import mixed_cells
+from deniable.mechanisms.hashing import cell_keys
 from deniable.queries.weights.table_plan import PartPlan, ViewWeights
 
 T = TypeVar("T")
@@ -31,11 +31,11 @@ MOST_SUPPORTS = 2**22
 
 
 @compiled_sum
-def _supported(seed: Any, low: Any, width: Any, keys: Any, weights: Any) -> Any:
+def _supported(seed: Any, low: Any, width: Any, keys: Any, factors: Any, weights: Any) -> Any:
     """The sum of the weights of cells whose hash lies in the reported bucket; branch-free, so that it vectorises."""
     total = 0.0
     for cell in range(keys.size):
-        distance = np.uint32(hash_mix(np.uint32(seed ^ keys[cell])) - low)
+        distance = np.uint32(hash_cell(seed, keys[cell], factors[cell]) - low)
         total += weights[cell] if distance < width else 0.0
     return total
 
@@ -52,6 +52,7 @@ def _contribute(
     rows_of: Any,
     row_starts: Any,
     keys: Any,
+    factors: Any,
     weights: Any,
     column_starts: Any,
     columns: Any,
@@ -81,10 +82,12 @@ def _contribute(
         for row in range(first, last):
             low, high = row_starts[row], row_starts[row + 1]
             if high == low + 1:
-                distance = np.uint32(hash_mix(np.uint32(np.uint32(seed[report]) ^ keys[low])) - start)
+                distance = np.uint32(hash_cell(np.uint32(seed[report]), keys[low], factors[low]) - start)
                 supported = weights[low] if distance < width else 0.0
             else:
-                supported = _supported(np.uint32(seed[report]), start, width, keys[low:high], weights[low:high])
+                supported = _supported(
+                    np.uint32(seed[report]), start, width, keys[low:high], factors[low:high], weights[low:high]
+                )
             if supported != 0.0:
                 for entry in range(column_starts[row], column_starts[row + 1]):
                     out[report, columns[entry]] += coefficients[entry] * supported
@@ -136,7 +139,7 @@ class Program:
             slot_of = np.zeros(view_count, dtype=np.int32)
             slot_of[[view.view for view in part.views]] = np.arange(1, len(part.views) + 1)
         bases = np.tile(part.constants, (len(part.views) + 1, 1))
-        starts, keys, weights, column_starts, columns, coefficients = [], [], [], [], [], []
+        starts, keys, factors, weights, column_starts, columns, coefficients = [], [], [], [], [], [], []
         computed, row_counts = [], [0, 0]
         cells = entries = 0
         for slot, view in enumerate(part.views, 1):
@@ -150,7 +153,9 @@ class Program:
                 computed.append(ComputedView(slot, view.oracle, numbers, weights_of.dense(width) / signal))
                 row_counts.append(0)
                 continue
-            keys.append(_keys(view))
+            view_keys, view_factors = _keys(view)
+            keys.append(view_keys)
+            factors.append(view_factors)
             weights.append(view.weights)
             starts.append(view.row_starts[:-1] + cells)
             columns.append(view.columns)
@@ -164,6 +169,7 @@ class Program:
             np.cumsum(row_counts),
             _joined([*starts, np.array([cells])], np.int64),
             _joined(keys, np.uint32),
+            _joined(factors, np.uint32),
             _joined(weights, np.float64),
             _joined([*column_starts, np.array([entries])], np.int64),
             _joined(columns, np.int64),
@@ -190,9 +196,11 @@ class Program:
         return out
 
 
-def _keys(view: ViewWeights) -> Words32:
-    """What the compiled loop compares with a report: cells as they are, or ready to be hashed."""
-    return mixed_cells(view.cells) if isinstance(view.oracle.support, HashedCells) else view.cells.astype(np.uint32)
+def _keys(view: ViewWeights) -> tuple[Words32, Words32]:
+    """What the compiled loop compares with a report: cells as they are, or the keys and factors of their hash."""
+    if isinstance(view.oracle.support, HashedCells):
+        return cell_keys(view.cells)
+    return view.cells.astype(np.uint32), np.zeros(view.cells.size, dtype=np.uint32)
 
 
 def _bucket_edges(oracles: Sequence[FrequencyOracle]) -> tuple[Integers, Words32, Words32]:

@@ -66,6 +66,17 @@ def _accumulate(
                 crosses[public, outcome * moments + other - group * moments] += product
 
 
+def _summed_over_rounds(outcomes: Floats, group: Integers, persons: Integers, groups: int) -> tuple[Floats, Integers]:
+    """The outcomes of each person in each group, added up over rounds, and the group."""
+    counted = np.flatnonzero(group >= 0)
+    keys, which = np.unique(persons[counted] * groups + group[counted], return_inverse=True)
+    order = np.argsort(which, kind="stable")
+    starts = np.searchsorted(which[order], np.arange(keys.size))
+    if not keys.size:
+        return outcomes[:0], group[:0]
+    return np.add.reduceat(outcomes[counted][order], starts, axis=0), keys % groups
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class TermArrays:
     """How factors become outcomes: the moments of every private group."""
@@ -136,15 +147,22 @@ class Totals:
         group: Integers,
         strata: Integers,
         terms: TermArrays,
+        persons: Integers | None = None,
     ) -> None:
-        """Add users: factors, the public group of each (−1 for those who do not count), strata; and the terms."""
+        """Add users: factors, the public group of each (−1 for those who do not count), strata; and the terms.
+
+        With `persons`, rows are users in a round. What a person adds to a group in several rounds is one number.
+        """
+        outcomes = terms.outcomes(factors)
+        if persons is not None:
+            outcomes, group = _summed_over_rounds(outcomes, group, persons, self.users.size)
         if self.users.size == 1:
             self.users[0] += np.count_nonzero(group == 0)
         else:
             self.users[...] += np.bincount(group[group >= 0], minlength=self.users.size)
         public, private, moments = self.sums.shape
         _accumulate(
-            terms.outcomes(factors),
+            outcomes,
             group,
             strata,
             moments,

@@ -6,7 +6,7 @@ joining tables and adding up the sums of processes is left to the engine.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -128,13 +128,16 @@ class Summing:
         group: Integers,
         first: int,
         end: int,
+        persons: Integers | None = None,
     ) -> None:
-        """Add some of the users: their reports in each table, public factors, and group (−1: they do not count)."""
+        """Add some of the users: their reports in each table, public factors, and group (−1: they do not count).
+
+        With `persons`, the ascending numbers of people, users are people in a round, and all rounds of one come here.
+        """
         width = 1 + sum(table.columns for table in self.tables) + self.public
         chunk = max(CHUNK // width, 64)
         counted = [number for number, table in enumerate(self.tables) if table.counts.size]
-        for low in range(first, end, chunk):
-            high = min(low + chunk, end)
+        for low, high in _cuts(first, end, chunk, persons):
             values = np.empty((high - low, width))
             values[:, 0] = 1.0
             start = 1
@@ -148,4 +151,16 @@ class Summing:
             for row, number in enumerate(counted):
                 strata[row] = self.tables[number].strata(reports[number][0][low:high]) + reached
                 reached += self.tables[number].counts.size
-            totals.add_users(values, group[low:high], strata, self.terms)
+            mine_only = None if persons is None else persons[low:high]
+            totals.add_users(values, group[low:high], strata, self.terms, mine_only)
+
+
+def _cuts(first: int, end: int, chunk: int, persons: Integers | None) -> Iterator[tuple[int, int]]:
+    """Where chunks begin and end; never between two rounds of a person."""
+    low = first
+    while low < end:
+        high = min(low + chunk, end)
+        if persons is not None and high < end:
+            high = int(np.searchsorted(persons, persons[high - 1], side="right"))
+        yield low, high
+        low = high

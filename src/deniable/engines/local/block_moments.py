@@ -17,8 +17,9 @@ from deniable.engines.kernel.contributions import shared_out
 from deniable.engines.kernel.grouped_moments import listed_groups, moments_of, stores_of
 from deniable.engines.kernel.moment_totals import Totals
 from deniable.engines.kernel.user_sums import Columns, Summing, TableSumming
+from deniable.engines.reports.round_stores import PERSON_COLUMN, RoundStore, population
 from deniable.engines.reports.user_blocks import Store, joined
-from deniable.queries.answers.estimation import Moments
+from deniable.queries.answers.estimation import Moments, over_rounds
 from deniable.queries.planning.plan import Plan, public_groups
 from deniable.queries.question.public_trees import factor_tree, passes
 from deniable.queries.question.question import Lookup
@@ -34,7 +35,9 @@ def block_moments(
     """
     chosen = stores_of(plan, stores)
     listed, public_count = listed_groups(plan, chosen, dimensions)
-    summing = Summing.of(plan, chosen, public_count, counted=counted)
+    rounds = plan.collection.rounds
+    summing = Summing.of(plan, chosen, public_count, counted=counted and rounds is None)
+    rows = 0
     totals = summing.empty()
     readers = [_TableReader(plan, table, dimensions) for table in summing.tables]
     for block in joined(chosen, {reader.name: reader.columns for reader in readers}):
@@ -46,6 +49,7 @@ def block_moments(
             group = group * len(values) + next(table.groups[label] for table in loaded if label in table.groups)
         group = np.where(kept, group, -1)
         reports = [table.reports for table in loaded]
+        rows += int(np.count_nonzero(kept))
         factors = {number: values for table in loaded for number, values in table.factors.items()}
 
         def work(first: int, end: int, reports: Any = reports, factors: Any = factors, group: Any = group) -> Totals:
@@ -53,9 +57,17 @@ def block_moments(
             summing.add(share, reports, factors, group, first, end)
             return share
 
+        if rounds is not None:  # blocks are cut between people
+            persons = _numpy(block[readers[0].name][PERSON_COLUMN])[:: summing.tables[0].slots]
+            summing.add(totals, reports, factors, group, 0, users, persons)
+            continue
         for share in shared_out(users, work):
             totals.add(share)
-    return moments_of(plan, totals, listed, summing)
+    moments = moments_of(plan, totals, listed, summing)
+    if rounds is None:
+        return moments
+    people = min(population(rounds, store) for store in chosen.values() if isinstance(store, RoundStore))
+    return over_rounds(moments, rounds, people, pooled=rows > int(totals.users.sum()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,22 @@ import pyarrow as pa
 
 from deniable.checks import check_integer
 from deniable.engines.collecting.collected_reports import Reports
-from deniable.engines.duckdb.spill_folders import spill_parent
+from deniable.engines.collecting.stored_reports import (
+    CollectorFolder,
+    collector_folder,
+    is_collector_folder,
+    seal,
+    stored_tables,
+)
+from deniable.engines.duckdb.spill_folders import SpillFolder, spill_parent
 from deniable.engines.local.local_engine import LocalEngine
 from deniable.engines.reports.file_validation import validated_files
 from deniable.engines.reports.report_files import ReportFiles
 from deniable.engines.reports.report_folders import read_folder
 from deniable.engines.reports.report_stores import FileStore, memory_stores, with_text_ids
+from deniable.engines.reports.round_stores import round_stores
 from deniable.engines.reports.user_blocks import Store
-from deniable.errors import InvalidParameter
+from deniable.errors import Failure, InvalidParameter
 from deniable.tables.reports.report_table import OTHER_SPECIFICATION, names_origin, nobody, validate
 from deniable.tables.specification.specification import Specification
 
@@ -34,19 +43,36 @@ def open_local(reports: Any, *, memory_limit: int = MEMORY_LIMIT, spill: str | P
     if isinstance(reports, Reports):
         return _from_memory(reports)
     if isinstance(reports, (str, Path)):
+        if is_collector_folder(Path(reports)):
+            return _from_store(collector_folder(Path(reports)), memory_limit, folder)
         return _from_folder(Path(reports), memory_limit, folder)
     raise InvalidParameter("reports", "are not a folder of reports", "Pass its path, or what Collection.perturb gave.")
 
 
-def _from_memory(reports: Reports) -> LocalEngine:
+def _from_memory(reports: Reports, *, simulation: bool = False) -> LocalEngine:
     kept: dict[str, pa.Table] = {}
     refused: dict[str, Counter[str]] = {}
     for name, table in reports.tables.items():
         kept[name], refused[name] = validate(reports.collection, name, table)
-    return _engine(reports.collection, kept, {}, refused, text_ids=False, simulation=reports.simulation)
+    return _engine(reports.collection, kept, {}, refused, text_ids=False, simulation=simulation or reports.simulation)
 
 
-def _from_folder(folder: Path, memory_limit: int, spill: Path | None) -> LocalEngine:
+def _from_store(folder: CollectorFolder, memory_limit: int, spill: Path | None) -> LocalEngine:
+    """What a collector has committed by now, also while it runs."""
+    store = folder.open_store()
+    try:
+        if sum(store.summary().counts.values()) * BYTES_PER_REPORT <= memory_limit:
+            tables = stored_tables(folder, store)
+            return _from_memory(Reports(folder.collection, tables, {}), simulation=folder.simulation)
+        sealed = SpillFolder(spill)
+        seal(folder, store, sealed.path)
+        return _from_folder(sealed.path, memory_limit, spill, keeps=sealed)
+    finally:
+        store.close()
+
+
+def _from_folder(folder: Path, memory_limit: int, spill: Path | None, keeps: SpillFolder | None = None) -> LocalEngine:
+    """The reports in a folder's files. `keeps` is what has to live as long as they do."""
     collection, files, simulation = read_folder(folder)
     text_ids = _mixed_ids([listed.schema for listed in files.values() if listed.rows])
     kept: dict[str, pa.Table] = {}
@@ -60,7 +86,8 @@ def _from_folder(folder: Path, memory_limit: int, spill: Path | None) -> LocalEn
         if table is not None:
             kept[name], refused[name] = validate(collection, name, table)
         else:
-            filed[name], refused[name] = validated_files(collection, listed, memory_limit, spill, text_ids=text_ids)
+            store, refused[name] = validated_files(collection, listed, memory_limit, spill, text_ids=text_ids)
+            filed[name] = store if store.keeps is not None else replace(store, keeps=keeps)
     return _engine(collection, kept, filed, refused, text_ids=text_ids, simulation=simulation)
 
 
@@ -79,12 +106,20 @@ def _engine(
     simulation: bool,
 ) -> LocalEngine:
     """Stores for tables in memory and tables in files, with user ids of one type."""
+    if collection.rounds is not None and filed:
+        raise Failure(
+            "the reports of several rounds need more memory than memory_limit allows. Nothing was computed. Raise it."
+        )
     if text_ids or _mixed_ids([table.schema for table in kept.values() if table.num_rows]):
         kept = {name: with_text_ids(table) for name, table in kept.items()}
     slots = {name: collection.reports_per_user(name) for name in kept}
-    stores: dict[str, Store] = {**filed, **memory_stores(kept, slots, tuple(filed.values()))}
+    stores: dict[str, Store]
+    if collection.rounds is not None:
+        stores = dict(round_stores(kept, slots))
+    else:
+        stores = {**filed, **memory_stores(kept, slots, tuple(filed.values()))}
     ordered = {table.name: stores[table.name] for table in collection.tables if table.name in stores}
-    return LocalEngine(collection, ordered, refused, simulation)
+    return LocalEngine(collection.asked, ordered, refused, simulation)
 
 
 def _mixed_ids(schemas: Sequence[pa.Schema]) -> bool:

@@ -26,6 +26,8 @@ class MemoryStore:
     slots: int
     ids: NDArray[np.generic]
     """The users' ids. Texts are replaced by their ranks among the ids of all tables, which compare faster."""
+    texts: pa.Array | None = field(default=None, repr=False)
+    """The ids themselves, if they were replaced."""
     _counted: list[Integers] = field(default_factory=list, repr=False)
 
     @property
@@ -40,6 +42,10 @@ class MemoryStore:
         for first in range(0, self.ids.size, users):
             ids = self.ids[first : first + users]
             yield TableBlock(ids, chosen.slice(first * self.slots, ids.size * self.slots))
+
+    def user_ids(self) -> Iterator[NDArray[np.generic]]:
+        """The ids of all users, as they were reported."""
+        yield self.ids if self.texts is None else _numpy_ids(self.texts)
 
     def distinct(self, column: str) -> pa.Array:
         """The values that a public column has."""
@@ -75,6 +81,10 @@ class FileStore:
         ):
             ids = users["uid"].combine_chunks().take(pa.array(np.arange(0, users.num_rows, self.slots)))
             yield TableBlock(_numpy_ids(ids), narrowed(users.drop_columns(["uid"])).combine_chunks())
+
+    def user_ids(self) -> Iterator[NDArray[np.generic]]:
+        """The ids of all users, block by block."""
+        return (block.users for block in self.read(["y"]))
 
     def distinct(self, column: str) -> pa.Array:
         """The values that a public column has."""
@@ -112,8 +122,10 @@ def memory_stores(
     }
     # Ids in files are compared as they are.
     compared = {name: _numpy_ids(column) for name, column in ids.items()} if filed else _ranked(ids)
+    numbers = all(pa.types.is_integer(column.type) for column in ids.values())
     return {
-        name: MemoryStore(table.drop_columns(["uid"]), slots[name], compared[name]) for name, table in ordered.items()
+        name: MemoryStore(table.drop_columns(["uid"]), slots[name], compared[name], None if numbers else ids[name])
+        for name, table in ordered.items()
     }
 
 

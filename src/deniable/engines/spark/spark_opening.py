@@ -56,6 +56,8 @@ def open_spark(
 
 def _engine(spark: Any, given: _Frames) -> SparkEngine:
     collection = given.collection
+    if collection.rounds is not None:
+        raise InvalidParameter("engine", "is Spark, which does not read rounds", "Leave it out.")
     for name in given.frames:
         collection[name]
     noiseless = not has_noise(largest_epsilon(collection))

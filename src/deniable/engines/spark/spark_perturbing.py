@@ -23,6 +23,7 @@ import pyarrow as pa
 from deniable.engines.collecting.collected_reports import Collected
 from deniable.engines.collecting.folder_writing import check_destination
 from deniable.engines.collecting.perturbing import BATCH_REPORTS, reports_of
+from deniable.engines.collecting.round_asking import Asking
 from deniable.engines.collecting.row_counts import Summary, Tally
 from deniable.engines.collecting.sorted_rows import (
     NO_USER,
@@ -144,7 +145,7 @@ def _randomising(collection: Specification, name: str, secret: bytes, counted: A
         reader = pa.RecordBatchReader.from_batches(first.schema, chain([first], batches))
         for number, rows in enumerate(few_users(sorted_users(reader), users)):
             source = SecureSource(batch_key(secret, name, partition, number, rows)).recomputable(again=True)
-            uid, slot, view, seed, y, *public = reports_of(collection, name, rows, source, tally)
+            uid, slot, view, seed, y, *public = reports_of(Asking(collection), name, rows, source, tally)
             numbers = [slot.cast(pa.int32()), *(column.cast(pa.int64()) for column in (view, seed, y))]
             names = ["uid", *REPORT_COLUMNS, *table.public_columns]
             yield pa.RecordBatch.from_arrays([uid, *numbers, *public], names)

@@ -23,6 +23,7 @@ from pyspark.sql.functions import arrow_udf, udtf
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from deniable.engines.collecting.perturbing import reports_of
+from deniable.engines.collecting.round_asking import Asking
 from deniable.engines.collecting.row_counts import Tally
 from deniable.engines.collecting.sorted_rows import PRESENT
 from deniable.engines.spark.question_function import question_function
@@ -110,7 +111,7 @@ def _perturbing(collection: Specification, name: str, secret: bytes) -> Callable
         content = pa.table({"uid": uid, **{f"c{index}": column for index, column in enumerate(given)}})
         key = batch_key(secret, name, task.partitionId(), number, content)
         source = SecureSource(key).recomputable(again=True)
-        _, slot, *numbers = reports_of(collection, name, rows, source, Tally(), ids=uid)[:5]
+        _, slot, *numbers = reports_of(Asking(collection), name, rows, source, Tally(), ids=uid)[:5]
         fields = [slot.cast(pa.int32()), *(column.cast(pa.int64()) for column in numbers)]
         offsets = pa.array(np.arange(len(uid) + 1, dtype=np.int32) * slots)
         return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(fields, list(REPORT_COLUMNS)))

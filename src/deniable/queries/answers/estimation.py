@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,10 @@ from deniable.queries.answers.result import UNCLEAR, Estimate, Result
 from deniable.queries.planning.known_sums import without_known
 from deniable.queries.question.formula import CLEAR, Formula, evaluate, moments_of
 from deniable.queries.question.question import Having, HavingComparison, Ordering, Question
+from deniable.tables.schema.rounds import ROTATING, Rounds
 from deniable.wording import counted, percent
 
-MODEL_NOTE = "model: what cells leave open, if the data is smooth between their borders"
+MODEL_NOTE = "model: what cells leave open of where rows are between their borders"
 FEW_USERS = 30
 """Fewer users are not enough to estimate a variance."""
 FEW_CARRY = "few: about {} {} the variance here: errors may be far larger than shown"
@@ -49,6 +50,28 @@ class Moments:
     """The number of the combination of private groups, for every row."""
     known: Booleans
     """rows × moments: whether a moment is known exactly, whatever reports say."""
+    people: float | None = None
+    """How many people the answer is about, where only some of them answer in a round."""
+    pooled: bool = False
+    """Whether a user may count several times, in several rounds."""
+
+
+def over_rounds(moments: Moments, rounds: Rounds, people: float, *, pooled: bool) -> Moments:
+    """Moments of several rounds. Where rounds rotate, those who answer stand for all: by how many is no secret.
+
+    Who answers is a draw, so nothing is known without error.
+    """
+    if rounds.mode != ROTATING:
+        return replace(moments, pooled=pooled)
+    scale = rounds.count / rounds.answers
+    return replace(
+        moments,
+        sums=moments.sums * scale,
+        crosses=moments.crosses * scale**2,
+        known=np.zeros_like(moments.known) if scale > 1 else moments.known,
+        people=people,
+        pooled=pooled,
+    )
 
 
 def covariance(question: Question, moments: Moments, single_rows: bool, used: set[int] | None = None) -> Floats:
@@ -70,12 +93,13 @@ def _covariance(question: Question, moments: Moments, single_rows: bool, used: s
     sums = moments.sums
     spread = np.einsum("gi,gj->gij", sums, sums)
     crosses = moments.crosses - moments.between
-    crude: Floats = crosses - spread / np.maximum(moments.users, 1.0)[:, None, None]
+    users = moments.users if moments.people is None else np.maximum(moments.users, moments.people)
+    crude: Floats = crosses - spread / np.maximum(users, 1.0)[:, None, None]
     regions = {question.moments[number].region for number in used}
     counts = [
         number for number, moment in enumerate(question.moments) if moment.indicator and {moment.region} == regions
     ]
-    if not (single_rows and counts):
+    if moments.pooled or not (single_rows and counts):
         return crude
     # Every user counts once or not at all, and the number of those who do is a moment itself: its variance is known.
     count = sums[:, counts[0]]
@@ -119,7 +143,8 @@ def answer(
             low, high = output.possible
             if output.adds_up:  # zero if there are no users
                 low, high = min(low, 0.0), max(high, 0.0)
-            scale = moments.users * rows_per_user if output.adds_up else np.ones_like(moments.users)
+            users = moments.users if moments.people is None else np.maximum(moments.users, moments.people)
+            scale = users * rows_per_user if output.adds_up else np.ones_like(moments.users)
             biases = np.minimum(biases, (high - low) * scale / 2)  # nothing assumed can be further off
             if options.clip:
                 values = np.clip(values, low * scale, high * scale)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean
 
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.notebook import html_table
-from deniable.queries.forecasts.fit import fit_grids
+from deniable.queries.forecasts.fit import FINEST_ONLY, fit_grids, ignored, is_quick, shown_error
 from deniable.queries.forecasts.forecast import checked_users, error_of, planned
 from deniable.queries.parsing.sql import parse
+from deniable.queries.weights.axis_weights import GREEDY, OPTIMAL, RDC
 from deniable.queries.weights.table_plan import DESIGNED, DIRECT
 from deniable.tables.designs import DESIGNS, GRID
 from deniable.tables.specification.specification import Specification
@@ -26,12 +27,13 @@ class Choice:
     weights: str
     sums: str
     errors: tuple[float, ...]
-    """Infinite where a question is unclear or refused."""
+    """Infinite where a question is unclear or refused, NaN where a forecast would take minutes."""
 
     @property
     def score(self) -> float:
-        """The geometric mean of the errors."""
-        return math.inf if math.inf in self.errors else geometric_mean([max(error, 1e-300) for error in self.errors])
+        """The geometric mean of the errors; infinite if one is unclear or was not forecast."""
+        known = all(math.isfinite(error) for error in self.errors)
+        return geometric_mean([max(error, 1e-300) for error in self.errors]) if known else math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ class Comparison:
                 choice.design,
                 choice.weights,
                 choice.sums,
-                *("unclear" if math.isinf(x) else f"{x:,.3g}" for x in choice.errors),
+                *map(shown_error, choice.errors),
             ]
             for choice in self.choices
         )
@@ -63,32 +65,42 @@ class Comparison:
         return html_table(header, rows, title=f"Predicted standard errors, {counted(self.users, 'user')}", notes=notes)
 
 
-def compare(collection: Specification, questions: Sequence[str], users: int) -> Comparison:
-    """The predicted errors of some questions under each design and weighting, before anything is collected."""
+def compare(
+    collection: Specification,
+    questions: Sequence[str],
+    users: int,
+    *,
+    advance: Callable[[float], None] = ignored,
+) -> Comparison:
+    """The predicted errors of some questions under each design and weighting, before anything is collected.
+
+    `advance` is called with the part of the work that was done since it was last called.
+    """
     count = checked_users(users)
     if not questions:
         raise InvalidParameter("questions", "are missing", "Give at least one SELECT.")
     for text in questions:
         parse(text, collection)  # what is refused is refused once, and not by every design
-    choices = []
+    designs: dict[str, Specification] = {}
     for design in sorted(DESIGNS):
         try:
-            changed = collection.with_settings(design=design)
+            designs[design] = collection.with_settings(design=design)
         except InvalidParameter:
             continue  # too many views for this design
-        ways = [("optimal", DIRECT), ("greedy", DIRECT), ("rdc", DIRECT)]
-        if design in ("ahio", "ehio", "sr-hio", "amg"):
-            ways += [("optimal", DESIGNED), ("greedy", DESIGNED), ("rdc", DESIGNED)]
-        for weights, sums in ways:
+    choices = []
+    for design, changed in designs.items():
+        for weights, sums in _ways(design):
             errors = tuple(_error_or_none(changed, text, count, weights, sums) for text in questions)
             choices.append(Choice(design, weights, sums, errors))
-    fitted = fit_grids(collection.with_settings(design=GRID), count, list(questions), compared=False)
+            advance(0.5 / len(designs) / len(_ways(design)))
+    start = collection.with_settings(design=GRID)
+    fitted = fit_grids(start, count, list(questions), compared=False, advance=lambda part: advance(part / 2))
     choices.append(Choice(GRID, "optimal", DIRECT, fitted.errors[GRID]))
     # Between equals the simpler choice comes first.
     choices.sort(
         key=lambda choice: (
             choice.score,
-            sum(map(math.isinf, choice.errors)),
+            sum(not math.isfinite(error) for error in choice.errors),
             choice.sums != DIRECT,
             choice.weights != "optimal",
         )
@@ -96,7 +108,18 @@ def compare(collection: Specification, questions: Sequence[str], users: int) -> 
     return Comparison(count, tuple(questions), tuple(choices))
 
 
+def _ways(design: str) -> list[tuple[str, str]]:
+    """The weights and ways to sum that make a difference."""
+    if design in FINEST_ONLY:
+        return [(OPTIMAL, DIRECT)] if design == "mg" else [(OPTIMAL, DIRECT), (OPTIMAL, DESIGNED)]
+    rules = (OPTIMAL, GREEDY, RDC)
+    ways = [(rule, DIRECT) for rule in rules]
+    return ways + [(rule, DESIGNED) for rule in rules] if design in ("ahio", "ehio", "sr-hio") else ways
+
+
 def _error_or_none(collection: Specification, text: str, users: int, weights: str, sums: str) -> float:
+    if not is_quick(collection, text):
+        return math.nan
     try:
         return error_of(planned(collection, text, weights, sums, users), users)
     except QueryRefused:  # too many cells for this design

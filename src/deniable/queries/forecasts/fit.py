@@ -3,35 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date
-from itertools import combinations
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations, islice
+from typing import Generic, TypeVar
 
 import numpy as np
-from sqlglot import exp
 
 from deniable.errors import InvalidParameter, QueryRefused
+from deniable.queries.forecasts.example_questions import all_ranges, ranges_of
+from deniable.queries.forecasts.first_look import Densities
 from deniable.queries.forecasts.forecast import checked_users, error_of, planned
-from deniable.queries.grids.view_choice import SAMPLED_COLUMNS, ViewSearch, in_joins
+from deniable.queries.grids.view_choice import SAMPLED_COLUMNS, ChosenViews, ViewSearch, in_joins
 from deniable.queries.grids.workload import WorkloadColumn, importance_of
 from deniable.queries.parsing.sql import parse
 from deniable.queries.planning.moment_columns import moment_columns
-from deniable.queries.question.public_trees import Tree, column
 from deniable.queries.weights.table_plan import DESIGNED, DIRECT
-from deniable.tables.schema.attributes import Categorical, Private
 from deniable.tables.specification.specification import Specification
 from deniable.wording import counted
 
-RANGES = 6
-GOLDEN = (math.sqrt(5) - 1) / 2
-RANGE_LENGTHS = (0.5, 0.25, 0.6, 0.12, 0.4, 0.75)
-"""Lengths of the ranges that represent all ranges, as shares of the domain."""
 SHOWN_QUESTIONS = 8
+SHOWN_PAIRS = 10
+TYPICAL_RANGES = 3
 MOST_FORECAST_VIEWS = 2_000
 """A design with more views is not forecast for comparison."""
+MOST_SUMMED_VALUES = 100_000
+"""Nor is a sum over a domain with more values."""
+MOST_FORECAST_CELLS = 1_000_000
+"""Nor a design that has only the finest cells, if these are more."""
+FINEST_ONLY = ("mg", "amg")
 COMPARED_DESIGNS = ("hio", "ahio", "ehio")
+
+NOT_FORECAST = "-: many views or a wide domain; deniable forecast takes minutes"
 
 AnySpecification = TypeVar("AnySpecification", bound=Specification)
 
@@ -48,6 +51,10 @@ class Fit(Generic[AnySpecification]):
     where a design has too many views for a quick forecast."""
     notes: tuple[str, ...] = ()
     """The constants of questions that no view follows, and why."""
+    outside: Mapping[str, float] = field(default_factory=dict)
+    """For attributes and pairs of them, the error of a typical range that no question of the workload is about."""
+    gains: Mapping[str, float] = field(default_factory=dict)
+    """By table: how many times smaller errors are expected to be than in a design that did not know what was seen."""
 
     def __str__(self) -> str:
         names = list(self.errors)
@@ -58,8 +65,19 @@ class Fit(Generic[AnySpecification]):
             shown = " ".join(text.split())
             lines.append(f"{row}  {shown if len(shown) <= 120 else shown[:119] + '…'}")
         if any(math.isnan(error) for each in self.errors.values() for error in each):
-            lines.append(f"-: over {MOST_FORECAST_VIEWS:,} views; deniable forecast takes minutes")
-        return "\n".join([*lines, self.views(), *self.notes])
+            lines.append(NOT_FORECAST)
+        return "\n".join([*lines, self.views(), *self.notes, *self.others()])
+
+    def others(self) -> list[str]:
+        """What questions outside the workload will be worth, and what a first look has brought, in words."""
+        lines = [
+            f"table {name}: the first look makes errors {gain:.1f} times smaller" for name, gain in self.gains.items()
+        ]
+        if not self.outside:
+            return lines
+        lines.append("a range that is not in the workload:")
+        lines += [f"{shown_error(error).rjust(8)}  {about}" for about, error in self.outside.items()]
+        return lines
 
     def views(self) -> str:
         """The views of each table, those that are drawn most often first."""
@@ -79,52 +97,119 @@ def shown_error(error: float) -> str:
     """An error, or why there is none."""
     if math.isnan(error):
         return "-"
-    return "unclear" if math.isinf(error) else f"{error:.3g}"
+    return "unclear" if math.isinf(error) else f"{error:,.3g}"
+
+
+def ignored(_: float) -> None:
+    """Nobody watches."""
 
 
 def fit_grids(
-    start: AnySpecification, users: int, workload: Sequence[str] | None = None, *, compared: bool = True
+    start: AnySpecification,
+    users: int,
+    workload: Sequence[str] | None = None,
+    *,
+    compared: bool = True,
+    only_workload: bool = False,
+    seen: Densities | None = None,
+    advance: Callable[[float], None] = ignored,
 ) -> Fit[AnySpecification]:
-    """Choose the grids of a specification of that design. See `deniable.fit`."""
+    """Choose the grids of a specification of that design. See `deniable.fit`.
+
+    `seen` is what a first look has seen. `advance` is called with the part of the work that was done since it was last
+    called.
+    """
     count = checked_users(users)
+    texts = _checked_questions(start, workload, seen or {})
+    collection, chosen, gains = _fitted(start, texts, count, workload is None, only_workload, seen or {}, advance)
+    shown = texts if workload is not None else _some(texts)
+    designs: dict[str, AnySpecification] = {"grid": collection}
+    if compared:
+        designs |= {name: start.with_settings(design=name) for name in COMPARED_DESIGNS}
+    errors: dict[str, tuple[float, ...]] = {}
+    for name, mine in designs.items():
+        each = []
+        for text in shown:
+            each.append(_least_error(mine, text, count))
+            advance(0.5 / len(designs) / len(shown))
+        errors[name] = tuple(each)
+    notes = tuple(note for mine in chosen.values() for note in mine.notes)
+    outside = {} if workload is None or not compared else _outside(collection, count, set(texts))
+    return Fit(collection, count, shown, errors, notes, outside, gains)
+
+
+def _checked_questions(start: Specification, workload: Sequence[str] | None, seen: Densities) -> tuple[str, ...]:
     if isinstance(workload, str):
         raise InvalidParameter("workload", "is one text", "Give a list of questions.")
-    texts = tuple(workload) if workload is not None else all_ranges(start)
+    texts = tuple(workload) if workload is not None else all_ranges(start, seen)
     if not texts or not all(isinstance(text, str) for text in texts):
         raise InvalidParameter("workload", "must be a list of questions", "Give at least one SELECT, or None.")
-    collection = start
-    joins = False
-    for _ in range(2):
+    return texts
+
+
+def _fitted(
+    start: AnySpecification,
+    texts: tuple[str, ...],
+    users: int,
+    examples: bool,
+    only_workload: bool,
+    seen: Densities,
+    advance: Callable[[float], None],
+) -> tuple[AnySpecification, dict[str, ChosenViews], dict[str, float]]:
+    """The grids of all tables. Joins are fitted twice: then each table knows what the others chose."""
+    collection, chosen = start, dict[str, ChosenViews]()
+    searches: dict[str, ViewSearch] = {}
+    asked = [moment_columns(parse(text, start), start).columns for text in texts]
+    joins = any(len(columns) > 1 for columns in asked)
+    for _ in range(2 if joins else 1):
         items: dict[str, list[WorkloadColumn]] = {table.name: [] for table in start.tables}
-        for text in texts:
-            columns = moment_columns(parse(text, start), start).columns
-            reached = in_joins(collection, columns, count)
-            joins |= len(columns) > 1
+        for columns in asked:
+            reached = in_joins(collection, columns, users)
             for name, mine in columns.items():
                 if not mine:  # no value can meet the conditions
                     continue
-                chosen = np.unique(np.linspace(0, len(mine) - 1, SAMPLED_COLUMNS).astype(np.int64)).tolist()
-                for index in chosen:
-                    items[name].append(
-                        WorkloadColumn(mine[index], importance_of(mine[index]) / len(chosen), reached[name])
-                    )
-        chosen = {
+                sample = np.unique(np.linspace(0, len(mine) - 1, SAMPLED_COLUMNS).astype(np.int64)).tolist()
+                for index in sample:
+                    importance = importance_of(mine[index]) / len(sample)
+                    items[name].append(WorkloadColumn(mine[index], importance, reached[name]))
+        searches = {
             name: ViewSearch(
-                start[name], start.epsilon_per_report(name), start.oracle == "auto", mine, examples=workload is None
-            ).chosen()
+                start[name],
+                start.epsilon_per_report(name),
+                start.oracle == "auto",
+                mine,
+                examples=examples,
+                keep_all=not only_workload,
+                seen=seen.get(name, {}),
+            )
             for name, mine in items.items()
             if mine
         }
+        part = 0.5 / max(len(searches), 1) / (2 if joins else 1)
+        chosen = {
+            name: search.chosen(lambda done, part=part: advance(done * part))  # type: ignore[misc]
+            for name, search in searches.items()
+        }
         collection = start.with_settings(grids={name: mine.views for name, mine in chosen.items()})
-        if not joins:
-            break  # only joins have to know what the other tables chose
-    shown = texts if workload is not None else _some(texts)
-    designs = {"grid": collection}
-    if compared:
-        designs |= {name: start.with_settings(design=name) for name in COMPARED_DESIGNS}
-    errors = {name: tuple(_least_error(mine, text, count) for text in shown) for name, mine in designs.items()}
-    notes = tuple(note for mine in chosen.values() for note in mine.notes)
-    return Fit(collection, count, shown, errors, notes)
+    gains = {
+        name: search.error(replace(search, seen={}).chosen(ignored).views) / search.error(chosen[name].views)
+        for name, search in searches.items()
+        if search.seen
+    }
+    return collection, chosen, gains
+
+
+def _outside(collection: Specification, users: int, asked: set[str]) -> dict[str, float]:
+    """The error of a typical range of each attribute, and of the first pairs of each table."""
+    errors: dict[str, float] = {}
+    for table in collection.tables:
+        about = [(name,) for name in table.private]
+        for names in [*about, *islice(combinations(table.private, 2), SHOWN_PAIRS)]:
+            texts = [text for text in ranges_of(table, names) if text not in asked]
+            each = sorted(_least_error(collection, text, users) for text in texts[:TYPICAL_RANGES])
+            if each:
+                errors[f"{table.name}: {' and '.join(names)}"] = each[len(each) // 2]
+    return errors
 
 
 def _some(texts: tuple[str, ...]) -> tuple[str, ...]:
@@ -136,11 +221,8 @@ def _some(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _least_error(collection: Specification, text: str, users: int) -> float:
-    """The error of a question with the better way to take its sums."""
-    if (
-        collection.grids is None
-        and max(collection.views(table.name) for table in collection.tables) > MOST_FORECAST_VIEWS
-    ):
+    """The error of a question with the better way to take its sums; NaN if that would take long."""
+    if not is_quick(collection, text):
         return math.nan
     errors = [math.inf]
     for sums in (DIRECT,) if collection.grids is not None or collection.design == "hio" else (DIRECT, DESIGNED):
@@ -151,35 +233,15 @@ def _least_error(collection: Specification, text: str, users: int) -> float:
     return min(errors)
 
 
-def all_ranges(collection: Specification) -> tuple[str, ...]:
-    """Questions that represent all ranges of one attribute and of two attributes of a table."""
-    texts = []
-    for table in collection.tables:
-        domains = dict(zip(table.private, table.domains, strict=True))
-        for size in (1, 2):
-            for names in combinations(table.private, size):
-                for number in range(RANGES):
-                    tests = (
-                        _range(name, domains[name], number + position * (RANGES // 2 + 1))
-                        for position, name in enumerate(names)
-                    )
-                    source = exp.to_identifier(table.name, quoted=True)
-                    query = exp.select(exp.Count(this=exp.Star())).from_(exp.Table(this=source)).where(*tests)
-                    texts.append(str(query.sql(dialect="duckdb")))
-    return tuple(texts)
-
-
-def _range(name: str, domain: Private, number: int) -> Tree:
-    """The `number`-th of some ranges spread over a domain; a single category if it has no order."""
-    if isinstance(domain, Categorical):
-        return exp.EQ(this=column(name), expression=_literal(domain.values[number % domain.size]))
-    length = min(max(round(RANGE_LENGTHS[number % RANGES] * domain.size), 1), domain.size - 1)
-    low = math.floor((number + 1) * GOLDEN % 1 * (domain.size - length + 1))
-    first, last = (_literal(domain.decode(position)) for position in (low, low + length - 1))
-    return exp.Between(this=column(name), low=first, high=last)
-
-
-def _literal(value: Any) -> Tree:
-    if isinstance(value, bool):
-        return exp.Boolean(this=value)
-    return exp.Literal.string(str(value)) if isinstance(value, (str, date)) else exp.Literal.number(str(value))
+def is_quick(collection: Specification, text: str) -> bool:
+    """Whether a forecast takes seconds: not with very many views, nor if a sum needs every value of a wide domain."""
+    if collection.grids is not None:
+        return True
+    if max(collection.views(table.name) for table in collection.tables) > MOST_FORECAST_VIEWS:
+        return False
+    if collection.design in FINEST_ONLY:
+        cells = [math.prod(domain.size for domain in table.domains) for table in collection.tables]
+        return max(cells) <= MOST_FORECAST_CELLS
+    question = parse(text, collection)
+    summed = [values.size for moment in question.moments for term in moment.terms for values in term.measures.values()]
+    return max(summed, default=0) <= MOST_SUMMED_VALUES

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from deniable.checks import check_number, is_number
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.notebook import html_table, html_text
+from deniable.queries.forecasts.influence import Influence
 from deniable.queries.forecasts.prediction import CAUSES, Prediction, predict
 from deniable.queries.parsing.dimensions import Dimension
 from deniable.queries.parsing.sql import parse
 from deniable.queries.planning.plan import Plan, make_plan
 from deniable.queries.weights.table_plan import DIRECT
+from deniable.tables.schema.rounds import ROTATING
 from deniable.tables.specification.specification import Specification
 from deniable.wording import counted
 
@@ -103,8 +105,25 @@ def forecast(
 ) -> Forecast:
     """The standard errors of a question's answers if this many users report."""
     count = checked_users(users)
-    plan = planned(collection, text, weights, sums, count, dimensions)
-    return Forecast(plan, count, predict(plan, count))
+    answering = count / sampling(collection)
+    plan = planned(collection, text, weights, sums, answering, dimensions)
+    return Forecast(plan, count, scaled_up(predict(plan, answering), sampling(collection)))
+
+
+def sampling(collection: Specification) -> float:
+    """For how many people each of those stands who answer a round."""
+    rounds = collection.rounds
+    return 1.0 if rounds is None or rounds.mode != ROTATING else rounds.count / rounds.answers
+
+
+def scaled_up(predictions: tuple[Prediction, ...], scale: float) -> tuple[Prediction, ...]:
+    """Predictions about those who answer, as predictions about everybody."""
+    return tuple(
+        replace(prediction, stderr=prediction.stderr * scale, model=prediction.model * scale)
+        if prediction.per_user
+        else prediction
+        for prediction in predictions
+    )
 
 
 def planned(
@@ -116,9 +135,8 @@ def planned(
     dimensions: Mapping[str, Dimension] | None = None,
 ) -> Plan:
     """The plan for a question if this many users report."""
-    return make_plan(
-        parse(text, collection, dimensions, centred=sums == DIRECT), collection, weights, sums, users=users
-    )
+    asked = collection.asked
+    return make_plan(parse(text, asked, dimensions, centred=sums == DIRECT), asked, weights, sums, users=users)
 
 
 def checked_users(users: Any) -> int:
@@ -226,6 +244,8 @@ class Explanation:
 
     forecast: Forecast
     reports: Mapping[str, int]
+    influences: tuple[Influence, ...] = ()
+    """How far liars move each answer."""
 
     def __str__(self) -> str:
         plan, collection = self.forecast.plan, self.forecast.plan.collection
@@ -238,6 +258,7 @@ class Explanation:
                 f"{table.table}: {saying:,.0f} of {self.reports[table.table]:,} reports count, "
                 f"{per_user} per user with ε = {spent:.4g} each"
             )
+        lines += [str(influence) for influence in self.influences]
         return "\n".join([*lines, "predicted:", *str(self.forecast).splitlines(), ASSUMPTIONS])
 
     def _repr_html_(self) -> str:

@@ -11,12 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
+
+from deniable.arrays import Floats
 from deniable.queries.grids.workload import Subject
 from deniable.tables.schema.attributes import Categorical, Private, Table
 from deniable.tables.schema.grid_views import Cells, Cut, GridView, Points
 
 LADDER = (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64)
 """Numbers of even cells that are tried."""
+COARSE_CELLS = 6
 LADDER_STEPS = range(len(LADDER))
 
 
@@ -32,26 +36,47 @@ class Options:
     even_points: tuple[Cut, ...]
 
     @classmethod
-    def of(cls, domain: Private, borders: tuple[int, ...], *, summed: bool) -> Options:
-        """The cuts of an attribute whose conditions change at some places."""
+    def of(cls, domain: Private, borders: tuple[int, ...], *, summed: bool, seen: Floats | None = None) -> Options:
+        """The cuts of an attribute whose conditions change at some places; `seen` is where rows are, if known."""
         size = domain.size
         along: Cut | None = Cells((0, *borders)) if borders else None
         if isinstance(domain, Categorical):
             whole = (Cells(size),) * len(LADDER)
             bordered = whole if along is None else (along,) * len(LADDER)
             return cls(whole, bordered, bordered, whole)
-        cells = tuple(Cells(min(step, size)) for step in LADDER)
+        cells = tuple(_even_cells(min(step, size), seen) for step in LADDER)
         bordered = cells if along is None else (along,) * len(LADDER)
         if not summed:
             return cls(cells, bordered, bordered, cells)
-        even = tuple(Points(min(step, size)) for step in LADDER)
+        even = tuple(_even_points(min(step, size), seen) for step in LADDER)
         sides = {side for border in borders for side in (border - 1, border)}
         points = tuple(Points(tuple(sorted({*sides, *points.places(size)}))) for points in even)
         return cls(cells, bordered, points, even)
 
 
+def _even_cells(count: int, seen: Floats | None) -> Cells:
+    """Cells with the same number of values, or of the rows that were seen."""
+    return Cells(count) if seen is None else Cells(_quantiles(count, seen))
+
+
+def _even_points(count: int, seen: Floats | None) -> Points:
+    return Points(count) if seen is None else Points(tuple(sorted({*_quantiles(count - 1, seen), seen.size - 1})))
+
+
+def _quantiles(count: int, seen: Floats) -> tuple[int, ...]:
+    """Where equal parts of the rows begin; at least at 0."""
+    before = np.cumsum(seen) - seen
+    starts = np.searchsorted(before, np.arange(count) / count - 1e-12)
+    return tuple(sorted({0, *np.minimum(starts, seen.size - 1).tolist()}))
+
+
 def candidates(
-    table: Table, subject: Subject, borders: Mapping[str, tuple[int, ...]], *, follow: bool
+    table: Table,
+    subject: Subject,
+    borders: Mapping[str, tuple[int, ...]],
+    *,
+    follow: bool,
+    seen: Mapping[str, Floats],
 ) -> list[GridView]:
     """Views of some attributes to try; unless they `follow` conditions, cells are even."""
     options = [
@@ -59,6 +84,7 @@ def candidates(
             table.domains[table.private.index(name)],
             borders.get(name, ()) if follow else (),
             summed=name in subject.summed,
+            seen=seen.get(name),
         )
         for name in subject.names
     ]
@@ -87,3 +113,10 @@ def with_ends(cut: Cut, size: int) -> Cut:
     """The same cells, and cells of their own for the first and the last value."""
     starts = sorted({*cut.places(size), 1, size - 1})
     return Cells(tuple(starts)) if isinstance(cut, Cells) and all(low < high for low, high in pairwise(starts)) else cut
+
+
+def coarse_cut(domain: Private) -> Cut:
+    """How an attribute is cut that no question is about: into its categories, or a few cells and the ends."""
+    if isinstance(domain, Categorical):
+        return Cells(domain.size)
+    return with_ends(Cells(min(COARSE_CELLS, domain.size)), domain.size)

@@ -14,6 +14,7 @@ import numpy as np
 
 from deniable.arrays import Booleans, Floats, Integers
 from deniable.mechanisms.frequency_oracle import second_moments
+from deniable.queries.grids.learnt_density import Learnt
 from deniable.queries.grids.smoothness import SEPARATE, Ground, ground, weight_ground
 from deniable.queries.weights.table_plan import Column
 from deniable.tables.designs.views import POINTS, WEIGHT, Axis, Design, Group, View
@@ -40,8 +41,8 @@ class Asked:
     columns: int
 
     @classmethod
-    def of(cls, table: Table, design: Design, columns: Sequence[Column]) -> Asked:
-        """Prepare columns for a table's grid."""
+    def of(cls, table: Table, design: Design, columns: Sequence[Column], learnt: Learnt | None = None) -> Asked:
+        """Prepare columns for a table's grid, in the light of what was learnt of its attributes."""
         products = [(number, product) for number, members in enumerate(columns) for product in members]
         grounds, given, averaged, means, function_numbers = [], [], [], [], []
         for attribute, (name, domain) in enumerate(zip(table.private, table.domains, strict=True)):
@@ -56,7 +57,8 @@ class Asked:
             cuts = [axis.places for part in design.parts for group in part for axis in group.axes]
             mine = [cut for cut, owner in zip(cuts, _attributes(design), strict=True) if owner == attribute]
             given.append(batch)
-            grounds.append(ground(domain, mine, batch))
+            known = ground(domain, mine, batch)
+            grounds.append(learnt[attribute].ground(known, batch) if learnt and attribute in learnt else known)
             averaged.append(grounds[-1].averaged(batch))
             # Of a constant the mean is its value, whatever the shares of atoms add up to.
             means.append(np.where(_constant(batch), batch[:, 0], grounds[-1].means(averaged[-1])))
@@ -118,7 +120,8 @@ class Asked:
                 total = total * self.means[number][self.function_numbers[:, number]]
             else:
                 second = known.second(mine, functions)[:, self.function_numbers[:, number]]
-                total = (total[:, None, :] * second[None, :, :]).reshape(-1, total.shape[1])
+                both = total[:, None, :] * second[None, :, :]
+                total = both.reshape(total.shape[0] * second.shape[0], total.shape[1])
         covariances = self._summed(total) - np.outer(view.means, self.column_means())
         return np.where(self.known, 0.0, covariances)
 
@@ -224,17 +227,17 @@ def _cell_functions(axis: Axis, known: Ground) -> Floats:
     values = np.arange(size)
     cell = np.searchsorted(borders, values, side="right") - 1
     atoms = known.shares.size
-    counts = np.bincount(known.atom_of, minlength=atoms)
+    weights = known.weights()
     if axis.kind != POINTS:
-        cells = np.bincount(cell * atoms + known.atom_of, minlength=borders.size * atoms)
-        return np.asarray(cells.reshape(-1, atoms) / counts)
+        cells = np.bincount(cell * atoms + known.atom_of, weights, minlength=borders.size * atoms)
+        return np.asarray(cells.reshape(-1, atoms))
     cell = np.minimum(cell, borders.size - 2)
     up = (values - borders[cell]) / np.diff(borders)[cell]
     number = cell * atoms + known.atom_of
     lower, upper = (
-        np.bincount(number, part, minlength=borders.size * atoms).reshape(-1, atoms) for part in (1 - up, up)
+        np.bincount(number, part * weights, minlength=borders.size * atoms).reshape(-1, atoms) for part in (1 - up, up)
     )
-    return np.asarray((lower + np.roll(upper, 1, axis=0)) / counts)
+    return np.asarray(lower + np.roll(upper, 1, axis=0))
 
 
 def _alike(cells: Floats, functions: Floats) -> Integers:

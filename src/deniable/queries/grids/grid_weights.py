@@ -16,7 +16,7 @@ Columns that cells or points reproduce need no prior. They come first: their wei
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -28,6 +28,7 @@ from deniable.errors import QueryRefused
 from deniable.mechanisms.frequency_oracle import NamedCell
 from deniable.queries.grids.grid_cells import Asked, CellView
 from deniable.queries.grids.grid_exact_weights import ExactWeights, exact_weights
+from deniable.queries.grids.learnt_density import Learnt
 from deniable.queries.weights.row_products import Rows
 from deniable.queries.weights.table_plan import Column, PartPlan, TablePlan, ViewWeights
 from deniable.tables.designs.views import WEIGHT, Design
@@ -157,22 +158,26 @@ def plan_grids(
     *,
     unbiased: bool = False,
     exact_first: bool = True,
+    learnt: Mapping[str, Learnt] | None = None,
 ) -> tuple[Solved, ...]:
-    """Weights for all tables of a question.
+    """Weights for all tables of a question, in the light of what was learnt of each.
 
     In a join a user's contributions are multiplied, W = Π_k W_k. The variance of one table's weights is then multiplied
     by E[W²] of the others and the square of its bias by what the others are worth, E[p(f)²]: to this table it is as if
     there were E[p(f)²]/E[W²] times as many users. A few rounds over the tables settle.
     """
-    solved = [solve_grid(*table, users, unbiased=unbiased, exact_first=exact_first) for table in asked]
+
+    def solve(table: tuple[Table, Design, Sequence[Column]], effective: float) -> Solved:
+        known = (learnt or {}).get(table[0].name)
+        return solve_grid(*table, effective, unbiased=unbiased, exact_first=exact_first, learnt=known)
+
+    solved = [solve(table, users) for table in asked]
     if len(asked) > 1 and any(grid.assumes for grid in solved):
         for _ in range(ROUNDS):
             for position, table in enumerate(asked):
                 others = [other for number, other in enumerate(solved) if number != position]
                 worth = float(np.prod([other.truth / other.second for other in others]))
-                solved[position] = solve_grid(
-                    *table, users * min(worth, 1.0), unbiased=unbiased, exact_first=exact_first
-                )
+                solved[position] = solve(table, users * min(worth, 1.0))
     return tuple(solved)
 
 
@@ -185,12 +190,13 @@ def solve_grid(
     unbiased: bool = False,
     exact_first: bool = True,
     only: int | None = None,
+    learnt: Learnt | None = None,
 ) -> Solved:
     """Weights for columns, if this many users report; `only` restricts them to a single view."""
     if not columns:
         empty = TablePlan(table.name, (PartPlan(np.zeros(0), (), ()),), ())
         return Solved(empty, None, 1.0, 1.0)
-    asked = Asked.of(table, design, columns)
+    asked = Asked.of(table, design, columns, learnt)
     _check_collected(table, design, asked)
     seen = _informative(table, design, asked) if only is None else [CellView.of(table, design.view(only), asked)]
     if sum(view.means.size for view in seen) * asked.columns > MOST_WEIGHTS:

@@ -30,8 +30,6 @@ from deniable.tables.schema.attributes import Categorical, Private
 
 CATEGORIES = 2.5
 """How far the frequency of a category strays from the average, relative to it: one standard deviation."""
-STEEP_LENGTH = 0.08
-"""Over which part of the domain a density that is far above the average may rise and fall."""
 FEW_CATEGORIES = 8.0
 """How many categories may hold most rows if there are many."""
 HEAVY = 1 / 3
@@ -66,15 +64,21 @@ class Ground:
     """The part of the domain that each atom is."""
     kernel: Floats
     """Covariances of the relative densities of atoms, times their shares."""
+    mass: Floats | None = None
+    """For every value the part of rows that is expected to have it; None where rows are spread evenly over an atom."""
+
+    def weights(self) -> Floats:
+        """For every value its part of its atom."""
+        mass = np.ones(self.atom_of.size) if self.mass is None else self.mass
+        return np.asarray(mass / np.bincount(self.atom_of, mass, minlength=self.shares.size)[self.atom_of])
 
     def averaged(self, functions: Floats) -> Floats:
         """Functions of values (one per row) as functions of atoms."""
-        counts = np.bincount(self.atom_of, minlength=self.shares.size)
-        if counts.size == functions.shape[1]:
+        if self.shares.size == functions.shape[1]:
             return functions
-        sums = np.zeros((functions.shape[0], counts.size))
-        np.add.at(sums.T, self.atom_of, functions.T)
-        return np.asarray(sums / counts)
+        weights, atoms = self.weights(), self.shares.size
+        sums = [np.bincount(self.atom_of, row * weights, minlength=atoms) for row in functions]
+        return np.array(sums, dtype=np.float64).reshape(-1, atoms)
 
     def means(self, functions: Floats) -> Floats:
         """f̄ of functions of atoms."""
@@ -112,23 +116,22 @@ def _from(starts: Integers, size: int) -> Ground:
     return believed(Ground(atom_of, (ends - starts) / size, np.zeros((0, 0))), ASSUMED_SMOOTHNESS)
 
 
-def believed(known: Ground, smoothness: Smoothness, steep: Floats | None = None) -> Ground:
-    """The same atoms of an ordinal attribute under another prior.
+def believed(known: Ground, smoothness: Smoothness, apart: Floats | None = None) -> Ground:
+    """The same atoms of an ordinal attribute under another prior, relative to their shares.
 
-    `steep` says for every value by how much, relative to evenness, the density may also rise or fall nearby.
+    `apart` says for every atom how much further it is from those before it than rows between them say.
     """
     kernel = smoothness.rough * rough_kernel(known)
     for length, variance in smoothness.variances:
-        kernel = kernel + variance * smooth_kernel(known, length)
-    if steep is not None and steep.any():
-        (heights,) = known.averaged(steep[None, :])
-        kernel = kernel + heights[:, None] * smooth_kernel(known, STEEP_LENGTH) * heights[None, :]
-    return _centred(known.atom_of, known.shares, kernel)
+        kernel = kernel + variance * smooth_kernel(known, length, apart)
+    return _centred(known.atom_of, known.shares, kernel, known.mass)
 
 
-def smooth_kernel(known: Ground, length: float) -> Floats:
+def smooth_kernel(known: Ground, length: float, apart: Floats | None = None) -> Floats:
     """Covariances of the relative densities of atoms that are smooth over a length: Matérn's of smoothness 3/2."""
     middles = np.cumsum(known.shares) - known.shares / 2
+    if apart is not None:
+        middles = middles + np.cumsum(apart)
     distances = np.abs(middles[:, None] - middles[None, :]) * (np.sqrt(3) / length)
     return np.asarray((1 + distances) * np.exp(-distances))
 
@@ -153,7 +156,7 @@ def weight_ground() -> Ground:
     return _centred(np.arange(2), np.full(2, 0.5), 2 * HEAVY * np.eye(2))
 
 
-def _centred(atom_of: Integers, shares: Floats, kernel: Floats) -> Ground:
+def _centred(atom_of: Integers, shares: Floats, kernel: Floats, mass: Floats | None = None) -> Ground:
     means = kernel @ shares
     centred = kernel - means[:, None] - means[None, :] + shares @ means
-    return Ground(atom_of, shares, shares[:, None] * centred * shares[None, :])
+    return Ground(atom_of, shares, shares[:, None] * centred * shares[None, :], mass)

@@ -1,4 +1,4 @@
-"""What reports say about how smooth the data is.
+"""What reports say about where rows are, and how smoothly they are spread.
 
 Before there are reports, a prior has to be assumed (`smoothness.ASSUMED_SMOOTHNESS`). Afterwards the frequencies of
 cells show whether it was right: cells that differ from their neighbours more than it expects speak for a rougher prior.
@@ -8,70 +8,74 @@ make the frequencies of all cells along this attribute,
     log L(h) = −½ log|C_h + N| − ½ yᵀ(C_h + N)⁻¹y ,
 
 where y are frequencies less those of evenly spread rows, C_h their covariance under the kind h, and N the noise of the
-reports. Expected squares of biases are linear in each attribute's kernel, so its average over the kinds is all that the
-errors of answers need.
+reports. Under the average of the kinds follows how many rows each piece between borders most likely holds, none of them
+fewer than none. Plans take that as their base (`learnt_density.py`), and weights and errors both follow from it.
 
-Cells cannot show how steep the density is inside them, and where most rows share a few cells much depends on it. So
-where the density is far above the average, it may rise and fall by as much as it exceeds the average.
-
-Weights on cells stay as planned. Only the stated errors change.
+How loosely rows lie in their piece cannot be seen. But pieces whose density differs much from that of their neighbours
+speak for steep or spiky data, and so does it if pieces do so elsewhere. Densities are compared on two scales, the
+values' own and a logarithmic one; the scale on which neighbours are more alike has more to say on where rows are inside
+pieces.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from scipy.linalg import block_diag, cho_factor, cho_solve
+from scipy.linalg import block_diag, cho_factor, cho_solve, cholesky, solve_triangular
+from scipy.optimize import nnls
 
 from deniable.arrays import Floats, Integers
 from deniable.queries.grids.grid_cells import Asked, CellView, kron
-from deniable.queries.grids.grid_weights import MOST_PATTERNS, RIDGE, Bias, System
+from deniable.queries.grids.grid_weights import MOST_PATTERNS, RIDGE
+from deniable.queries.grids.learnt_density import Learnt, LearntDensity
 from deniable.queries.grids.smoothness import Ground, Smoothness, believed, rough_kernel, smooth_kernel
 from deniable.queries.weights.table_plan import Product
-from deniable.tables.designs.views import View
-from deniable.tables.schema.attributes import Categorical
+from deniable.tables.designs.views import POINTS, View
+from deniable.tables.schema.attributes import Categorical, Ordinal
 from deniable.tables.specification.specification import Specification
 
 KERNEL_LENGTHS = (0.25, 0.08, 0.025)
 AMPLITUDES = (2.5, 5.0, 10.0)
 ROUGHNESSES = (0.3, 1.0, 3.0)
-"""The kinds that are compared; the first of each is the assumed one."""
+SPIKES = (0.0, 0.03, 0.3)
+"""The kinds that are compared; the first of each is the assumed one. Spikes are parts of all rows in single pieces."""
+SPIKED = (1.0, 0.1, 0.03)
+"""The prior probabilities of spikes, up to a factor."""
 GRANTED = 0.9
 """The prior probability of the assumed kind. Others are proportional to √length / (amplitude · √roughness)."""
-FAR_ABOVE = 2.5
-"""Densities up to this many times the average are ordinary."""
-STEEPNESS = 1.25
-"""What exceeds that may be gained or lost nearby, times this factor."""
+LOOSE = 0.5
+"""The looseness of a piece whose neighbours are empty: all of its rows may share a value."""
+ALIKE_INSIDE = 0.82
+"""The looseness of a piece relative to its contrast with neighbours: what both are if single values are independent."""
+TIGHT = 0.05
+"""The least looseness of any piece."""
+SEEN = 0.5
+"""A piece counts as holding at least this many standard errors of what it holds."""
+LEAST_INSIDE = 0.2
+"""The least density inside a piece, relative to its average."""
 MOST_COUNTED_CELLS = 2**12
 """A view with more cells takes long to count, and a sum of that many noisy numbers says little."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Belief:
-    """What is believed of an attribute."""
-
-    smoothness: Smoothness
-    steep: Floats
-    """For every value of the domain how much the density may rise or fall nearby, relative to evenness."""
-
-
-Beliefs = Mapping[int, Belief]
-"""What is believed of some attributes of a table, by their numbers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Along:
     """The frequencies of cells along one attribute, of all views that have it."""
 
+    views: frozenset[int]
+    """The numbers of these views."""
     known: Ground
     cells: Floats
     """cells × atoms: what part of an atom each counts."""
     noise: Floats
     """The covariances of their frequencies as estimated from one report."""
+    starts: Integers
+    """The first value of every piece that no border divides."""
+    origin: int
+    """Where a logarithmic scale begins: at zero, or at the least value."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,7 +96,7 @@ class Evidence:
         views = [view for view in seen if view.means.size <= MOST_PATTERNS and view.view.cells <= MOST_COUNTED_CELLS]
         along: dict[int, Along] = {}
         for attribute, domain in enumerate(table.domains):
-            mine = [view for view in views if attribute in view.functions]
+            mine = _with_cells([view for view in views if attribute in view.functions], attribute)
             if isinstance(domain, Categorical) or not mine:
                 continue
             added = [_added(view, attribute) for view in mine]
@@ -101,11 +105,20 @@ class Evidence:
                 for view, matrix in zip(mine, added, strict=True)
             ]
             cells = np.concatenate([view.functions[attribute] for view in mine])
-            along[attribute] = Along(asked.grounds[attribute], cells, block_diag(*noise))
+            cuts = [axis.places for view in mine for axis in view.view.group.axes if axis.attribute == attribute]
+            starts = np.unique(np.concatenate([np.array([0]), *map(np.array, cuts)]))
+            along[attribute] = Along(
+                frozenset(view.view.number for view in mine),
+                asked.grounds[attribute],
+                cells,
+                block_diag(*noise),
+                starts[starts < domain.size],
+                _origin(domain),
+            )
         return cls(tuple(view.view for view in views) if along else (), along)
 
-    def beliefs(self, counts: Floats, reports: Integers) -> Beliefs:
-        """What to believe of each attribute, from the counts of the views' cells and of the views' reports.
+    def learnt(self, counts: Floats, reports: Integers) -> Learnt:
+        """What is learnt of each attribute, from the counts of the views' cells and of the views' reports.
 
         The counts are those of all cells of the first view, then of the second. All views of the table are numbered.
         """
@@ -113,7 +126,7 @@ class Evidence:
             return {}
         total = float(reports.sum())
         return {
-            attribute: _believed(evidence, self.frequencies(attribute, counts, reports), total)
+            attribute: _learnt(evidence, self.frequencies(attribute, counts, reports), total)
             for attribute, evidence in self.along.items()
         }
 
@@ -124,7 +137,7 @@ class Evidence:
             mine = counts[start : start + view.cells] / reports[view.number]
             start += view.cells
             attributes = [axis.attribute for axis in view.group.axes]
-            if attribute in attributes:
+            if view.number in self.along[attribute].views:
                 position = attributes.index(attribute)
                 others = tuple(other for other in range(len(attributes)) if other != position)
                 frequencies.append(mine.reshape([axis.tree.size for axis in view.group.axes]).sum(axis=others))
@@ -140,39 +153,133 @@ def _added(view: CellView, attribute: int) -> Floats:
     return total
 
 
-def _believed(along: Along, frequencies: Floats, reports: float) -> Belief:
+def _with_cells(views: list[CellView], attribute: int) -> list[CellView]:
+    """The views that cut an attribute into cells, if there are any: points mix where rows are with how many."""
+    cut = [
+        view
+        for view in views
+        if any(axis.attribute == attribute and axis.kind != POINTS for axis in view.view.group.axes)
+    ]
+    return cut or views
+
+
+def _origin(domain: Ordinal) -> int:
+    """The position of zero, if the domain has it, or else of its least value."""
+    if domain.kind != "number" or not domain.low <= 0 <= domain.high:
+        return 0
+    return domain.encode(0)
+
+
+def _learnt(along: Along, frequencies: Floats, reports: float) -> LearntDensity:
     """What the frequencies of cells along an attribute, estimated from this many reports, say about it."""
     known, cells = along.known, along.cells
     rest, noise = frequencies - known.means(cells), along.noise / reports
-    smoothness = _compared(known, cells, rest, noise)
+    counts = np.bincount(known.atom_of)
+    piece = np.searchsorted(along.starts, np.cumsum(counts) - counts, side="right") - 1
+    inside = np.zeros((along.starts.size, known.shares.size))
+    inside[piece, np.arange(piece.size)] = 1.0
+    smoothness, spikes = _compared(known, cells, inside, rest, noise)
     kernel = believed(known, smoothness).kernel
+    within = inside * known.shares
+    within /= within.sum(axis=1, keepdims=True)
+    kernel = kernel + spikes * within.T @ within
     gained = kernel @ cells.T @ np.linalg.solve(cells @ kernel @ cells.T + noise, rest)
-    density = 1 + gained / known.shares
-    return Belief(smoothness, (STEEPNESS * np.maximum(density - FAR_ABOVE, 0.0))[known.atom_of])
+    held = _held(along, kernel, inside, frequencies, noise)
+    ends = np.append(along.starts[1:], known.atom_of.size)
+    scales = (np.arange(known.atom_of.size + 1.0), _logarithmic(known.atom_of.size, along.origin))
+    contrasts = [_contrasts(held, scale[ends] - scale[along.starts], ends - along.starts) for scale in scales]
+    few = 1 / max(int(np.count_nonzero(ends - along.starts > 1)), 1) ** 2  # that few pieces are alike may be chance
+    pooled = [float(held @ contrast**2) + few for contrast in contrasts]
+    logarithmic = pooled[0] ** 2 / (pooled[0] ** 2 + pooled[1] ** 2)
+    typical = (1 - logarithmic) * (contrasts[0] ** 2 + pooled[0]) + logarithmic * (contrasts[1] ** 2 + pooled[1])
+    density = (1 + gained / known.shares)[known.atom_of]
+    guesses = [_inside(np.maximum(density, 0.0), along.starts), _inside(np.diff(scales[1]), along.starts)]
+    mixed = (1 - logarithmic) * guesses[0] + logarithmic * guesses[1]
+    mass = np.repeat(held, ends - along.starts) * mixed
+    return LearntDensity(mass / mass.sum(), along.starts, np.clip(ALIKE_INSIDE * np.sqrt(typical / 2), TIGHT, LOOSE))
 
 
-def _compared(known: Ground, cells: Floats, rest: Floats, noise: Floats) -> Smoothness:
-    """The average over kinds of smoothness, weighted by how likely they make the observed frequencies."""
+def _held(along: Along, kernel: Floats, inside: Floats, frequencies: Floats, noise: Floats) -> Floats:
+    """The part of rows in each piece: the most likely one, but none that is nothing for sure."""
+    shares, pieces = along.known.shares, along.starts.size
+    even = inside @ shares
+    cells = (along.cells * shares) @ inside.T / even
+    spread = inside @ kernel @ inside.T
+    spread[np.diag_indices_from(spread)] += RIDGE + 1e-6 * even**2
+    noisy = noise + RIDGE * np.trace(noise) / noise.shape[0] * np.eye(noise.shape[0])
+    roots = [cholesky(matrix, lower=True) for matrix in (noisy, spread)]
+    rows = [solve_triangular(roots[0], cells, lower=True), solve_triangular(roots[1], np.eye(pieces), lower=True)]
+    wanted = [solve_triangular(roots[0], frequencies, lower=True), solve_triangular(roots[1], even, lower=True)]
+    stacked = np.concatenate(rows)
+    held = nnls(stacked, np.concatenate(wanted), maxiter=30 * pieces)[0]
+    errors = np.sqrt(np.diag(np.linalg.inv(stacked.T @ stacked)))
+    held = np.maximum(held, SEEN * np.minimum(errors, even.max()))
+    return np.asarray(held / held.sum())
+
+
+def _logarithmic(size: int, origin: int) -> Floats:
+    """The positions of all borders between values on a logarithmic scale, on both sides of its origin."""
+    borders = np.arange(size + 1.0) - origin
+    return np.asarray(np.where(borders >= 0, np.log1p(np.maximum(borders, 0)), -np.log1p(np.maximum(-borders, 0))))
+
+
+def _contrasts(held: Floats, widths: Floats, values: Integers) -> Floats:
+    """How much the density of each piece differs from its neighbours', from 0 to 1; single values have no inside."""
+    wide = np.flatnonzero(values > 1)
+    contrasts = np.zeros(held.size)
+    if wide.size < 2:
+        contrasts[wide] = 1.0
+        return contrasts
+    density = held[wide] / widths[wide]
+    beside = np.append(density[1:2], (density[2:] + density[:-2]) / 2)
+    beside = np.append(beside, density[-2])
+    steps = np.abs(np.diff(density)) / np.maximum(density[1:] + density[:-1], 1e-300)
+    steepest = np.maximum(np.append(steps[:1], steps), np.append(steps, steps[-1:]))
+    bends = np.abs(density - beside) / np.maximum(density + beside, 1e-300)
+    contrasts[wide] = np.sqrt((bends**2 + steepest**2) / 2)
+    return contrasts
+
+
+def _inside(density: Floats, starts: Integers) -> Floats:
+    """For every value its part of its piece."""
+    values = np.diff(np.append(starts, density.size))
+    average = np.repeat(np.add.reduceat(density, starts) / values, values)
+    bounded = np.where(average > 0, np.maximum(density, LEAST_INSIDE * average), 1.0)
+    return np.asarray(bounded / np.repeat(np.add.reduceat(bounded, starts), values))
+
+
+def _compared(known: Ground, cells: Floats, inside: Floats, rest: Floats, noise: Floats) -> tuple[Smoothness, float]:
+    """The average over kinds of smoothness, weighted by how likely they make the observed frequencies.
+
+    With it comes the variance of spikes: of the part of all rows that a piece may hold by itself.
+    """
     shared = cells * known.shares
     centred = shared - np.outer(shared.sum(axis=1), known.shares)  # no shape changes the number of rows
     smooth = {length: centred @ smooth_kernel(known, length) @ centred.T for length in KERNEL_LENGTHS}
     rough = centred @ rough_kernel(known) @ centred.T
-    kinds = list(product(KERNEL_LENGTHS, AMPLITUDES, ROUGHNESSES))
+    spiked = shared @ (inside / (inside @ known.shares)[:, None]).T
+    spiked = spiked @ spiked.T
+    kinds = list(product(KERNEL_LENGTHS, AMPLITUDES, ROUGHNESSES, SPIKES))
     likelihoods = np.array(
         [
-            _log_density(rest, amplitude**2 * smooth[length] + roughness**2 * rough + noise)
-            for length, amplitude, roughness in kinds
+            _log_density(rest, amplitude**2 * smooth[length] + roughness**2 * rough + spike**2 * spiked + noise)
+            for length, amplitude, roughness, spike in kinds
         ]
     )
-    before = np.array([math.sqrt(length / roughness) / amplitude for length, amplitude, roughness in kinds])
+    before = np.array(
+        [
+            math.sqrt(length / roughness) / amplitude * SPIKED[SPIKES.index(spike)]
+            for length, amplitude, roughness, spike in kinds
+        ]
+    )
     before[0] = before[1:].sum() * GRANTED / (1 - GRANTED)
     chances = before * np.exp(likelihoods - likelihoods.max())
     chances /= chances.sum()
     variances = dict.fromkeys(KERNEL_LENGTHS, 0.0)
-    for chance, (length, amplitude, _) in zip(chances.tolist(), kinds, strict=True):
+    for chance, (length, amplitude, _, _) in zip(chances.tolist(), kinds, strict=True):
         variances[length] += chance * amplitude**2
-    squares = np.array([roughness**2 for _, _, roughness in kinds])
-    return Smoothness(tuple(variances.items()), float(chances @ squares))
+    squares, spikes = (np.array([kind[which] ** 2 for kind in kinds]) for which in (2, 3))
+    return Smoothness(tuple(variances.items()), float(chances @ squares)), float(chances @ spikes)
 
 
 def _log_density(values: Floats, covariance: Floats) -> float:
@@ -180,12 +287,3 @@ def _log_density(values: Floats, covariance: Floats) -> float:
     spread = covariance + RIDGE * np.trace(covariance) / values.size * np.eye(values.size)
     factor = cho_factor(spread, lower=True)
     return float(-np.log(np.diag(factor[0])).sum() - values @ cho_solve(factor, values) / 2)
-
-
-def revised_bias(bias: Bias, beliefs: Beliefs) -> Bias:
-    """What weights leave to an assumption, in the light of what is believed."""
-    grounds = list(bias.asked.grounds)
-    for attribute, belief in beliefs.items():
-        grounds[attribute] = believed(grounds[attribute], belief.smoothness, belief.steep)
-    system = System.of(replace(bias.asked, grounds=tuple(grounds)), bias.system.views)
-    return replace(bias, system=system, spread=system.prior @ bias.weights)

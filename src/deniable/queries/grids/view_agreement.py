@@ -39,6 +39,7 @@ def least_noise(views: Sequence[CellView], weights: Sequence[Floats]) -> tuple[F
     kept = scales > 1e-10 * scales.max(initial=0.0)
     basis = directions[:, kept] / np.sqrt(scales[kept])
     changed = stacked - differences @ (basis @ (basis.T @ (noisy.T @ stacked)))
+    changed = np.where(np.abs(changed) > ALIKE * np.abs(changed).max(axis=0, initial=0.0), changed, 0.0)
     return tuple(changed[span] for span in spans)
 
 

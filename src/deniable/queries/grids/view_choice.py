@@ -15,13 +15,13 @@ row adds to it.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from deniable.arrays import Floats
-from deniable.queries.grids.candidate_cuts import candidates, follows, with_ends
+from deniable.queries.grids.candidate_cuts import candidates, coarse_cut, follows, with_ends
 from deniable.queries.grids.fitting_prior import where_asked
 from deniable.queries.grids.grid_cells import Asked, CellView
 from deniable.queries.grids.grid_weights import System, solve_grid
@@ -43,6 +43,8 @@ PRICE_OF_BORDERS = 1.25
 """By so much the error may rise for borders at all constants: what is not assumed cannot be wrong."""
 PRICE_OF_ENDS = 1.05
 """By so much it may rise for cells of the first and the last value, where heaps are most common."""
+KEPT_SHARE, MOST_KEPT = 0.02, 0.1
+"""The part of the reports about an attribute that no question is about, and about all of them together."""
 HARDLY = 0.004
 """A view with a smaller part of the reports is dropped."""
 DRAWING_ROUNDS = 6
@@ -79,17 +81,23 @@ class ViewSearch:
     items: Sequence[WorkloadColumn]
     examples: bool = False
     """Whether columns are only examples of others, so that borders do not follow theirs."""
+    keep_all: bool = True
+    """Whether attributes that no column is about keep a coarse view."""
+    seen: Mapping[str, Floats] = field(default_factory=dict)
+    """By attribute, the part of the rows at each value, where a first look has seen them."""
 
-    def chosen(self) -> ChosenViews:
-        """The views of least error."""
+    def chosen(self, advance: Callable[[float], None]) -> ChosenViews:
+        """The views of least error. `advance` is told which part of the work was done since it was last called."""
         asked = subjects(self.table, self.items)
         every = sorted({*asked, *parts(asked)}, key=lambda subject: (len(subject.names), subject.names, subject.summed))
         chances = dict.fromkeys(every, 1 / len(every))
         choices: dict[Subject, _Choice] = {}
         for _ in range(2):
             known: dict[object, _Choice] = {}
-            choices = {subject: self._finest(subject, asked, chances[subject], known) for subject in chances}
-            chances = self._divided({subject: choice.view for subject, choice in choices.items()})
+            for subject, chance in chances.items():
+                choices[subject] = self._finest(subject, asked, chance, known)
+                advance(0.5 / len(chances))
+            chances = self._divided({subject: choices[subject].view for subject in chances})
         weights: dict[tuple[object, ...], int] = {}
         views: dict[tuple[object, ...], GridView] = {}
         for subject, chance in chances.items():
@@ -97,8 +105,17 @@ class ViewSearch:
             key = tuple(view.axes.items())  # two subjects may have led to the same view
             views[key] = view
             weights[key] = weights.get(key, 0) + max(round(chance * CHANCE_STEPS), 1)
-        chosen = tuple(replace(view, weight=weights[key]) for key, view in views.items())
+        chosen = self._with_the_rest(tuple(replace(view, weight=weights[key]) for key, view in views.items()))
         return ChosenViews(chosen, () if self.examples else tuple(self._notes(chosen, asked, choices)))
+
+    def _with_the_rest(self, views: tuple[GridView, ...]) -> tuple[GridView, ...]:
+        """The same views and, if wanted, a coarse one for every attribute that none of them shows."""
+        missing = [name for name in self.table.private if not any(name in view.axes for view in views)]
+        if not missing or not self.keep_all:
+            return views
+        share = min(KEPT_SHARE, MOST_KEPT / len(missing))
+        weight = max(round(share * sum(view.weight for view in views) / (1 - share * len(missing))), 1)
+        return (*views, *(GridView({name: coarse_cut(self._domain(name))}, weight) for name in missing))
 
     def _columns_about(
         self, subject: Subject, asked: Mapping[Subject, Sequence[WorkloadColumn]]
@@ -131,7 +148,7 @@ class ViewSearch:
         constants = {name: borders(mine, name) for name in subject.names}
         tried = [
             view
-            for view in candidates(self.table, subject, constants, follow=not self.examples)
+            for view in candidates(self.table, subject, constants, follow=not self.examples, seen=self.seen)
             if self._cells(view) <= MOST_TRIED_CELLS
         ]
         errors = self._errors(tried, mine, chance)
@@ -203,7 +220,8 @@ class ViewSearch:
             (item.importance, item.users, *(_function(product, name, domain).tobytes() for product in item.column))
             for item in items
         )
-        return (isinstance(domain, Categorical), domain.size, borders(self.items, name), functions)
+        seen = self.seen[name].tobytes() if name in self.seen else b""
+        return (isinstance(domain, Categorical), domain.size, borders(self.items, name), seen, functions)
 
     def _cells(self, view: GridView) -> int:
         """How many cells of a view carry weights of their own."""
@@ -220,16 +238,14 @@ class ViewSearch:
         design = Design(grid(self.table, views), self.epsilon, adaptive=self.adaptive)
         asked = Asked.of(self.table, design, [item.column for item in items])
         constants = {} if self.examples else {name: borders(self.items, name) for name in self.table.private}
-        return where_asked(self.table, asked, constants), list(design)
+        return where_asked(self.table, asked, constants, self.seen), list(design)
 
     def _errors(self, views: Sequence[GridView], items: Sequence[WorkloadColumn], chance: float) -> list[float]:
         """The error of each view, if it alone answers; infinite if it has too many cells."""
         if not views:
             return []
         asked, designed = self._prepared(views, items)
-        every = np.arange(asked.columns)
-        spread = asked.second_moments(every, every) - np.square(asked.column_means())
-        without = float(np.where(asked.known, 0.0, spread) @ np.array([item.importance for item in items]))
+        without = self._without(asked, items)
         errors = []
         for view in designed:
             cells = CellView.of(self.table, view, asked)
@@ -238,6 +254,21 @@ class ViewSearch:
                 continue
             errors.append(max(without - _explained(System.of(asked, [cells]), items, [chance]), 1e-12 * without))
         return errors
+
+    @staticmethod
+    def _without(asked: Asked, items: Sequence[WorkloadColumn]) -> float:
+        """The error without any report."""
+        every = np.arange(asked.columns)
+        spread = asked.second_moments(every, every) - np.square(asked.column_means())
+        return float(np.where(asked.known, 0.0, spread) @ np.array([item.importance for item in items]))
+
+    def error(self, views: Sequence[GridView]) -> float:
+        """The error of all columns together if these views answer them."""
+        asked, designed = self._prepared(views, self.items)
+        system = System.of(asked, [CellView.of(self.table, view, asked) for view in designed])
+        explained = _explained(system, self.items, [float(view.probability) for view in designed])
+        without = self._without(asked, self.items)
+        return math.sqrt(max(without - explained, 1e-12 * without))
 
     def _divided(self, views: Mapping[Subject, GridView]) -> dict[Subject, float]:
         """How often to draw each view if all of them answer together."""

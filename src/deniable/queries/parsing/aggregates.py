@@ -19,6 +19,7 @@ from deniable.queries.parsing.draft import CollectedSum
 from deniable.queries.parsing.expressions import Monomial, Polynomial, Variable
 from deniable.queries.parsing.functions import AGGREGATES
 from deniable.queries.parsing.scope import ColumnMeaning, Node, PrivateColumn, PublicColumn, Scope
+from deniable.queries.parsing.where import condition_rows
 from deniable.queries.question.conditions import (
     MOST_CONJUNCTIONS,
     AttributeKey,
@@ -77,11 +78,25 @@ class SumCollector:
         if isinstance(node, exp.Window):
             raise self._scope.refusal(node, "windows are not supported", "Use GROUP BY.")
         if isinstance(node, exp.Filter):
-            raise self._scope.refusal(node, "FILTER is not supported", "Put the condition in WHERE, and ask twice.")
+            return self._filtered(node)
         if isinstance(node, (exp.Max, exp.Min, exp.Median, exp.Quantile)):
             problem = "extremes and quantiles cannot be read off randomised reports by adding"
             raise self._scope.refusal(node, problem, _ADVICE)
         raise self._scope.refusal(node, "this is neither an aggregate nor in GROUP BY", _ADVICE)
+
+    def _filtered(self, node: Node) -> Formula:
+        """An aggregate over the rows that pass a further condition: COUNT(*) FILTER (WHERE …)."""
+        if not isinstance(node.this, exp.AggFunc) or not isinstance(node.expression, exp.Where):
+            raise self._scope.refusal(node, "FILTER follows an aggregate", "Write COUNT(*) FILTER (WHERE …).")
+        before = self._rows
+        try:
+            self._rows = both(before, condition_rows(self._scope, node.expression.this))
+            return self.formula(node.this)
+        except TooManyConjunctions:
+            problem = f"the condition needs more than {MOST_CONJUNCTIONS} terms"
+            raise self._scope.refusal(node, problem, "Simplify it.") from None
+        finally:
+            self._rows = before
 
     def _aggregate(self, node: Node) -> Formula:
         inner = node.this
@@ -104,6 +119,7 @@ class SumCollector:
 
     def possible(self, node: Node) -> tuple[tuple[float, float] | None, bool]:
         """The least and the largest that an aggregate can be, if known, and whether they are per row."""
+        node = node.this if isinstance(node, exp.Filter) else node
         if isinstance(node, exp.Count):
             return (0.0, 1.0), True
         aggregate = AGGREGATES.get(type(node))

@@ -14,6 +14,7 @@ from deniable.queries.parsing.grammar import position_of
 from deniable.queries.question.conditions import AttributeKey
 from deniable.queries.question.question import Lookup
 from deniable.tables.schema.attributes import PUBLIC_PREFIX, Private
+from deniable.tables.schema.rounds import ROUND_COLUMN
 from deniable.tables.specification.specification import Specification
 from deniable.wording import listed
 
@@ -105,6 +106,8 @@ class Scope:
         candidates = self._candidates(prefix, name)
         if not candidates:
             raise self._unknown(node, name)
+        if len(candidates) > 1 and self.collection.rounds is not None and name.casefold() == ROUND_COLUMN:
+            return candidates[0][1]  # tables are joined within a round, so all of them mean the same
         if len(candidates) > 1:
             raise self.refusal(node, f"attribute {name!r} is in several tables", f"Write {candidates[0][0]}.{name}.")
         return candidates[0][1]

@@ -34,7 +34,7 @@ _PUBLIC_NODES = {
 def rows_asked(scope: Scope, select: Node) -> Disjoint:
     """The rows that a query is about: those of WHERE that have a row in every dimension."""
     where = select.args.get("where")
-    rows = EVERYTHING if where is None else _condition_of_where(scope, where.this)
+    rows = EVERYTHING if where is None else condition_rows(scope, where.this)
     for dimension in scope.joined.values():
         if dimension.aligned is not None and isinstance(dimension.attribute, PrivateColumn):
             rows = both(rows, private(dimension.attribute.attribute, dimension.aligned.present))
@@ -43,7 +43,8 @@ def rows_asked(scope: Scope, select: Node) -> Disjoint:
     return rows
 
 
-def _condition_of_where(scope: Scope, node: Node) -> Disjoint:
+def condition_rows(scope: Scope, node: Node) -> Disjoint:
+    """The rows for which a condition holds."""
     if sum(1 for _ in node.find_all(exp.And, exp.Or)) > MOST_CONDITIONS:
         raise scope.refusal(node, f"there are more than {MOST_CONDITIONS} conditions", "Use IN and BETWEEN.")
     try:

@@ -58,6 +58,10 @@ class Plan:
 
     biases: tuple[Bias, ...] = ()
     """For each table of a grid what its weights leave to an assumption; empty if they reproduce what is asked."""
+    users: float = ASSUMED_USERS
+    """For how many users weights on a grid were chosen."""
+    exact_first: bool = True
+    """Whether columns that cells reproduce come without an assumption."""
 
     def terms(self, group: int = 0, moment: int = 0) -> Iterator[PlannedTerm]:
         """The terms that a moment of a private group is the sum of.
@@ -143,6 +147,8 @@ def make_plan(
         sums=sums,
         measured=measured,
         biases=biases,
+        users=users,
+        exact_first=exact_first,
     )
 
 

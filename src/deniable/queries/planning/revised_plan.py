@@ -1,18 +1,24 @@
-"""A plan in the light of what reports say of how smooth the data is."""
+"""A plan in the light of what reports say of where rows are."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
 
-from deniable.queries.grids.smoothness_evidence import Beliefs, revised_bias
+from deniable.queries.grids.grid_weights import plan_grids
+from deniable.queries.grids.learnt_density import Learnt
 from deniable.queries.planning.plan import Plan
 
 
-def revised(plan: Plan, beliefs: Mapping[str, Beliefs]) -> Plan:
-    """The same weights, and what they leave to an assumption in the light of what is believed of each table."""
-    biases = (
-        revised_bias(bias, beliefs.get(table.table, {}))
-        for table, bias in zip(plan.tables, plan.biases, strict=bool(plan.biases))
+def revised(plan: Plan, learnt: Mapping[str, Learnt]) -> Plan:
+    """New weights for the same question, and what they leave to an assumption, from what was learnt of each table."""
+    if not plan.biases or not any(learnt.get(table.table) for table in plan.tables):
+        return plan
+    collection = plan.collection
+    asked = [(collection[table.table], collection.design_of(table.table), table.asked) for table in plan.tables]
+    solved = plan_grids(asked, plan.users, exact_first=plan.exact_first, learnt=learnt)
+    return replace(
+        plan,
+        tables=tuple(grid.plan for grid in solved),
+        biases=tuple(grid.bias for grid in solved if grid.bias is not None),
     )
-    return replace(plan, biases=tuple(biases))

@@ -25,6 +25,10 @@ from deniable.trees import Tree
 
 EFFORT = 40.0
 """Unneeded cells may be added to lower the variance, as long as a report is compared with at most this many."""
+MOST_EFFORT = 64.0
+"""The same for a table of one attribute, where cells are not multiplied, if that is worth it."""
+WORTH_DEPTH = 0.02
+"""An axis goes more than one level below constant nodes only if its variance is more than this above the least."""
 MOST_GROWTH = 16
 """An axis that multiplies the cells by more lowers the variance by only about 1/nodes."""
 MOST_ADDED = 500_000
@@ -197,8 +201,9 @@ def _weigh_family(design: Design, group: Group, functions: list[Floats], rule: R
     unpriced = _unpriced(group)
     if rule.name != OPTIMAL:
         return [_plain(*axis, rule) for axis in zip(trees, functions, unpriced, strict=True)]
-    depths = _depths(group, trees, functions)
     prices = _prices(design, group)
+    alone = prices is not None and len(trees) == 1 and len(group.levels[0]) == trees[0].levels
+    depths = _depths(group, trees, functions, [_floored(prices)] if prices is not None and alone else unpriced)
     weights = [optimal(*axis) for axis in zip(trees, functions, unpriced, depths, strict=True)]
     if prices is None:
         return weights
@@ -210,10 +215,16 @@ def _weigh_family(design: Design, group: Group, functions: list[Floats], rule: R
                     norms = [np.square(weights[other][level]).sum(axis=1).mean() for level in group.levels[other]]
                     costs = np.tensordot(costs, np.array(norms), axes=(other, 0))
             levels = np.full(tree.levels, np.inf)
-            # A level that the others leave without any weight costs nothing, and means nothing: a trace of a cost.
-            levels[list(choices)] = np.maximum(costs, costs.max() * 1e-9)
-            weights[axis] = optimal(tree, functions[axis], levels.tolist(), depths[axis])
+            levels[list(choices)] = _floored(costs)
+            narrow = alone and depths[axis] > 0
+            weights[axis] = optimal(tree, functions[axis], levels.tolist(), depths[axis], narrow=narrow)
     return weights
+
+
+def _floored(costs: Floats) -> list[float]:
+    """A level that the others leave without any weight costs nothing, and means nothing: a trace of a cost."""
+    floored: list[float] = np.maximum(costs, costs.max() * 1e-9).tolist()
+    return floored
 
 
 def _unpriced(group: Group) -> list[list[float]]:
@@ -235,28 +246,51 @@ def _plain(tree: Tree, functions: Floats, costs: list[float], rule: Rule) -> Wei
     return tuple(np.array([function_weights[level] for function_weights in each]) for level in range(tree.levels))
 
 
-def _depths(group: Group, trees: list[Tree], functions: list[Floats]) -> list[int]:
-    """How far below constant nodes each axis goes: first the axes that are free, small ones before large ones."""
-    counts = [
-        [_nodes(tree, batch, choices, depth) for depth in (0, 1)]
-        for tree, batch, choices in zip(trees, functions, group.levels, strict=True)
-    ]
+def _depths(group: Group, trees: list[Tree], functions: list[Floats], costs: Sequence[Sequence[float]]) -> list[int]:
+    """How far below constant nodes each axis goes: first the axes that are free, small ones before large ones.
+
+    The axis of a table of one attribute goes further where that is worth it.
+    """
+    axes = list(zip(trees, functions, costs, strict=True))
+    counts = [[_carrying(*axis, depth)[0] for depth in (0, 1)] for axis in axes]
     free = [bool((batch == batch[:, :1]).all()) for batch in functions]
     work = float(np.prod([axis_counts[0] for axis_counts in counts], dtype=np.float64)) / group.views
     depths = [0] * len(trees)
-    for axis in sorted(range(len(trees)), key=lambda axis: (not free[axis], counts[axis][1] / counts[axis][0])):
+    order = sorted(range(len(trees)), key=lambda axis: (not free[axis], counts[axis][1] / counts[axis][0]))
+    for axis in order:
         more = work * counts[axis][1] / counts[axis][0]
         worth = 1 < counts[axis][1] / counts[axis][0] <= MOST_GROWTH
         if worth and more <= EFFORT and more * group.views <= MOST_ADDED:
             depths[axis], work = 1, more
+    if len(trees) == 1 and depths[0]:
+        depths[0] = _deep_enough(*axes[0], group.views)
     return depths
 
 
-def _nodes(tree: Tree, functions: Floats, choices: tuple[int, ...], depth: int) -> int:
-    """How many nodes carry weight for some function; one for a function that is zero."""
-    costs = [1.0 if level in choices else np.inf for level in range(tree.levels)]
-    weights = optimal(tree, functions, costs, depth)
-    return max(sum(int(np.any(level != 0.0, axis=0).sum()) for level in weights), 1)
+def _deep_enough(tree: Tree, functions: Floats, costs: Sequence[float], views: int) -> int:
+    """How deep to go until the variance is close to the least, or there is no more room."""
+    least = _carrying(tree, functions, costs, tree.levels)[1]
+    variance = _carrying(tree, functions, costs, 1, narrow=True)[1]
+    depth = reached = 1
+    while depth < tree.levels and variance > (1 + WORTH_DEPTH) * least:
+        depth += 1
+        nodes, variance = _carrying(tree, functions, costs, depth, narrow=True)
+        if nodes > MOST_EFFORT * views or nodes > MOST_ADDED:
+            break
+        reached = depth
+    return reached
+
+
+def _carrying(
+    tree: Tree, functions: Floats, costs: Sequence[float], depth: int, *, narrow: bool = False
+) -> tuple[int, float]:
+    """How many nodes carry weight for some function, one for a function that is zero; and what all weights cost."""
+    weights = optimal(tree, functions, costs, depth, narrow=narrow)
+    nodes = sum(int(np.any(level != 0.0, axis=0).sum()) for level in weights)
+    spent = sum(
+        price * float(np.square(level).sum()) for price, level in zip(costs, weights, strict=True) if level.any()
+    )
+    return max(nodes, 1), float(spent)
 
 
 def _prices(design: Design, group: Group) -> Floats | None:

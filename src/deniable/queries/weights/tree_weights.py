@@ -20,6 +20,8 @@ import numpy as np
 from deniable.arrays import Booleans, Floats
 from deniable.trees import Tree
 
+NARROW = 2
+"""A node with at most so many children is divided further although the function is constant on it."""
 Weights = tuple[Floats, ...]
 """For every level, from the root on, a weight for each of its nodes."""
 
@@ -36,7 +38,7 @@ def greedy(tree: Tree, function: Floats) -> Weights:
     return tuple(weights)
 
 
-def optimal(tree: Tree, functions: Floats, costs: Sequence[float], depth: int = 0) -> Weights:
+def optimal(tree: Tree, functions: Floats, costs: Sequence[float], depth: int = 0, *, narrow: bool = False) -> Weights:
     """The weighting of least variance for each row of `functions`, in one pass up and one pass down the tree.
 
     At the optimum α_l(n) = Λ(n)/cost_l, where Λ(n) is the sum of multipliers λ over the values below node n, and along
@@ -47,13 +49,15 @@ def optimal(tree: Tree, functions: Floats, costs: Sequence[float], depth: int = 
 
     Nodes on which f is constant are divided `depth` levels further and no more: at 0 only the paths along the
     boundaries of f and their siblings carry weight. At fan-out 5 all the rest would lower the variance by up to a
-    quarter, at the price of all nodes.
+    quarter, at the price of all nodes. Dividing a node of price c into k lowers its slope by about c/(1 + k), at the
+    price of k cells. So with `narrow` the last node of a level, which may have few children, is divided as far as it
+    has at most `NARROW` of them: where a domain is just larger than a power of the fan-out, it is worth most.
     """
     prices = np.asarray(costs, dtype=np.float64)
     if not np.isfinite(prices[-1]):
         raise ValueError("the finest level must be usable: without it not every function can be reproduced")
     batch = np.atleast_2d(functions)
-    closed = _closed(tree, batch, prices, depth)
+    closed = _closed(tree, batch, prices, depth, narrow)
     firsts = [batch[:, :: tree.width(level)] for level in range(tree.levels)]
     totals = slopes = np.empty(0)
     stack: list[tuple[Floats, Floats]] = []
@@ -84,7 +88,7 @@ def optimal(tree: Tree, functions: Floats, costs: Sequence[float], depth: int = 
     return tuple(weights) if functions.ndim == 2 else tuple(level[0] for level in weights)
 
 
-def _closed(tree: Tree, batch: Floats, prices: Floats, depth: int) -> list[Booleans]:
+def _closed(tree: Tree, batch: Floats, prices: Floats, depth: int, narrow: bool) -> list[Booleans]:
     """For every node, whether it is not divided further."""
     closed: list[Booleans] = []
     for level in range(tree.levels):
@@ -97,6 +101,8 @@ def _closed(tree: Tree, batch: Floats, prices: Floats, depth: int) -> list[Boole
             here = np.repeat(_constant(tree, batch, origin), min(tree.fanout**depth, tree.size), axis=1)[
                 :, : tree.cells(level)
             ]
+            if narrow and tree.cells(level + 1) - tree.fanout * (tree.cells(level) - 1) <= NARROW:
+                here[:, -1] = False
         closed.append(here)
     return closed
 

@@ -30,6 +30,8 @@ class Batch:
     """The number of every line, if there are blank lines in between."""
     unit: str = "row"
     """What messages call an entry: a row or a line."""
+    persons: list[Any] | None = None
+    """The id of the person of every value, if they were asked for."""
 
     def number(self, index: int) -> int:
         """The number of the row or line of a value."""
@@ -38,7 +40,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The names of the columns that hold the values and, if there are any, their timestamps.
+    """The names of the columns that hold the values and, if there are any, their timestamps and persons.
 
     >>> Columns("watts", time="at").names
     ['watts', 'at']
@@ -46,17 +48,20 @@ class Columns:
 
     value: str = "value"
     time: str | None = None
+    person: str | None = None
 
     @property
     def names(self) -> list[str]:
         """The columns to read."""
-        return [self.value] if self.time is None else [self.value, self.time]
+        return [name for name in (self.value, self.time, self.person) if name is not None]
 
     def refuse_missing(self, existing: list[str]) -> None:
         """Refuse a table that lacks one of the columns."""
         if missing := [name for name in self.names if name not in existing]:
             raise InvalidParameter(
-                "column", f"{', '.join(missing)} is not in the file", "Name it with --column or --time-column."
+                "column",
+                f"{', '.join(missing)} is not in the file",
+                "Name it with --column, --time-column or --person-column.",
             )
 
 

@@ -10,9 +10,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from deniable.errors import InvalidParameter
+from deniable.errors import InvalidData, InvalidParameter
 from deniable.stores.sources.batch import Batch, Columns, StreamSource, Unreadable
 from deniable.stores.sources.number_columns import parse_number, time_column, value_column
+from deniable.streams.central.person_bound import person_name
 
 _PIPE_BYTES = 1 << 16
 
@@ -32,6 +33,7 @@ def read_lines(stream: BinaryIO, columns: Columns | None) -> Iterator[Batch]:
         rest = lines.pop() if data else b""
         values: list[Any] = []
         stamps: list[Any] = []
+        persons: list[Any] | None = None if columns is None or columns.person is None else []
         numbers: list[int] = []
         unreadable: str | None = None
         for offset, line in enumerate(lines):
@@ -42,18 +44,21 @@ def read_lines(stream: BinaryIO, columns: Columns | None) -> Iterator[Batch]:
                     values.append(parse_number(line))
                 else:
                     row = json.loads(line)
+                    if persons is not None:
+                        persons.append(person_name(row[columns.person]))
                     values.append(row[columns.value])
                     if timed:
                         stamps.append(row[columns.time])
                 numbers.append(number + offset)
-            except (ValueError, KeyError, TypeError, RecursionError):
+            except (ValueError, KeyError, TypeError, RecursionError, InvalidData):
                 unreadable = f"line {number + offset:,}"
                 break
         if numbers:
             blank = numbers[-1] - numbers[0] >= len(numbers)
             times = time_column(stamps) if timed else None
             every = tuple(numbers) if blank else ()
-            yield Batch(value_column(values[: len(numbers)]), times, numbers[0], every, unit="line")
+            mine = None if persons is None else persons[: len(numbers)]
+            yield Batch(value_column(values[: len(numbers)]), times, numbers[0], every, "line", mine)
         if unreadable is not None:
             raise Unreadable(unreadable)
         number += len(lines)
@@ -73,9 +78,11 @@ def _read_numbers(path: Path, columns: Columns) -> Iterator[Batch]:
 
 
 def refuse_times(columns: Columns) -> None:
-    """Refuse a column of timestamps where every line is one number."""
+    """Refuse a column of timestamps or persons where every line is one number."""
+    how = "Give Parquet, CSV or JSON lines (--json-lines from a pipe), or leave it out."
+    if columns.person is not None:
+        raise InvalidParameter("--person-column", "cannot be in a text with a number per line", how)
     if columns.time is not None:
-        how = "Give Parquet, CSV or JSON lines (--json-lines from a pipe), or leave it out."
         raise InvalidParameter("--time-column", "cannot be in a text with a number per line", how)
 
 

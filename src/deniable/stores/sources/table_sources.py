@@ -23,8 +23,17 @@ def _batches(parts: Iterable[Any], columns: Columns) -> Iterator[Batch]:
     number = 1
     for part in parts:
         stamps = None if columns.time is None else arrow_times(part.column(columns.time))
-        yield Batch(arrow_values(part.column(columns.value)), stamps, number)
+        yield Batch(arrow_values(part.column(columns.value)), stamps, number, persons=_persons(part, columns))
         number += len(part)
+
+
+def _persons(part: Any, columns: Columns) -> list[Any] | None:
+    return None if columns.person is None else part.column(columns.person).to_pylist()
+
+
+def _types(columns: Columns, value: pa.DataType) -> dict[str, pa.DataType]:
+    """The types of the columns of a CSV file. Ids are texts, so that none is taken for a number and rounded."""
+    return {columns.value: value} | ({} if columns.person is None else {columns.person: pa.string()})
 
 
 def _read_parquet(path: Path, columns: Columns) -> Iterator[Batch]:
@@ -41,7 +50,7 @@ def _read_csv(path: Path, columns: Columns) -> Iterator[Batch]:
     following = 1  # number of the first row that was not handed on
     try:
         options = pa.csv.ConvertOptions(
-            include_columns=columns.names, column_types={columns.value: pa.float64()}, strings_can_be_null=True
+            include_columns=columns.names, column_types=_types(columns, pa.float64()), strings_can_be_null=True
         )
         for batch in _batches(pa.csv.open_csv(path, convert_options=options), columns):
             following = batch.first + len(batch.values)
@@ -61,7 +70,7 @@ def _read_csv(path: Path, columns: Columns) -> Iterator[Batch]:
 def _until_unreadable(path: Path, columns: Columns, first: int) -> Iterator[Batch]:
     """The rows of a CSV file from number `first` to the one whose value is not a number, which is refused."""
     options = pa.csv.ConvertOptions(
-        include_columns=columns.names, column_types={columns.value: pa.string()}, strings_can_be_null=True
+        include_columns=columns.names, column_types=_types(columns, pa.string()), strings_can_be_null=True
     )
     number = 1
     for part in pa.csv.open_csv(path, convert_options=options):
@@ -74,7 +83,9 @@ def _until_unreadable(path: Path, columns: Columns, first: int) -> Iterator[Batc
         start, stop = max(first - number, 0), len(values)  # earlier rows were handed on
         if start < stop:
             stamps = None if columns.time is None else arrow_times(part.column(columns.time))[start:stop]
-            yield Batch(value_column(values[start:]), stamps, number + start)
+            persons = _persons(part, columns)
+            mine = None if persons is None else persons[start:stop]
+            yield Batch(value_column(values[start:]), stamps, number + start, persons=mine)
         if stop < len(part):
             raise Unreadable(f"row {number + stop:,}")
         number += len(part)

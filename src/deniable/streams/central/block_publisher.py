@@ -48,7 +48,7 @@ class BlockPublisher:
     def __init__(
         self, plan: StreamPlan, epsilon: float, learnt: Learnt, bound: int, source: Source, *, keep: bool
     ) -> None:
-        self.plan, self._source = plan, source
+        self.plan, self.learnt, self._source = plan, learnt, source
         self._cut = min(learnt.theta, bound)  # an uncapped θ may lie above the bound
         self.perturber = plan.perturber(epsilon, learnt.theta)
         self._layout = plan.layout
@@ -80,6 +80,10 @@ class BlockPublisher:
     def layout(self) -> BlockLayout:
         """Chunks and blocks, with the end of the stream if it has one inside a block."""
         return replace(self._layout, end=self.published if self._ended and self._over else None)
+
+    def parts(self) -> list[tuple[int, Learnt, BlockPublisher]]:
+        """A single stretch, from the first value on."""
+        return [(0, self.learnt, self)]
 
     def totals(self) -> Integers:
         """The noisy sums of complete blocks, if they were kept."""

@@ -53,12 +53,16 @@ class ToPS(Publisher):
         expectation: Expectation | None = None,
         hierarchy: str = "auto",
         paper: bool = False,
+        renew: bool | None = None,
+        start: float | None = None,
         name: str = "",
         key: bytes | None = None,
         source: Source | None = None,
         simulation: bool = False,
         keep: bool = True,
     ) -> None:
+        if start is not None:
+            warmup = 0
         if smoother == "none":
             smoother, block = "recent", 1
         if paper:
@@ -76,9 +80,11 @@ class ToPS(Publisher):
             consistent,
             smoother_of(smoother),
             threshold or PredictedError(),
-            measure_start=not paper and warmup != 0,
+            measure_start=not paper and (warmup != 0 or start is not None),
             expectation=expectation or Expectation(),
             name=name,
+            renew=not paper and isinstance(threshold, PredictedError | None) if renew is None else renew,
+            start=start,
             hierarchy=hierarchy,
         )
         super().__init__(settings, key=key, source=source, simulation=simulation, keep=keep)

@@ -2,13 +2,13 @@
 
 The first m values (the warm-up) choose the threshold and are never published. Every later value is cut at θ, added to
 its block, and answered with a private value: a prediction inside a block, and at its end whatever makes the block add
-up to its noisy sum.
+up to its noisy sum. With `renew`, everything is learnt again after each epoch, for the next one.
 
-Privacy, for neighbours that differ in one value (replace one). The value is either in the warm-up or published, and
-each part looks at its own values alone, so ε covers both (parallel composition). In the warm-up, θ, the mean, the mean
-square and the share above θ are four private answers one after another, whose shares add up to ε (sequential
-composition; each may depend on the answers before it). What is published is `Perturber`'s, with ε. Block size
-and tree are chosen from public settings. How many values there are, and when they come, is not hidden.
+Privacy, for neighbours that differ in one value (replace one). The value is in the warm-up or in one epoch, and each
+part looks at its own values alone, so ε covers all of them (parallel composition). What is learnt is a list of private
+answers one after another, whose shares add up to ε in the warm-up and to a share of ε in an epoch (sequential
+composition). What is published is `Perturber`'s, with the rest of ε. Block size and tree follow from public settings
+and private answers. How many values there are, and when they come, is not hidden.
 """
 
 from __future__ import annotations
@@ -27,9 +27,12 @@ from deniable.notebook import html_table
 from deniable.randomness import SecureSource, Source, release_source
 from deniable.simulation import NOTE
 from deniable.streams.central.block_publisher import BlockPublisher, state_before
+from deniable.streams.central.epochs import Epochs, begin
+from deniable.streams.central.evidence import KeptValues
 from deniable.streams.central.perturber import own_noise
 from deniable.streams.central.release import release
 from deniable.streams.central.settings import Settings, check_possible
+from deniable.streams.central.stream_forecast import StreamPlan
 from deniable.streams.central.warmup import Learnt, learn
 from deniable.streams.released.released_stream import Released
 from deniable.streams.structure.fence import Fence
@@ -42,7 +45,7 @@ STATE_VERSION = 2
 class Publisher:
     """ε-DP for one replaced value. `push` and `push_many` publish, `flush` ends, `state` and `restore` move a stream.
 
-    The noise is a function of (key, settings, chunk, node): a publisher that is restored from a state publishes exactly
+    The noise is a function of (key, settings, epoch, chunk, node): a publisher restored from a state publishes exactly
     what the first one would have. Only one of them goes on: as soon as one does, the other copies on this machine are
     refused. Two publishers must never share a key, settings and name for different values: in one process the second is
     refused, and by default every publisher draws a key of its own. `keep=False` forgets what was published, for streams
@@ -94,17 +97,16 @@ class Publisher:
             raise InvalidParameter("key", "and source exclude each other", "Give one of them.")
         source = release_source(source, simulation=simulation, epsilon=settings.epsilon)
         self.simulation = simulation
-        self.settings, self.plan, self._key = settings, settings.plan, key
-        check_possible(settings, self.plan)
+        self.settings, self._key = settings, key
+        check_possible(settings)
         self._source = own_noise(source, settings.digest, given=key is None, goes_on=goes_on)
         self._grid = settings.grid
         self._top = settings.grid.top
         self._plain = settings.grid.low == 0 and settings.grid.resolution == 1
         self._keep = keep
         self._warm = GrowingArray()  # values that wait for the end of the warm-up
-        self._learnt: Learnt | None = None
-        self._blocks: BlockPublisher | None = None  # as soon as something is learnt
-        self._open: BlockPublisher | None = None  # the same, unless it has ended or a state was handed out
+        self._blocks: BlockPublisher | Epochs | None = None  # as soon as something is learnt
+        self._open: BlockPublisher | Epochs | None = None  # the same, unless it has ended or a state was handed out
         self._ended = False
         self._fence = None if simulation else Fence()  # simulations go on from wherever they like
         self._waiting = False  # a state was handed out since the last value
@@ -132,8 +134,8 @@ class Publisher:
             ("chunks, blocks, fan-out", f"{plan.horizon:,}, {plan.block:,}, {plan.fanout}"),
             ("state", "warming up" if self.warming_up else f"{self.published:,} published"),
         ]
-        if self._learnt is not None:
-            rows.append(("θ", f"{settings.grid.value(self._learnt.theta):g}"))
+        if self.learnt is not None:
+            rows.append(("θ", f"{settings.grid.value(self.learnt.theta):g}"))
         return html_table(("", type(self).__name__), rows, notes=[NOTE] * self.simulation)
 
     # What is known -------------------------------------------------------------------------------------------------
@@ -145,8 +147,13 @@ class Publisher:
 
     @property
     def learnt(self) -> Learnt | None:
-        """The private answers of the warm-up, once there are any. Public."""
-        return self._learnt
+        """The private answers that hold now, once there are any. Public."""
+        return None if self._blocks is None else self._blocks.learnt
+
+    @property
+    def plan(self) -> StreamPlan:
+        """Blocks and tree that hold now, or are expected."""
+        return self.settings.plan if self._blocks is None else self._blocks.plan
 
     @property
     @in_turn
@@ -181,10 +188,10 @@ class Publisher:
         return self._release(steps, first, timestamps)
 
     def _release(self, steps: NDArray[Any], first: int, timestamps: NDArray[Any] | None) -> Released:
-        if self._learnt is None or self._blocks is None:
+        if self._blocks is None:
             raise QueryRefused("nothing is published during the warm-up", "Push more values first.")
-        facts: dict[str, Any] = {"first": first, "timestamps": timestamps, "simulation": self.simulation}
-        return release(steps, self.settings, self._learnt, self._blocks, **facts)
+        simulation = self.simulation
+        return release(steps, self.settings, self._blocks, first=first, timestamps=timestamps, simulation=simulation)
 
     # Publishing ----------------------------------------------------------------------------------------------------
 
@@ -305,15 +312,18 @@ class Publisher:
 
     def _learn(self) -> Learnt:
         """Ask about the values of the warm-up, and forget them."""
-        learnt = learn(self._warm.array(), self.settings, self.plan, self._source.stream("warm-up"))
+        if self.settings.start is not None:
+            return Learnt(max(self._grid.unit(self.settings.start), 1))
+        values = KeptValues(self._warm.array(), self._top)
+        settings = self.settings.epoch(0) if self.settings.renew else self.settings
+        learnt = learn(values, settings, self.settings.epsilon, self._source.stream("warm-up"))
         self._warm.clear()
         return learnt
 
-    def _begin(self, learnt: Learnt) -> BlockPublisher:
-        epsilon, top = self.settings.epsilon, self._top
-        self._learnt = learnt
-        self._blocks = self._open = BlockPublisher(self.plan, epsilon, learnt, top, self._source, keep=self._keep)
-        return self._blocks
+    def _begin(self, learnt: Learnt) -> BlockPublisher | Epochs:
+        blocks = begin(self.settings, learnt, self._source, keep=self._keep)
+        self._blocks = self._open = blocks
+        return blocks
 
     def __reduce__(self) -> NoReturn:
         raise RandomnessFault(
@@ -330,7 +340,7 @@ class Publisher:
         It is valid until something more is pushed here. After that `restore` refuses it on this machine.
 
         >>> sorted(tops.state())[:3]
-        ['block', 'ended', 'generation']
+        ['block', 'ended', 'epochs']
         """
         if self._key is None and not self._source.simulation:
             raise InvalidParameter("source", "was handed in, so its key is not known here", "Use key= instead.")
@@ -346,7 +356,7 @@ class Publisher:
             "ended": self._ended,
             "simulation": self.simulation,
             "warm": packed(self._warm.array()) if self._blocks is None else None,
-            "learnt": None if self._learnt is None else asdict(self._learnt),
+            "learnt": None if self.learnt is None else asdict(self.learnt),
             **(state_before(keep=self._keep) if self._blocks is None else self._blocks.state()),
         }
         return seal(state)
@@ -371,14 +381,15 @@ class Publisher:
         settings = Settings.read(state["settings"])
         simulation = bool(state.get("simulation", False))
         made._set_up(settings, key, source, simulation=simulation, keep=state["keep"], goes_on=True)
+        if state["learnt"] is None:
+            made._warm.extend(unpacked(state["warm"]))
+        else:
+            first = state["epochs"][0] if state.get("epochs") else state
+            made._begin(Learnt.read(first["learnt"])).resume(state)
         if [made.plan.block, made.plan.fanout] != state["plan"]:
             raise InvalidParameter(
                 "state", "was planned by another version or machine", "Use that one, or give block and fanout."
             )
-        if state["learnt"] is None:
-            made._warm.extend(unpacked(state["warm"]))
-        else:
-            made._begin(Learnt(**state["learnt"])).resume(state)
         if made._fence is not None:
             made._fence = Fence.restore(state["generation"], replay=replay)
         made._ended = state["ended"]

@@ -8,53 +8,73 @@ from typing import Any
 from numpy.typing import NDArray
 
 from deniable.streams.central.block_publisher import BlockPublisher
+from deniable.streams.central.epochs import Epochs
 from deniable.streams.central.settings import Settings
-from deniable.streams.central.warmup import Learnt
-from deniable.streams.released.prediction_error import Smoothing, measured_smoothing
+from deniable.streams.central.warmup import Learnt, roughness
+from deniable.streams.released.covariance import TreeNoise
+from deniable.streams.released.prediction_error import Smoothing, block_difference
 from deniable.streams.released.released_stream import SIMULATION, Released
+from deniable.streams.released.roughness import Roughness
+from deniable.streams.released.stretch import Stretch
 from deniable.streams.released.windows import Truncation
 
 
 def release(
     steps: NDArray[Any],
     settings: Settings,
-    learnt: Learnt,
-    blocks: BlockPublisher,
+    publisher: BlockPublisher | Epochs,
     *,
     first: int,
     timestamps: NDArray[Any] | None,
     simulation: bool,
 ) -> Released:
     """The values that were published from number `first` on, in steps of the grid, with their errors."""
-    tail = settings.expectation.tail
-    truncation = Truncation(learnt.theta, settings.grid.top, learnt.above, learnt.above_stderr, tail)
+    start, *later = (_stretch(settings, *part) for part in publisher.parts())
+    about = _about(settings, publisher) | ({SIMULATION: True} if simulation else {})
+    facts = (start.truncation, start.smoothing, timestamps, first, tuple(later))
+    return Released(steps, start.covariance, settings.grid, about, *facts)
+
+
+def _stretch(settings: Settings, begin: int, learnt: Learnt, blocks: BlockPublisher) -> Stretch:
     plan, node = blocks.plan, blocks.perturber.node_variance
     noise = replace(plan.noise_model(node, learnt.mean_variance), layout=blocks.layout)
-    smoothing = _smoothing(settings, learnt, blocks)
-    about = _about(settings, learnt, blocks) | ({SIMULATION: True} if simulation else {})
-    return Released(steps, noise, settings.grid, about, truncation, smoothing, timestamps, first)
+    return Stretch(begin, noise, _truncation(settings, learnt), _smoothing(settings, learnt, blocks, noise))
 
 
-def _smoothing(settings: Settings, learnt: Learnt, blocks: BlockPublisher) -> Smoothing | None:
-    if blocks.plan.block == 1:
+def _truncation(settings: Settings, learnt: Learnt) -> Truncation:
+    theta, tail = learnt.theta, settings.expectation.tail
+    truncation = Truncation(theta, settings.grid.top, learnt.above, learnt.above_stderr, tail, level=learnt.mean)
+    if learnt.excess is None or not learnt.above:
+        return truncation if learnt.excess is None else replace(truncation, excess=0.0)
+    # What a value above θ exceeds it by is taken as exponential, whose mean square is twice the square of its mean.
+    each = min(learnt.excess / learnt.above, 2.0 * theta, max(settings.grid.top - theta, 0))
+    square = 2 * learnt.excess * each
+    return replace(truncation, excess=learnt.excess, excess_variance=learnt.excess_variance, excess_square=square)
+
+
+def _smoothing(settings: Settings, learnt: Learnt, blocks: BlockPublisher, noise: TreeNoise) -> Smoothing | None:
+    """As learnt before publishing, and as blocks show."""
+    layout = blocks.layout
+    if layout.block == 1:
         return None
-    expected, theta = settings.expectation, learnt.theta
-    return measured_smoothing(
-        blocks.totals(),
-        blocks.layout,
-        node_variance=blocks.perturber.node_variance,
-        spread=(expected.spread * theta) ** 2 if learnt.spread is None else learnt.spread,
-        expected_drift=(expected.drift * theta) ** 2,
-    )
+    expected = roughness(learnt, settings)
+    measured = block_difference(blocks.totals(), layout, noise, expected.difference(layout.block))
+    if measured is None:
+        return Smoothing(layout, expected)
+    smallest = expected.squares[0]
+    usual = Roughness((1.0, float(layout.block)), (smallest, max(measured, smallest * layout.block)))
+    below = sum(length < layout.block for length in learnt.lengths)
+    known = usual.weighed(learnt.lengths[:below], learnt.squares[:below], learnt.doubts[:below]) if below else usual
+    return Smoothing(layout, known.ending(float(layout.block), usual.squares[-1]))
 
 
-def _about(settings: Settings, learnt: Learnt, blocks: BlockPublisher) -> dict[str, Any]:
+def _about(settings: Settings, publisher: BlockPublisher | Epochs) -> dict[str, Any]:
     """Public facts, under the paper's letters."""
     facts: dict[str, Any] = {"method": settings.method, "epsilon": settings.epsilon}
     if settings.delta:
         facts["delta"] = settings.delta
-    plan = blocks.plan
-    facts |= {"theta": float(settings.grid.value(learnt.theta)), "warmup": settings.warmup}
+    plan = publisher.plan
+    facts |= {"theta": float(settings.grid.value(publisher.learnt.theta)), "warmup": settings.warmup}
     if plan.hierarchy != "tree":
         facts["hierarchy"] = plan.hierarchy
-    return facts | {"r": plan.horizon, "b": plan.fanout, "s": plan.block, "chunk": blocks.chunk}
+    return facts | {"r": plan.horizon, "b": plan.fanout, "s": plan.block, "chunk": publisher.chunk}

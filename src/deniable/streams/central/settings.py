@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -14,26 +14,38 @@ from deniable.checks import check_integer
 from deniable.errors import InvalidParameter
 from deniable.exact import check_epsilon
 from deniable.mechanisms import DiscreteLaplace
-from deniable.streams.central.stream_forecast import Expectation, StreamPlan, choose_plan, mean_share, paper_block
+from deniable.streams.central.evidence import EXCESS_REACH, SQUARE_STEPS, run_lengths
+from deniable.streams.central.stream_forecast import Expectation, StreamPlan, choose_plan, paper_block
 from deniable.streams.central.threshold import THRESHOLDS_BY_KIND, PredictedError, PublicThreshold, Threshold
 from deniable.streams.structure.smoother import Recent, Smoother, smoother_of
 from deniable.streams.structure.value_grid import Grid
 
-SQUARE_SHARE, ABOVE_SHARE = Fraction(1, 20), Fraction(1, 40)
-SQUARE_STEPS = 1 << 10
-"""Values are squared in steps of θ/2^10, so that sums of squares fit 64 bits for any θ."""
+MEAN_SHARE, ABOVE_SHARE, EXCESS_SHARE, RUNS_SHARE = Fraction(1, 50), Fraction(1, 16), Fraction(1, 16), Fraction(1, 8)
+RENEWAL_SHARE = Fraction(1, 16)
+"""Of a value's ε, for what the next epoch is told.
+
+The noise of the choice of θ, of scale 1/(share·ε) in counts, should be below N_0, the count at which it matters: about
+40/ε where the next epoch is as long. More than 1/16 would raise the variance of the tree by more than a seventh.
+"""
+_EPOCH_GROWTH, SHORTEST_WARMUP = 4, 256
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Everything public about a publisher. If `block` or `fanout` is None, the predicted error decides.
 
-    `measure_start`: spend parts of the warm-up's ε on the mean (1/50 to 1/5, more for larger blocks), the mean square
-    (1/20) and the share of values above θ (1/40). Without it the first block is filled with θ/2, and intervals know
-    less. `hierarchy`: "tree", "tent", or "auto" for the one that is predicted to be better.
+    `measure_start`: spend parts of the warm-up's ε on the mean (1/50), the share of values above θ (1/16), what they
+    exceed it by (1/16), and how much runs of values differ from the next ones (1/8, at several lengths). Without it the
+    first block is filled with θ/2, blocks are those of `plan`, and intervals know less.
+
+    `renew`: after every epoch all of this is learnt again, from the epoch's values, for the next one. A value's ε is
+    split: 1/16 of it for that, the rest for the tree. Epochs begin with four times the
+    warm-up and grow by four up to the horizon. `start` is a public θ for the first epoch, which needs no warm-up then.
+
+    `hierarchy`: "tree", "tent", or "auto" for the one that is predicted to be better.
 
     >>> Settings("tops", 0.5, Grid(1000)).plan.block
-    2048
+    1024
     """
 
     method: str
@@ -50,6 +62,8 @@ class Settings:
     expectation: Expectation = field(default_factory=Expectation)
     name: str = ""
     hierarchy: str = "tree"
+    renew: bool = False
+    start: float | None = None
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -57,7 +71,12 @@ class Settings:
         check_integer("horizon", self.horizon, 1, 1 << 40)
         if not isinstance(self.threshold, tuple(THRESHOLDS_BY_KIND.values())):
             raise InvalidParameter("threshold", "is not one of this package", "Use PredictedError(), for example.")
-        if self.warmup == 0 and (self.measure_start or not isinstance(self.threshold, PublicThreshold)):
+        if self.renew and not isinstance(self.threshold, PredictedError):
+            raise InvalidParameter("renew", "needs the threshold PredictedError", "Use that, or renew=False.")
+        if self.start is not None and not (self.renew and self.warmup == 0):
+            raise InvalidParameter("start", "is a θ to begin with, without warm-up", "Use warmup=0 and renew=True.")
+        public = isinstance(self.threshold, PublicThreshold) and not self.measure_start
+        if self.warmup == 0 and self.start is None and not public:
             raise InvalidParameter(
                 "warmup",
                 "is 0, so there is nothing to learn from",
@@ -67,14 +86,18 @@ class Settings:
             check_integer("block", self.block, 1, self.horizon)
 
     @property
+    def largest_block(self) -> int:
+        """The most values of a block whose sums still fit."""
+        return max(min((1 << 60) // self.grid.top, self.horizon), 1)
+
+    @property
     def plan(self) -> StreamPlan:
-        """How the stream is cut, and its tree. Public, and decided before any value."""
+        """How the stream is cut and its tree, as long as nothing is learnt. Public, and decided before any value."""
         if self.block == "paper":
             fanout = self.fanout or 16
             block = paper_block(self.epsilon, self.horizon, fanout)
             kind = "tent" if self.hierarchy == "tent" else "tree"
             return StreamPlan(self.horizon, min(block, self.horizon), fanout, self.consistent, self.smoother, kind)
-        uncapped = not getattr(self.threshold, "cap", True)  # no bound of θ is known then, which tents need
         return choose_plan(
             self.epsilon,
             self.horizon,
@@ -83,27 +106,59 @@ class Settings:
             fanout=self.fanout,
             consistent=self.consistent,
             smoother=self.smoother,
-            warmup=self.warmup if self.measure_start else 0,
-            hierarchy="tree" if uncapped and self.hierarchy == "auto" else self.hierarchy,
+            largest=self.largest_block,
+            hierarchy=self.allowed_hierarchy,
             bound=self.grid.top,
         )
+
+    @property
+    def allowed_hierarchy(self) -> str:
+        """The setting, but trees alone where no bound of θ is known, which tents need."""
+        uncapped = not getattr(self.threshold, "cap", True)
+        return "tree" if uncapped and self.hierarchy == "auto" else self.hierarchy
+
+    def _first_epoch(self) -> int:
+        """Values of the first epoch: all of the horizon if the warm-up is not much shorter."""
+        if _EPOCH_GROWTH**2 * self.warmup >= self.horizon:
+            return self.horizon
+        return min(_EPOCH_GROWTH * max(self.warmup, SHORTEST_WARMUP), self.horizon)
+
+    def epoch_begin(self, number: int) -> int:
+        """How many values are published before an epoch."""
+        begin, length = 0, self._first_epoch()
+        for passed in range(number):
+            if length == self.horizon:
+                return begin + (number - passed) * length
+            begin, length = begin + length, min(_EPOCH_GROWTH * length, self.horizon)
+        return begin
+
+    def epoch(self, number: int) -> Settings:
+        """What an epoch is published with: its length as horizon, and the ε that its tree has."""
+        length = self.epoch_begin(number + 1) - self.epoch_begin(number)
+        return replace(self, horizon=length, epsilon=share_below(self.epsilon, 1 - RENEWAL_SHARE))
+
+    @property
+    def renewal_cost(self) -> float:
+        """ε for what is learnt from an epoch."""
+        return share_below(self.epsilon, RENEWAL_SHARE)
 
     @property
     def delta(self) -> float:
         """δ of the promise: that of the threshold, and 0 for most of them."""
         return float(getattr(self.threshold, "delta", 0.0))
 
-    def shares(self) -> dict[str, Fraction]:
-        """What each private answer of the warm-up costs, as shares of ε."""
+    def shares(self, count: int) -> dict[str, Fraction]:
+        """What each private answer about `count` values costs, as shares of the ε for all of them."""
         if not self.measure_start:
             return {"threshold": Fraction(1)}
-        measured = {"mean": mean_share(self.plan, self.warmup), "square": SQUARE_SHARE, "above": ABOVE_SHARE}
+        lengths = run_lengths(count)
+        measured = {"mean": MEAN_SHARE, "above": ABOVE_SHARE, "excess": EXCESS_SHARE}
+        measured |= {f"runs of {length}": RUNS_SHARE / len(lengths) for length in lengths}
         return {"threshold": 1 - sum(measured.values(), Fraction(0)), **measured}
 
-    @property
-    def costs(self) -> dict[str, float]:
-        """The ε of each private answer of the warm-up: its share, rounded down."""
-        return {name: share_below(self.epsilon, share) for name, share in self.shares().items()}
+    def costs(self, epsilon: float, count: int) -> dict[str, float]:
+        """The ε of each private answer: its share, rounded down."""
+        return {name: share_below(epsilon, share) for name, share in self.shares(count).items()}
 
     @property
     def spends(self) -> Spending:
@@ -111,7 +166,7 @@ class Settings:
 
         The value is in the warm-up, whose answers add up, or it is published; which of the two, its position says.
         """
-        costs = self.costs
+        costs = self.costs(self.epsilon, self.warmup)
         if isinstance(self.threshold, PublicThreshold):
             costs["threshold"] = 0.0
         elif not self.threshold.private:
@@ -120,6 +175,12 @@ class Settings:
         warmup = [Spending(Unit.VALUE, Neighbours.REPLACED, cost, delta.get(name, 0.0)) for name, cost in costs.items()]
         published = Spending(Unit.VALUE, Neighbours.REPLACED, self.epsilon)
         return in_parallel([in_sequence(warmup), published])
+
+    def spent_in_epoch(self, number: int) -> Spending:
+        """(ε, δ) for one replaced value of an epoch: its tree and what is learnt from it, at most ε together."""
+        length = self.epoch_begin(number + 1) - self.epoch_begin(number)
+        costs = [self.epoch(number).epsilon, *self.costs(self.renewal_cost, length).values()]
+        return in_sequence([Spending(Unit.VALUE, Neighbours.REPLACED, cost) for cost in costs])
 
     def describe(self) -> dict[str, Any]:
         """All settings as JSON."""
@@ -130,10 +191,10 @@ class Settings:
 
     @property
     def digest(self) -> str:
-        """What the noise of a stream depends on, next to its key. Trees have the noise of earlier versions."""
+        """What the noise of a stream depends on, next to its key."""
         facts = self.describe()
-        if facts.pop("hierarchy") != "tree" and (hierarchy := self.plan.hierarchy) != "tree":
-            facts["hierarchy"] = hierarchy
+        if self.hierarchy == "tree":
+            del facts["hierarchy"]
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
     @classmethod
@@ -152,15 +213,25 @@ class Settings:
         )
 
 
-def check_possible(settings: Settings, plan: StreamPlan) -> None:
+def check_possible(settings: Settings) -> None:
     """Refuse now what some θ would make impossible later: when it fails must not depend on data."""
-    top = settings.grid.top
-    if top * settings.horizon > 1 << 62 or top * plan.block > 1 << 60:
+    top, plan = settings.grid.top, settings.plan
+    if top * settings.horizon > 1 << 62 or top * settings.warmup > 1 << 62 or top * plan.block > 1 << 60:
         raise InvalidParameter(
             "bound", "has too many steps for sums over the horizon", "Use a coarser resolution or a shorter horizon."
         )
+    sizes = {plan.block, settings.largest_block if settings.block is None else plan.block, 1}
+    smallest = settings.epoch(0).epsilon if settings.renew else settings.epsilon
+    budgets = {(settings.epsilon, settings.warmup)} if settings.warmup else set()
+    if settings.renew:
+        budgets.add((settings.renewal_cost, settings.horizon))
     for theta in (1, top):
-        plan.perturber(settings.epsilon, theta)
-        for name, cost in settings.costs.items():
-            sensitivity = {"mean": theta, "square": SQUARE_STEPS**2, "above": 1, "threshold": 1 << 17}[name]
-            DiscreteLaplace(cost, sensitivity)
+        plan.perturber(smallest, theta)
+        for block in sizes:
+            replace(plan, block=block, hierarchy="tree").perturber(smallest, theta)
+        for epsilon, count in budgets:
+            costs = settings.costs(epsilon, count)
+            DiscreteLaplace(costs["threshold"], 1 << 17)
+            for name, cost in costs.items():
+                sensitivity = {"above": 1, "excess": EXCESS_REACH * theta, "runs of 1": SQUARE_STEPS**2}
+                DiscreteLaplace(cost, sensitivity.get(name, theta))

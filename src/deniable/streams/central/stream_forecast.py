@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +19,10 @@ from deniable.errors import InvalidParameter
 from deniable.streams.central.perturber import Perturber
 from deniable.streams.released.covariance import TreeNoise
 from deniable.streams.released.prediction_error import Smoothing
+from deniable.streams.released.roughness import Roughness
 from deniable.streams.structure.block_layout import BlockLayout
 from deniable.streams.structure.hierarchy import Hierarchy, even_pairs
-from deniable.streams.structure.smoother import Recent, Smoother
+from deniable.streams.structure.smoother import Interpolated, Recent, Smoother
 from deniable.streams.structure.tents import (
     LARGEST_TENT_FANOUT,
     LARGEST_TENT_LEAVES,
@@ -33,6 +34,8 @@ from deniable.streams.structure.tents import (
 _SAMPLE_WINDOWS = 1 << 11
 _SAMPLE_STEPS = np.arange(1, _SAMPLE_WINDOWS + 1)
 LARGEST_BLOCK = 1 << 26
+Knots = tuple[tuple[float, float], ...]
+"""Lengths, and Δ per θ² there; see `Roughness`."""
 SMALLEST_FANOUT, LARGEST_CHOICE = 5, 64
 SMALLEST_TENT_FANOUT = 7
 
@@ -41,23 +44,32 @@ SMALLEST_TENT_FANOUT = 7
 class Expectation:
     """What is expected of the data, as shares of θ. These are assumptions, not measurements, so they cost nothing.
 
-    `drift`: how much the mean of a block differs from that of the block before, apart from chance. `spread`: standard
-    deviation of single values. `tail`: by how much a value above θ exceeds θ, on average.
+    `drift`: how much the mean of a run of values differs from that of the next one, apart from chance, however long the
+    run. `spread`: standard deviation of single values. `tail`: by how much a value above θ exceeds θ, on average.
 
     >>> Expectation(drift=0.05).spread
     0.1
     """
 
-    drift: float = 0.005
+    drift: float = 0.04
     spread: float = 0.1
-    tail: float = 0.25
+    tail: float = 0.5
 
     def __post_init__(self) -> None:
         for name in ("drift", "spread", "tail"):
             problem, repair = "must be a share of θ, from 0 to 1", "Use 0.05 for a stream that drifts."
             check_number(name, getattr(self, name), problem, repair, smallest=0, largest=1)
         if not self.tail > 0:
-            raise InvalidParameter("tail", "must be above 0", "Use 0.25 if nothing is known.")
+            raise InvalidParameter("tail", "must be above 0", "Use 0.5 if nothing is known.")
+
+    def difference(self, length: float) -> float:
+        """Δ per θ²: the mean square of the difference between the sums of two neighbouring runs of so many values."""
+        return 2 * self.spread**2 * length + (self.drift * length) ** 2
+
+    @property
+    def knots(self) -> Knots:
+        """Δ per θ² at lengths of every order."""
+        return tuple((float(4**power), self.difference(4**power)) for power in range(21))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +78,7 @@ class StreamPlan:
 
     >>> plan = choose_plan(0.5, 2**18, expectation=Expectation())
     >>> plan.block, plan.fanout, plan.tree.height
-    (2048, 12, 2)
+    (1024, 16, 2)
     """
 
     horizon: int
@@ -90,9 +102,10 @@ class StreamPlan:
         """What adds the noise of this plan."""
         return Perturber(epsilon, theta, self.horizon, self.block, self.fanout, self.consistent, self.hierarchy)
 
-    def model(self, theta: float, epsilon: float, initial_variance: float = 0.0) -> TreeNoise:
-        """The noise of this plan, with continuous Laplace variances."""
-        return self.noise_model(2 * (theta * self.tree.height / epsilon) ** 2, initial_variance)
+    def model(self, theta: float, epsilon: float) -> TreeNoise:
+        """The noise of answers from complete blocks, with continuous Laplace variances."""
+        complete: Any = Interpolated(self.smoother, 0, 1 << 62)
+        return replace(self.noise_model(2 * (theta * self.tree.height / epsilon) ** 2, 0.0), smoother=complete)
 
     def noise_model(self, node_variance: float, initial_variance: float) -> TreeNoise:
         """The noise of this plan, for nodes of a given variance."""
@@ -100,23 +113,16 @@ class StreamPlan:
         return TreeNoise(self.layout, *facts)
 
     def noise(self, epsilon: float) -> float:
-        """Squared noise of a random window per θ², the smoother's predictions included."""
+        """Squared noise of a random window per θ²."""
         return _mean_noise(self) / epsilon**2
 
-    def smoothing(self, expectation: Expectation, *, measured_start: bool) -> float:
-        """Squared error of a random window per θ² from predictions.
-
-        `measured_start`: the first block is filled with a measured mean; otherwise with θ/2, which is off by up to θ/2.
-        """
+    def smoothing(self, knots: Knots) -> float:
+        """Squared error of a random window per θ² from what happens inside blocks."""
         if self.block == 1:
             return 0.0
         starts, stops = even_pairs(_SAMPLE_STEPS, self.horizon)
-        model = Smoothing(self.layout, expectation.spread**2, expectation.drift**2)
-        error = float(model.variance(starts, stops).mean())
-        if not measured_start:
-            # Two ends, each in the first block with chance g/r and then g²/3 times the squared rate error off.
-            error += 2 * (self.block / self.horizon) * self.block**2 / 3 * 0.25
-        return error
+        lengths, squares = zip(*knots, strict=True)
+        return float(Smoothing(self.layout, Roughness(lengths, squares)).variance(starts, stops).mean())
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +147,11 @@ def forecast(
     >>> plan = choose_plan(0.5, 2**18, expectation=Expectation())
     >>> (day,) = forecast(plan, 0.5, 60.0, [86_400], Expectation())
     >>> round(day.noise), round(day.smoothing)
-    (987, 611)
+    (1057, 591)
     """
     model = plan.model(theta, epsilon)
-    smoothing = Smoothing(plan.layout, (expectation.spread * theta) ** 2, (expectation.drift * theta) ** 2)
+    runs, squares = zip(*expectation.knots, strict=True)
+    smoothing = Smoothing(plan.layout, Roughness(runs, tuple(square * theta**2 for square in squares)))
     result = []
     for length in lengths:
         room = max(plan.horizon - length, 0)
@@ -161,15 +168,16 @@ def choose_plan(
     horizon: int,
     *,
     expectation: Expectation,
+    knots: Knots | None = None,
     block: int | None = None,
     fanout: int | None = None,
     consistent: bool = True,
     smoother: Smoother | None = None,
-    warmup: int = 1 << 16,
+    largest: int = LARGEST_BLOCK,
     hierarchy: str = "tree",
     bound: int = 1,
 ) -> StreamPlan:
-    """The block size and fan-out of least predicted error. What is given stays. warmup=0: nothing measures a mean.
+    """The block size and fan-out of least predicted error. What is given stays. `knots` go before `expectation`.
 
     `hierarchy`: "tree", "tent", or "auto" for whichever is predicted to be better at random windows; `bound` is the
     largest θ, in steps, that tents have to serve.
@@ -177,8 +185,8 @@ def choose_plan(
     Every power of two is tried as a block, and for each height the smallest fan-out that reaches all leaves. The choice
     reads public settings only, so it is public too. θ cancels.
 
-    >>> choose_plan(0.5, 2**18, expectation=Expectation(drift=0.05)).block
-    256
+    >>> choose_plan(0.5, 2**18, expectation=Expectation(drift=0.3)).block
+    128
     """
     smoother = smoother or Recent()
     kinds = _kinds(hierarchy, consistent=consistent)
@@ -189,7 +197,7 @@ def choose_plan(
     elif math.isinf(epsilon):
         blocks = [1]
     else:
-        blocks = [2**power for power in range(min(horizon, LARGEST_BLOCK).bit_length()) if 2**power <= horizon]
+        blocks = [2**power for power in range(min(horizon, largest, LARGEST_BLOCK).bit_length())]
     best: tuple[float, StreamPlan] | None = None
     for size in reversed(blocks):
         leaves = -(-horizon // size)
@@ -203,9 +211,7 @@ def choose_plan(
         if not plans:
             continue
         plan = min(plans, key=lambda candidate: _rough_noise(candidate.tree))
-        error = plan.noise(epsilon) + plan.smoothing(expectation, measured_start=warmup > 0)
-        if warmup:
-            error += _start_noise(plan, warmup) / (float(mean_share(plan, warmup)) * epsilon) ** 2
+        error = plan.noise(epsilon) + plan.smoothing(expectation.knots if knots is None else knots)
         if best is None or error < best[0]:
             best = (error, plan)
         elif error > 4 * best[0]:  # smaller blocks have only more noise
@@ -213,22 +219,6 @@ def choose_plan(
     if best is None:
         raise InvalidParameter("horizon", "is too long for these settings", "Use hierarchy='tree', or larger blocks.")
     return best[1]
-
-
-def mean_share(plan: StreamPlan, warmup: int) -> Fraction:
-    """The share of the warm-up's ε for the mean, 1/50 to 1/5: so that its noise adds a tenth to that of a window.
-
-    The mean has variance 2θ²/(share·ε·m)² and fills the first block; an end of a window lies there with chance g/r and
-    then has g²/3 times that variance.
-    """
-    noise = plan.noise(1.0)
-    wanted = math.sqrt(_start_noise(plan, warmup) / (0.1 * noise)) if noise else math.inf
-    return Fraction(math.ceil(100 * min(max(wanted, 0.02), 0.2)), 100)
-
-
-def _start_noise(plan: StreamPlan, warmup: int) -> float:
-    """Squared error of a random window per (θ/share·ε)² from the noise of the mean."""
-    return 2 * (plan.block / plan.horizon) * plan.block**2 / 3 * 2 / warmup**2
 
 
 def paper_block(epsilon: float, horizon: int, fanout: int) -> int:

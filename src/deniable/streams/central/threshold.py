@@ -29,7 +29,7 @@ _MOST_CANDIDATES = 1 << 16
 class Situation:
     """The public facts that a rule may use.
 
-    `error` is the predicted squared error of a random window per θ². `epsilon` pays for publishing, not for the
+    `error` is the predicted squared error of a random window per θ². `epsilon` pays for publishing, `cost` for the
     threshold.
     """
 
@@ -39,6 +39,7 @@ class Situation:
     epsilon: float
     error: float
     tail: float
+    cost: float = math.inf
 
 
 class PrivateRule(ABC):
@@ -96,9 +97,15 @@ class PredictedError(PrivateRule):
         return np.unique(np.minimum(np.rint(2.0 ** (np.arange(steps) / self.per_octave)), bound).astype(np.int64))
 
     def tipping(self, situation: Situation) -> float:
-        """N_0: that many values above θ cost as much as the noise does."""
+        """N_0: that many values above θ cost as much as the noise does. At least 2/cost, at most m/(4·ln bound).
+
+        With less, noise of the choice itself would raise θ by several doublings. With more, 2·N_0·ln θ would outweigh
+        any count, so that θ = 1 won however large the values are: with the limit, half of the values above a θ always
+        outweigh what the doublings up to the bound cost.
+        """
         exact = math.sqrt(6 * situation.error) * situation.warmup / (situation.horizon * situation.tail)
-        return min(max(exact, 1e-3), 1e9)
+        limit = situation.warmup / (4 * math.log(max(situation.bound, 3)))
+        return max(min(max(exact, 2 / situation.cost), limit, 1e9), 1e-3)
 
     def aim(self, situation: Situation) -> float:
         """The share of values above the best θ where excesses are tail·θ: N = N_0·√(tail/(1 − tail)), public."""
@@ -107,14 +114,22 @@ class PredictedError(PrivateRule):
 
     def scores(self, values: Integers, situation: Situation) -> Integers:
         """One integer score per candidate. Larger is better."""
-        thetas = self.candidates(situation.bound)
+        return self.scores_by_counts(_counts_above(values, self.candidates(situation.bound)), situation)
+
+    def scores_by_counts(self, above: Integers, situation: Situation) -> Integers:
+        """The same, from the numbers of values above each candidate."""
         tipping = self.tipping(situation)
-        penalty = np.rint(2 * tipping * np.log(thetas) * _SCORE_UNIT).astype(np.int64)
-        return -penalty - _loss_table(tipping, values.size)[_counts_above(values, thetas)]
+        penalty = np.rint(2 * tipping * np.log(self.candidates(situation.bound)) * _SCORE_UNIT).astype(np.int64)
+        return -penalty - _loss(tipping, above)
 
     def draw(self, values: Integers, situation: Situation, epsilon: float, source: Source) -> int:
         """θ, for a cost of ε; the source has been checked."""
-        winner = _winner(self.mechanism, self.scores(values, situation), epsilon, source)
+        above = _counts_above(values, self.candidates(situation.bound))
+        return self.draw_by_counts(above, situation, epsilon, source)
+
+    def draw_by_counts(self, above: Integers, situation: Situation, epsilon: float, source: Source) -> int:
+        """The same, from the numbers of values above each candidate."""
+        winner = _winner(self.mechanism, self.scores_by_counts(above, situation), epsilon, source)
         return int(self.candidates(situation.bound)[winner])
 
 
@@ -260,10 +275,15 @@ def _counts_above(values: Integers, thetas: Integers) -> Integers:
     return np.asarray(values.size - np.searchsorted(ordered, thetas, side="right"), dtype=np.int64)
 
 
-def _loss_table(tipping: float, count: int) -> Integers:
-    """G(0) … G(count) in units of 2^-16: integer steps of at least 0 and at most one unit, by construction."""
-    n = np.arange(count + 1, dtype=np.float64)
+def _loss(tipping: float, counts: Integers) -> Integers:
+    """G of every count in units of 2^-16: integer steps of at least 0 and at most one unit, by construction.
+
+    Below the tipping point G is added up from a table of its steps. Above it every count is one unit more.
+    """
+    size = math.ceil(tipping)
+    n = np.arange(size + 1, dtype=np.float64)
     below = tipping * np.log1p((np.minimum(n, tipping) / tipping) ** 2)
     loss = (below + np.maximum(n - tipping, 0.0)) * _SCORE_UNIT
     steps = np.clip(np.rint(np.diff(loss)), 0, _SCORE_UNIT).astype(np.int64)
-    return np.concatenate(([0], np.cumsum(steps)))
+    table = np.concatenate(([0], np.cumsum(steps)))
+    return np.asarray(table[np.minimum(counts, size)] + np.maximum(counts - size, 0) * _SCORE_UNIT)

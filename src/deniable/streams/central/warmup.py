@@ -1,29 +1,45 @@
-"""The warm-up: four private answers about values that are never published."""
+"""What is learnt from values before others are published with it: private answers, one after another.
+
+The warm-up's values are never published, so all of ε is theirs. Where θ is renewed, a share of ε of an epoch's values
+pays for the same questions, and the answers serve the next epoch.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from deniable.arrays import Integers
 from deniable.mechanisms import DiscreteLaplace
 from deniable.randomness import Source
-from deniable.streams.central.settings import SQUARE_STEPS, Settings
-from deniable.streams.central.stream_forecast import StreamPlan
+from deniable.streams.central.evidence import SQUARE_STEPS, Evidence, run_lengths
+from deniable.streams.central.settings import Settings
+from deniable.streams.central.stream_forecast import StreamPlan, choose_plan
 from deniable.streams.central.threshold import PredictedError, PublicThreshold, Situation
+from deniable.streams.released.roughness import Roughness
+
+_USUAL_SHARE, _SHARE_DOUBT, _USUAL_EXCESS = 0.25, 0.6, 0.2
+"""Of drawn streams: the share of values above θ and how much it differs, of what the choice of θ leaves open; and how
+much such values exceed θ, of θ."""
+
+_STALE = 4.0
 
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
-    """The private answers of the warm-up, in steps of the grid. Those that were not measured are None.
+    """Private answers, in steps of the grid. Those that were not measured are None.
+
+    `above` is the share of values above θ, `excess` the mean of (v − θ)+; `spread` is the variance of single values
+    around their neighbours. `squares` are Δ at `lengths`: mean squares of the difference between the sums of two
+    neighbouring runs of so many values, as measured; `doubts` are the variances of the noise of their roots.
 
     >>> import deniable as dn
     >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
     >>> private = tops.push_many([5, 6, 7, 8] * 1000)
     >>> tops.learnt.theta
-    8
+    19
     """
 
     theta: int
@@ -32,43 +48,160 @@ class Learnt:
     spread: float | None = None
     above: float | None = None
     above_stderr: float = 0.0
+    excess: float | None = None
+    excess_variance: float = 0.0
+    lengths: tuple[float, ...] = ()
+    squares: tuple[float, ...] = ()
+    doubts: tuple[float, ...] = ()
+
+    @classmethod
+    def read(cls, facts: dict[str, Any]) -> Learnt:
+        """What `asdict` wrote, after JSON."""
+        arrays = {name: tuple(facts.get(name, ())) for name in ("lengths", "squares", "doubts")}
+        return cls(**{**facts, **arrays})
 
 
-def learn(values: Integers, settings: Settings, plan: StreamPlan, source: Source) -> Learnt:
-    """Four private answers about the warm-up, whose shares of ε add up to ε. `values` are steps 0 … bound."""
-    epsilon, count = settings.epsilon, values.size
-    costs = settings.costs
-    error = 0.0 if math.isinf(epsilon) else plan.noise(epsilon)
-    error += plan.smoothing(settings.expectation, measured_start=settings.measure_start)
-    tail = settings.expectation.tail
-    situation = Situation(settings.grid.top, max(count, 1), settings.horizon, epsilon, max(error, 1e-12), tail)
+def learn(
+    evidence: Evidence, settings: Settings, epsilon: float, source: Source, before: Learnt | None = None
+) -> Learnt:
+    """Private answers, whose shares of ε add up to `epsilon`, for publishing with these settings.
+
+    `before` is what the epoch was published with that the evidence is of.
+    """
+    count, plan = max(evidence.count, 1), settings.plan
+    costs = settings.costs(epsilon, evidence.count)
+    error = 0.0 if math.isinf(settings.epsilon) else plan.noise(settings.epsilon)
+    error = max(error + plan.smoothing(settings.expectation.knots), 1e-12)
+    tail, cost = settings.expectation.tail, costs["threshold"]
+    situation = Situation(settings.grid.top, count, settings.horizon, settings.epsilon, error, tail, cost)
     if isinstance(settings.threshold, PublicThreshold):
         theta = max(settings.grid.unit(settings.threshold.theta), 1)
     else:
         draws = source.stream("threshold")  # the publisher has checked source and ε
-        theta = settings.threshold.draw(values, situation, costs["threshold"], draws)
+        theta = evidence.choose(settings.threshold, situation, cost, draws)
+    aim = settings.threshold.aim(situation) if isinstance(settings.threshold, PredictedError) else None
     if not settings.measure_start:
-        if not isinstance(settings.threshold, PredictedError):
-            return Learnt(theta)
-        aim = settings.threshold.aim(situation)
-        return Learnt(theta, above=aim, above_stderr=aim)
-    cut = np.minimum(values, theta)
+        return Learnt(theta) if aim is None else Learnt(theta, above=aim, above_stderr=aim)
+    lengths = run_lengths(evidence.count)
+    totals: dict[str, float] = {}
+    variances: dict[str, float] = {}
+    for question in evidence.questions(theta):
+        mechanism = DiscreteLaplace(costs[question.name], question.sensitivity)
+        noisy = mechanism.draw(np.array([question.total]), source.stream(question.name))
+        totals[question.name], variances[question.name] = float(noisy[0]), mechanism.variance()
+    mean = min(max(totals["mean"] / count, 0.0), float(theta))
+    above, above_variance = totals["above"] / count, variances["above"] / count**2
+    excess, excess_variance = totals["excess"] / count, variances["excess"] / count**2
+    if aim is not None:
+        # Noise decides between thresholds whose counts differ by less than it, so the share above θ may be that large.
+        largest = aim + (0.0 if math.isinf(epsilon) else 1 / (cost * count))
+        above, above_variance = _weighted(above, above_variance, _USUAL_SHARE * largest, _SHARE_DOUBT * largest)
+        above = min(max(above, 0.0), 1.0)
+        doubt = tail * theta * math.hypot(above, math.sqrt(above_variance))
+        excess, excess_variance = _weighted(excess, excess_variance, _USUAL_EXCESS * theta * above, doubt)
+    if theta >= settings.grid.top:
+        excess = excess_variance = 0.0
+    runs_theta, usual = evidence.runs_at(theta), 2 * (settings.expectation.spread * theta) ** 2
+    if before is not None and before.lengths:
+        usual = before.squares[0] * (theta / before.theta) ** 2
+    runs = _roughness(totals, variances, usual, runs_theta, lengths, count)
+    if before is not None and before.lengths:
+        runs = _with_earlier(runs, before, theta, alike=0.5 <= theta / runs_theta <= 2)
+    return Learnt(
+        theta,
+        mean,
+        variances["mean"] / count**2,
+        runs[1][0] / 2,
+        min(max(above, 0.0), 1.0),
+        math.sqrt(above_variance),
+        max(excess, 0.0),
+        excess_variance,
+        *runs,
+    )
 
-    def noisy(name: str, total: int, sensitivity: int) -> tuple[float, float]:
-        mechanism = DiscreteLaplace(costs[name], sensitivity)
-        answer = mechanism.draw(np.array([total]), source.stream(name))[0]
-        return float(answer) / count, mechanism.variance() / count**2
 
-    mean, mean_variance = noisy("mean", int(cut.sum()), theta)
-    fine = (cut * SQUARE_STEPS // theta) ** 2
-    square, square_variance = noisy("square", int(fine.sum()), SQUARE_STEPS**2)
-    above, above_variance = noisy("above", int((values > theta).sum()), 1)
-    mean = min(max(mean, 0.0), float(theta))
-    spread = (square + math.sqrt(square_variance)) * (theta / SQUARE_STEPS) ** 2 - mean**2
-    spread = min(max(spread, 0.0), mean * (theta - mean))
-    if isinstance(settings.threshold, PredictedError) and above_variance > 0:
-        # A weighted mean of the measured share and the share that the choice aims at, which it misses by as much again.
-        aim = settings.threshold.aim(situation)
-        weight = above_variance / (above_variance + aim**2)
-        above, above_variance = weight * aim + (1 - weight) * above, weight * aim**2
-    return Learnt(theta, mean, mean_variance, spread, min(max(above, 0.0), 1.0), math.sqrt(above_variance))
+def _weighted(measured: float, variance: float, usual: float, doubt: float) -> tuple[float, float]:
+    """The best mean of a measured figure and of one that is usual, give or take `doubt`; and its variance.
+
+    If the measured figure is larger than usual by more than noise explains, so is the doubt.
+    """
+    doubt = max(doubt, measured - usual - 5 * math.sqrt(variance))
+    weight = variance / (variance + doubt**2) if doubt else 1.0
+    return weight * usual + (1 - weight) * measured, weight * doubt**2
+
+
+_Runs = tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]
+"""Lengths of runs, Δ there, and the variances of the noise of their roots."""
+
+
+def _roughness(
+    totals: dict[str, float],
+    variances: dict[str, float],
+    usual: float,
+    runs_theta: int,
+    lengths: tuple[int, ...],
+    count: int,
+) -> _Runs:
+    """Δ at the given lengths as measured; at length 1 shrunk to what is usual."""
+    pairs, unit = max(count // 2, 1), (runs_theta / SQUARE_STEPS) ** 2
+    weight = usual**2 / (usual**2 + variances["runs of 1"] / pairs**2 * unit**2)
+    square = weight * max(totals["runs of 1"], 0.0) / pairs * unit + (1 - weight) * usual
+    squares, doubts = [max(square, 1e-9)], [0.0]
+    for length in lengths[1:]:
+        pairs, name = count // (2 * length), f"runs of {length}"
+        # Of a normal distribution, the mean square is π/2 times the square of the mean distance.
+        doubts.append(math.pi / 2 * variances[name] / pairs**2)
+        squares.append(max(math.pi / 2 * (totals[name] / pairs) ** 2 - doubts[-1], 0.0))
+    return tuple(map(float, lengths)), tuple(squares), tuple(doubts)
+
+
+def _with_earlier(runs: _Runs, before: Learnt, theta: int, *, alike: bool) -> _Runs:
+    """What was measured before, in proportion to θ², still counts, next to new measurements with more doubt.
+
+    Runs that were cut at a far smaller θ, or have the noise of a far larger one, do not count: they are not `alike`.
+    """
+    scale = (theta / before.theta) ** 2
+    new = {length: (square, doubt) for length, square, doubt in zip(*runs, strict=True)} if alike else {}
+    for length, square, doubt in zip(before.lengths, before.squares, before.doubts, strict=True):
+        old, stale = scale * square, (_STALE if alike else 1.0) * scale * doubt
+        measured, noise = new.get(length, (old, stale))
+        if length > 1 and length in new and stale + noise > 0:
+            weight = stale / (stale + noise)
+            new[length] = (weight * measured + (1 - weight) * old, weight * noise)
+        elif length not in new:
+            new[length] = (old, stale)
+    known = sorted(new)
+    return tuple(known), tuple(new[length][0] for length in known), tuple(new[length][1] for length in known)
+
+
+def roughness(learnt: Learnt, settings: Settings) -> Roughness:
+    """Δ at lengths up to the horizon, in squared steps: as measured where noise allows, otherwise as expected."""
+    expected, theta = settings.expectation, learnt.theta
+    if not learnt.lengths:
+        lengths, squares = zip(*expected.knots, strict=True)
+        return Roughness(lengths, tuple(square * theta**2 for square in squares))
+    lengths = tuple(float(4**power) for power in range(settings.horizon.bit_length() // 2 + 1))
+    usual = Roughness(
+        lengths, tuple(learnt.squares[0] * length + (expected.drift * theta * length) ** 2 for length in lengths)
+    )
+    return usual.weighed(learnt.lengths, learnt.squares, learnt.doubts)
+
+
+def plan_after(settings: Settings, learnt: Learnt) -> StreamPlan:
+    """Blocks and tree for what was learnt: a function of private answers and public settings, so it costs nothing."""
+    if not learnt.lengths or settings.block is not None or settings.hierarchy == "tent":
+        return settings.plan  # tents that were asked for have to be possible whatever is learnt
+    known = roughness(learnt, settings)
+    squares = (square / learnt.theta**2 for square in known.squares)
+    return choose_plan(
+        settings.epsilon,
+        settings.horizon,
+        expectation=settings.expectation,
+        knots=tuple(zip(known.lengths, squares, strict=True)),
+        fanout=settings.fanout,
+        consistent=settings.consistent,
+        smoother=settings.smoother,
+        largest=settings.largest_block,
+        hierarchy=settings.allowed_hierarchy,
+        bound=settings.grid.top,
+    )

@@ -62,8 +62,12 @@ class Estimates:
     def total(self) -> WindowEstimate:
         """The sum of all estimates."""
         stderr = math.sqrt(self.number * self.variance)
-        loss = float(self._truncation.loss(np.array([float(self.number)]))[0])
+        loss = self.loss(self.number)
         return WindowEstimate(self._total, stderr, truncation=None if math.isnan(loss) else loss)
+
+    def loss(self, count: int) -> float:
+        """What cutting may have taken from the sum of so many values, NaN if nothing is known."""
+        return float(self._truncation.loss(np.array([float(count)]))[0])
 
     def kept(self) -> Floats:
         """All estimates, in order."""

@@ -69,8 +69,11 @@ def refusals(
     if theta is None:
         checks.append((OTHER_THETA, phase == SECOND))
     else:
-        checks += [(LATE, phase == FIRST), (OTHER_THETA, wire["theta"] != theta)]
-    checks.append((OUT_OF_RANGE, wire["y"] >= protocol.outputs(theta)))
+        if not protocol.renewal:
+            checks.append((LATE, phase == FIRST))
+        checks.append((OTHER_THETA, wire["theta"] != np.where(phase == FIRST, 0.0, theta)))
+    largest = np.where(phase == FIRST, protocol.outputs(), protocol.outputs(theta))
+    checks.append((OUT_OF_RANGE, wire["y"] >= largest))
     reasons = []
     good = np.ones(wire.size, dtype=np.bool_)
     for reason, where in checks:

@@ -22,10 +22,11 @@ from deniable.mechanisms import Hybrid
 from deniable.mechanisms.reconstruction import count_outputs
 from deniable.simulation import check_noise
 from deniable.streams.local.answered_ids import AnsweredIds
-from deniable.streams.local.estimates import Estimates, state_before
+from deniable.streams.local.estimates import Estimates
+from deniable.streams.local.phases import Phases
 from deniable.streams.local.report_arrays import DUPLICATE, MALFORMED, read_one, read_table, refusals
 from deniable.streams.local.stream_protocol import ToPLProtocol
-from deniable.streams.local.stream_report import StreamReport
+from deniable.streams.local.stream_report import FIRST, StreamReport
 from deniable.streams.local.threshold_choice import RULES_BY_KIND, LocalChoice, LocalRule, SmoothTail
 from deniable.streams.local.value_distribution import DistributionBelief, FirstReports, bins_of, reconstructed
 from deniable.streams.released.released_stream import SIMULATION, Released
@@ -40,6 +41,7 @@ class ToPLServer:
     """Takes reports of `ToPLClient`, announces a threshold, and publishes one unbiased estimate per second report.
 
     `first` first-phase reports are taken; then `rule` chooses θ, which may be announced. Until then `theta` is None.
+    If settings have a `renewal`, some users keep sending first reports, and `renew` chooses a new θ from them.
     With a public threshold `theta` there is no first phase. Reports that cannot be taken are counted in `refused`, by
     reason. With keep=False only running sums are kept, and memory grows by eight bytes per user id and nothing else.
     Reports without ids cannot be checked for duplicates. With `simulation` the server takes only what simulated devices
@@ -80,7 +82,8 @@ class ToPLServer:
         self._counts = np.zeros(-(-self._window.outputs // (self._window.inputs // self._bins)))
         self._answered = AnsweredIds()
         self._keep = keep
-        self._estimates: Estimates | None = None  # as soon as there is a θ
+        self._phases = Phases(self.protocol, keep=keep)
+        self._before = 0  # first reports of earlier phases
         self._turn = Turn()
         if self._public_theta is not None:
             self._start(LocalChoice(self._public_theta))
@@ -98,6 +101,11 @@ class ToPLServer:
         return None if self._estimates is None else self._estimates.choice.theta
 
     @property
+    def thetas(self) -> tuple[float, ...]:
+        """All thresholds that were announced, in order."""
+        return self._phases.thetas
+
+    @property
     def choice(self) -> LocalChoice | None:
         """The threshold, and what was believed when it was chosen; None before."""
         return None if self._estimates is None else self._estimates.choice
@@ -105,19 +113,19 @@ class ToPLServer:
     @property
     @in_turn
     def heard(self) -> int:
-        """First-phase reports taken."""
-        return self._heard
+        """First reports taken, through all phases."""
+        return self._before + self._heard
 
     @property
     @in_turn
     def published(self) -> int:
         """Second-phase reports taken, each of which was answered with an estimate."""
-        return 0 if self._estimates is None else self._estimates.number
+        return self._phases.number
 
     @property
     @in_turn
     def first_reports(self) -> FirstReports:
-        """The first-phase reports, counted."""
+        """The first reports, counted; with a `renewal`, those that no θ was chosen from yet."""
         return self._first_reports()
 
     def distribution(self, *, smooth: bool = True) -> DistributionBelief:
@@ -130,6 +138,23 @@ class ToPLServer:
     def announce(self) -> float:
         """End the first phase with the reports so far, and choose θ."""
         return self._announce()
+
+    @in_turn
+    def renew(self) -> float:
+        """Choose a new θ from the first reports since the last one, for users who have not answered.
+
+        Reports under the old θ are refused from now on. What was published stays, under its own θ.
+        """
+        if not self.protocol.renewal:
+            raise InvalidParameter("renewal", "is 0, so there are no later first reports", "Give both sides a share.")
+        if not self._heard:
+            raise QueryRefused("there are no first reports since the last θ", "Collect some first.")
+        self._start(self.rule.choose(self._first_reports()))
+        return self._under_theta.choice.theta
+
+    @property
+    def _estimates(self) -> Estimates | None:
+        return self._phases.present
 
     @property
     def _heard(self) -> int:
@@ -146,7 +171,10 @@ class ToPLServer:
         return self._under_theta.choice.theta
 
     def _start(self, choice: LocalChoice) -> None:
-        self._estimates = Estimates(self.protocol, choice, keep=self._keep)
+        self._phases.begin(choice)
+        if self.protocol.renewal:
+            self._before += self._heard
+            self._counts[:] = 0
 
     @property
     def _under_theta(self) -> Estimates:
@@ -177,7 +205,7 @@ class ToPLServer:
                 return None
             self._answered.add_one(key)
         code = int(wire["y"][0])
-        if self._estimates is None:
+        if wire["phase"][0] == FIRST:
             self._take_first(np.array([code]))
             return None
         return float(self._take_second(np.array([code]))[0])
@@ -225,10 +253,11 @@ class ToPLServer:
             if keys is not None:
                 self._answered.add(keys[here][good[here]])
             codes = wire["y"][here][good[here]].astype(np.int64)
-            if codes.size and self._estimates is None:
-                self._take_first(codes)
-            elif codes.size:
-                estimates.append(self._take_second(codes))
+            firsts = wire["phase"][here][good[here]] == FIRST
+            if firsts.any():
+                self._take_first(codes[firsts])
+            if not firsts.all():
+                estimates.append(self._take_second(codes[~firsts]))
             wire, keys = wire[stop:], None if keys is None else keys[stop:]
         return estimates
 
@@ -241,7 +270,7 @@ class ToPLServer:
 
     def _take_first(self, codes: Integers) -> None:
         self._counts += count_outputs(self._window, codes, self._bins)
-        if self._heard >= self.first:
+        if self._estimates is None and self._heard >= self.first:
             self._announce()
 
     def _take_second(self, codes: Integers) -> Floats:
@@ -259,13 +288,21 @@ class ToPLServer:
     @in_turn
     def total(self) -> WindowEstimate:
         """The running sum of all published estimates, even if single ones are not kept."""
-        return self._under_theta.total
+        return self._phases.total() if self._phases.present else self._under_theta.total
+
+    @in_turn
+    def window(self, start: int, stop: int, *, confidence: float = 0.95, cut: bool = False) -> WindowEstimate:
+        """The sum over estimates start … stop − 1, also over several θ, for values as they were; with `cut`, cut at θ.
+
+        What cutting took is added back; `smoothing` is the standard error of that, and the interval covers it.
+        """
+        return self._phases.window(start, stop, confidence=confidence, cut=cut)
 
     @property
     @in_turn
     def released(self) -> Released:
-        """The published stream, which answers for windows."""
-        return self._under_theta.release(self._under_theta.kept(), self._about(), 0)
+        """The published stream under the present θ, which answers for windows."""
+        return self._under_theta.release(self._under_theta.kept(), self._about(), self._phases.earlier)
 
     @in_turn
     def release_of(self, values: Floats, first: int = 0) -> Released:
@@ -279,7 +316,7 @@ class ToPLServer:
 
     def _about(self) -> dict[str, Any]:
         facts: dict[str, Any] = {"method": "topl", "epsilon": self.protocol.epsilon, "theta": self.theta}
-        facts |= {"first": self._heard, "mechanism": self.protocol.mechanism, "rule": self.rule.kind}
+        facts |= {"first": self._before + self._heard, "mechanism": self.protocol.mechanism, "rule": self.rule.kind}
         facts |= {SIMULATION: True} if self.simulation else {}
         mixed = self.theta is not None and self.protocol.mechanism == "hybrid"
         return facts | {"alpha": float(Hybrid(self.protocol.epsilon).alpha)} if mixed else facts
@@ -322,10 +359,10 @@ class ToPLServer:
             "kind": STATE_KIND,
             "settings": self.settings,
             "counts": packed(self._counts.astype(np.int64)),
-            "choice": None if self._estimates is None else asdict(self._estimates.choice),
             "answered": self._answered.state(),
             "refused": dict(self.refused),
-            **(state_before(keep=self._keep) if self._estimates is None else self._estimates.state()),
+            "before": self._before,
+            **self._phases.state(),
         }
         return seal(state)
 
@@ -348,9 +385,8 @@ class ToPLServer:
         protocol, rule = dict(settings.pop("protocol")), dict(settings.pop("rule"))
         made = cls(**protocol, **settings, rule=RULES_BY_KIND[rule.pop("kind")](**rule))
         made._counts += unpacked(state["counts"])
-        if state["choice"] is not None:
-            made._start(LocalChoice(**state["choice"]))
-            made._under_theta.resume(state)
+        made._before = state.get("before", 0)
+        made._phases.resume(state)
         made._answered = AnsweredIds.restore(state["answered"])
         made.refused.update(state["refused"])
         return made

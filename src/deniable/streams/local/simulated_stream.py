@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ class ToPL:
     >>> topl = ToPL(epsilon=2.0, bound=1000, first=5_000, source=SeededSource(1), simulation=True)
     >>> estimates = topl.publish(np.arange(25_000) % 20)
     >>> topl.theta, estimates.size
-    (23.63, 20000)
+    (24.55, 20000)
     """
 
     def __init__(
@@ -63,6 +64,10 @@ class ToPL:
     def _turn(self) -> Turn:
         return self.server._turn
 
+    def renew(self) -> float:
+        """Choose a new θ from the first reports since the last one. See `ToPLServer.renew`."""
+        return self.server.renew()
+
     def publish(self, values: Any) -> Floats:
         """One estimate for every value that comes after the first phase."""
         return self._publish(cut_to(values, float(self.protocol.bound)))
@@ -74,6 +79,11 @@ class ToPL:
             if mine.size:
                 self.server._take_first(first_codes(self.protocol, mine, self._source))
             checked = checked[mine.size :]
+        if self.protocol.renewal and checked.size:
+            keep_to_first = self._source.bernoulli(Fraction(self.protocol.renewal), checked.size)
+            if keep_to_first.any():
+                self.server._take_first(first_codes(self.protocol, checked[keep_to_first], self._source))
+            checked = checked[~keep_to_first]
         parts = [
             self.server._take_second(self._second(checked[start : start + _SLAB]))
             for start in range(0, checked.size, _SLAB)

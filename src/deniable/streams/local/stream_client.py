@@ -2,6 +2,7 @@
 
 value ── cut to [0, bound] ──▶ no θ yet: position on the scale ── square wave ──▶ report
                                θ known:  min(value, θ) ────────── hybrid ───────▶ report
+                               θ known, and a coin with chance `renewal` says so: as if there were none
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import secrets
 from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
 from numbers import Real
 from pathlib import Path
 from typing import Any
 
 from deniable.errors import InvalidParameter
-from deniable.exact import RandBelow, check_randbelow
+from deniable.exact import RandBelow, check_randbelow, fraction_coin
 from deniable.ledger import Ledger
 from deniable.ledger_entries import Charge
 from deniable.locking import Turn, in_turn
@@ -110,11 +112,15 @@ class ToPLClient:
 
     def _randomised(self, value: float, theta: float | None) -> StreamReport:
         protocol, tag = self.protocol, self.protocol.run_tag(simulation=self.simulation)
-        if theta is None:
+        if theta is None or self._keeps_to_first_reports():
             y = protocol.wave.draw_one(protocol.position(value), self._randbelow)
             return StreamReport(FIRST, y, 0.0, tag)
         y = protocol.second(theta).draw_one(min(value, theta), self._randbelow)
         return StreamReport(SECOND, y, theta, tag)
+
+    def _keeps_to_first_reports(self) -> bool:
+        """Whether this user is one of those who send first reports for ever. The value is not looked at."""
+        return self.protocol.renewal > 0 and fraction_coin(Fraction(self.protocol.renewal), self._randbelow)
 
     def _cut(self, value: float) -> float:
         if math.isnan(value):

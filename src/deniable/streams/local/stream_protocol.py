@@ -34,6 +34,9 @@ class ToPLProtocol:
     which is what a threshold has to get right. *Second*, once a threshold θ is announced: min(value, θ) through a
     mechanism for numbers in [0, θ]: the hybrid one unless a comparison asks for another.
 
+    `renewal`: with this chance, a coin that knows nothing of her value, a user sends a first report although a
+    threshold is announced. From these a server can choose a new one for users who have not answered.
+
     `name` distinguishes streams: a user who takes part in two spends ε on each. `grid` coarsens both mechanisms, for
     tests.
 
@@ -47,6 +50,7 @@ class ToPLProtocol:
     scale: str = "log"
     mechanism: str = "hybrid"
     grid: int | None = None
+    renewal: float = 0.0
 
     def __post_init__(self) -> None:
         check_number("bound", self.bound, "must be a finite number", "Give the public upper bound of the values.")
@@ -58,6 +62,8 @@ class ToPLProtocol:
             raise InvalidParameter("mechanism", f"must be one of {', '.join(MECHANISMS)}", "Use the default.")
         if not isinstance(self.name, str):
             raise InvalidParameter("name", "must be a text", "Name the stream.")
+        problem, repair = "must be a share of users, from 0 to 1/2", "Use 0.05, or 0 for one threshold for ever."
+        check_number("renewal", self.renewal, problem, repair, smallest=0, largest=0.5)
         self.wave  # noqa: B018 - for its checks
 
     @property
@@ -74,7 +80,7 @@ class ToPLProtocol:
 
     @property
     def spends(self) -> Spending:
-        """ε for any two values of a user, who sends one report of one of the two kinds."""
+        """ε for any two values of a user, who sends one report of one of the two kinds; which one, no value decides."""
         return replace(in_parallel([self.wave.spends, self.second(self.bound).spends]), unit=Unit.USER)
 
     def outputs(self, theta: float | None = None) -> int:
@@ -116,6 +122,8 @@ class ToPLProtocol:
     def sha256(self) -> str:
         """The hash of all settings. Reports made under other settings are refused."""
         facts = {**asdict(self), "epsilon": float(self.epsilon), "bound": float(self.bound)}
+        if not facts["renewal"]:  # as before there was such a share
+            del facts["renewal"]
         return hashlib.sha256(json.dumps({"topl": facts}, sort_keys=True).encode()).hexdigest()
 
     @property

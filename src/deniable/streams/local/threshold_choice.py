@@ -6,9 +6,8 @@ error of a window's sum is predicted as
     (r/3)·(θ/2)²·Var(ε) + (r²/6)·(Σ_{t>θ} f_t·(t − θ))²        [WCZ21, Section 4.1, with the constants derived here]
 
 The distribution f is not known but believed (`value_distribution`). The regret of θ under one distribution is its
-predicted error as a multiple of the best one's. A rule takes the θ of least mean cubed regret over the belief. Too
-small a θ is punished if the tail may be heavy, too large a θ if it may be light, and the cube gives the worse cases
-more weight.
+predicted error as a multiple of the best one's. A rule takes the θ of least mean regret over the belief. Too small a θ
+is punished if the tail may be heavy, too large a θ if it may be light.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from deniable.arrays import Floats
 from deniable.checks import check_flag
 from deniable.errors import InvalidData, InvalidParameter
 from deniable.streams.local.stream_protocol import LOG_STEPS, ToPLProtocol
-from deniable.streams.local.value_distribution import DistributionBelief, FirstReports, reconstructed, smooth_tail
+from deniable.streams.local.tail_belief import smooth_tail
+from deniable.streams.local.value_distribution import DistributionBelief, FirstReports, reconstructed
 from deniable.streams.released.windows import Truncation
 
 _CANDIDATES = 400
-_REGRET_POWER = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +45,9 @@ class LocalChoice:
     mean: float | None = None
     """Mean of min(value, θ), and of its square."""
     square: float | None = None
+    excess_stderr: float = 0.0
+    """The standard error of `excess`, and the mean square of what cutting takes from a value."""
+    excess_square: float = 0.0
 
     def truncation(self, bound: float) -> Truncation:
         """What is known about the values above θ."""
@@ -66,7 +68,7 @@ class LocalRule(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SmoothTail:
-    """Least regret over all smooth distributions that explain the reports: the default.
+    """Least regret over all distributions with a smooth tail that explain the reports: the default.
 
     >>> SmoothTail().kind
     'smooth tail'
@@ -197,10 +199,10 @@ def predicted_error(protocol: ToPLProtocol, horizon: int, thetas: Floats, excess
 
 
 def least_regret(belief: DistributionBelief, protocol: ToPLProtocol, horizon: int) -> float:
-    """The candidate of least mean cubed regret. For a single distribution it is the one of least predicted error."""
+    """The candidate of least mean regret. For a single distribution it is the one of least predicted error."""
     thetas = candidates(protocol)
     errors = predicted_error(protocol, horizon, thetas, belief.excess(thetas))
-    regrets = belief.weights @ (errors / errors.min(axis=1, keepdims=True)) ** _REGRET_POWER
+    regrets = belief.weights @ (errors / errors.min(axis=1, keepdims=True))
     return _rounded(thetas[int(regrets.argmin())], protocol.bound)
 
 
@@ -220,5 +222,8 @@ def _choice(belief: DistributionBelief, theta: float) -> LocalChoice:
     mean = float(belief.weights @ above)
     spread = float(np.sqrt(belief.weights @ (above - mean) ** 2))
     cut = np.minimum(belief.values, theta)
-    excess = float(belief.weights @ belief.excess(np.array([theta]))[:, 0])
-    return LocalChoice(theta, mean, spread, excess, belief.mean(cut), belief.mean(cut**2))
+    excesses = belief.excess(np.array([theta]))[:, 0]
+    excess = float(belief.weights @ excesses)
+    error = float(np.sqrt(belief.weights @ (excesses - excess) ** 2))
+    beyond = belief.mean((belief.values - cut) ** 2)
+    return LocalChoice(theta, mean, spread, excess, belief.mean(cut), belief.mean(cut**2), error, beyond)

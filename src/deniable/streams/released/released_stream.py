@@ -25,15 +25,17 @@ from deniable.queries.answers.result import number
 from deniable.sealing import SEAL, sealed, unsealed
 from deniable.simulation import NOTE, has_noise, mark
 from deniable.streams.released.covariance import Covariance, covariance_of
-from deniable.streams.released.prediction_error import Smoothing, SmoothingByBlock, smoothing_by_block
+from deniable.streams.released.many_windows import ManyWindows
+from deniable.streams.released.prediction_error import Smoothing
+from deniable.streams.released.roughness import Roughness
+from deniable.streams.released.stretch import Stretch, StretchSums
 from deniable.streams.released.windows import Truncation, WindowEstimate, Windows
 from deniable.streams.structure.block_layout import BlockLayout
 from deniable.streams.structure.hierarchy import WINDOWS_AT_ONCE
 from deniable.streams.structure.value_grid import Grid
 from deniable.wording import counted
 
-METADATA_KEY = b"deniable.stream"
-METADATA_VERSION = 1
+METADATA_KEY, METADATA_VERSION = b"deniable.stream", 1
 _RELEASE_SEAL_KEY = b"released"  # the seal is there for accidents
 _DAMAGE = (
     *(ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError, pa.ArrowException),
@@ -44,8 +46,12 @@ SIMULATION = "simulation"
 
 
 @dataclass(frozen=True, eq=False)
-class Released:
+class Released(ManyWindows):
     """Private values in order of arrival, with everything that is needed to answer for windows of them.
+
+    Answers are for the stream as it was: what cutting at θ takes away is estimated and added back where the publisher
+    measured it (`cut=True` asks for the cut stream). They come from a better reconstruction than the published values:
+    complete blocks are straight lines between their noisy sums.
 
     `values` are steps of the `grid`: integers, or floats if predictions or noise are real numbers. Positions count from
     the first value here, which is number `first` of its stream. Windows are half-open, as Python's are: `sum(1000,
@@ -55,7 +61,7 @@ class Released:
     >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
     >>> private = tops.push_many([5, 6, 7, 8] * 1000)
     >>> tops.released
-    Released(3,000 values; method=tops, epsilon=1.0, theta=8.0, warmup=1000, r=1000, b=4, s=256, chunk=3; simulation)
+    Released(3,000 values; method=tops, epsilon=1.0, theta=19.0, warmup=1000, r=1000, b=8, s=128, chunk=3; simulation)
     """
 
     values: NDArray[Any]
@@ -66,6 +72,8 @@ class Released:
     smoothing: Smoothing | None = None
     timestamps: NDArray[Any] | None = None
     first: int = 0
+    later: tuple[Stretch, ...] = ()
+    """Further stretches with a θ and tree of their own. `covariance`, `truncation` and `smoothing` are the first's."""
 
     def __post_init__(self) -> None:
         stamps = self.timestamps
@@ -110,10 +118,17 @@ class Released:
         return np.concatenate((np.zeros(1, dtype=kind), np.cumsum(self.values, dtype=kind)))
 
     @cached_property
-    def _smoothing_here(self) -> SmoothingByBlock | Smoothing | None:
-        if self.smoothing is None:
-            return None
-        return smoothing_by_block(self._prefix, self.first, self.covariance, self.smoothing)
+    def _stretches(self) -> list[StretchSums]:
+        """Every stretch, with the part of it that is here."""
+        stretches = [Stretch(0, self.covariance, self.truncation, self.smoothing), *self.later]
+        end = self.first + len(self)
+        result = []
+        for stretch, stop in zip(stretches, [*(later.begin for later in self.later), end], strict=True):
+            low, high = max(stretch.begin, self.first), min(stop, end)
+            if low < high:
+                prefix = self._prefix[low - self.first : high - self.first + 1]
+                result.append(StretchSums(stretch, prefix, low - stretch.begin))
+        return result
 
     def with_timestamps(self, timestamps: Any) -> Released:
         """The same stream with a timestamp for every value. Timestamps must not go back.
@@ -133,58 +148,80 @@ class Released:
 
     # Windows -------------------------------------------------------------------------------------------------------
 
-    def sum(self, start: int, stop: int, *, confidence: float = 0.95) -> WindowEstimate:
-        """The sum of the values at positions start … stop − 1.
+    def sum(self, start: int, stop: int, *, confidence: float = 0.95, cut: bool = False) -> WindowEstimate:
+        """The sum of the values at positions start … stop − 1; with `cut`, of values cut at θ.
 
         >>> print(tops.released.sum(0, 2000))
-        12,964 ± 32 (95%: 12,901 to 13,027)
+        13,097 ± 58 (95%: 12,607 to 13,586)
         """
-        return self._single(self.sums(np.array([start]), np.array([stop])), confidence)
+        return self._single(self.sums(np.array([start]), np.array([stop]), cut=cut), confidence)
 
-    def mean(self, start: int, stop: int, *, confidence: float = 0.95) -> WindowEstimate:
-        """The mean of the values at positions start … stop − 1.
+    def mean(self, start: int, stop: int, *, confidence: float = 0.95, cut: bool = False) -> WindowEstimate:
+        """The mean of the values at positions start … stop − 1; with `cut`, of values cut at θ.
 
         >>> print(tops.released.mean(0, 2000, confidence=0.99))
-        6.482 ± 0.016 (99%: 6.441 to 6.523)
+        6.548 ± 0.029 (99%: 6.23 to 6.87)
         """
-        return self._single(self.means(np.array([start]), np.array([stop])), confidence)
+        return self._single(self.means(np.array([start]), np.array([stop]), cut=cut), confidence)
 
-    def sums(self, starts: Any, stops: Any) -> Windows:
-        """The sums over many windows. A million of them take about a second.
+    def sums(self, starts: Any, stops: Any, *, cut: bool = False, covariance: bool = False) -> Windows:
+        """The sums over many windows. A million of them take about a second. `covariance`: `JointWindows`.
 
         >>> import numpy as np
         >>> tops.released.sums(np.array([0, 1000]), np.array([1000, 3000])).values.round()
-        array([ 6503., 12955.])
+        array([ 6547., 13042.])
         """
         starts, stops = self._checked(starts, stops)
-        count = (stops - starts).astype(np.float64)
-        step = float(self.grid.resolution)
-        units = np.empty(starts.shape)
-        noise, smooth = np.empty(starts.shape), np.zeros(starts.shape)
-        for first in range(0, starts.size, WINDOWS_AT_ONCE):
-            part = slice(first, first + WINDOWS_AT_ONCE)
-            units[part] = self._prefix[stops[part]] - self._prefix[starts[part]]
-            begin, end = starts[part] + self.first, stops[part] + self.first
-            noise[part] = self.covariance.variance(begin, end)
-            if self._smoothing_here is not None:
-                smooth[part] = self._smoothing_here.variance(begin, end)
-        loss = np.zeros(starts.shape) if self.truncation is None else self.truncation.loss(count)
-        return Windows(
-            float(self.grid.low) * count + step * units, step * np.sqrt(noise), step * np.sqrt(smooth), step * loss
-        )
+        if covariance:
+            return self._joint_sums(starts, stops, cut=cut)
+        parts = [
+            self._sums(starts[first : first + WINDOWS_AT_ONCE], stops[first : first + WINDOWS_AT_ONCE], cut=cut)
+            for first in range(0, max(starts.size, 1), WINDOWS_AT_ONCE)
+        ]
+        return Windows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
-    def means(self, starts: Any, stops: Any) -> Windows:
+    def _sums(self, starts: Integers, stops: Integers, *, cut: bool) -> tuple[NDArray[Any], ...]:
+        """The fields of `Windows`: what the stretches that a window lies in have of each, added up."""
+        names = ("units", "noise", "smooth", "loss", "excess", "excess_noise", "tails", "beyond")
+        total = {name: np.zeros(starts.shape) for name in names}
+        for part in self._stretches:
+            begin, end = part.stretch.begin + part.first, part.stretch.begin + part.last
+            touched = np.flatnonzero((starts + self.first < end) & (stops + self.first > begin))
+            low = np.maximum(starts[touched] + self.first, begin) - part.stretch.begin
+            high = np.minimum(stops[touched] + self.first, end) - part.stretch.begin
+            total["units"][touched] += part.until(high) - part.until(low)
+            noise, smooth, tails = part.variances(low, high)
+            total["noise"][touched] += noise
+            total["smooth"][touched] += smooth
+            total["tails"][touched] += tails * noise**2
+            if part.stretch.truncation is not None and not cut:
+                count = (high - low).astype(np.float64)
+                total["loss"][touched] += part.stretch.truncation.loss(count)
+                excess, variance = part.stretch.truncation.added(count)
+                total["excess"][touched] += excess
+                total["excess_noise"][touched] += variance
+                total["beyond"][touched] += part.beyond(low, high)
+        step = float(self.grid.resolution)
+        values = float(self.grid.low) * (stops - starts) + step * (total["units"] + total["excess"])
+        noise = total["noise"]
+        tails = np.divide(total["tails"], noise**2, out=np.zeros_like(noise), where=noise > 0)
+        errors = [step * np.sqrt(total[name]) for name in ("noise", "smooth", "excess_noise")]
+        loss, excess, beyond = (step * total[name] for name in ("loss", "excess", "beyond"))
+        return values, errors[0], errors[1], loss, excess, errors[2], tails, beyond
+
+    def means(self, starts: Any, stops: Any, *, cut: bool = False) -> Windows:
         """The means over many windows. No window may be empty.
 
         >>> tops.released.means([0, 1000], [1000, 3000]).values.round(2)
-        array([6.5 , 6.48])
+        array([6.55, 6.52])
         """
         starts, stops = self._checked(starts, stops)
         count = stops - starts
         if count.size and count.min() == 0:
             raise QueryRefused("a window is empty, so it has no mean", "Ask for at least one value.")
-        sums = self.sums(starts, stops)
-        return Windows(*(getattr(sums, name) / count for name in ("values", "stderrs", "smoothing", "truncation")))
+        sums = self.sums(starts, stops, cut=cut)
+        scaled = {name: getattr(sums, name) / count for name in Windows.__slots__ if name != "tails"}
+        return replace(sums, **scaled)
 
     def between(self, start: Any, stop: Any) -> tuple[int, int]:
         """The window of positions whose timestamps are at least `start` and before `stop`.
@@ -217,10 +254,18 @@ class Released:
         return first, last
 
     def _single(self, windows: Windows, confidence: float) -> WindowEstimate:
-        value, stderr = float(windows.values[0]), float(windows.stderrs[0])
-        cut = float(windows.truncation[0])
-        known = None if math.isnan(cut) else cut
-        return WindowEstimate(value, stderr, confidence, smoothing=float(windows.smoothing[0]), truncation=known)
+        missing = float(windows.truncation[0])
+        return WindowEstimate(
+            float(windows.values[0]),
+            float(windows.stderrs[0]),
+            confidence,
+            smoothing=float(windows.smoothing[0]),
+            truncation=None if math.isnan(missing) else missing,
+            excess=float(windows.excess[0]),
+            cut=float(windows.cut[0]),
+            tails=float(windows.tails[0]),
+            beyond=float(windows.beyond[0]),
+        )
 
     # Files ---------------------------------------------------------------------------------------------------------
 
@@ -232,9 +277,16 @@ class Released:
         """
         facts: dict[str, Any] = {"version": METADATA_VERSION, "about": dict(self.about), "grid": asdict(self.grid)}
         facts["first"] = self.first
-        facts["covariance"] = self.covariance.describe()
-        facts["truncation"] = None if self.truncation is None else asdict(self.truncation)
-        facts["smoothing"] = None if self.smoothing is None else asdict(self.smoothing)
+        first, *later = (
+            {
+                "begin": stretch.begin,
+                "covariance": stretch.covariance.describe(),
+                "truncation": None if stretch.truncation is None else asdict(stretch.truncation),
+                "smoothing": None if stretch.smoothing is None else asdict(stretch.smoothing),
+            }
+            for stretch in (Stretch(0, self.covariance, self.truncation, self.smoothing), *self.later)
+        )
+        facts |= {**first, "later": later}
         return {METADATA_KEY: json.dumps(sealed(facts, _RELEASE_SEAL_KEY)).encode(), **mark(simulation=self.simulation)}
 
     def to_arrow(self) -> pa.Table:
@@ -277,15 +329,21 @@ class Released:
         values = table.column("value").to_numpy()
         if grid.low != 0 or grid.resolution != 1:
             values = (values - grid.low) / grid.resolution
-        covariance = covariance_of(facts["covariance"])
         if facts["covariance"].get("block") == 1:  # whole steps: undo the rounding of the conversion
             values = np.rint(values).astype(np.int64)
-        smoothing = facts["smoothing"]
-        if smoothing is not None:
-            smoothing = Smoothing(BlockLayout(**smoothing["layout"]), smoothing["spread"], smoothing["drift"])
-        truncation = None if facts["truncation"] is None else Truncation(**facts["truncation"])
+        first, *later = (_stretch(entry) for entry in (facts, *facts.get("later", ())))
         stamps = table.column("timestamp").to_numpy() if "timestamp" in table.column_names else None
-        return cls(values, covariance, grid, facts["about"], truncation, smoothing, stamps, facts["first"])
+        return cls(
+            values,
+            first.covariance,
+            grid,
+            facts["about"],
+            first.truncation,
+            first.smoothing,
+            stamps,
+            facts["first"],
+            tuple(later),
+        )
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a Parquet file that DuckDB, pandas and `deniable stream query` read.
@@ -324,3 +382,19 @@ def _facts(text: bytes) -> dict[str, Any]:
         return unsealed(facts, _RELEASE_SEAL_KEY)
     except InvalidData:
         raise ValueError from None
+
+
+def _stretch(facts: dict[str, Any]) -> Stretch:
+    """A stretch as the metadata describe it."""
+    smoothing, truncation = facts["smoothing"], facts["truncation"]
+    if smoothing is not None:
+        layout = BlockLayout(**smoothing["layout"])
+        if "spread" in smoothing:  # as earlier versions described it: of single values, and from block to block
+            square = 2 * smoothing["spread"]
+            drift = square * layout.block + layout.block**2 * smoothing["drift"]
+            known = Roughness((1.0, float(layout.block)), (square, drift))
+        else:
+            known = Roughness(*(tuple(smoothing["roughness"][name]) for name in ("lengths", "squares")))
+        smoothing = Smoothing(layout, known)
+    truncation = None if truncation is None else Truncation(**truncation)
+    return Stretch(facts.get("begin", 0), covariance_of(facts["covariance"]), truncation, smoothing)

@@ -187,6 +187,38 @@ class Median:
 Smoother = Recent | Mean | MovingAverage | Exponential | Median
 
 
+@dataclass(frozen=True, slots=True)
+class Interpolated:
+    """Afterwards: inside a complete block, a straight line between the noisy prefix sums at both of its edges.
+
+    No publisher can do this, but whoever reads what was published can. Blocks before `since` and from `until` on are
+    not there from their first value to their last: they stay as the smoother published them.
+
+    >>> import numpy as np
+    >>> taps, _ = Interpolated(Recent(), 0, 9).taps(BlockLayout(100, 10), np.array([3]), np.array([5]))
+    >>> [(int(edge[0]), float(weight[0])) for edge, weight in taps]
+    [(3, -0.5), (4, 0.5)]
+    """
+
+    online: Smoother
+    since: int
+    until: int
+
+    def taps(self, layout: BlockLayout, edge: Integers, over: Integers) -> Taps:
+        """What stands for `over` values after an edge, beyond the prefix at the edge."""
+        complete = (edge >= self.since) & (edge < self.until)
+        length = np.maximum(layout.position(edge + 1) - layout.position(edge), 1)
+        share = np.where(complete, over / length, 0.0)
+        line = [(edge, -share), (edge + 1, share)]
+        if complete.all():
+            return line, np.zeros(edge.shape)
+        taps, initial = self.online.taps(layout, edge, over)
+        taps = [(at, np.where(complete, 0.0, weight)) for at, weight in taps]
+        # The first tap of both is the edge itself, which is where two ends of one window are merged.
+        taps[0] = (edge, taps[0][1] - share)
+        return [*taps, line[1]], np.where(complete, 0.0, initial)
+
+
 def _window_taps(layout: BlockLayout, edge: Integers, over: Integers, window: int) -> Taps:
     """The mean of the last `window` blocks; where there are fewer, with the initial rate as one more block."""
     first = np.maximum(edge - window, 0)

@@ -16,6 +16,7 @@ from deniable.arrays import Integers, Words32
 from deniable.mechanisms._oracle_draws import draw_reports
 from deniable.mechanisms.hashing import CELL_OFFSET, mix_array
 from deniable.randomness import Source
+from deniable.tables.bulk.memoised_bulk import BulkLife
 from deniable.tables.coins.coin_columns import CoinColumns, scaled_words
 from deniable.tables.designs.views import NUMBERED_CELLS, POINTS, Axis, Design, Group, chances
 from deniable.tables.schema.attributes import Table
@@ -75,17 +76,19 @@ def randomise(
     weights: Integers,
     source: Source,
     coins: CoinColumns | None = None,
+    life: BulkLife | None = None,
 ) -> ReportColumns:
     """The reports of rows: for each row, one per part of the design. `weights` counts the user's rows, up to `many`.
 
-    `coins` are those that are assigned to the reports, in their order; otherwise views and seeds are drawn.
+    `coins` are those that are assigned to the reports, in their order; otherwise views and seeds are drawn. In memoised
+    rounds, `life` is what stays the same in all of them.
     """
     parts = len(design.parts)
     size = codes[0].size
     columns = ReportColumns(*(np.empty((size, parts), dtype=kind) for kind in (np.uint32, np.uint32, np.int64)))
     for part in range(parts):
         assigned = None if coins is None else coins.of(slice(part, None, parts))
-        view, seed, y = _randomise_part(table, design, part, codes, weights, source, assigned)
+        view, seed, y = _randomise_part(table, design, part, codes, weights, source, assigned, life)
         columns.view[:, part], columns.seed[:, part], columns.y[:, part] = view, seed, y
     return ReportColumns(columns.view.ravel(), columns.seed.ravel(), columns.y.ravel())
 
@@ -98,7 +101,9 @@ def _randomise_part(
     weights: Integers,
     source: Source,
     coins: CoinColumns | None,
+    life: BulkLife | None,
 ) -> tuple[Integers, Words32, Integers]:
+    sticky = None if life is None else life.source(part)
     groups, size = design.parts[part], codes[0].size
     reach = np.array(chances(groups))
     falls = source.below(int(reach[-1]), size) if coins is None else scaled_words(coins.group, int(reach[-1]))
@@ -110,10 +115,11 @@ def _randomise_part(
             local = source.below(group.views, int(np.count_nonzero(chosen == index)))
         else:
             local = scaled_words(coins.view[rows], group.views)
-        coordinates = [_coordinates(axis, table, codes, weights, rows, source) for axis in group.axes]
+        before = source if sticky is None else sticky.for_rows(rows)
+        coordinates = [_coordinates(axis, table, codes, weights, rows, before) for axis in group.axes]
         view[rows] = design.offset(part, index) + local
         number[rows], cells[rows] = _cells(group, local, coordinates)
-    seeds, reports = _respond(design, number, cells, source, coins)
+    seeds, reports = _respond(design, number, cells, source, coins, (life, part))
     return view, seeds, reports
 
 
@@ -175,7 +181,12 @@ def _fold(nodes: Sequence[Integers]) -> Integers:
 
 
 def _respond(
-    design: Design, number: Integers, cells: Integers, source: Source, coins: CoinColumns | None
+    design: Design,
+    number: Integers,
+    cells: Integers,
+    source: Source,
+    coins: CoinColumns | None,
+    kept: tuple[BulkLife | None, int],
 ) -> tuple[Words32, Integers]:
     """Seeds and randomised cells. Each view has its oracle; which one it is depends on its number of cells alone."""
     sizes, which = np.unique(cells, return_inverse=True)
@@ -183,4 +194,8 @@ def _respond(
     if coins is None:
         return draw_reports(oracles, which, number, source)
     counts = np.array([oracle.seeds for oracle in oracles], dtype=np.int64)[which]
-    return draw_reports(oracles, which, number, source, scaled_words(coins.seed, counts).astype(np.uint32))
+    seeds = scaled_words(coins.seed, counts).astype(np.uint32)
+    life, part = kept
+    if life is not None:
+        return seeds, life.responses(oracles, which, number, seeds, part, source)
+    return draw_reports(oracles, which, number, source, seeds)

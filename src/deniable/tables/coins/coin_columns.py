@@ -12,6 +12,7 @@ from deniable.arrays import Booleans, Integers, Words
 from deniable.tables.coins.assigned_coins import coin_prefix
 from deniable.tables.coins.sha256_blocks import digest_words
 from deniable.tables.designs.views import Design, chances
+from deniable.tables.schema.rounds import Rounds
 from deniable.tables.specification.specification import Specification
 
 _HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
@@ -44,11 +45,33 @@ def coin_columns(
     specification: Specification, table: str, users: pa.Array, slots: Integers, turn: int | None = None
 ) -> CoinColumns:
     """The coins of reports, given by their users (integers or texts) and slots."""
+    return secret_coins(coin_prefix(specification, table, turn), users, slots)
+
+
+def secret_coins(prefix: bytes, users: pa.Array, slots: Integers) -> CoinColumns:
+    """Coins that come again, from a prefix that nobody else knows."""
+    return CoinColumns(*digest_words(prefix, slots, *_texts(users)))
+
+
+def turn_columns(rounds: Rounds, prefix: bytes, users: pa.Array) -> Integers:
+    """The rounds in which users answer, users × answers: what `turns_of` says of each."""
+    texts = _texts(users)
+    chosen = np.zeros((len(users), 0), dtype=np.int64)
+    for answer in range(rounds.answers):
+        words, *_ = digest_words(prefix, np.full(len(users), answer), *texts)
+        turn = scaled_words(words, rounds.count - answer)
+        for earlier in np.sort(chosen, axis=1).T:
+            turn = turn + (turn >= earlier)
+        chosen = np.column_stack((chosen, turn))
+    return chosen + 1
+
+
+def _texts(users: pa.Array) -> tuple[Integers, NDArray[np.uint8]]:
+    """Where the texts of user ids begin and end, and their bytes."""
     texts = users.cast(pa.large_string())
     _, starts, characters = texts.buffers()
     edges = np.frombuffer(starts, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    bytes_of = np.frombuffer(characters or b"", dtype=np.uint8)
-    return CoinColumns(*digest_words(coin_prefix(specification, table, turn), slots, edges, bytes_of))
+    return edges, np.frombuffer(characters or b"", dtype=np.uint8)
 
 
 def assigned_views(design: Design, slots: Integers, coins: CoinColumns) -> tuple[Integers, Integers]:

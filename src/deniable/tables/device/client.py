@@ -90,6 +90,11 @@ class Client:
     def __repr__(self) -> str:
         return f"Client(collection {self._collection.sha256[:8]}{'; simulation' * self.simulation})"
 
+    @property
+    def collection(self) -> Specification:
+        """What its reports are made under."""
+        return self._collection
+
     def report(self, table: str, row: Row, round: int | None = None) -> Report | None:  # noqa: A002 - as in SQL
         """The report for a table that takes one report per user.
 
@@ -158,7 +163,9 @@ class Client:
         if rounds is None or rounds.mode != ROTATING:
             return True
         secret = self._secret() if self._user is None else None
-        return number in turns_of(rounds, turn_prefix(self._collection, secret), self._user or "")
+        return number in turns_of(
+            rounds, turn_prefix(self._collection, secret), "" if self._user is None else self._user
+        )
 
     def _covers(self, table: str, number: int) -> list[Report]:
         """What is sent in a round that is not hers: nothing, or reports of the same size that say so."""

@@ -14,8 +14,10 @@ from deniable.arrays import Booleans, Integers
 from deniable.errors import InvalidData
 from deniable.limits import LONGEST_TEXT
 from deniable.simulation import mark
-from deniable.tables.coins.coin_columns import matches
+from deniable.tables.coins.coin_columns import matches, turn_columns
+from deniable.tables.coins.turns import turn_prefix
 from deniable.tables.schema.report_format import ASSIGNED, COLUMN_TYPES
+from deniable.tables.schema.rounds import MEMOISED, ROTATING, ROUND_COLUMN, Rounds
 from deniable.tables.specification.specification import Specification
 
 SPECIFICATION = b"deniable.collection"
@@ -25,6 +27,7 @@ TABLE = b"deniable.table"
 
 OTHER_SPECIFICATION, MISSING_ENTRY = "made under another specification", "with a missing entry"
 ROW_FAULTS = ("view out of range", "y or seed out of range", "slot out of range")
+NO_SUCH_ROUND, OTHER_TURN = "of a round that there is not", "of a round that is not the user's"
 OTHER_COINS = "with another view or seed than the assigned ones"
 REPEATED, INCOMPLETE = "user and slot repeated", "of a user with missing slots"
 
@@ -41,8 +44,10 @@ def report_schema(
 ) -> pa.Schema:
     """The columns of a service's reports, with the marks of their specification, table and kind.
 
-    `public` are the types of public attributes.
+    `public` are the types of public attributes. In a collection with rounds, every report has the column `round`.
     """
+    if collection.rounds is not None:
+        public = {**public, ROUND_COLUMN: pa.uint32()}
     columns = {
         "uid": uid,
         **_COLUMNS,
@@ -59,7 +64,7 @@ def check_names(collection: Specification, name: str, names: Sequence[str]) -> t
 
     Each stands once, under its exact name; the order in a file does not matter, and further columns are not read.
     """
-    wanted = ("uid", *_COLUMNS, *collection[name].public_columns)
+    wanted = ("uid", *_COLUMNS, *collection.asked[name].public_columns)
     folded = Counter(column.casefold() for column in names)
     for column in wanted:
         if column not in names:
@@ -137,6 +142,7 @@ def validate(collection: Specification, name: str, reports: pa.Table) -> tuple[p
 def nobody(collection: Specification, name: str) -> pa.Table:
     """An empty table of reports."""
     public = dict.fromkeys(collection[name].public, pa.string())
+    public.pop(ROUND_COLUMN if collection.rounds is not None else None, None)
     return report_schema(collection, name, pa.int64(), public, simulation=False).empty_table()
 
 
@@ -156,6 +162,9 @@ def possible_rows(collection: Specification, name: str, reports: pa.Table) -> tu
     for number, reason in enumerate(ROW_FAULTS):
         refused[reason] += int(np.count_nonzero(faults == number + 1))
     reports, _ = _keep(reports, faults == 0)
+    if collection.rounds is not None:
+        reports, refused[NO_SUCH_ROUND] = _keep(reports, has_round(collection.rounds, reports))
+        reports, refused[OTHER_TURN] = _keep(reports, is_turn(collection, reports))
     reports, refused[OTHER_COINS] = _keep(reports, has_assigned_coins(collection, name, reports))
     return narrowed(reports), +refused
 
@@ -167,7 +176,29 @@ def has_assigned_coins(collection: Specification, name: str, reports: pa.Table |
     uid = reports["uid"]
     uid = uid.combine_chunks() if isinstance(uid, pa.ChunkedArray) else uid
     slot, view, seed = (np.asarray(reports[column]).astype(np.int64) for column in COINS)
-    return matches(collection, name, uid, slot, view, seed)
+    if collection.rounds is None or collection.rounds.mode == MEMOISED:
+        return matches(collection, name, uid, slot, view, seed)
+    numbers, good = np.asarray(reports[ROUND_COLUMN]), np.zeros(len(uid), dtype=np.bool_)
+    for number in np.unique(numbers).tolist():
+        rows = np.flatnonzero(numbers == number)
+        mine = uid.take(pa.array(rows))
+        good[rows] = matches(collection, name, mine, slot[rows], view[rows], seed[rows], number)
+    return good
+
+
+def has_round(rounds: Rounds, reports: pa.Table) -> Booleans:
+    """Whether reports are of a round that there is."""
+    numbers = pc.fill_null(reports[ROUND_COLUMN].cast(pa.int64(), safe=False), 0).to_numpy()
+    return np.asarray((numbers >= 1) & (numbers <= rounds.count))
+
+
+def is_turn(collection: Specification, reports: pa.Table) -> Booleans:
+    """Whether reports are of rounds in which their users answer; where devices draw these, nobody knows."""
+    rounds = collection.rounds
+    if rounds is None or rounds.mode != ROTATING or collection.coins != ASSIGNED:
+        return np.ones(reports.num_rows, dtype=np.bool_)
+    turns = turn_columns(rounds, turn_prefix(collection, None), reports["uid"].combine_chunks())
+    return np.asarray((turns == reports[ROUND_COLUMN].to_numpy().astype(np.int64)[:, None]).any(axis=1))
 
 
 def complete_users(collection: Specification, name: str, reports: pa.Table) -> tuple[pa.Table, Counter[str]]:
@@ -175,6 +206,9 @@ def complete_users(collection: Specification, name: str, reports: pa.Table) -> t
     refused: Counter[str] = Counter()
     slots = collection.reports_per_user(name)
     users = _numbered(reports["uid"].combine_chunks())
+    if collection.rounds is not None:  # each round of a user counts on its own
+        both = users * (collection.rounds.count + 1) + reports[ROUND_COLUMN].to_numpy().astype(np.int64)
+        users = np.unique(both, return_inverse=True)[1].astype(np.int64)
     pair = users * slots + reports["slot"].to_numpy().astype(np.int64)
     if not np.all(pair[1:] > pair[:-1]):
         _, first, copies = np.unique(pair, return_index=True, return_counts=True)

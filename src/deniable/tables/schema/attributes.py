@@ -33,7 +33,9 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 RESERVED = frozenset({USER_COLUMN})
 """What no attribute can be called: the column of user ids joins the tables."""
 PUBLIC_PREFIX = "public:"
-ARGUMENTS = frozenset({"key", "out", "everyone", "source", "simulation", "engine", "spill"})
+ARGUMENTS = frozenset(
+    {"key", "out", "everyone", "source", "simulation", "engine", "spill", "ledger", "round", "memory"}
+)
 
 OUTSIDE = "outside the domain"
 OFF_GRID = "not on the grid"

@@ -86,6 +86,11 @@ def written(value: Any) -> Any:
     return value if isinstance(value, int) else str(value)
 
 
+def named_span(step: Any) -> Any:
+    """A step as people write it in a file: "week" for a span of so many seconds; `parsed` reads both alike."""
+    return next((name for name, span in _UNITS.items() if written(span) == step), step)
+
+
 def parsed(value: Any) -> Any:
     """The reverse of `written`; dates and times may also be native ones of TOML."""
     if isinstance(value, str):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -17,10 +17,10 @@ from deniable.notebook import html_table
 from deniable.tables.designs import DESIGNS, Parts
 from deniable.tables.designs.grid import grid
 from deniable.tables.designs.views import Design
-from deniable.tables.schema.attributes import Table, check_name
+from deniable.tables.schema.attributes import Public, Table, check_name
 from deniable.tables.schema.grid_views import GridView, listed_grids
 from deniable.tables.schema.report_format import DRAWN, FIELD_BYTES, SLOT_NUMBERS, VIEW_NUMBERS
-from deniable.tables.schema.rounds import MEMOISED, Rounds
+from deniable.tables.schema.rounds import MEMOISED, ROUND_COLUMN, Rounds
 from deniable.tables.schema.specification_entries import (
     SPECIFICATION_FORMAT,
     canonical_json,
@@ -201,6 +201,28 @@ class Specification:
         if changes.get("design", self.design) != self.design:
             kept["grids"] = None
         return type(self)(*self.tables, **{**kept, **changes})
+
+    @property
+    def asked(self) -> Self:
+        """The specification as questions and tables of reports see it: every table has the public column `round`.
+
+        >>> shop.asked is shop
+        True
+        """
+        if self.rounds is None or any(ROUND_COLUMN in table.attributes for table in self.tables):
+            return self
+        tables = tuple(
+            Table(table.name, table.many, table.tau, **table.attributes, **{ROUND_COLUMN: Public()})
+            for table in self.tables
+        )
+        return type(self)._like(self, tables=tables, _by_name={table.name: table for table in tables})
+
+    @classmethod
+    def _like(cls, other: Specification, **changes: Any) -> Self:
+        """The same specification as another class of value, with other fields."""
+        made = object.__new__(cls)
+        made._set(**{**{field.name: getattr(other, field.name) for field in fields(Specification)}, **changes})
+        return made
 
     def views(self, name: str) -> int:
         """How many views a table's design has.

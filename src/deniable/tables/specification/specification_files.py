@@ -12,6 +12,7 @@ from deniable.disk_faults import writing
 from deniable.errors import InvalidParameter
 from deniable.limits import LARGEST_JSON, LARGEST_TOML, LONGEST_KEY
 from deniable.strict_json import BadJson, read_json
+from deniable.tables.schema.scalars import named_span
 from deniable.tables.schema.specification_entries import canonical_json
 
 Made = TypeVar("Made")
@@ -85,7 +86,8 @@ def to_toml(entries: Mapping[str, Any]) -> str:
         if table["many"] is not None:
             lines += [f"many = {table['many']}", f"tau = {table['tau']}"]
         for attribute in table["attributes"]:
-            fields = ", ".join(f"{name} = {_toml(value)}" for name, value in attribute.items() if name != "name")
+            values = {**attribute, "step": named_span(attribute["step"])} if "step" in attribute else attribute
+            fields = ", ".join(f"{name} = {_toml(value)}" for name, value in values.items() if name != "name")
             lines.append(f"attributes.{attribute['name']} = {{ {fields} }}")
     for name, views in entries.get("grids", {}).items():
         for view in views:

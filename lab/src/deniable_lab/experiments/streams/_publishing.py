@@ -22,14 +22,19 @@ EPSILONS = (0.01, 0.02, 0.05, 0.1)
 
 def simulated(kind: type[Any], epsilon: float, stream: Stream, seed: int, **parts: Any) -> Publisher:
     """A publisher for a stream, seeded."""
-    made: Publisher = kind(epsilon, stream.bound, source=SeededSource(seed), simulation=True, keep=False, **parts)
+    made: Publisher = kind(epsilon, stream.bound, source=SeededSource(seed), simulation=True, **parts)
     return made
 
 
 def published(publisher: Publisher, stream: Stream, cut_at: float | None = None) -> dict[str, float]:
     """Errors of one run, and the threshold it chose; against the truth cut at a given θ, if there is one."""
-    released = publisher.push_many(stream.values)
-    errors = stream.errors(released) if cut_at is None else stream.errors(released, cut_at)
+    private = publisher.push_many(stream.values)
+    if publisher.settings.measure_start:  # ours answers from complete blocks; the paper adds up what was published
+        released = publisher.released
+        answers = released.sums(stream.starts, stream.stops, cut=cut_at is not None).values
+        errors = stream.apart(answers, np.inf if cut_at is None else cut_at)
+    else:
+        errors = stream.errors(private) if cut_at is None else stream.errors(private, cut_at)
     return {**errors.numbers(), "theta": float(publisher.learnt.theta if publisher.learnt else 0)}
 
 

@@ -55,7 +55,7 @@ def paper_score(stream: Stream, theta: int) -> tuple[float, float]:
 def our_score(plan: Any, stream: Stream, theta: int) -> float:
     """The root of Q(θ)² of `PredictedError`."""
     expected = Expectation()
-    error = plan.noise(EPSILON) + plan.smoothing(expected, measured_start=True)
+    error = plan.noise(EPSILON) + plan.smoothing(expected.knots)
     share = float((stream.values[:WARMUP] > theta).mean())
     return math.sqrt(theta**2 * error + HORIZON**2 / 6 * (share * expected.tail * theta) ** 2)
 

@@ -1,0 +1,93 @@
+"""The zoo in figures: how often intervals cover, how far off the worst answer is, and what a model costs or gains."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from deniable_lab.experiments.zoo.measured_case import Measured
+
+NO_WORSE = 1.25
+"""How many times the error of the better design without a model is no worse than that."""
+AS_FORECAST = 1.5
+"""The factor within which an error is as forecast."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """The intervals of some questions."""
+
+    name: str
+    answers: int
+    covered: float
+    """The share that holds the truth; not a number without answers."""
+    worst: float
+    """The largest |z|."""
+
+    @classmethod
+    def of(cls, name: str, measured: Iterable[Measured]) -> Coverage:
+        """Of the answers that are clear."""
+        listed = list(measured)
+        covered = [each for question in listed for each in question.covered]
+        share = float(np.mean(covered)) if covered else math.nan
+        return cls(name, len(covered), share, max((question.worst for question in listed), default=0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a run of the zoo shows."""
+
+    inside: tuple[Coverage, ...]
+    """Questions that grids were fitted to, by shape; then by how tables are joined."""
+    outside: tuple[Coverage, ...]
+    median: float
+    """Of the coverages of all shapes, inside and outside."""
+    no_worse: float
+    """The share of cells whose error is at most `NO_WORSE` times that of the better design without a model."""
+    compared: int
+    """How many cells such a design answers."""
+    as_forecast: float
+    """The share of questions of workloads whose error is as forecast, within `AS_FORECAST`."""
+    worst: float
+
+    @classmethod
+    def of(cls, measured: Sequence[Measured]) -> Summary:
+        """Of all questions."""
+        names = [*dict.fromkeys(each.shape for each in measured), *dict.fromkeys(each.joined for each in measured)]
+        shapes = len({each.shape for each in measured})
+
+        def split(inside: bool) -> tuple[Coverage, ...]:
+            return tuple(
+                Coverage.of(name, [m for m in measured if m.inside == inside and name in (m.shape, m.joined)])
+                for name in names
+            )
+
+        inside, outside = split(True), split(False)
+        shares = [each.covered for each in (*inside[:shapes], *outside[:shapes]) if each.answers]
+        ratios = _cell_ratios(measured)
+        forecasts = [_stated(m) / m.forecast for m in measured if m.inside and m.clear and m.forecast > 0]
+        return cls(
+            inside,
+            outside,
+            float(np.median(shares)),
+            float(np.mean([ratio <= NO_WORSE for ratio in ratios])) if ratios else math.nan,
+            len(ratios),
+            float(np.mean([1 / AS_FORECAST <= ratio <= AS_FORECAST for ratio in forecasts])) if forecasts else math.nan,
+            max((each.worst for each in measured), default=0.0),
+        )
+
+
+def _cell_ratios(measured: Sequence[Measured]) -> list[float]:
+    """For each cell and side of its workload, errors relative to the better design without a model."""
+    by_cell: dict[tuple[int, bool], list[float]] = {}
+    for each in measured:
+        if not math.isnan(each.ratio):
+            by_cell.setdefault((each.seed, each.inside), []).append(each.ratio)
+    return [math.sqrt(float(np.mean(np.square(ratios)))) for ratios in by_cell.values()]
+
+
+def _stated(measured: Measured) -> float:
+    return float(np.mean([answer.error for answer in measured.clear]))

@@ -1,0 +1,252 @@
+"""`deniable serve`, `deniable seal`, `deniable key` and `deniable token`: the collector from the command line."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from deniable.collection import Collection
+from deniable.errors import BadInput, MissingExtra
+from deniable.wording import counted
+
+_DAY_S = 86_400
+folder_argument = click.argument("folder", type=click.Path(file_okay=False))
+
+
+@click.command()
+@folder_argument
+@click.option("--init", "specification", type=click.Path(dir_okay=False), help="Make the folder for this file.")
+@click.option("--config", type=click.Path(dir_okay=False), help="Settings in a TOML or JSON file.")
+@click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
+@click.option("--port", type=int, help="Port; 0 takes a free one.  [default: 8710]")
+@click.option("--open", "open_", is_flag=True, default=None, help="Take uploads without a token, on any address.")
+@click.option("--check", is_flag=True, help="Check folder and settings, and start nothing.")
+@click.option("--simulation", is_flag=True, help="With --init: for reports that protect nobody.")
+def serve(
+    folder: str,
+    specification: str | None,
+    config: str | None,
+    host: str | None,
+    port: int | None,
+    open_: bool | None,
+    check: bool,
+    simulation: bool,
+) -> None:
+    """Collect reports over HTTP into a folder, which can be asked meanwhile.
+
+    An upload is answered after it is on the disk. Settings come from --config, then from variables such as
+    DENIABLE_SERVE_PORT, then from options. On a loopback address uploads need no token; elsewhere they do. SIGTERM ends
+    requests that are under way, commits them, and stops.
+
+    \b
+    Example:
+      deniable serve --init shop.toml collected/
+      deniable serve collected/ --port 8710
+    """
+    path = Path(folder)
+    if specification is not None:
+        from deniable.service.collector import init_folder
+
+        init_folder(Collection.load(specification), path, simulation=simulation)
+        click.echo(f"made {path.name}: start it with deniable serve {folder}", err=True)
+        return
+    if simulation:
+        raise BadInput("--simulation belongs to --init. Nothing was started. The folder says what it is.")
+    from deniable.service.settings import load_settings
+
+    settings = load_settings(config, {"host": host, "port": port, "open": open_})
+    if check:
+        check_folder_of(path)
+        words = "need a token" if settings.needs_token else "are open"
+        click.echo(f"settings and folder are fine: {settings.host}:{settings.port}, uploads {words}")
+        return
+    try:
+        from deniable.service.serving import serve as serve_folder
+    except ModuleNotFoundError as missing:
+        raise MissingExtra(missing.name or "uvicorn", "serve") from None
+    check_folder_of(path)
+    serve_folder(path, settings, lambda address: click.echo(f"listening on {address}", err=True))
+
+
+def check_folder_of(path: Path) -> Any:
+    """A collector's folder; refused if it has no store, or one of another specification."""
+    from deniable.engines.collecting.stored_reports import collector_folder, is_collector_folder
+    from deniable.service.keys import KeyFile
+
+    if not is_collector_folder(path):
+        raise BadInput(
+            f"{path.name!r} is not a folder of a collector. Nothing was started. "
+            f"Make one: deniable serve --init shop.toml {path.name}"
+        )
+    folder = collector_folder(path)
+    folder.open_store().close()
+    KeyFile(path).keys()
+    return folder
+
+
+@click.command()
+@folder_argument
+@click.option("-o", "--out", type=click.Path(file_okay=False), help="Another folder for the files.")
+def seal(folder: str, out: str | None) -> None:
+    """Write what a collector has stored as Parquet, sorted by user id, for Spark and other readers.
+
+    It may run meanwhile. The files replace those of an earlier seal.
+
+    \b
+    Example:
+      deniable seal collected/
+    """
+    from deniable.engines.collecting.stored_reports import seal as seal_folder
+
+    opened = check_folder_of(Path(folder))
+    store = opened.open_store()
+    try:
+        sealed = seal_folder(opened, store, None if out is None else Path(out))
+    finally:
+        store.close()
+    for (table, number), rows in sealed.items():
+        click.echo(f"{table}, round {number}: {counted(rows, 'report')}")
+
+
+@click.group("round")
+def round_() -> None:
+    """Open and close rounds of a collection that has them. A server that runs sees changes at once."""
+
+
+@round_.command("open")
+@folder_argument
+@click.argument("number", type=int)
+def round_open(folder: str, number: int) -> None:
+    """Take reports of a round from now on.
+
+    \b
+    Example:
+      deniable round open collected/ 1
+    """
+    _set_round(folder, number, is_open=True)
+
+
+@round_.command("close")
+@folder_argument
+@click.argument("number", type=int)
+def round_close(folder: str, number: int) -> None:
+    """Take no new reports of a round. Reports that are sent again are still known.
+
+    \b
+    Example:
+      deniable round close collected/ 1
+    """
+    _set_round(folder, number, is_open=False)
+
+
+def _set_round(folder: str, number: int, *, is_open: bool) -> None:
+    opened = check_folder_of(Path(folder))
+    if opened.collection.rounds is None:
+        raise BadInput("the collection has no rounds. Nothing was changed. It takes reports as long as it is served.")
+    opened.collection.rounds.check(number)
+    store = opened.open_store()
+    try:
+        store.set_round(number, is_open=is_open)
+    finally:
+        store.close()
+
+
+@click.group()
+def key() -> None:
+    """Keys of analysts and operators, and the secrets of tokens. A server that runs sees changes at once."""
+
+
+@key.command("add")
+@folder_argument
+@click.argument("name")
+@click.option("--scope", type=click.Choice(["ask", "operate"]), required=True, help="What the key is for.")
+def key_add(folder: str, name: str, scope: str) -> None:
+    """Make a key and print it: it is shown once.
+
+    \b
+    Example:
+      deniable key add collected/ dashboard --scope ask
+    """
+    from deniable.service.keys import Keys
+
+    made: list[str] = []
+
+    def add(keys: Keys) -> Keys:
+        changed, text = keys.with_key(name, scope)
+        made.append(text)
+        return changed
+
+    _key_file(folder).change(add)
+    click.echo(made[0])
+
+
+@key.command("list")
+@folder_argument
+def key_list(folder: str) -> None:
+    """List keys with their scopes, and secrets of tokens by number.
+
+    \b
+    Example:
+      deniable key list collected/
+    """
+    keys = _key_file(folder).keys()
+    for named in keys.keys:
+        click.echo(f"{named.name}  {named.scope}")
+    for number in keys.token_secrets:
+        click.echo(f"tokens-{number}  tokens")
+
+
+@key.command("revoke")
+@folder_argument
+@click.argument("name")
+def key_revoke(folder: str, name: str) -> None:
+    """Revoke a key, or all tokens that were made with one secret.
+
+    \b
+    Example:
+      deniable key revoke collected/ tokens-1
+    """
+    _key_file(folder).change(lambda keys: keys.without(name))
+
+
+@key.command("rotate")
+@folder_argument
+def key_rotate(folder: str) -> None:
+    """Make new tokens with a new secret. Older tokens stay valid until their secret is revoked.
+
+    \b
+    Example:
+      deniable key rotate collected/
+    """
+    keys = _key_file(folder).change(lambda keys: keys.with_new_secret())
+    click.echo(f"new tokens are made with tokens-{max(map(int, keys.token_secrets))}", err=True)
+
+
+@click.command()
+@folder_argument
+@click.argument("users", nargs=-1, metavar="[USER]...")
+@click.option("--days", type=click.IntRange(1, 3660), default=30, show_default=True, help="How long tokens are valid.")
+def token(folder: str, users: tuple[str, ...], days: int) -> None:
+    """Print a token for each user id; without ids, for each line of stdin.
+
+    \b
+    Example:
+      deniable token collected/ 7 8 --days 90
+    """
+    from deniable.service.tokens import make_token
+
+    secrets, specification = _key_file(folder).keys().token_secrets, check_folder_of(Path(folder)).collection.sha256
+    expires = int(time.time()) + days * _DAY_S
+    for uid in users or (line.rstrip("\r\n") for line in sys.stdin):
+        click.echo(make_token(secrets, uid, expires, specification))
+
+
+def _key_file(folder: str) -> Any:
+    from deniable.service.keys import KeyFile
+
+    check_folder_of(Path(folder))
+    return KeyFile(Path(folder))

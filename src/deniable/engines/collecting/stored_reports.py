@@ -1,0 +1,170 @@
+"""What the collector has stored → tables of reports, in memory or sealed into Parquet.
+
+Sealed files are sorted by user id and cut into groups of a constant size: nothing of the order or the time of arrival
+is in them. They are written next to the store, each whole or not at all, and can be written again at any time: the
+store stays the truth.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from deniable.disk_faults import writing
+from deniable.engines.collecting.folder_writing import even_batches
+from deniable.engines.collecting.wire_reports import public_column, value_family, wire_reports, wire_table
+from deniable.engines.duckdb.regular_files import is_folder, why_not_a_file
+from deniable.files import settle
+from deniable.stores.collector.sqlite_store import STORE_FILE, SqliteStore
+from deniable.stores.collector.upload import CollectorStore, StoredRows
+from deniable.tables.specification.runs import SPECIFICATION_FILE, load_run, run_text
+from deniable.tables.specification.specification import Specification
+
+
+@dataclass(frozen=True, slots=True)
+class CollectorFolder:
+    """A folder that `deniable serve` fills: a specification, whether it is a simulation, and a store."""
+
+    path: Path
+    collection: Specification
+    simulation: bool
+
+    def open_store(self) -> SqliteStore:
+        """Its store; any number of processes may open it."""
+        return SqliteStore(self.path / STORE_FILE, self.collection.sha256)
+
+
+def is_collector_folder(folder: Path) -> bool:
+    """Whether a folder has a store."""
+    return is_folder(folder) and not why_not_a_file(folder / STORE_FILE)
+
+
+def collector_folder(folder: Path) -> CollectorFolder:
+    """A folder with its specification."""
+    return CollectorFolder(folder, *load_run(folder / SPECIFICATION_FILE))
+
+
+def stored_batches(
+    collection: Specification, store: CollectorStore, name: str, round_: int, *, simulation: bool
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """The reports of a table and round in the order of user ids. Ids are texts, whatever devices send.
+
+    Of public values with several types, the most frequent type counts, and reports with another are left out, as in
+    `gather`.
+    """
+    columns = collection[name].public
+    # All rounds of a table have columns of the same types.
+    rounds = [number for table, number in sorted(store.summary().counts) if table == name] if columns else []
+    usual = _usual_families(columns, chain.from_iterable(store.read(name, number) for number in rounds))
+    empty = _table(collection, name, StoredRows((), (), ()), usual, simulation=simulation)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for rows in store.read(name, round_):
+            table = _table(collection, name, rows, usual, simulation=simulation)
+            yield from table.cast(empty.schema).to_batches()
+
+    return empty.schema, batches()
+
+
+def _usual_families(columns: tuple[str, ...], batches: Iterable[StoredRows]) -> dict[str, tuple[str, pa.DataType]]:
+    """The most frequent type of each public column, and the type of its column."""
+    families: dict[str, Counter[str]] = defaultdict(Counter)
+    fractions: set[str] = set()
+    for rows in batches:
+        for public in rows.publics:
+            for column, value in json.loads(public or "{}").items():
+                if value is not None:
+                    families[column][value_family(value)] += 1
+                    if isinstance(value, float):
+                        fractions.add(column)
+    kinds = {"str": pa.string(), "bool": pa.bool_(), "": pa.string()}
+    usual = {}
+    for column in columns:
+        family = min(families[column].items(), key=lambda item: (-item[1], item[0]), default=("", 0))[0]
+        number = pa.float64() if column in fractions else pa.int64()
+        usual[column] = (family, kinds.get(family, number))
+    return usual
+
+
+def _table(
+    collection: Specification,
+    name: str,
+    rows: StoredRows,
+    usual: dict[str, tuple[str, pa.DataType]],
+    *,
+    simulation: bool,
+) -> pa.Table:
+    uids, reports, publics = rows
+    public: dict[str, pa.Array] = {}
+    if usual:
+        values = [json.loads(text or "{}") for text in publics]
+        kept = [index for index, value in enumerate(values) if _fits(value, usual)]
+        uids, reports = [uids[index] for index in kept], [reports[index] for index in kept]
+        for column, (_, kind) in usual.items():
+            public[column] = public_column([values[index].get(column) for index in kept]).cast(kind)
+    return wire_table(
+        collection, name, pa.array(uids, pa.string()), wire_reports(reports), public, simulation=simulation
+    )
+
+
+def _fits(values: dict[str, Any], usual: dict[str, tuple[str, pa.DataType]]) -> bool:
+    """Whether public values are of the usual types, as they were counted; later ones may have arrived since."""
+    for column, (family, kind) in usual.items():
+        value = values.get(column)
+        odd = value_family(value) != family or (isinstance(value, float) and kind != pa.float64())
+        if value is not None and odd:
+            return False
+    return True
+
+
+def stored_tables(folder: CollectorFolder, store: CollectorStore) -> dict[str, pa.Table]:
+    """All reports that are committed, in memory, by table."""
+    rounds: dict[str, list[pa.Table]] = defaultdict(list)
+    for name, round_ in sorted(store.summary().counts):
+        schema, batches = stored_batches(folder.collection, store, name, round_, simulation=folder.simulation)
+        rounds[name].append(pa.Table.from_batches(list(batches), schema))
+    return {name: pa.concat_tables(tables) for name, tables in rounds.items()}
+
+
+def seal(folder: CollectorFolder, store: CollectorStore, out: Path | None = None) -> dict[tuple[str, int], int]:
+    """Write what is committed as Parquet, one file per table and round, and say how many reports each has.
+
+    Without `out` the files are written next to the store, where engines that read Parquet find them.
+    """
+    out = folder.path if out is None else out
+    rows = {}
+    with writing(f"the folder {out.name!r}", "Reports in the store are untouched"):
+        out.mkdir(parents=True, exist_ok=True)
+        if not (out / SPECIFICATION_FILE).exists():
+            text = run_text(folder.collection, simulation=folder.simulation)
+            (out / SPECIFICATION_FILE).write_text(text, encoding="utf-8")
+        for name, round_ in sorted(store.summary().counts):
+            rows[name, round_] = _seal_table(folder, store, name, round_, out / name)
+    return rows
+
+
+def _seal_table(folder: CollectorFolder, store: CollectorStore, name: str, round_: int, out: Path) -> int:
+    """Replace the file of a table and round, whole or not at all."""
+    out.mkdir(exist_ok=True)
+    final, new = out / f"part-{round_}.parquet", out / f".part-{round_}.parquet.new"
+    schema, batches = stored_batches(folder.collection, store, name, round_, simulation=folder.simulation)
+    rows = 0
+    with new.open("wb") as file:
+        with pq.ParquetWriter(file, schema) as writer:
+            for batch in even_batches(batches, schema):
+                writer.write_batch(batch)
+                rows += batch.num_rows
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(final)
+    settle(out)
+    return rows

@@ -1,0 +1,50 @@
+"""The guard: an answer that contradicts what cells show without any assumption is not given.
+
+Reports say without an assumption what an answer cannot be below or above (`planning/bounding_plan.py`). If it lies
+outside by more than the noise of both explains, the model is wrong, and the nearest answer that cells allow is given
+instead, with its own noise, and with what the bounds leave open as its model error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from deniable.arrays import Floats
+from deniable.queries.answers.estimation import Moments
+
+GUARDED = "guard: cells contradict what was assumed here; the nearest answer that they allow is given"
+BEYOND = 3.0
+"""Standard errors of an answer and of a bound together that noise explains."""
+
+
+def guarded(moments: Moments, model: Floats, low: Moments, high: Moments) -> tuple[Moments, Floats, bool]:
+    """Moments and expected products of biases, with those replaced that contradict the bounds."""
+    biased = np.einsum("gii->gi", model) > 0
+    sums, crosses, between, model = (each.copy() for each in (moments.sums, moments.crosses, moments.between, model))
+    noise = _variances(moments)
+    replaced = np.zeros(sums.shape, dtype=bool)
+    for bound, sign in ((low, 1.0), (high, -1.0)):
+        beyond = sign * (bound.sums - moments.sums) > BEYOND * np.sqrt(noise + _variances(bound))
+        for row, moment in np.argwhere(beyond & biased & ~replaced).tolist():
+            replaced[row, moment] = True
+            sums[row, moment] = bound.sums[row, moment]
+            for matrix, given in ((crosses, bound.crosses), (between, bound.between)):
+                matrix[row, moment, :] = matrix[row, :, moment] = 0.0
+                matrix[row, moment, moment] = given[row, moment, moment]
+            wide = (high.sums - low.sums)[row, moment]
+            model[row, moment, :] = model[row, :, moment] = 0.0
+            model[row, moment, moment] = max(wide, 0.0) ** 2 / 3  # anything between the bounds, seen from one of them
+    if not replaced.any():
+        return moments, model, False
+    together = np.einsum("gi,gj->gij", sums, sums) / np.maximum(moments.users, 1.0)[:, None, None]
+    apart = replaced[:, :, None] | replaced[:, None, :]
+    apart &= ~np.eye(sums.shape[1], dtype=bool)[None]
+    return replace(moments, sums=sums, crosses=np.where(apart, together, crosses), between=between), model, True
+
+
+def _variances(moments: Moments) -> Floats:
+    """rows × moments: of the noise, a little too large."""
+    squares = np.einsum("gii->gi", moments.crosses - moments.between)
+    return np.asarray(np.maximum(squares - moments.sums**2 / np.maximum(moments.users, 1.0)[:, None], 0.0))

@@ -1,0 +1,90 @@
+"""Where rows of an attribute are, as their reports say, and what cells leave open between borders.
+
+The borders of all views cut an attribute's domain into pieces. Reports show how many rows each piece holds; where in it
+they are stays open. Plans that are made after reports are in (`revised_plan.py`) take what was learnt as their base:
+relative to evenly spread rows the density of incomes strays by factors of a hundred, relative to what reports show
+hardly at all. The kernel of `smoothness.py` then says how far the density strays from this base, together with other
+attributes.
+
+What pieces leave open comes in addition. A piece with the part m of all rows, of which f asks for the part w, has
+
+    Var[p(f)] = 4·s²·m²·w·(1 − w) ,
+
+where s is the looseness of the piece: a half says that all its rows may share a single value, anything below that they
+are spread. Where a question distinguishes parts of a piece, such as a single value from its neighbours, it may know
+why: half of the rows count as divided equally among these parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from deniable.arrays import Floats, Integers
+from deniable.queries.grids.smoothness import Ground, Smoothness, believed
+
+LEARNT_SMOOTHNESS = Smoothness(((0.25, 1.5**2),), 0.3**2)
+"""How far densities stray from what was learnt: less than from evenness, and still as much as attributes that depend on
+each other need."""
+WIDE_PIECE = 8
+"""Values from which a piece is wide."""
+STANDS_APART = 0.5
+"""How far a value with a piece of its own is from its neighbours, as a part of the rows."""
+MOST_PARTS = 8
+"""A question that cuts a piece into more parts does not single out any of them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LearntDensity:
+    """What is known of an ordinal attribute once there are reports."""
+
+    mass: Floats
+    """For every value the part of rows that is expected to have it; inside a piece a guess."""
+    starts: Integers
+    """The first value of every piece."""
+    looseness: Floats
+    """How far the rows of each piece may be from where they are expected: from 0 to a half."""
+    smoothness: Smoothness = LEARNT_SMOOTHNESS
+    """How far densities stray from this one."""
+
+    def ground(self, known: Ground, functions: Floats) -> Ground:
+        """The same atoms with rows where they are expected, and with what pieces leave open for these functions."""
+        shares = np.bincount(known.atom_of, self.mass, minlength=known.shares.size).astype(np.float64)
+        learnt = believed(replace(known, shares=shares, mass=self.mass), self.smoothness, self._apart(known))
+        return replace(learnt, kernel=learnt.kernel + self._open(known, shares, functions))
+
+    def _apart(self, known: Ground) -> Floats:
+        """A value with a piece of its own next to a wide piece stands for itself."""
+        widths = np.diff(np.append(self.starts, known.atom_of.size))
+        alone = (np.minimum(widths[1:], widths[:-1]) == 1) & (np.maximum(widths[1:], widths[:-1]) >= WIDE_PIECE)
+        steps = np.zeros(known.shares.size)
+        steps[known.atom_of[self.starts[1:][alone]]] = STANDS_APART
+        return steps
+
+    def _open(self, known: Ground, shares: Floats, functions: Floats) -> Floats:
+        """Covariances of the masses of atoms that share a piece."""
+        counts = np.bincount(known.atom_of, minlength=shares.size)
+        firsts = np.cumsum(counts) - counts
+        piece = np.searchsorted(self.starts, firsts, side="right") - 1
+        changed = np.any(functions[:, firsts[1:]] != functions[:, firsts[1:] - 1], axis=0)
+        new_piece = np.diff(piece) > 0
+        part = np.concatenate(([0], np.cumsum(changed | new_piece)))
+        first_part = np.concatenate(([True], changed | new_piece))
+        parts = np.bincount(piece[first_part], minlength=self.starts.size)
+        masses = np.bincount(piece, shares, minlength=self.starts.size)
+        within = shares / np.maximum(masses[piece], 1e-300)
+        of_part = np.bincount(part, within)
+        singled = np.where(parts[piece] <= MOST_PARTS, 0.5, 0.0)
+        expected = (1 - singled) * within + singled * within / np.maximum(of_part[part], 1e-300) / parts[piece]
+        scale = 2 * self.looseness[piece] * masses[piece]
+        weighed = scale * expected
+        together = piece[:, None] == piece[None, :]
+        kernel = -np.where(together, weighed[:, None] * weighed[None, :], 0.0)
+        kernel[np.diag_indices_from(kernel)] += scale**2 * expected
+        return kernel
+
+
+Learnt = Mapping[int, LearntDensity]
+"""What was learnt of some attributes of a table, by their numbers."""

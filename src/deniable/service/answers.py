@@ -1,0 +1,36 @@
+"""Answers to requests: JSON, and refusals with a stated word and a sentence."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+
+class Refused(Exception):
+    """A request that is refused as a whole. Nothing of it was stored."""
+
+    def __init__(self, status: int, reason: str, words: str, *, wait_s: float | None = None) -> None:
+        super().__init__(words)
+        self.status, self.reason, self.words, self.wait_s = status, reason, words, wait_s
+
+
+def refusal(status: int, reason: str, words: str, *, wait_s: float | None = None) -> Response:
+    """The answer to a refused request."""
+    headers = {} if wait_s is None else {"Retry-After": str(max(1, math.ceil(wait_s)))}
+    if status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    return JSONResponse({"error": reason, "message": words}, status, headers=headers)
+
+
+async def refused_answer(_: Request, problem: Exception) -> Response:
+    """Starlette calls this for `Refused`."""
+    assert isinstance(problem, Refused)  # noqa: S101 - Starlette's types do not say so
+    return refusal(problem.status, problem.reason, problem.words, wait_s=problem.wait_s)
+
+
+def answered(content: Any, headers: dict[str, str] | None = None) -> Response:
+    """A JSON answer."""
+    return JSONResponse(content, headers=headers)

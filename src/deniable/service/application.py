@@ -1,0 +1,104 @@
+"""The application: routes, one line of log per request, and no way for an error to say what somebody sent."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Match, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from deniable.service.answers import Refused, refusal, refused_answer
+from deniable.service.collection_resource import get_collection
+from deniable.service.collector import Collector
+from deniable.service.health_resource import get_health, get_metrics, get_readiness, get_version
+from deniable.service.logs import log
+from deniable.service.questions_resource import post_explain, post_forecast, post_sql
+from deniable.service.reports_resource import post_reports
+
+ROUTES: tuple[BaseRoute, ...] = (
+    Route("/v1/collections/{name}/reports", post_reports, methods=["POST"]),
+    Route("/v1/collections/{name}", get_collection),
+    Route("/v1/sql", post_sql, methods=["POST"]),
+    Route("/v1/explain", post_explain, methods=["POST"]),
+    Route("/v1/forecast", post_forecast, methods=["POST"]),
+    Route("/healthz", get_health),
+    Route("/readyz", get_readiness),
+    Route("/version", get_version),
+    Route("/metrics", get_metrics),
+)
+_QUIET = ("/healthz", "/readyz", "/metrics")
+
+
+def application(collector: Collector) -> ASGIApp:
+    """The ASGI application of a collector. When it ends, what waits is committed."""
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        yield
+        collector.close()
+
+    app = Starlette(
+        routes=ROUTES,
+        lifespan=lifespan,
+        exception_handlers={Refused: refused_answer, HTTPException: _http_answer, Exception: _failed_answer},
+    )
+    app.state.collector = collector
+    return Watched(app, collector)
+
+
+async def _http_answer(_: Request, problem: Exception) -> Response:
+    """Starlette's own refusals: unknown paths and methods."""
+    status = problem.status_code if isinstance(problem, HTTPException) else 500
+    words = {404: "There is nothing at this path.", 405: "This path does not take that method."}
+    return refusal(status, "http", words.get(status, "The request is not understood."))
+
+
+async def _failed_answer(*_: object) -> Response:
+    """Starlette sends this and raises the exception again, which `Watched` logs."""
+    return refusal(
+        500, "internal", "Something failed here, and what became of the request is not known. Send it again."
+    )
+
+
+class Watched:
+    """Counts and logs every request by its route. What fails is answered with 500 and logged without its text."""
+
+    def __init__(self, app: Starlette, collector: Collector) -> None:
+        self._app, self._collector = app, collector
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begun, status = time.monotonic(), 0
+
+        async def watched_send(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        route = _route(scope)
+        try:
+            await self._app(scope, receive, watched_send)
+        except Exception as problem:
+            log("request failed", level=logging.ERROR, problem=problem, route=route)
+        self._collector.metrics.requests.labels(route, str(status)).inc()
+        if route not in _QUIET:
+            log("request", route=route, status=status, ms=round(1000 * (time.monotonic() - begun), 1))
+
+
+def _route(scope: Scope) -> str:
+    """The pattern of the path. The path itself may hold anything."""
+    for route in ROUTES:
+        if isinstance(route, Route) and route.matches(scope)[0] is not Match.NONE:
+            return str(route.path)
+    return "unknown"

@@ -1,0 +1,73 @@
+"""Who may upload for whom, and who may ask or operate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from starlette.requests import Request
+
+from deniable.service.answers import Refused
+from deniable.service.collector import Collector
+from deniable.service.settings import is_loopback
+from deniable.service.tokens import read_token
+
+VOUCHED_HEADER = "deniable-user"
+EVERYBODY = "*"
+_FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
+
+MayUpload = Callable[[str], bool]
+
+
+def address_of(request: Request) -> str:
+    """The address that a request came from; behind a proxy, the proxy's."""
+    return request.client.host if request.client else ""
+
+
+def uploader(collector: Collector, request: Request) -> MayUpload:
+    """For which users this request may upload.
+
+    a token                               → for the user that it was made for
+    a listed proxy with Deniable-User     → for that user, or for everybody if it says *
+    neither, where uploads are open       → for everybody
+    neither                               → refused
+    """
+    presented = bearer(request)
+    if presented is not None:
+        token = read_token(presented, collector.keys.keys().token_secrets, collector.now())
+        if token is None:
+            raise Refused(401, "token", "The token is invalid or has expired.")
+        specification = collector.folder.collection.sha256
+        return lambda uid: token.names(uid, specification)
+    vouched = request.headers.get(VOUCHED_HEADER)
+    if vouched is not None:
+        if not collector.settings.is_proxy(address_of(request)):
+            raise Refused(403, "not_a_proxy", "This address may not vouch for users.")
+        return lambda uid: vouched in (EVERYBODY, uid)
+    if collector.settings.needs_token:
+        raise Refused(401, "no_token", "Uploads need a token.")
+    if not collector.settings.open and any(header in request.headers for header in _FORWARDED):
+        # The port is open because only this machine can reach it, and this came from elsewhere.
+        raise Refused(401, "forwarded", "Forwarded uploads need a token, or a proxy that is listed.")
+    return lambda _: True
+
+
+def require_scope(collector: Collector, request: Request, scope: str) -> None:
+    """Refuse a request without a key of this scope."""
+    presented = bearer(request)
+    if presented is None or not collector.keys.keys().allows(presented, scope):
+        raise Refused(401 if presented is None else 403, "key", f"This needs a key with the scope {scope}.")
+
+
+def is_local(collector: Collector, request: Request) -> bool:
+    """Whether a request comes from this machine itself, through no proxy that says so."""
+    return (
+        collector.settings.is_loopback
+        and is_loopback(address_of(request))
+        and not any(header in request.headers for header in _FORWARDED)
+    )
+
+
+def bearer(request: Request) -> str | None:
+    """What follows "Bearer" in the header Authorization."""
+    kind, _, value = request.headers.get("authorization", "").partition(" ")
+    return value.strip() if kind.lower() == "bearer" and value.strip() else None

@@ -1,0 +1,122 @@
+"""What all requests share: the collection, its store and the one who writes to it, keys, limits and numbers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from deniable.engines.collecting.stored_reports import CollectorFolder, collector_folder
+from deniable.engines.collecting.wire_reports import ReportDoor
+from deniable.errors import BadInput
+from deniable.files import Lock
+from deniable.service.keys import KeyFile
+from deniable.service.metrics import Metrics
+from deniable.service.open_database import OpenDatabase
+from deniable.service.rate_limits import RateLimit
+from deniable.service.settings import ServeSettings
+from deniable.stores.collector.group_commit import CommitLimits, GroupCommit
+from deniable.stores.collector.sqlite_store import STORE_FILE, create_store
+from deniable.stores.collector.upload import CollectorStore
+from deniable.tables.schema.attributes import check_name
+from deniable.tables.specification.runs import SPECIFICATION_FILE, run_text
+from deniable.tables.specification.specification import Specification
+
+Clock = Callable[[], float]
+
+
+@dataclass(slots=True)
+class Collector:
+    """The state of a server. Make one with `open_collector`; `close` commits what waits."""
+
+    folder: CollectorFolder
+    settings: ServeSettings
+    store: CollectorStore
+    writer: GroupCommit
+    door: ReportDoor
+    keys: KeyFile
+    metrics: Metrics
+    lock: Lock
+    addresses: RateLimit
+    users: RateLimit
+    questions: OpenDatabase
+    now: Clock = time.time
+    """The time of day, for tokens only."""
+    elapsed: Clock = time.monotonic
+    draining: bool = False
+
+    @property
+    def name(self) -> str:
+        """The collection's name in addresses."""
+        return collection_name(self.folder)
+
+    def free_bytes(self) -> int:
+        """Room on the disk of the store."""
+        return shutil.disk_usage(self.folder.path).free
+
+    @property
+    def has_room(self) -> bool:
+        """Whether uploads may be stored."""
+        return self.free_bytes() >= self.settings.free_bytes
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether uploads would be taken now."""
+        return not self.draining and self.writer.alive and self.has_room
+
+    def close(self) -> None:
+        """Commit what waits, and let go of the folder. A second call does nothing."""
+        self.draining = True
+        self.writer.close()
+        self.questions.close()
+        self.store.close()
+        self.lock.close()
+
+
+def collection_name(folder: CollectorFolder) -> str:
+    """The name of a collection, or that of its folder if it has none."""
+    return folder.collection.name or folder.path.resolve().name
+
+
+def init_folder(specification: Specification, folder: Path, *, simulation: bool = False) -> None:
+    """Make a folder for a collector: specification, empty store, keys. The store comes last, so that half is none."""
+    if folder.exists() and any(folder.iterdir()):
+        raise BadInput(f"{folder.name!r} exists and is not empty. Nothing was written. Choose another folder.")
+    if specification.name is None:
+        check_name("folder", folder.resolve().name)
+    folder.mkdir(parents=True, exist_ok=True)
+    os.chmod(folder, 0o700)  # noqa: PTH101 - nobody else has to read it
+    (folder / SPECIFICATION_FILE).write_text(run_text(specification, simulation=simulation), encoding="utf-8")
+    KeyFile(folder).create()
+    create_store(folder / STORE_FILE, specification.sha256, rounds=specification.rounds is not None)
+
+
+def open_collector(path: Path, settings: ServeSettings) -> Collector:
+    """Open a folder to serve it. Only one server at a time may."""
+    folder = collector_folder(path)
+    keys = KeyFile(path)
+    keys.keys()
+    lock = Lock(path / STORE_FILE, "the store", cost="Nothing was started")
+    try:
+        store = folder.open_store()
+    except BaseException:
+        lock.close()
+        raise
+    metrics = Metrics()
+    writer = GroupCommit(store, CommitLimits(queued_reports=settings.queued_reports), metrics.committed)
+    return Collector(
+        folder,
+        settings,
+        store,
+        writer,
+        ReportDoor(folder.collection, simulation=folder.simulation),
+        keys,
+        metrics,
+        lock,
+        RateLimit(settings.requests_per_minute),
+        RateLimit(settings.reports_per_minute),
+        OpenDatabase(path, store),
+    )

@@ -1,0 +1,42 @@
+"""Numbers for operators, in Prometheus' text format. No label holds anything that a device sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from deniable.stores.collector.group_commit import Committed
+
+_COMMIT_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+
+
+class Metrics:
+    """The numbers of one collector."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        made: dict[str, Any] = {"registry": self.registry, "namespace": "deniable"}
+        self.reports = Counter("reports", "Reports that were answered, by what became of them", ["outcome"], **made)
+        self.refused = Counter("refused_reports", "Reports that were refused, by reason", ["reason"], **made)
+        self.requests = Counter("requests", "Requests, by route and status", ["route", "status"], **made)
+        self.commits = Histogram("commit_seconds", "Time of one commit", buckets=_COMMIT_SECONDS, **made)
+        self.commit_reports = Counter("committed_reports", "Reports that went through commits", **made)
+        self.failed_commits = Counter("failed_commits", "Commits that failed", **made)
+        self.queued = Gauge("queued_reports", "Reports that wait for the disk", **made)
+        self.free_bytes = Gauge("disk_free_bytes", "Room on the disk of the store", **made)
+        self.stored = Gauge("stored_reports", "Reports in the store, by table", ["table"], **made)
+        self.open_rounds = Gauge("open_rounds", "Rounds that are open", **made)
+        for outcome in ("accepted", "repeated", "refused"):
+            self.reports.labels(outcome)
+
+    def committed(self, commit: Committed) -> None:
+        """Note one commit."""
+        self.commits.observe(commit.seconds)
+        self.commit_reports.inc(commit.reports)
+        if commit.failed:
+            self.failed_commits.inc()
+
+    def text(self) -> bytes:
+        """All numbers."""
+        return bytes(generate_latest(self.registry))

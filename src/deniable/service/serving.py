@@ -1,0 +1,109 @@
+"""Runs a collector: opens the port, and on SIGTERM ends requests, commits, and leaves."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from deniable.engines.collecting.stored_reports import collector_folder
+from deniable.errors import Failure
+from deniable.service.application import application
+from deniable.service.collector import Collector, open_collector
+from deniable.service.http_protocol import bounded_http
+from deniable.service.logs import log, start_logging
+from deniable.service.settings import ServeSettings
+
+_KEEP_ALIVE_S = 15
+
+
+class _Server(uvicorn.Server):  # type: ignore[misc] # an extra
+    """Ends in order on SIGTERM and Ctrl-C, and returns to whoever started it."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Let signals end the server, for as long as it runs. Only the main thread can."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        numbers = (signal.SIGTERM, signal.SIGINT)
+        before = {number: signal.signal(number, self._end) for number in numbers}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _end(self, *_: Any) -> None:
+        self.should_exit = True
+
+
+def serve(path: Path, settings: ServeSettings, started: Callable[[str], None] = lambda _: None) -> None:
+    """Serve a folder until a signal ends it. `started` is called with the address when the port is open."""
+    start_logging()
+    collector = open_collector(path, settings)
+    collector.door.warm_up()  # otherwise the first request would wait for it
+    try:
+        with _listening(settings) as listening:
+            host, port = listening.getsockname()[:2]
+            scheme = "https" if settings.certificate else "http"
+            started(f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}")
+            log("started", collection=collector.name, tokens=settings.needs_token)
+            server = _Server(_config(collector, settings))
+            server.run([listening])
+            if not server.started:
+                raise Failure("the server could not start. Nothing was taken. The log says why.")
+    finally:
+        collector.close()
+        log("stopped", reports=sum(collector_counts(path).values()))
+
+
+def collector_counts(path: Path) -> dict[tuple[str, int], int]:
+    """How many reports a folder's store holds."""
+    store = collector_folder(path).open_store()
+    try:
+        return dict(store.summary().counts)
+    finally:
+        store.close()
+
+
+def _listening(settings: ServeSettings) -> socket.socket:
+    """The open port; 0 takes one that is free."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listening = socket.socket(family)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((settings.host, settings.port))
+        listening.listen(min(settings.connections, 2048))
+    except OSError as problem:
+        listening.close()
+        reason = (problem.strerror or "unknown").lower()
+        raise Failure(
+            f"port {settings.port} of {settings.host!r} cannot be opened ({reason}). Nothing was started. "
+            "Choose another with --port, or end the program that has it."
+        ) from None
+    return listening
+
+
+def _config(collector: Collector, settings: ServeSettings) -> uvicorn.Config:
+    return uvicorn.Config(
+        application(collector),
+        http=bounded_http(settings.header_bytes, settings.header_seconds),
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        limit_concurrency=settings.connections,
+        timeout_keep_alive=_KEEP_ALIVE_S,
+        timeout_graceful_shutdown=int(settings.drain_seconds),
+        ssl_certfile=settings.certificate or None,
+        ssl_keyfile=settings.private_key or None,
+    )

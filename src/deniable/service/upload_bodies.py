@@ -1,0 +1,108 @@
+"""The body of an upload → what was sent. Both forms are bounded before they are unpacked or parsed.
+
+Either may be compressed with gzip, as one member.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from deniable.engines.collecting.gathering import LONGEST_LINE
+from deniable.engines.collecting.wire_reports import SentReport
+from deniable.errors import InvalidData
+from deniable.tables.reports.report import parse
+from deniable.tables.reports.upload_format import BINARY_REPORTS, ID_LENGTH_BYTES, REPORT_LINES
+from deniable.tables.schema.report_format import REPORT_BYTES
+
+_UNREADABLE = SentReport("", b"")
+
+
+class BodyRefused(Exception):
+    """A body that cannot be taken as a whole; `status` is HTTP's, `reason` a stated word."""
+
+    def __init__(self, status: int, reason: str, words: str) -> None:
+        super().__init__(words)
+        self.status, self.reason, self.words = status, reason, words
+
+
+class BodyLimits(NamedTuple):
+    """How much a body may hold."""
+
+    unpacked_bytes: int
+    reports: int
+
+
+def unpacked(body: bytes, encoding: str, limits: BodyLimits) -> bytes:
+    """The body without its compression.
+
+    >>> import gzip
+    >>> unpacked(gzip.compress(b"report"), "gzip", BodyLimits(100, 10))
+    b'report'
+    """
+    if encoding in ("", "identity"):
+        return body
+    if encoding != "gzip":
+        raise BodyRefused(415, "encoding", "The content encoding is unknown. Use gzip or none.")
+    inflating = zlib.decompressobj(wbits=31)
+    try:
+        plain = inflating.decompress(body, limits.unpacked_bytes + 1)
+    except zlib.error:
+        raise BodyRefused(400, "gzip", "The body is not valid gzip.") from None
+    if len(plain) > limits.unpacked_bytes:
+        raise BodyRefused(413, "unpacked_size", f"The body unpacks to over {limits.unpacked_bytes:,} bytes.")
+    if not inflating.eof or inflating.unused_data:
+        raise BodyRefused(400, "gzip", "The body is not one whole gzip member.")
+    return plain
+
+
+def read_body(body: bytes, media_type: str, limits: BodyLimits) -> list[SentReport]:
+    """What a body holds. A report that cannot be read is there too, and is refused later, by its number."""
+    reader = _READERS.get(media_type)
+    if reader is None:
+        raise BodyRefused(415, "media_type", f"The content type must be {BINARY_REPORTS} or {REPORT_LINES}.")
+    return reader(body, limits.reports)
+
+
+def _read_binary(body: bytes, most: int) -> list[SentReport]:
+    sent: list[SentReport] = []
+    at, end = 0, len(body)
+    while at < end:
+        first = at + ID_LENGTH_BYTES
+        last = first + int.from_bytes(body[at:first], "big")
+        at = last + REPORT_BYTES
+        if at > end:
+            raise BodyRefused(400, "framing", "The body ends inside a report.")
+        if len(sent) == most:
+            raise _too_many(most)
+        try:
+            sent.append(SentReport(body[first:last].decode(), body[last:at]))
+        except UnicodeDecodeError:
+            sent.append(_UNREADABLE)
+    return sent
+
+
+def _read_lines(body: bytes, most: int) -> list[SentReport]:
+    lines = [line for line in body.split(b"\n") if line.strip()]
+    if len(lines) > most:
+        raise _too_many(most)
+    return [_read_line(line) for line in lines]
+
+
+def _read_line(line: bytes) -> SentReport:
+    try:
+        uid, table, report, public = parse(line if len(line) <= LONGEST_LINE else b"")
+    except InvalidData:
+        return _UNREADABLE
+    return SentReport(str(uid), report.to_bytes(), table, public)
+
+
+def _too_many(most: int) -> BodyRefused:
+    return BodyRefused(413, "too_many_reports", f"A request may hold {most:,} reports. Send several.")
+
+
+_READERS: Mapping[str, Callable[[bytes, int], list[SentReport]]] = {
+    BINARY_REPORTS: _read_binary,
+    REPORT_LINES: _read_lines,
+}

@@ -1,0 +1,373 @@
+"""A database over the reports of one collection: SQL in, answers with their errors out."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from deniable.arrays import Floats
+from deniable.collection import Collection
+from deniable.engines.counted_pairs import CountedPairs
+from deniable.engines.drawn_coins import DrawnCoins
+from deniable.engines.duckdb.dimension_tables import DimensionTable
+from deniable.engines.engine import Engine
+from deniable.engines.kernel.grouped_moments import stores_of
+from deniable.engines.learnt_tables import LearntTables
+from deniable.engines.reports.user_blocks import ReportFacts
+from deniable.errors import QueryRefused
+from deniable.notebook import html_table
+from deniable.queries.answers.answer_options import AnswerOptions
+from deniable.queries.answers.consistent.consistent_answers import consistent_answer
+from deniable.queries.answers.effective_users import effective_users
+from deniable.queries.answers.estimation import Moments, answer
+from deniable.queries.answers.guard import GUARDED, guarded
+from deniable.queries.answers.model_error import model_spread
+from deniable.queries.answers.result import Result
+from deniable.queries.answers.trend import trend
+from deniable.queries.forecasts.forecast import Explanation, Forecast, sampling, scaled_up
+from deniable.queries.forecasts.influence import Influence, influences
+from deniable.queries.forecasts.prediction import predict
+from deniable.queries.parsing.round_questions import question_by_round
+from deniable.queries.parsing.sql import parse
+from deniable.queries.planning.bounding_plan import bounding_plans
+from deniable.queries.planning.plan import Plan, make_plan
+from deniable.queries.weights.table_plan import DIRECT
+from deniable.simulation import NOTE
+from deniable.tables.schema.rounds import ROUND_COLUMN
+from deniable.tables.specification.runs import is_simulation
+from deniable.wording import counted
+
+PLANS_KEPT = 64
+
+
+class _Part(NamedTuple):
+    """What some reports say about a question."""
+
+    plan: Plan
+    moments: Moments
+    model: Floats | None
+    contradicted: bool
+
+
+class Database:
+    """The validated reports of a collection, and what was refused. Threads may share it.
+
+    Make one with `connect`. It plans questions, has its engine add up what they need, and turns that into answers. It
+    keeps plans; what is counted once about reports is kept by `CountedPairs` and `LearntTables`.
+
+    >>> import deniable as dn
+    >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=2.0)
+    >>> frame = {"uid": range(10_000), "age": [20, 30] * 5_000}
+    >>> db = dn.connect(shop.perturb(users=frame, source=dn.SeededSource(1), simulation=True))
+    >>> print(db.sql("SELECT AVG(age) AS age FROM users"))
+    age (± standard error)
+              25.60 ± 0.90
+    simulation: no privacy
+    """
+
+    __slots__ = ("_bounds", "_drawn", "_learnt", "_pairs", "_plans", "_revised", "collection", "dimensions", "engine")
+
+    def __init__(self, engine: Engine, dimensions: Mapping[str, DimensionTable] | None = None) -> None:
+        self.engine = engine
+        self.collection = Collection.of(engine.collection)
+        """What the reports were made under."""
+        self.dimensions: Mapping[str, DimensionTable] = dimensions or {}
+        self._plans: dict[tuple[str, str, str, bool, bool], Plan] = {}
+        self._pairs = CountedPairs(engine)
+        self._drawn = DrawnCoins(engine)
+        self._learnt = LearntTables(engine)
+        self._revised: dict[int, tuple[Plan, Plan]] = {}
+        self._bounds: dict[int, tuple[Plan, tuple[Plan, Plan] | None]] = {}
+
+    @property
+    def stores(self) -> Mapping[str, ReportFacts]:
+        """For each table with reports, how many there are of them, and of each view."""
+        return self.engine.stores
+
+    @property
+    def refused(self) -> Mapping[str, Counter[str]]:
+        """For each table, how many reports were refused, by reason."""
+        return self.engine.refused
+
+    @property
+    def simulation(self) -> bool:
+        """Whether the reports protect nobody; every answer says so. Without noise they never do, in any engine."""
+        return self.engine.simulation or is_simulation(self.collection, None)
+
+    def sql(
+        self,
+        text: str,
+        *,
+        weights: str = "optimal",
+        sums: str = DIRECT,
+        confidence: float = 0.95,
+        simultaneous: bool = False,
+        clip: bool = False,
+        nonnegative: bool = False,
+        unbiased: bool = False,
+        postprocess: str | None = None,
+    ) -> Result:
+        """Answer a question in SQL, every number with its standard error.
+
+        COUNT(*), SUM, AVG, VAR_POP, VAR_SAMP and STDDEV of private and public attributes, and arithmetic with them;
+        from one table or several joined with USING (uid), and from dimensions; WHERE and GROUP BY on private and public
+        attributes; ORDER BY, HAVING, LIMIT. Anything else is refused by name.
+
+        `weights` is "optimal", "greedy", "rdc(k)" or "rdc_each(k)"; `sums` is "direct", or "designed" for the rounded
+        values that AHIO, EHIO and SR-HIO collect. With `simultaneous` all intervals of an answer hold at once. `clip`
+        cuts estimates to the possible range, `nonnegative` only at zero: they look better and are biased. On a grid,
+        `unbiased` allows only what cells and points show without any assumption; other designs need none. There,
+        `postprocess="consistent"` answers from one possible table of cells instead: less noise, and biased.
+
+        >>> answer = db.sql("SELECT COUNT(*) AS young FROM users WHERE age < 25")
+        >>> print(answer.scalar())
+        4,921 ± 206 (95%: 4,517 to 5,325)
+        """
+        options = AnswerOptions(weights, sums, unbiased, confidence, simultaneous, clip, nonnegative, postprocess)
+        return self.answer(text, options)
+
+    def answer(self, text: str, options: AnswerOptions) -> Result:
+        """Answer a question under options that are passed as one value. See `sql`.
+
+        >>> db.answer("SELECT COUNT(*) FROM users", dn.AnswerOptions(confidence=0.9)).scalar().value
+        10000.0
+        """
+        consistent = options.postprocess is not None
+        if consistent and (self.collection.grids is None or options.unbiased):
+            raise QueryRefused("postprocess is for grids and biased", "Leave it out, or unbiased.")
+        plan, moments, model, contradicted = self._part(text, options, guard=not consistent)
+        tables = [self.collection[name] for name in plan.question.tables]
+        # Weights that assume something do not count rows once or not at all.
+        single_rows = all(table.many is None for table in tables) and not plan.biases
+        result = answer(
+            plan.question,
+            moments,
+            options,
+            single_rows=single_rows,
+            rows_per_user=float(np.prod([table.many or 1 for table in tables])),
+            model=model,
+            effective=effective_users(plan, moments, single_rows=single_rows),
+        )
+        # What is known without any report is consistent as it is.
+        if consistent and any(part.views for table in plan.tables for part in table.parts):
+            result = consistent_answer(plan, self._moments, result.answers, options)
+        notes = (*result.notes, *([GUARDED] if contradicted else []), *self._drawn.notes(plan.question.tables))
+        return replace(result, notes=notes, simulation=self.simulation)
+
+    def _part(self, text: str, options: AnswerOptions, *, guard: bool) -> _Part:
+        """What the reports say about a question."""
+        plan = self.revised(self._planned(text, options))
+        for name in plan.question.tables:
+            self._check_believed(name)
+        moments = self._moments(plan)
+        model = model_spread(plan, moments)
+        if model is None or not guard:
+            return _Part(plan, moments, model, False)
+        return _Part(plan, *self._guarded(plan, moments, model))
+
+    def _guarded(self, plan: Plan, moments: Moments, model: Floats) -> tuple[Moments, Floats, bool]:
+        """Moments that do not contradict what cells show without any assumption, where they show something."""
+        bounds = self._bounds.get(id(plan))
+        if bounds is None or bounds[0] is not plan:
+            if len(self._bounds) >= PLANS_KEPT:
+                self._bounds.clear()
+            bounds = self._bounds[id(plan)] = (plan, bounding_plans(plan, self._learnt.by_table))
+        if bounds[1] is None:
+            return moments, model, False
+        low, high = (self._moments(bound) for bound in bounds[1])
+        return guarded(moments, model, low, high)
+
+    def _moments(self, plan: Plan) -> Moments:
+        return self._pairs.moments(plan, self.dimensions)
+
+    def _users(self, tables: tuple[str, ...]) -> int:
+        """How many users can be in all of some tables."""
+        known = [self.stores[name] for name in tables if name in self.stores]
+        return min((store.rows // store.slots for store in known), default=0)
+
+    def _check_believed(self, name: str) -> None:
+        """Refuse to answer zero if there are reports but all of them were refused."""
+        refused = self.refused.get(name)
+        if name in self.stores and not self.stores[name].rows and refused and refused.total():
+            (reason, _), *_ = refused.most_common(1)
+            raise QueryRefused(
+                f"all reports of table {name!r} were refused: {reason}",
+                "Open them with the collection.json that they were made under.",
+            )
+
+    def revised(self, plan: Plan) -> Plan:
+        """The plan that questions are answered with, now that there are reports.
+
+        Reports show where rows are, and are asked once per table. What cells of a grid leave to an assumption is then
+        weighed anew. Designs other than grids assume nothing, so their plans stay as they are, and so do plans that
+        follow the borders of cells.
+
+        >>> grid = shop.with_settings(design="grid")
+        >>> assuming = dn.connect(grid.perturb(users=frame, source=dn.SeededSource(1), simulation=True))
+        >>> plan = assuming.plan("SELECT COUNT(*) FROM users WHERE age < 25")
+        >>> assuming.revised(plan).question is plan.question
+        True
+        """
+        if not plan.biases:
+            return plan
+        known = self._revised.get(id(plan))
+        if known is None or known[0] is not plan:
+            if len(self._revised) >= PLANS_KEPT:
+                self._revised.clear()
+            known = self._revised[id(plan)] = (plan, self._learnt.revised(plan))
+        return known[1]
+
+    def plan(self, text: str, *, weights: str = "optimal", sums: str = DIRECT, unbiased: bool = False) -> Plan:
+        """How a question would be answered: a value that prints.
+
+        >>> print(db.plan("SELECT COUNT(*) FROM users WHERE age < 25"))
+        optimal weights, direct sums
+        m0 = count(*): 1 term
+        count = m0
+        table users: 3 views, 75.0% of the reports, 12.0 cells per report
+          age 1+4+19+25
+        """
+        return self._planned(text, AnswerOptions(weights, sums, unbiased))
+
+    def _planned(self, text: str, options: AnswerOptions) -> Plan:
+        weights, sums, unbiased = options.weights, options.sums, options.unbiased
+        exact_first = options.postprocess is None  # frequencies that are possible all come from one model
+        key = (text, weights, sums, unbiased, exact_first)
+        plan = self._plans.get(key)
+        if plan is None:
+            question = parse(text, self.collection, self.dimensions, centred=sums == DIRECT)
+            users = self._users(question.tables)
+            plan = make_plan(
+                question,
+                self.collection,
+                weights,
+                sums,
+                users=max(users, 1),
+                unbiased=unbiased,
+                exact_first=exact_first,
+            )
+            if len(self._plans) >= PLANS_KEPT:
+                self._plans.clear()
+            self._plans[key] = plan
+        return plan
+
+    def explain(
+        self, text: str, *, weights: str = "optimal", sums: str = DIRECT, unbiased: bool = False
+    ) -> Explanation:
+        """How a question is answered, how many reports count, and the error to expect with its causes; it prints.
+
+        >>> print(db.explain("SELECT COUNT(*) FROM users WHERE age < 25"))
+        optimal weights, direct sums
+        m0 = count(*): 1 term
+        count = m0
+        table users: 3 views, 75.0% of the reports, 12.0 cells per report
+          age 1+4+19+25
+        users: 7,500 of 10,000 reports count, 1 per user with ε = 2 each
+        one liar moves count by 17.42 (at most 22.16); 1% of liars: 1,742
+        predicted:
+        10,000 users, ε = 2, design hio, optimal weights
+               stderr  of users  truncation  rounding  view sampling  randomiser
+        count   196.1    1.961%          0%        0%            10%         90%
+        Assumed: rows spread evenly over the domains, half as many rows per user as the
+        table allows, all users pass public conditions, public measures of size one.
+        """
+        plan = self.plan(text, weights=weights, sums=sums, unbiased=unbiased)
+        reports = {name: store.rows for name, store in stores_of(plan, self.stores).items()}
+        users = self._users(plan.question.tables)
+        if self.collection.rounds is not None:  # who answers one round, on average
+            rounds = max(len(self.stores[name].distinct(ROUND_COLUMN)) for name in plan.question.tables)
+            users = math.ceil(users / max(rounds, 1))
+        scale = sampling(self.collection)
+        predicted = scaled_up(predict(plan, users), scale) if users else ()
+        forecast = Forecast(plan, math.ceil(users * scale), predicted)
+        return Explanation(forecast, reports, influences(plan, self._moments(plan), users) if users else ())
+
+    def influence(
+        self, text: str, *, weights: str = "optimal", sums: str = DIRECT, unbiased: bool = False
+    ) -> tuple[Influence, ...]:
+        """How far one lying user moves each answer of a question, and what a share of liars does.
+
+        With drawn coins a liar chooses view, seed and y, with assigned coins only y. Ratios are moved as their
+        derivative at the estimates says. Of several private groups the first counts; a public measure counts as one.
+
+        >>> liar, = db.influence("SELECT COUNT(*) AS young FROM users WHERE age < 25")
+        >>> print(liar)
+        one liar moves young by 17.42 (at most 22.16); 1% of liars: 1,742
+        """
+        plan = self.plan(text, weights=weights, sums=sums, unbiased=unbiased)
+        return influences(plan, self._moments(plan), self._users(plan.question.tables))
+
+    def trend(self, text: str, *, moves: float | None = None, confidence: float = 0.95) -> Result:
+        """Follow one number over all rounds; the intervals of all rounds hold at once.
+
+        The question has no condition on the round and one answer. With `moves`, the standard deviation by which you
+        expect the number to move from one round to the next, it is smoothed too: a prior that you state, and
+        post-processing that costs no privacy. Both come with their errors.
+
+        >>> weekly = shop.with_settings(name="shop", coins="assigned", rounds=dn.Rounds(2, mode="fresh"))
+        >>> import pathlib, tempfile
+        >>> folder = pathlib.Path(tempfile.mkdtemp(), "reports")
+        >>> for number in (1, 2):
+        ...     _ = weekly.perturb(
+        ...         users=frame, round=number, out=folder, source=dn.SeededSource(number), simulation=True
+        ...     )
+        >>> print(dn.connect(folder).trend("SELECT COUNT(*) AS young FROM users WHERE age < 25", moves=50.0))
+        round  young (± standard error)  young_smoothed (± standard error)
+            1               4,716 ± 208                        4,848 ± 154
+            2               4,991 ± 209                        4,857 ± 154
+        all 2 intervals hold at once with 95%
+        smoothed: if it moves by about 50 from one round to the next
+        simulation: no privacy
+        """
+        if self.collection.rounds is None:
+            raise QueryRefused("this collection has no rounds", "Ask with sql.")
+        table = parse(text, self.collection, self.dimensions).tables[0]
+        rounds = sorted(self.stores[table].distinct(ROUND_COLUMN).to_pylist()) if table in self.stores else []
+        if not rounds:
+            raise QueryRefused(f"there are no reports of table {table!r}", "Collect them first.")
+        name, asked = question_by_round(text, rounds)
+        plan = self._planned(asked, AnswerOptions(confidence=confidence))
+        followed = trend(plan, self._moments(plan), name, rounds, moves, confidence)
+        return replace(followed, sql=text, simulation=self.simulation)
+
+    def close(self) -> None:
+        """Give back what the engine keeps of the reports. Dropping the database does it, too.
+
+        >>> dn.connect(shop.perturb(users={"uid": [1, 2, 3], "age": [31, 40, 52]})).close()
+        """
+        self.engine.close()
+
+    def __repr__(self) -> str:
+        kept = ", ".join(
+            f"{name}: {counted(store.rows, 'report')}"
+            + (f" ({total:,} refused)" if (total := self.refused[name].total()) else "")
+            for name, store in self.stores.items()
+        )
+        return f"Database({kept}{'; simulation' * self.simulation})"
+
+    def _repr_html_(self) -> str:
+        """What can be asked, for notebooks."""
+        rows = (
+            (
+                name,
+                f"{store.rows:,}",
+                f"{self.refused[name].total():,}",
+                ", ".join(self.collection[name].private),
+                ", ".join(self.collection[name].public),
+            )
+            for name, store in self.stores.items()
+        )
+        return html_table(
+            ("table", "reports", "refused", "private", "public"),
+            rows,
+            title=f"Reports under ε = {self.collection.epsilon:g} per user",
+            notes=[
+                *([f"dimensions: {', '.join(self.dimensions)}"] if self.dimensions else []),
+                *[NOTE] * self.simulation,
+            ],
+        )

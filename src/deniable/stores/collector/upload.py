@@ -1,0 +1,89 @@
+"""What a store takes, what becomes of it, and the five verbs that every store has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple, Protocol
+
+
+class Upload(NamedTuple):
+    """One report of one user, which has passed every check that does not need the store."""
+
+    table: str
+    round: int
+    uid: str
+    slot: int
+    report: bytes
+    public: str | None = None
+    """The user's public attributes as canonical JSON; None in a table without any."""
+
+    @property
+    def key(self) -> tuple[str, int, str, int]:
+        """What is kept only once."""
+        return self[:4]
+
+
+class UploadOutcome(Enum):
+    """What became of an upload.
+
+                        stored already?      round open?
+    the same bytes  →   REPEATED
+    other bytes     →   CONFLICT             (the first stay)
+    nothing         →                        ACCEPTED if it is, else CLOSED
+    """
+
+    ACCEPTED = "accepted"
+    REPEATED = "repeated"
+    CONFLICT = "another report for a user, table, slot and round that had one"
+    CLOSED = "of a round that is not open"
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSummary:
+    """How many reports a store holds, and which rounds are open."""
+
+    counts: Mapping[tuple[str, int], int]
+    """Reports by table and round."""
+    rounds: Mapping[int, bool]
+    """Rounds that were ever opened, and whether each still is."""
+    version: int
+    """A number that is another one after every change."""
+
+
+class StoredRows(NamedTuple):
+    """Some reports of one table and round, as columns, in the order of ids and slots."""
+
+    uids: Sequence[str]
+    reports: Sequence[bytes]
+    publics: Sequence[str | None]
+
+
+ROWS_AT_ONCE = 1 << 14
+
+
+class CollectorStore(Protocol):
+    """Keeps each upload once. `add` returns only after what it accepted would survive a power cut."""
+
+    def add(self, uploads: Sequence[Upload]) -> list[UploadOutcome]:
+        """Keep uploads, all in one commit, and say what became of each."""
+
+    def read(self, table: str, round_: int) -> Iterator[StoredRows]:
+        """The reports of a table and round as they were at one moment, ordered by id (as UTF-8 bytes) and slot."""
+
+    def summary(self) -> StoreSummary:
+        """What is there."""
+
+    def set_round(self, number: int, *, is_open: bool) -> None:
+        """Open or close a round. After it is closed, nothing new is accepted for it."""
+
+    def close(self) -> None:
+        """Let go of files and connections. A second call does nothing."""
+
+
+def outcome(upload: Upload, stored: tuple[bytes, str | None] | None, *, is_open: bool) -> UploadOutcome:
+    """What becomes of an upload, given what is stored under its key. Every store decides here."""
+    if stored is not None:
+        return UploadOutcome.REPEATED if stored == (upload.report, upload.public) else UploadOutcome.CONFLICT
+    return UploadOutcome.ACCEPTED if is_open else UploadOutcome.CLOSED

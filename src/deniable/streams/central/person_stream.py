@@ -1,0 +1,350 @@
+"""People as the unit of a stream: whatever one person does within an epoch is protected, not only one value.
+
+    events (person, value) ── at most `most` of each person and epoch count, others become a stand-in ──▶ publisher
+
+Privacy. Public are the settings, how many events there are and when, and where epochs begin; that somebody's event is
+at a position can be seen, whose it is cannot. Two streams are neighbours if they differ only in what one person did
+within one epoch: in the other stream all of her events there belong to nobody, or they have other values.
+
+1. The first `most` events of a person in an epoch count. Which ones does not depend on values, nor on other persons. So
+   what reaches the publisher differs in at most `most` positions.
+2. An event that does not count is replaced by a number that follows from its position and from what the publisher has
+   said before: the same in both streams, as long as they have said the same. Neither the number of values nor their
+   positions change.
+3. The publisher is ε_v-DP for one replaced value, warm-up, threshold and renewal included, also if values are chosen
+   after seeing what was published (its noise is fresh for every node, and shifting values shifts the output). Replacing
+   `most` values one after another costs at most most·ε_v (group privacy)  [DR14, Theorem 2.2]. It reaches that: where
+   all values of a person move from 0 to θ and lie below the same nodes.
+
+With ε_v = ε/(most·window), all that a person does within any `window` consecutive epochs costs at most ε (w-event
+privacy  [KPXP14]), and within E epochs at most E·ε/window. Two different behaviours of one person, at other positions,
+are each one step from her absence: 2ε. So are two persons who swap events.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.accounting import Neighbours, Spending, Unit
+from deniable.arrays import Floats, Integers
+from deniable.errors import InvalidData, InvalidParameter, RandomnessFault
+from deniable.locking import Turn, in_turn
+from deniable.randomness import Source
+from deniable.simulation import check_noise
+from deniable.streams.central.named_publishers import ToPS, restore
+from deniable.streams.central.person_bound import EVENTS, CountedPersons, PersonBound, person_events
+from deniable.streams.central.publisher import Publisher
+from deniable.streams.central.settings import Settings
+from deniable.streams.central.stream_forecast import StreamPlan
+from deniable.streams.central.warmup import Learnt
+from deniable.streams.released.released_stream import Released
+from deniable.streams.structure.state_values import seal, unseal
+from deniable.streams.structure.value_grid import Grid
+
+_PERSON_STATE_VERSION = 1
+PERSON_KIND = "person"
+
+
+@dataclass(frozen=True, slots=True)
+class PersonSettings:
+    """Everything public about a stream of persons: ε per person, the bound, the stand-in and the publisher's settings.
+
+    >>> import deniable as dn
+    >>> dn.streams.PersonStream(1.0, 100, most=2, warmup=1000, horizon=1000).settings.publisher.epsilon
+    0.5
+    """
+
+    epsilon: float
+    bound: PersonBound
+    fill: float
+    publisher: Settings
+
+    @property
+    def grid(self) -> Grid:
+        """The steps of values."""
+        return self.publisher.grid
+
+    @property
+    def warmup(self) -> int:
+        """How many values are never published."""
+        return self.publisher.warmup
+
+    @property
+    def horizon(self) -> int:
+        """Values of a chunk."""
+        return self.publisher.horizon
+
+
+class PersonStream:
+    """A publisher for events of persons: ε protects all that one person does within an epoch.
+
+    `most` values of each person count per epoch of `epoch` events (by default `horizon`; 0: until `begin_epoch`), and
+    ε covers `window` consecutive epochs. Values that do not count are replaced: by `fill` in the warm-up, and later by
+    the mean that the publisher has learnt, if it has learnt one. `method` and all other settings are those of the
+    publisher, whose ε per value is ε/(most·window). Rules that need a δ are refused. State, threads and copies are as
+    for `Publisher`; the state also holds who has had how many values counted.
+
+    >>> stream = PersonStream(1.0, 100, most=2, warmup=3, horizon=64)
+    >>> stream.push_many([5, 6, 7, 8], ["ann", "bob", "ann", "ann"]).size
+    1
+    >>> stream.spends.unit.value, float(stream.spends.epsilon)
+    ('everything a person does within an epoch of a stream', 1.0)
+    """
+
+    kind: ClassVar[str] = PERSON_KIND
+
+    def __init__(
+        self,
+        epsilon: float,
+        bound: float,
+        *,
+        most: int,
+        epoch: int | None = None,
+        window: int = 1,
+        fill: float | None = None,
+        method: type[Publisher] = ToPS,
+        **settings: Any,
+    ) -> None:
+        check_noise(epsilon, simulation=bool(settings.get("simulation", False)))
+        horizon = settings.get("horizon", 1 << 20)
+        limit = PersonBound(most, horizon if epoch is None else epoch, window)
+        make: Any = method
+        publisher: Publisher = make(limit.value_epsilon(epsilon), bound, **settings)
+        if publisher.settings.delta:
+            raise InvalidParameter(
+                "threshold", "has a δ, which grows faster than ε with several values", "Use one without, like ToPS."
+            )
+        low = publisher.settings.grid.low
+        stand_in = low if fill is None else publisher.settings.grid.value(publisher.settings.grid.unit(fill))
+        self._set_up(PersonSettings(epsilon, limit, stand_in, publisher.settings), publisher, CountedPersons(most))
+
+    def _set_up(self, settings: PersonSettings, publisher: Publisher, counted: CountedPersons) -> None:
+        self.settings, self.publisher = settings, publisher
+        self._counted = counted
+        self._position = self._epochs = 0  # events taken, and epochs begun
+        self._stand_in: float | None = None  # in steps; None: it is `fill`
+        self._turn = Turn()
+
+    def __repr__(self) -> str:
+        limit = self.settings.bound
+        return f"PersonStream(epsilon={self.settings.epsilon:g} per person, most={limit.most}; {self.publisher!r})"
+
+    # What it costs ---------------------------------------------------------------------------------------------------
+
+    @property
+    def spends(self) -> Spending:
+        """What `window` consecutive epochs cost a person: (ε, 0)."""
+        return self.epoch_spends.times(self.settings.bound.window)
+
+    @property
+    def epoch_spends(self) -> Spending:
+        """What one epoch costs a person: ε/window, or less by rounding."""
+        cost = self.settings.bound.epoch_epsilon(self.settings.epsilon)
+        return Spending(Unit.PERSON, Neighbours.PERSON, cost)
+
+    @property
+    @in_turn
+    def epochs(self) -> int:
+        """How many epochs have begun."""
+        return self._epochs
+
+    @in_turn
+    def epochs_after(self, events: int) -> int:
+        """How many epochs will have begun when so many more events were pushed: what a ledger has to pay for."""
+        limit = self.settings.bound
+        if not events or limit.epoch == 0:
+            return max(self._epochs, int(events > 0))
+        return max(self._epochs, (self._position + events - 1) // limit.epoch + 1)
+
+    @property
+    @in_turn
+    def spent(self) -> Spending | None:
+        """What all epochs so far cost a person who took part in each: they add up. None before the first event."""
+        return self.epoch_spends.times(self._epochs) if self._epochs else None
+
+    # Publishing ------------------------------------------------------------------------------------------------------
+
+    def push(self, value: float, person: int | str | None) -> float | None:
+        """Take one event. Returns the private stand-in of its value, or None during the warm-up."""
+        published = self.push_many([value], [person])
+        return published[0].item() if published.size else None
+
+    def push_many(self, values: Any, persons: Any = None) -> NDArray[Any]:
+        """Take many events. Returns private values for those after the warm-up. If one is refused, all are.
+
+        `persons` has an id for every value, an integer or a text, or None where nobody is known: such an event never
+        counts. Instead of both, an array that `person_events` made is taken.
+        """
+        events = values if persons is None else person_events(persons, values)
+        return self._push(_checked_events(events))
+
+    @in_turn
+    def _push(self, events: NDArray[Any]) -> NDArray[Any]:
+        numbers, persons = events["value"], events["person"].tolist()
+        self.publisher.check(numbers)
+        units = self.settings.grid.units(numbers)
+        parts, start = [], 0
+        while start < units.size:
+            stop = start + self._segment(units.size - start)
+            parts.append(self._push_segment(units[start:stop], persons[start:stop]))
+            start = stop
+        return np.concatenate(parts) if parts else self.publisher.push_many(np.zeros(0, dtype=np.int64))
+
+    def _segment(self, events: int) -> int:
+        """How many of the next events have the same epoch and lie on the same side of the warm-up's end."""
+        ends = [events, self.settings.bound.room(self._position), self.settings.warmup - self._position]
+        return min(end for end in ends if end is not None and end > 0)
+
+    def _push_segment(self, units: Integers, persons: list[str | None]) -> NDArray[Any]:
+        if self._epochs == 0 or self.settings.bound.room(self._position) == self.settings.bound.epoch:
+            self._begin_epoch()
+        elif self._position == self.settings.warmup:
+            self._learn_stand_in()
+        counts, remember = self._counted.judge(persons)
+        filled = np.where(counts, units, self._stand_ins(units.size))
+        published = self.publisher.push_many(self.settings.grid.values(filled))
+        remember()
+        self._position += units.size
+        return published
+
+    def _stand_ins(self, events: int) -> Integers:
+        """Whole steps around the stand-in, whose mean it is. They follow from public positions alone."""
+        mean = self.settings.grid.unit(self.settings.fill) if self._stand_in is None else self._stand_in
+        steps: Floats = np.floor(mean * np.arange(self._position, self._position + events + 1, dtype=np.float64))
+        return np.clip(np.diff(steps).astype(np.int64), 0, self.settings.grid.top)
+
+    def _learn_stand_in(self) -> None:
+        learnt = self.publisher.learnt
+        if learnt is not None and learnt.mean is not None:
+            self._stand_in = float(learnt.mean)
+
+    @in_turn
+    def begin_epoch(self) -> None:
+        """Begin the next epoch, where settings say epoch=0. When that is must not depend on data."""
+        if self.settings.bound.epoch:
+            raise InvalidParameter("epoch", "has a fixed number of events", "Use epoch=0 to begin epochs by hand.")
+        self._begin_epoch()
+
+    def _begin_epoch(self) -> None:
+        self._epochs += 1
+        self._counted.forget()
+        self._learn_stand_in()
+
+    # As a publisher --------------------------------------------------------------------------------------------------
+
+    @property
+    def simulation(self) -> bool:
+        """Whether this run protects nobody."""
+        return self.publisher.simulation
+
+    @property
+    def plan(self) -> StreamPlan:
+        """Blocks and tree of the publisher."""
+        return self.publisher.plan
+
+    @property
+    def warming_up(self) -> bool:
+        """Whether values are still consumed without being published."""
+        return self.publisher.warming_up
+
+    @property
+    def learnt(self) -> Learnt | None:
+        """The private answers of the warm-up, once there are any."""
+        return self.publisher.learnt
+
+    @property
+    def published(self) -> int:
+        """How many values were published."""
+        return self.publisher.published
+
+    @property
+    def consumed(self) -> int:
+        """How many events were taken in, the warm-up included."""
+        return self.publisher.consumed
+
+    @property
+    def released(self) -> Released:
+        """Everything published so far, with its standard errors, which are those of the noise for whole persons."""
+        return self.publisher.released
+
+    def release_of(self, steps: NDArray[Any], **facts: Any) -> Released:
+        """Values that were published and kept by the caller, with errors. See `Publisher.release_of`."""
+        return self.publisher.release_of(steps, **facts)
+
+    def check(self, values: Any) -> None:
+        """Refuse values, or events, that `push_many` would refuse, and do nothing else."""
+        events = isinstance(values, np.ndarray) and values.dtype.names is not None
+        self.publisher.check(_checked_events(values)["value"] if events else values)
+
+    def forget(self) -> None:
+        """Keep nothing that is published from now on."""
+        self.publisher.forget()
+
+    @in_turn
+    def flush(self) -> float:
+        """End the stream. See `Publisher.flush`."""
+        return self.publisher.flush()
+
+    # State -----------------------------------------------------------------------------------------------------------
+
+    @in_turn
+    def state(self) -> dict[str, Any]:
+        """Everything needed to go on elsewhere, as JSON. As secret as the data: it also holds ids of persons."""
+        inner = self.publisher.state()
+        settings = self.settings
+        return seal(
+            {
+                "version": _PERSON_STATE_VERSION,
+                "kind": self.kind,
+                "key": inner["key"],
+                "epsilon": settings.epsilon,
+                "bound": asdict(settings.bound),
+                "fill": settings.fill,
+                "position": self._position,
+                "epochs": self._epochs,
+                "stand_in": self._stand_in,
+                "counted": self._counted.state(),
+                "publisher": inner,
+            }
+        )
+
+    @classmethod
+    def restore(cls, state: dict[str, Any], *, source: Source | None = None, replay: bool = False) -> PersonStream:
+        """The stream that `state()` described. See `Publisher.restore`."""
+        state = unseal(state, _PERSON_STATE_VERSION)
+        if state.get("kind") != cls.kind:
+            raise InvalidParameter("state", "is not that of a PersonStream", "Use dn.streams.restore for publishers.")
+        publisher = restore(state["publisher"], source=source, replay=replay)
+        bound = PersonBound(**state["bound"])
+        made = cls.__new__(cls)
+        settings = PersonSettings(state["epsilon"], bound, state["fill"], publisher.settings)
+        made._set_up(settings, publisher, CountedPersons(bound.most, state["counted"]))
+        made._position, made._epochs, made._stand_in = state["position"], state["epochs"], state["stand_in"]
+        return made
+
+    def __reduce__(self) -> NoReturn:
+        raise RandomnessFault(
+            "a publisher cannot be copied or pickled: two would add the same noise to different values. "
+            "Nothing was copied. Move it with state() and restore()."
+        )
+
+
+def _checked_events(events: Any) -> NDArray[Any]:
+    if isinstance(events, np.ndarray) and events.dtype.names == ("person", "value"):
+        return events
+    if np.size(events) == 0:
+        return person_events([], np.zeros(0, dtype=np.int64))
+    raise InvalidData(EVENTS, "Give persons= next to the values.")
+
+
+def restore_stream(
+    state: dict[str, Any], *, source: Source | None = None, replay: bool = False
+) -> Publisher | PersonStream:
+    """The stream that a state describes: of persons, or a publisher of any kind."""
+    if isinstance(state, dict) and state.get("kind") == PERSON_KIND:
+        return PersonStream.restore(state, source=source, replay=replay)
+    return restore(state, source=source, replay=replay)

@@ -1,0 +1,153 @@
+"""A family of tails, and which of its members explain first reports on top of a given body.
+
+Everything lies on the scale from 0 to 1 that first reports use. A member of the family is
+
+    (1 − share) · body + share · bump
+
+The body is any distribution. The bump has a position, a width to the left and a width to the right, and falls to the
+right as e^(−z^shape/2). On the logarithmic scale shape 1 is a power law, 2 a lognormal tail, 1.5 lies between them, and
+3 is lighter than both. Priors are flat: over shapes, positions and logarithms of widths. So is nine tenths of that over
+the share; one tenth is flat over its logarithm, because a tail may be small.
+
+A share of reports is nearly normal around its expectation, with the variance that the reconstruction explains: every
+output of a square wave has some chance under any value, so no bin is rare. The log-likelihood is then a square, and
+along `share` a parabola.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from deniable.arrays import Floats
+
+SHAPES = np.array([1.0, 1.5, 2.0, 3.0])
+_LEAST_TAIL_SHARE = 1e-3
+_LOG_FLAT = 0.1  # the part of the prior over shares that is flat over their logarithm
+# Parameters: position of the bump, logs of its left and of its right width, log of its share.
+_LOW_CORNER = np.array([0.0, math.log(0.02), math.log(0.01), math.log(_LEAST_TAIL_SHARE)])
+_HIGH_CORNER = np.array([1.0, math.log(0.5), math.log(0.7), 0.0])
+_POINTS = (17, 4, 13, 12)
+_REFINEMENTS = 3
+_NEGLIGIBLE = 1e-3  # a likelihood, next to the largest
+
+
+@dataclass(frozen=True, eq=False)
+class ReportLikelihood:
+    """How well distributions explain reports: −½·‖reports − matrix·shares‖², in standard deviations of each bin."""
+
+    reports: Floats
+    matrix: Floats
+
+    @classmethod
+    def of(cls, counts: Floats, transition: Floats, believed: Floats) -> ReportLikelihood:
+        """From counts of reports, the chance of each given a coarse bin, and shares that explain them well."""
+        number = counts.sum()
+        precision = np.sqrt(number / np.maximum(transition @ believed, 1 / number))
+        return cls(precision * counts / number, precision[:, None] * transition)
+
+    def image(self, shares: Floats) -> Floats:
+        """The reports to expect from a distribution on fine bins."""
+        result: Floats = self.matrix @ coarsened(shares, self.bins)
+        return result
+
+    @property
+    def bins(self) -> int:
+        """How many coarse bins there are."""
+        return int(self.matrix.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class TailFit:
+    """The posterior over the tails on top of one body."""
+
+    body: Floats
+    axes: list[Floats]
+    weights: Floats
+    evidence: float
+    """The logarithm of the mean likelihood over the prior."""
+    best: float
+    """The logarithm of the largest likelihood."""
+    bump: Floats
+    share: float
+
+    @property
+    def complexity(self) -> float:
+        """What its parameters cost: how far the evidence lies below the best likelihood."""
+        return self.best - self.evidence
+
+    def members(self) -> tuple[Floats, Floats]:
+        """The distributions that are not negligible, as rows, and their weights."""
+        where = np.nonzero(self.weights > 10 * _NEGLIGIBLE * self.weights.max())
+        position, left, right = (axis[index] for axis, index in zip(self.axes, where[:3], strict=False))
+        bumps = _bumps(position, left, right, SHAPES[where[3]], self.body.size)
+        share = np.exp(self.axes[3][where[4]])[:, None]
+        kept = self.weights[where]
+        return share * bumps + (1 - share) * self.body, kept / kept.sum()
+
+
+def fit_tail(likelihood: ReportLikelihood, body: Floats) -> TailFit:
+    """A grid over the family's parameters, drawn closer around what the reports leave possible."""
+    start = likelihood.image(body)
+    off = likelihood.reports - start
+    low, high = _LOW_CORNER, _HIGH_CORNER
+    for remaining in reversed(range(_REFINEMENTS + 1)):
+        axes = [np.linspace(a, b, n) for a, b, n in zip(low, high, _POINTS, strict=True)]
+        change = _all_bumps(axes, likelihood.bins) @ likelihood.matrix.T - start
+        gain, curve = change @ off, np.einsum("ij,ij->i", change, change)
+        share = np.exp(axes[3])
+        fits = gain[:, None] * share - curve[:, None] * share**2 / 2 - off @ off / 2
+        scores = (fits + _log_prior(share)).reshape(*_POINTS[:3], SHAPES.size, _POINTS[3])
+        weights = np.exp(scores - scores.max())
+        closer = _support(weights, axes)
+        if not remaining or np.all(closer[1] - closer[0] > 0.8 * (high - low)):
+            break
+        low, high = closer
+    volume = float(np.prod((high - low) / (_HIGH_CORNER - _LOW_CORNER)))
+    evidence = float(scores.max()) + math.log(float(weights.mean()) * volume)
+    index = np.unravel_index(int(weights.argmax()), weights.shape)
+    position, left, right, size = (axis[[at]] for axis, at in zip(axes, (*index[:3], index[4]), strict=True))
+    bump = _bumps(position, left, right, SHAPES[[index[3]]], body.size)[0]
+    weights /= weights.sum()
+    return TailFit(body, axes, weights, evidence, float(fits.max()), bump, math.exp(float(size[0])))
+
+
+def coarsened(shares: Floats, bins: int) -> Floats:
+    """Shares of so many larger bins."""
+    result: Floats = shares.reshape(bins, -1).sum(axis=1)
+    return result
+
+
+def _log_prior(share: Floats) -> Floats:
+    """The density of the prior over log(share), next to a flat one."""
+    span = -math.log(_LEAST_TAIL_SHARE)
+    return np.log(_LOG_FLAT + (1 - _LOG_FLAT) * share * span / (1 - _LEAST_TAIL_SHARE))
+
+
+def _support(weights: Floats, axes: list[Floats]) -> tuple[Floats, Floats]:
+    """The box of parameters that are not negligible, one step larger on every side."""
+    low, high = _LOW_CORNER.copy(), _HIGH_CORNER.copy()
+    for axis, dimension in enumerate((0, 1, 2, 4)):
+        best = weights.max(axis=tuple(other for other in range(5) if other != dimension))
+        alive = np.flatnonzero(best > _NEGLIGIBLE * best.max())
+        step = axes[axis][1] - axes[axis][0]
+        low[axis] = max(low[axis], axes[axis][alive[0]] - step)
+        high[axis] = min(high[axis], axes[axis][alive[-1]] + step)
+    return low, high
+
+
+def _all_bumps(axes: list[Floats], bins: int) -> Floats:
+    """One bump per row on coarse bins, for all combinations of position, widths and shape."""
+    grid = np.meshgrid(*axes[:3], SHAPES, indexing="ij")
+    position, left, right, shape = (part.ravel() for part in grid)
+    return _bumps(position, left, right, shape, bins)
+
+
+def _bumps(position: Floats, left: Floats, right: Floats, shape: Floats, bins: int) -> Floats:
+    away = (np.arange(bins) + 0.5) / bins - position[:, None]
+    below = (np.minimum(away, 0.0) * np.exp(-left)[:, None]) ** 2
+    above = (np.maximum(away, 0.0) * np.exp(-right)[:, None]) ** shape[:, None]
+    bumps = np.exp(-np.minimum(below + above, 1200.0) / 2)
+    return np.asarray(bumps / bumps.sum(axis=1, keepdims=True))

@@ -1,0 +1,86 @@
+"""How rough a stream is: how much the sums of neighbouring runs of values differ, by the length of the runs.
+
+    Δ(L)    the mean square of the difference between the sums of two neighbouring runs of L values
+
+Half of a run of 2L values has half of the run's sum, and half of such a difference more or less. So where only the sum
+of g values is known, and the stream is taken as a straight line, the sum of the first o of them is off by the halves of
+differences at L = g/2, g/4, …, 1, each times a hat that rises from 0 to 1 over L values and falls again:
+
+    E(o) = Σ_L Δ(L)/4 · h²,    h = o/L up to L, and h² = 1/3 on average beyond
+
+For independent values of variance σ², Δ(L) = 2σ²L and E(o) is about σ²o(1 − o/g), as it should be. Days and nights,
+bursts and drift have a larger Δ at the lengths where they happen.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from deniable.arrays import Floats, Integers
+
+_LEAST = 1e-300
+
+
+@dataclass(frozen=True, slots=True)
+class Roughness:
+    """Δ at some lengths, ascending from 1; a power of the length in between, and independent values beyond.
+
+    >>> import numpy as np
+    >>> Roughness((1.0, 64.0), (2.0, 128.0)).start(np.array([0, 8, 16]), 64).round(1).tolist()
+    [0.0, 5.6, 9.2]
+    """
+
+    lengths: tuple[float, ...]
+    squares: tuple[float, ...]
+
+    def difference(self, length: float) -> float:
+        """Δ at any length."""
+        beyond = max(length / self.lengths[-1], 1.0)
+        return beyond * float(np.exp(np.interp(math.log(length), np.log(self.lengths), self._logs)))
+
+    @property
+    def _logs(self) -> Floats:
+        return np.log(np.maximum(self.squares, _LEAST))
+
+    def start(self, over: Integers, block: int) -> Floats:
+        """What is unknown of the sum of the first `over` values of a block whose sum is known: E, squared."""
+        return self._misses(np.minimum(over, block - over), block, 1 / 3)
+
+    def inside(self, length: Integers, block: int) -> Floats:
+        """The same for `length` values in a row, anywhere in one block: at short lengths both ends are off."""
+        return self._misses(np.minimum(length, block - length), block, 1 / 2)
+
+    def _misses(self, over: Integers, block: int, beyond: float) -> Floats:
+        result, run = np.zeros(over.shape), block / 2
+        while run >= 0.5:
+            hat = np.where(over < run, (over / run) ** 2, beyond)
+            result += self.difference(max(run, 1.0)) * min(run, 1.0) / 4 * hat
+            run /= 2
+        return np.where(over > 0, result, 0.0)
+
+    def weighed(self, lengths: tuple[float, ...], squares: tuple[float, ...], doubts: tuple[float, ...]) -> Roughness:
+        """These are usual; others were measured. The noisier those are, the more stays usual.
+
+        `doubts` are variances of the noise of the roots of the measured squares. Neighbouring runs of independent
+        values differ by Δ(1)·L, and no stream is taken as smoother than that.
+        """
+        known: dict[float, float] = {}
+        for length, measured, doubt in zip(lengths, squares, doubts, strict=True):
+            usual = self.difference(length)
+            weight = usual / (usual + doubt) if usual + doubt > 0 else 0.0
+            known[length] = max(weight * measured + (1 - weight) * usual, squares[0] * length)
+        last = max(known)
+        for length in self.lengths:  # beyond what was measured, in the usual shape
+            if length > last:
+                known[length] = self.difference(length) * known[last] / max(self.difference(last), _LEAST)
+        ordered = sorted(known)
+        return Roughness(tuple(ordered), tuple(known[length] for length in ordered))
+
+    def ending(self, length: float, square: float) -> Roughness:
+        """The same below a length, and what is known there."""
+        below = [(known, value) for known, value in zip(self.lengths, self.squares, strict=True) if known < length]
+        lengths, squares = zip(*below, (length, square), strict=True)
+        return Roughness(lengths, squares)

@@ -1,0 +1,147 @@
+"""A stretch of a released stream: one θ, one kind of tree, one size of blocks. And the sums that its values stand for.
+
+Answers do not add up the published values. Inside a block these are predictions, and the last one makes up for them;
+once a block is complete, a straight line between the noisy prefix sums at its edges is closer to the stream. It is a
+function of what was published, so it costs nothing. Published values stay as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable.arrays import Floats, Integers
+from deniable.streams.released.covariance import Covariance
+from deniable.streams.released.prediction_error import Smoothing, SmoothingByBlock, smoothing_by_block
+from deniable.streams.released.windows import SINGLE_LAPLACE, Truncation
+from deniable.streams.structure.block_layout import BlockLayout
+from deniable.streams.structure.smoother import Interpolated
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """What is public about the values from number `begin` of the stream on, up to the next stretch."""
+
+    begin: int
+    covariance: Covariance
+    truncation: Truncation | None = None
+    smoothing: Smoothing | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class StretchSums:
+    """Sums over windows of one stretch. `prefix` holds prefix sums of its published values from number `first` on."""
+
+    stretch: Stretch
+    prefix: NDArray[Any]
+    first: int
+
+    @property
+    def last(self) -> int:
+        """The end of the values that are here, counted from the stretch's beginning."""
+        return self.first + self.prefix.size - 1
+
+    @cached_property
+    def _layout(self) -> BlockLayout | None:
+        """Blocks, if values inside them are predictions."""
+        layout: BlockLayout | None = getattr(self.stretch.covariance, "layout", None)
+        return None if layout is None or layout.block == 1 else layout
+
+    @cached_property
+    def _blocks(self) -> tuple[int, int]:
+        """Blocks whose noisy sums are known: from this one up to, but not including, that one."""
+        if self._layout is None:
+            return 0, 0
+        begin, over = (int(part[0]) for part in self._layout.locate(np.array([self.first])))
+        ends = self._layout.locate(np.array([self.last]))
+        if over and int(self._layout.position(np.array([begin + 1]))[0]) - self.first < 2:
+            begin += 1  # its last value alone does not show what was predicted
+        return begin, max(int(ends[0][0]), begin)
+
+    @cached_property
+    def _edges(self) -> tuple[Integers, Floats]:
+        """Where known blocks begin and end, and prefix sums there; the first one may lie before what is here."""
+        assert self._layout is not None  # noqa: S101 - only asked where there are blocks
+        since, until = self._blocks
+        edges = self._layout.position(np.arange(since, until + 1))
+        sums = self.prefix[np.maximum(edges - self.first, 0)].astype(np.float64)
+        if until > since and edges[0] < self.first:  # its total: what is missing at the end, and a rate before that
+            end = int(edges[1]) - self.first
+            rate, missing = self.prefix[1] - self.prefix[0], self.prefix[end] - self.prefix[end - 1]
+            sums[0] = sums[1] - (missing + (edges[1] - edges[0] - 1) * rate)
+        return edges, sums
+
+    def totals(self) -> tuple[int, Floats]:
+        """The number of the first known block, and the noisy sums of all of them."""
+        return (0, np.zeros(0)) if self._layout is None else (self._blocks[0], np.diff(self._edges[1]))
+
+    @cached_property
+    def _noise(self) -> Covariance:
+        covariance: Any = self.stretch.covariance
+        if self._layout is None:
+            return self.stretch.covariance
+        reconstructed: Covariance = replace(covariance, smoother=Interpolated(covariance.smoother, *self._blocks))
+        return reconstructed
+
+    @cached_property
+    def _smoothing(self) -> SmoothingByBlock | None:
+        if self.stretch.smoothing is None or self._layout is None:
+            return None
+        first, totals = self.totals()
+        return smoothing_by_block(totals, first, self.stretch.covariance, self.stretch.smoothing, self._blocks[1])
+
+    def until(self, positions: Integers) -> NDArray[Any]:
+        """Prefix sums of the reconstructed stream, in steps; `positions` count from the stretch's beginning."""
+        result = self.prefix[positions - self.first]
+        since, until = self._blocks
+        if self._layout is None or until == since:
+            return result
+        block, over = self._layout.locate(positions)
+        known = (over > 0) & (block >= since) & (block < until)
+        edges, sums = self._edges
+        return np.where(known, np.interp(positions, edges, sums), result)
+
+    def variances(self, starts: Integers, stops: Integers) -> tuple[Floats, Floats, Floats]:
+        """Of window sums: the variance of noise, that of what interpolation misses, and the noise's excess kurtosis."""
+        noise = self._noise.variance(starts, stops)
+        smoothing = np.zeros(starts.shape)
+        if self._smoothing is not None:
+            smoothing = self._smoothing.variance(starts, stops)
+        return noise, smoothing, self._tails(starts, stops)
+
+    @cached_property
+    def _pressed(self) -> Integers:
+        """How many of the known blocks before each one, and before the end, press against θ."""
+        truncation, layout = self.stretch.truncation, self._layout
+        first, totals = self.totals()
+        if truncation is None or layout is None or not totals.size:
+            return np.zeros(totals.size + 1, dtype=np.int64)
+        edges = layout.position(np.arange(first, first + totals.size + 1))
+        noise = np.sqrt(self.stretch.covariance.variance(edges[:1], edges[1:2])[0]) / layout.block
+        return np.concatenate(([0], np.cumsum(truncation.pressed(totals / np.diff(edges), float(noise)))))
+
+    def beyond(self, starts: Integers, stops: Integers) -> Floats:
+        """What window sums may lack because blocks press against θ, at most: bound − θ for each of their values."""
+        if self._layout is None or self.stretch.truncation is None or not self._pressed[-1]:
+            return np.zeros(starts.shape)
+        since, last = self._blocks[0], self._pressed.size - 1
+        low = np.clip(self._layout.locate(starts)[0] - since, 0, last)
+        high = np.clip(self._layout.locate(np.maximum(stops - 1, starts))[0] + 1 - since, 0, last)
+        values = np.minimum((self._pressed[high] - self._pressed[low]) * self._layout.block, stops - starts)
+        return np.asarray(values * max(self.stretch.truncation.bound - self.stretch.truncation.theta, 0.0))
+
+    def _tails(self, starts: Integers, stops: Integers) -> Floats:
+        """3/k for a window whose noise is about that of k independent blocks: whole ones, and shares of two others."""
+        layout: BlockLayout | None = getattr(self.stretch.covariance, "layout", None)
+        if layout is None:
+            return np.zeros(starts.shape)
+        (first, over_first), (last, over_last) = layout.locate(starts), layout.locate(stops)
+        head, tail = 1 - over_first / layout.block, over_last / layout.block
+        whole = np.maximum(last - first - 1, 0)
+        squares = np.where(last > first, whole + head**2 + tail**2, 1.0)
+        fourths = np.where(last > first, whole + head**4 + tail**4, 1.0)
+        return np.asarray(SINGLE_LAPLACE * fourths / np.maximum(squares, 1e-300) ** 2)

@@ -1,0 +1,99 @@
+"""`deniable check` says the whole promise: in words, as JSON, and as a page to sign."""
+
+import html
+import json
+import math
+import re
+
+import pytest
+
+import deniable as dn
+from command_line import run
+from deniable.cli.promise import odds
+
+USERS = dn.Table("users", age=dn.Ordinal(1, 95), city=dn.Public())
+
+
+@pytest.fixture
+def saved(tmp_path):
+    def save(rounds=None, epsilon=2.0, **settings):
+        name = None if rounds is None else "shop"
+        dn.Collection(USERS, epsilon=epsilon, name=name, rounds=rounds, **settings).save(tmp_path / "shop.toml")
+        return tmp_path / "shop.toml"
+
+    return save
+
+
+def words(*arguments):
+    done = run("check", *arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    return " ".join(done.stdout.split())
+
+
+def test_the_promise_of_a_collection_that_is_asked_once(saved):
+    said = words(saved(epsilon=4.0))
+    assert "She answers once in her life, and spends ε = 4." in said
+    assert "can bet at most 55:1 afterwards" in said
+    assert "Public columns: users.city." in said
+    assert "That she takes part in users (one row per user)." in said
+    assert "A liar may choose them" in said
+    assert "Little privacy" not in said
+    assert "a liar is left with his answer" in words(saved(epsilon=4.0, coins="assigned"))
+
+
+def test_the_promise_of_each_kind_of_rounds(saved):
+    rotating = words(saved(dn.Rounds(12, every="month", answers=2), epsilon=4.0))
+    assert "One that she answers spends ε = 2." in rotating
+    assert "She answers in 2 rounds of 12" in rotating
+    assert "spends at most ε = 4. " in rotating
+    assert "at most 7.4:1 after one round, and at most 55:1 after all of them" in rotating
+    assert "In which rounds she answers." in rotating
+    assert "In which rounds she answers." not in words(saved(dn.Rounds(12, cover=True)))
+    fresh = words(saved(dn.Rounds(12, mode="fresh"), epsilon=1.0))
+    assert "spends at most ε = 12." in fresh
+    assert "Little privacy: over a lifetime" in fresh  # above 8
+    kept = dn.Rounds(3, mode="memoised", permanent=1.5, changes_are_public=True)
+    memoised = words(saved(kept, epsilon=1.4, design="mg"))
+    assert "Two people whose answers change in the same rounds: at most ε = 4.5." in memoised
+    assert "every round adds up to ε = " in memoised
+    assert "That and when she changed, beyond the numbers above." in memoised
+
+
+def test_without_noise_nothing_is_promised(saved):
+    path = saved(epsilon=math.inf)
+    refused = run("check", path)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "--simulation" in refused.stderr
+    assert "No privacy: reports show the true values." in words(path, "--simulation")
+
+
+def test_json_and_the_page_say_the_same(saved, tmp_path):
+    path = saved(dn.Rounds(12, mode="fresh"), epsilon=1.0)
+    facts = json.loads(run("check", path, "--json", "--report", tmp_path / "page.html").stdout)
+    loaded = dn.Collection.load(path)
+    assert (facts["specification"], facts["version"]) == (loaded.sha256, dn.__version__)
+    assert facts["epsilon"] == {"one_round": 1.0, "lifetime": 12.0}
+    assert facts["public"] == {"users": ["city"]}
+    page = (tmp_path / "page.html").read_text()
+    text = html.unescape(re.sub("<[^>]+>", " ", page))
+    for sentence in (*(line for lines in facts["promise"].values() for line in lines), *facts["warnings"]):
+        assert sentence in text
+    assert loaded.sha256 in page
+    assert dn.__version__ in page
+    assert "Signature" in page
+    assert "<script" not in page
+    assert "http" not in page
+    failed = run("check", path, "--report", tmp_path / "nowhere" / "page.html")
+    assert (failed.returncode, "cannot be written" in failed.stderr) == (1, True)
+
+
+def test_odds_are_those_of_bayes():
+    assert [odds(epsilon) for epsilon in (0.1, 1.0, 4.0, 8.0, 20.0, math.inf)] == [
+        "1.1:1",
+        "2.7:1",
+        "55:1",
+        "2,981:1",
+        "e^20:1",
+        "any odds",
+    ]

@@ -1,0 +1,153 @@
+"""A level over rounds: measured, smoothed by a stated prior, and forecast under each mode."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import deniable as dn
+from command_line import run
+from deniable.errors import InvalidParameter, QueryRefused
+from deniable.queries.answers.trend import smoothed
+from deniable.queries.forecasts.round_forecast import round_errors
+from deniable.queries.parsing.round_questions import question_by_round
+
+USERS = dn.Table("users", age=dn.Ordinal(1, 95))
+YOUNG = "SELECT COUNT(*) AS young FROM users WHERE age < 30"
+
+
+def shop(rounds, **settings):
+    return dn.Collection(USERS, name="shop", coins="assigned", rounds=rounds, **{"epsilon": 2.0, **settings})
+
+
+@pytest.fixture(scope="module")
+def db():
+    collection, rng = shop(dn.Rounds(4, mode="fresh"), design="mg"), np.random.default_rng(3)
+    tables = [
+        collection.perturb(
+            users={"uid": np.arange(3_000), "age": rng.integers(1, 96, 3_000)},
+            round=number,
+            source=dn.SeededSource(number),
+            simulation=True,
+        )["users"]
+        for number in (1, 2, 4)
+    ]
+    return dn.connect(dn.Reports(collection, {"users": pa.concat_tables(tables)}, {}))
+
+
+def test_levels_are_those_of_single_rounds_and_hold_at_once(db):
+    followed = db.trend(YOUNG)
+    assert followed.groups == {"round": [1, 2, 4]}
+    for number, estimate in zip((1, 2, 4), followed.answers["young"], strict=True):
+        alone = db.sql(f"{YOUNG} AND round = {number}").scalar()
+        assert estimate.value == pytest.approx(alone.value)
+        assert estimate.stderr == pytest.approx(alone.stderr, rel=0.05)
+        assert estimate.together == 3
+    assert followed.simulation
+    assert "all 3 intervals hold at once with 95%" in str(followed)
+
+
+def test_smoothing_says_what_it_assumes_and_both_errors(db):
+    followed = db.trend(YOUNG, moves=10.0)
+    raw, even = followed.answers["young"], followed.answers["young_smoothed"]
+    assert all(after.stderr < before.stderr for before, after in zip(raw, even, strict=True))
+    assert np.std([estimate.value for estimate in even]) < np.std([estimate.value for estimate in raw])
+    assert "smoothed: if it moves by about 10 from one round to the next" in str(followed)
+    free = db.trend(YOUNG, moves=1e9).answers["young_smoothed"]  # a prior that says nothing changes nothing
+    assert [estimate.value for estimate in free] == pytest.approx([estimate.value for estimate in raw], rel=1e-4)
+    ratio = db.trend("SELECT AVG(age) AS age FROM users", moves=0.5).answers["age_smoothed"]
+    assert all(40 < estimate.value < 56 for estimate in ratio)
+
+
+def test_smoothed_intervals_cover_what_moves_as_stated():
+    """4,000 walks that follow the prior: 95 % intervals cover 95 % of levels; twice as fast, they do not."""
+    rng, spread = np.random.default_rng(8), np.diag([4.0, 9.0, 4.0, 1.0]) + 0.5
+    rounds, root = [1, 2, 3, 5], np.linalg.cholesky(np.diag([4.0, 9.0, 4.0, 1.0]) + 0.5)
+
+    def coverage(speed):
+        hits = 0
+        for _ in range(1_000):
+            steps = rng.normal(size=3) * speed * np.sqrt(np.diff(rounds))
+            level = 100 + np.concatenate(([0.0], np.cumsum(steps)))
+            even, errors = smoothed(level + root @ rng.normal(size=4), spread, rounds, moves=1.0)
+            hits += int((np.abs(even - level) < 1.96 * errors).sum())
+        return hits / 4_000
+
+    assert coverage(1.0) == pytest.approx(0.95, abs=0.015)
+    assert coverage(3.0) < 0.85
+
+
+def test_what_a_trend_cannot_follow_is_refused(db):
+    for sql in (f"{YOUNG} GROUP BY round", "SELECT COUNT(*), AVG(age) FROM users", f"{YOUNG} LIMIT 3"):
+        with pytest.raises(QueryRefused, match="a trend follows one number"):
+            db.trend(sql)
+    for moves in (0, -1.0, float("nan"), "fast"):
+        with pytest.raises(InvalidParameter, match="moves must be"):
+            db.trend(YOUNG, moves=moves)
+    with pytest.raises(QueryRefused, match="there are over 100 rounds"):
+        question_by_round(YOUNG, range(1, 200))
+    once = dn.Collection(USERS, epsilon=2.0).perturb(users={"uid": [1, 2], "age": [31, 40]})
+    with pytest.raises(QueryRefused, match="this collection has no rounds"):
+        dn.connect(once).trend(YOUNG)
+
+
+def test_filters_of_the_question_stay():
+    name, asked = question_by_round("SELECT 2 * SUM(age) FILTER (WHERE age < 9) - COUNT(*) FROM users", [7])
+    assert name == "level"
+    assert asked.count("round = 7") == 2
+    assert "age < 9 AND round = 7" in asked
+
+
+# Forecasts ------------------------------------------------------------------------------------------------------------
+
+
+def test_dividing_people_beats_dividing_epsilon():
+    """The variance of a level over 12 rounds at ε = 1: about a twelfth, before and with the draw of who answers."""
+    errors = {each.mode: each for each in round_errors(shop(dn.Rounds(12), epsilon=1.0), YOUNG, 100_000)}
+    assert (errors["rotating"].lifetime, errors["fresh"].lifetime) == (1.0, pytest.approx(1.0))
+    assert (errors["rotating"].level / errors["fresh"].level) ** 2 == pytest.approx(1 / 12, rel=0.2)
+    assert errors["rotating"].change == pytest.approx(2**0.5 * errors["rotating"].level)
+
+
+def test_memoised_changes_are_more_precise_than_levels():
+    kept = dn.Rounds(12, mode="memoised", permanent=2.0, changes_are_public=True)
+    (errors,) = round_errors(shop(kept, epsilon=1.9, design="mg"), YOUNG, 100_000, changing=0.05)
+    assert errors.change < errors.level
+    (moving,) = round_errors(shop(kept, epsilon=1.9, design="mg"), YOUNG, 100_000, changing=1.0)
+    assert moving.change == pytest.approx(2**0.5 * moving.level)
+
+
+def test_forecasts_meet_what_simulations_measure(tmp_path):
+    """Errors of a level and of a change over 24 memoised collections, within what so few of them can show."""
+    kept = dn.Rounds(2, mode="memoised", permanent=4.0, changes_are_public=True)
+    collection = shop(kept, epsilon=3.0, design="mg")
+    (predicted,) = round_errors(collection, YOUNG, 1_500, changing=0.05)
+    rng, levels, changes = np.random.default_rng(4), [], []
+    counts = [f"COUNT(*) FILTER (WHERE age < 30 AND round = {number})" for number in (1, 2)]
+    for number in range(24):
+        before = rng.integers(1, 96, 1_500)
+        after = np.where(rng.random(1_500) < 0.05, rng.integers(1, 96, 1_500), before)
+        tables = [
+            collection.perturb(
+                users={"uid": np.arange(1_500) + 10_000 * number, "age": ages},
+                round=turn,
+                memory=tmp_path / f"{number}",
+                source=dn.SeededSource(10 * number + turn),
+                simulation=True,
+            )["users"]
+            for turn, ages in ((1, before), (2, after))
+        ]
+        asked = dn.connect(dn.Reports(collection, {"users": pa.concat_tables(tables)}, {}))
+        level = asked.sql(f"SELECT {counts[1]} AS n FROM users").scalar().value
+        change = asked.sql(f"SELECT {counts[1]} - {counts[0]} AS n FROM users").scalar().value
+        levels.append(level - (after < 30).sum())
+        changes.append(change - ((after < 30).sum() - (before < 30).sum()))
+    # A chi of 24 degrees lies within 0.5 and 1.6 of its mean with a chance above 1 − 1e-4.
+    assert 0.5 < np.sqrt(np.mean(np.square(levels))) / predicted.level < 1.6
+    assert 0.5 < np.sqrt(np.mean(np.square(changes))) / predicted.change < 1.6
+
+
+def test_the_command_shows_levels_and_changes(tmp_path):
+    shop(dn.Rounds(12), epsilon=1.0).save(tmp_path / "shop.toml")
+    shown = run("forecast", tmp_path / "shop.toml", "--users", "100000", f"{YOUNG} AND round = 2").stdout
+    assert "Rounds: 12" in shown
+    assert [line.split()[0] for line in shown.splitlines() if "young" in line][1:] == ["rotating", "fresh"]

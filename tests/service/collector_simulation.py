@@ -1,0 +1,497 @@
+"""Random lists of operations against a collector that is killed again and again, and a model of what may be stored.
+
+`python collector_simulation.py FOLDER seeds FIRST COUNT` runs seeds, and prints the shortest list of operations that
+fails. `… FOLDER ends` ends a commit and a seal at every place, and `… FOLDER bugs` shows that planted bugs are found.
+
+Every life of the collector is a process of its own, forked from this one: real code from the HTTP application to
+SQLite's files. It ends by SIGKILL between operations, or at a chosen byte of what it writes: a limit of file sizes
+makes the operating system end it there. Every report is unique, so that a double count would show.
+"""
+
+import asyncio
+import gc
+import json
+import os
+import pickle
+import random
+import resource
+import shutil
+import signal
+import sys
+import traceback
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from asgi import REPORTS, SHOP, request
+from deniable.database import connect
+from deniable.engines.collecting.stored_reports import collector_folder, seal
+from deniable.engines.collecting.wire_reports import ReportDoor
+from deniable.service.application import application
+from deniable.service.collector import init_folder, open_collector
+from deniable.service.keys import KeyFile
+from deniable.service.settings import ServeSettings
+from deniable.service.tokens import make_token
+from deniable.stores.collector.upload import Upload, UploadOutcome, outcome
+from deniable.tables.reports.upload_format import BINARY_REPORTS, REPORT_LINES, binary_body
+
+USERS = 8
+HOUR = 3600
+NOW = 1_800_000_000
+PROXY = "10.0.0.7"
+FAST = {"requests_per_minute": 1e6, "reports_per_minute": 1e6}
+SETTINGS = ServeSettings(host="0.0.0.0", proxies=(PROXY,), free_bytes=0, **FAST)  # noqa: S104 - no port is opened
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One step. `reports` are numbers of prepared reports; `ends_at` is a byte of the log at which the process ends."""
+
+    name: str
+    reports: tuple = ()
+    ends_at: int | None = None
+    number: int = 0
+
+
+# Prepared reports: of every user two that differ, for the table users in bytes and for orders in lines.
+
+
+def prepared():
+    """(table, user, slot, bytes, public, line) of every report that a simulation may send."""
+    made = []
+    for number in range(USERS):
+        uid = f"user {number}"
+        for _ in range(2):
+            report = SHOP.client(user=uid).report("users", {"age": 10 * number + 1})
+            made.append(("users", uid, 0, report.to_bytes(), None, report.to_json(uid, "users")))
+            for sent in SHOP.client(user=uid).reports("orders", [{"amount": number}]):
+                public = {"city": f"city {number}"}
+                text = json.dumps(public, separators=(",", ":"))
+                made.append(("orders", uid, sent.slot, sent.to_bytes(), text, sent.to_json(uid, "orders", public)))
+    return made
+
+
+# The model ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Model:
+    """What may be stored under every key: one thing if every upload was answered, several after a crash."""
+
+    possible: dict = field(default_factory=dict)
+    is_open: bool = True
+
+    def explains(self, upload, became):
+        """The possibilities that explain an answer."""
+        held = self.possible.get(upload.key, {None})
+        return {value for value in held if outcome(upload, value, is_open=self.is_open) is became}
+
+    def answered(self, upload, became):
+        """A refusal: what does not explain it was not stored. Nothing left means that the collector is wrong."""
+        kept = self.explains(upload, became)
+        assert kept, f"{upload.key}: {became} is impossible"
+        self.possible[upload.key] = kept
+
+    def unanswered(self, upload):
+        """Nobody knows whether an upload was stored. It may have been, if there was room for it."""
+        before = self.possible.get(upload.key, {None})
+        new = {(upload.report, upload.public)} if None in before and self.is_open else set()
+        self.possible[upload.key] = before | new
+
+    def check(self, stored):
+        """Whether what is stored is possible: nothing lost, nothing twice, nothing that was refused."""
+        keys = [key for key, _ in stored]
+        assert len(keys) == len(set(keys)), "something is stored twice"
+        held = dict(stored)
+        for key in {*held, *self.possible}:
+            assert held.get(key) in self.possible.get(key, {None}), f"{key} holds what it cannot"
+
+
+# Operations -----------------------------------------------------------------------------------------------------------
+
+WORDS = {"conflict": UploadOutcome.CONFLICT, "round_not_open": UploadOutcome.CLOSED}
+
+
+def arbitrary(seed, count):
+    """A random list of operations."""
+    source = random.Random(seed)  # noqa: S311 - no secret
+    operations = []
+    for _ in range(source.randint(3, 8)):
+        chosen = tuple(source.randrange(count) for _ in range(source.randint(1, 6)))
+        ends_at = source.choice([None, None, None, source.randrange(0, 40_000)])
+        name = source.choices(
+            ["upload", "lines", "again", "malformed", "token", "lost request", "lost answer", "kill", "stop", "close",
+             "open", "seal", "clock", "full"],
+            [8, 4, 3, 1, 1, 1, 2, 2, 1, 1, 2, 1, 1, 1])[0]  # fmt: skip
+        if name == "again" and operations:
+            operations.append(Operation("upload", operations[-1].reports, ends_at))
+        else:
+            crashes = name in ("upload", "lines", "seal")
+            operations.append(Operation(name, chosen, ends_at if crashes else None, source.randrange(1000)))
+    return operations
+
+
+IN_BYTES = ("upload", "token", "lost request", "lost answer", "full")
+
+
+def uploads_of(operation, reports):
+    """What an operation tries to store. Bytes alone carry no public attributes, so they are of the table users."""
+    if operation.name not in (*IN_BYTES, "lines"):
+        return []
+    return [
+        Upload(table, 0, uid, slot, data, public)
+        for table, uid, slot, data, public, _ in (reports[number] for number in operation.reports)
+        if operation.name == "lines" or table == "users"
+    ]
+
+
+class Life:
+    """One process of a collector."""
+
+    def __init__(self, folder, reports):
+        self.folder, self.reports = folder, reports
+        self.collector = open_collector(folder, SETTINGS)
+        self.now = NOW
+        self.collector.now = lambda: self.now
+        self.app = application(self.collector)
+
+    def perform(self, operation):
+        """Do one thing; returns what the model has to know."""
+        uploads = uploads_of(operation, self.reports)
+        body = binary_body([(upload.uid, upload.report) for upload in uploads])
+        match operation.name:
+            case "upload":
+                return self.post(body, BINARY_REPORTS)
+            case "lines":
+                lines = [self.reports[number][-1] for number in operation.reports]
+                return self.post("\n".join(lines).encode(), REPORT_LINES)
+            case "malformed":
+                return self.malformed(operation)
+            case "token":
+                return self.with_token(uploads, body, operation.number)
+            case "lost request":
+                return self.post(body, BINARY_REPORTS, parts=[body[:-1], None])
+            case "lost answer":
+                return self.post(body, BINARY_REPORTS, lost=True)
+            case "full":
+                return self.without_room(body)
+            case "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            case "stop":
+                self.collector.close()
+            case "close" | "open":
+                self.collector.store.set_round(0, is_open=operation.name == "open")
+            case "seal":
+                seal(self.collector.folder, self.collector.store)
+            case "clock":
+                self.now += (operation.number - 500) * HOUR
+        return {}
+
+    def post(self, body, media_type, headers=None, lost=False, **more):
+        chosen = {"content-type": media_type, **(headers or {"deniable-user": "*"})}
+        app = losing(self.app) if lost else self.app
+        answer = asyncio.run(request(app, "POST", REPORTS, body, chosen, client=PROXY, **more))
+        if lost:
+            return {"status": None}
+        return {"status": answer.status, "answer": answer.json}
+
+    def malformed(self, operation):
+        """A report with a changed byte of its head, or cut short; nothing of it may be stored."""
+        _, uid, _, data, _, _ = self.reports[0]
+        spoilt = bytearray(data)
+        spoilt[operation.number % 17] ^= 128
+        body = binary_body([(uid, bytes(spoilt))])
+        before = self.collector.store.summary()
+        answer = self.post(body[:-1] if operation.number % 5 == 0 else body, BINARY_REPORTS)
+        return answer | {"changed": self.collector.store.summary() != before}
+
+    def with_token(self, uploads, body, number):
+        """A token of the first user: valid, expired, or made with another secret."""
+        secrets = KeyFile(self.folder).keys().token_secrets
+        if number % 3 == 2:
+            secrets = {"1": b"another"}
+        expires = self.now + (HOUR if number % 3 else -HOUR)
+        token = make_token(secrets, uploads[0].uid if uploads else "", int(expires), SHOP.sha256)
+        return self.post(body, BINARY_REPORTS, {"authorization": f"Bearer {token}"})
+
+    def without_room(self, body):
+        """As if the disk were full: writes beyond a size fail."""
+        limit_files(self.folder, 2_000)
+        try:
+            return self.post(body, BINARY_REPORTS)
+        finally:
+            limit_files(self.folder, None)
+
+
+def losing(app):
+    """The application behind a connection that ends when it answers."""
+
+    async def lossy(scope, receive, send):
+        async def gone(_):
+            raise OSError
+
+        await app(scope, receive, gone)
+
+    return lossy
+
+
+def limit_files(folder, room):
+    """Let files grow by so many bytes beyond the log's size; None for as much as they like."""
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    log = folder / "reports.sqlite-wal"
+    size = resource.RLIM_INFINITY if room is None else (log.stat().st_size if log.exists() else 0) + room
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, most))
+
+
+def live(folder, reports, operations, first, out):
+    """Perform operations from the `first` on, until the process ends; tell of each after it."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    life = Life(folder, reports)
+    for number in range(first, len(operations)):
+        operation = operations[number]
+        if operation.ends_at is not None:
+            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # Python ignores it
+            limit_files(folder, operation.ends_at)
+        told = life.perform(operation)
+        limit_files(folder, None)
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        os.write(out, pickle.dumps((number, told)))
+        if operation.name == "stop":
+            return
+    life.collector.close()
+
+
+def final(folder, asked, out):
+    """What the store and the sealed files hold in the end; if it is asked, a database as well."""
+    opened = collector_folder(folder)
+    store = opened.open_store()
+    stored = [
+        ((table, number, uid, int.from_bytes(report[2:4], "big")), (report, public))
+        for table, number in store.summary().counts
+        for rows in store.read(table, number)
+        for uid, report, public in zip(*rows, strict=True)
+    ]
+    seal(opened, store)
+    sealed = {}
+    for table in {key[0] for key, _ in stored}:
+        sealed[table] = pq.read_table(folder / table / "part-0.parquet", use_threads=False).num_rows
+    counts = {table: rows for (table, _), rows in store.summary().counts.items()}
+    store.close()
+    whole = {table: reports.rows for table, reports in connect(folder).stores.items()} if asked else None
+    os.write(out, pickle.dumps((stored, sealed, counts, whole)))
+
+
+def in_child(work, *arguments):
+    """Run work in a fork; returns what it told, and how it ended."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(read)
+        try:
+            work(*arguments, write)
+        except BaseException:
+            os.write(write, pickle.dumps(("error", traceback.format_exc())))
+            os._exit(1)
+        os._exit(0)
+    os.close(write)
+    told = []
+    with os.fdopen(read, "rb") as pipe:
+        while True:
+            try:
+                told.append(pickle.load(pipe))  # noqa: S301 - of our own fork
+            except (EOFError, pickle.UnpicklingError):
+                break
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    assert code != 1, told[-1][1]
+    return told, code
+
+
+def simulate(folder, reports, operations, asked=True):
+    """Run a list of operations, and compare with the model; returns how many lives ended inside an operation."""
+    shutil.rmtree(folder, ignore_errors=True)
+    init_folder(SHOP, folder)
+    model, first, ends = Model(), 0, 0
+    while first < len(operations):
+        told, code = in_child(live, folder, reports, operations, first)
+        for number, facts in told:
+            learn(model, operations[number], reports, facts)
+            first = number + 1
+        if code and first < len(operations):  # ended inside an operation
+            for upload in uploads_of(operations[first], reports):
+                model.unanswered(upload)
+            first, ends = first + 1, ends + 1
+    ((stored, sealed, counts, whole),), _ = in_child(final, folder, asked)
+    model.check(stored)
+    rows = {table: sum(key[0] == table for key, _ in stored) for table in counts}
+    assert rows == counts == sealed, "counts differ"
+    if whole is None:
+        return ends
+    complete = {uid: 0 for (table, _, uid, _), _ in stored if table == "orders"}
+    for (table, _, uid, _), _ in stored:
+        complete[uid] = complete.get(uid, 0) + (table == "orders")
+    assert whole.get("orders", 0) == sum(2 for slots in complete.values() if slots == 2), "a database sees another set"
+    assert whole.get("users", 0) == rows.get("users", 0), "a database sees another set"
+    return ends
+
+
+def learn(model, operation, reports, facts):
+    """Compare an answer with the model."""
+    uploads = uploads_of(operation, reports)
+    match operation.name:
+        case "close" | "open":
+            model.is_open = operation.name == "open"
+        case "malformed":
+            assert facts["status"] == 400 or facts["answer"]["refused"], facts
+            assert not facts["changed"], "something malformed was stored"
+        case "lost request":
+            assert facts["status"] == 400, facts
+        case "lost answer":
+            for upload in uploads:
+                model.unanswered(upload)
+        case "token" if not operation.number % 3:
+            assert facts["status"] == 401, facts
+        case "token" if uploads:
+            mine = [upload for upload in uploads if upload.uid == uploads[0].uid and operation.number % 3 == 1]
+            others = {index for index, upload in enumerate(uploads) if upload not in mine}
+            refused = {failed["index"] for failed in facts["answer"]["failed"] if failed["reason"] == "other_user"}
+            assert refused == others, facts
+            if mine:
+                each(model, uploads, facts["answer"], skip=others)
+        case "full" if facts["status"] == 503:
+            pass
+        case "upload" | "lines" | "full":
+            assert facts["status"] == 200, facts
+            each(model, uploads, facts["answer"])
+
+
+def each(model, uploads, answer, skip=frozenset()):
+    """Every report of an answer. Failed ones are named; of the others, counts say how many are new."""
+    failed = {entry["index"]: entry["reason"] for entry in answer["failed"]}
+    surely_new = perhaps_new = good = 0
+    for index, upload in enumerate(uploads):
+        if index in failed and index not in skip:
+            model.answered(upload, WORDS[failed[index]])
+        elif index not in skip:
+            new, known = (model.explains(upload, became) for became in (UploadOutcome.ACCEPTED, UploadOutcome.REPEATED))
+            assert new or known, f"{upload.key}: neither new nor known"
+            model.possible[upload.key] = {(upload.report, upload.public)}
+            surely_new, perhaps_new, good = surely_new + (not known), perhaps_new + bool(new), good + 1
+    assert surely_new <= answer["accepted"] <= perhaps_new, answer
+    assert answer["accepted"] + answer["repeated"] == good, answer
+
+
+def shortest(folder, reports, operations):
+    """Leave out operations as long as the rest still fails."""
+    smaller = True
+    while smaller:
+        smaller = False
+        for index in range(len(operations)):
+            rest = operations[:index] + operations[index + 1 :]
+            try:
+                simulate(folder, reports, rest)
+            except AssertionError:
+                operations, smaller = rest, True
+                break
+    return operations
+
+
+# Bugs that the simulation has to find ---------------------------------------------------------------------------------
+
+
+def answers_early():
+    """The commit waits for nothing: a process that ends loses it."""
+    from deniable.stores.collector.sqlite_store import SqliteStore
+
+    add = SqliteStore.add
+
+    def late(self, uploads):
+        waiting = self.__dict__.setdefault("waiting", [])
+        waiting.extend(uploads)
+        if len(waiting) > 4:
+            add(self, waiting[:-4])
+            del waiting[:-4]
+        return [UploadOutcome.ACCEPTED for _ in uploads]
+
+    SqliteStore.add = late
+
+
+def replaces():
+    """The last bytes stay, not the first."""
+    from deniable.stores.collector import sqlite_store
+
+    sqlite_store._INSERT = "INSERT OR REPLACE INTO reports VALUES (?, ?, ?, ?, ?, ?)"
+
+
+def forgets_rounds():
+    """A closed round still takes reports."""
+    from deniable.stores.collector import sqlite_store
+
+    added = sqlite_store._added
+    sqlite_store._added = lambda connection, upload, _: added(connection, upload, True)
+
+
+BUGS = {"answers early": answers_early, "replaces": replaces, "forgets rounds": forgets_rounds}
+
+
+def cpu():
+    """Seconds of processor of this process and its forks."""
+    return sum(os.times()[:4])
+
+
+def every_end(folder, reports):
+    """End a commit, and a seal, at every thousandth byte of what they write; returns how many ends there were."""
+    mine = tuple(number for number, (table, *_) in enumerate(reports) if table == "users")
+    ends = 0
+    for name in ("upload", "seal"):
+        reached, at = True, 0
+        while reached:
+            crashing = Operation(name, mine[4:8] if name == "upload" else (), at)
+            steps = [Operation("upload", mine[:4]), crashing, Operation("upload", mine[:8]), Operation("seal")]
+            reached = simulate(folder, reports, steps, asked=False)
+            ends, at = ends + reached, at + 1_000
+    return ends
+
+
+def run_seeds(folder, reports, seeds):
+    """How many lives ended inside an operation, and the shortest list of operations that fails, if any does."""
+    ends = 0
+    for seed in seeds:
+        operations = arbitrary(seed, len(reports))
+        try:
+            ends += simulate(folder, reports, operations, asked=seed % 20 == 0)
+        except AssertionError as problem:
+            return ends, [f"seed {seed}: {problem}", *shortest(folder, reports, operations)]
+    return ends, []
+
+
+def planted(bug, folder, reports, out):
+    """What is told of a collector with a bug."""
+    BUGS[bug]()
+    os.write(out, pickle.dumps(run_seeds(folder, reports, range(20))))
+
+
+def main(folder, what, *numbers):
+    """Print what happened; the exit code is 3 if a list fails, or a bug is not found."""
+    reports = prepared()
+    ReportDoor(SHOP).warm_up()
+    gc.freeze()
+    begun, ends, failing = cpu(), 0, []
+    if what == "seeds":
+        first, count = map(int, numbers)
+        ends, failing = run_seeds(folder, reports, range(first, first + count))
+    elif what == "ends":
+        ends = every_end(folder, reports)
+    else:
+        for bug in BUGS:
+            ((_, shows),), _ = in_child(planted, bug, folder, reports)
+            print(f"{bug}: {len(shows) - 1} operations show it")
+            failing += [] if shows else [f"not found: {bug}"]
+    gc.unfreeze()
+    print(*failing, sep="\n  ")
+    print(f"{ends} ends inside an operation, {cpu() - begun:.1f} s of processor")
+    sys.exit(3 if failing else 0)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), *sys.argv[2:])

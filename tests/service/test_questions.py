@@ -1,0 +1,133 @@
+"""Analysts ask over HTTP what they could ask of the folder."""
+
+import csv
+import io
+import json
+import threading
+
+import pyarrow as pa
+import pytest
+
+import deniable as dn
+from asgi import SHOP, Served, report_of
+from deniable.service.keys import Keys
+from deniable.service.open_database import MOST_WAITING
+
+COUNT = "SELECT COUNT(*) AS n FROM users WHERE age < 50"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    made = Served(tmp_path_factory.mktemp("asking") / "collected")
+    for number in range(30):
+        made.send((f"user {number}", report_of(f"user {number}")))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def keys(served):
+    made = {}
+
+    def add(keys):
+        for scope in ("ask", "operate"):
+            keys, made[scope] = keys.with_key(scope, scope)
+        return keys
+
+    assert isinstance(served.collector.keys.change(add), Keys)
+    return made
+
+
+def ask(served, key, path="/v1/sql", accept="", **fields):
+    headers = {"authorization": f"Bearer {key}", "accept": accept} if key else {}
+    return served.post(json.dumps(fields).encode(), path=path, media_type="application/json", headers=headers)
+
+
+def test_answers_are_those_of_the_folder(served, keys):
+    expected = dn.connect(served.folder).sql(COUNT, confidence=0.9).to_arrow()
+    answer = ask(served, keys["ask"], sql=COUNT, options={"confidence": 0.9})
+    assert answer.json == {
+        "columns": ["n", "n_stderr", "n_low", "n_high"], "rows": expected.to_pylist(),
+        "notes": answer.json["notes"], "simulation": False,
+    }  # fmt: skip
+    (row,) = csv.DictReader(io.StringIO(ask(served, keys["ask"], accept="text/csv", sql=COUNT).body.decode()))
+    assert float(row["n"]) == expected["n"][0].as_py()
+    arrow = ask(served, keys["ask"], accept="application/vnd.apache.arrow.stream;q=0.9, */*", sql=COUNT).body
+    assert pa.ipc.open_stream(arrow).read_all()["n"] == expected["n"]
+
+
+def test_explain_and_forecast(served, keys):
+    explained = ask(served, keys["ask"], "/v1/explain", sql=COUNT).json["text"]
+    assert explained == str(dn.connect(served.folder).explain(COUNT))
+    forecast = ask(served, keys["ask"], "/v1/forecast", sql=COUNT, users=1000).json["text"]
+    assert forecast == str(SHOP.forecast(COUNT, 1000))
+
+
+def test_only_a_key_of_the_scope_may_ask(served, keys):
+    for path in ("/v1/sql", "/v1/explain", "/v1/forecast"):
+        assert ask(served, None, path, sql=COUNT).status == 401
+        assert ask(served, keys["operate"], path, sql=COUNT).status == 403
+        assert served.get(path).status == 405
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"sql": "SELECT MAX(age) FROM users"}, "refused"),
+        ({"sql": "DROP TABLE users"}, "refused"),
+        ({"sql": "SELECT COUNT(*) FROM nobody"}, "refused"),
+        ({"sql": 7}, "question"),
+        ({"sql": COUNT, "more": 1}, "question"),
+        ({"sql": COUNT, "options": {"confidence": 2}}, "options"),
+        ({"sql": COUNT, "options": {"confidences": 0.9}}, "options"),
+        ({"sql": COUNT, "options": {"weights": []}}, "options"),
+        ({"sql": COUNT, "options": []}, "options"),
+    ],
+)
+def test_questions_that_are_refused(served, keys, fields, reason):
+    answer = ask(served, keys["ask"], **fields)
+    assert (answer.status, answer.json["error"]) == (400, reason)
+
+
+def test_an_answer_sees_new_reports_after_a_second(served, keys):
+    moment = [0.0]
+    served.collector.questions._elapsed = lambda: moment[0]
+    served.collector.questions._opened = None
+    everybody = "SELECT COUNT(*) AS n FROM users"
+    assert ask(served, keys["ask"], sql=everybody).json["rows"][0]["n"] == 30
+    opened = served.collector.questions._opened[2]
+    moment[0] = 1.0
+    ask(served, keys["ask"], sql=everybody)
+    assert served.collector.questions._opened[2] is opened  # nothing is new
+    served.send(("late", report_of("late")))
+    moment[0] = 2.0
+    assert ask(served, keys["ask"], sql=everybody).json["rows"][0]["n"] == 31
+
+
+def test_so_many_questions_may_wait(served, keys):
+    go = threading.Event()
+    futures = [served.collector.questions.ask(lambda _: go.wait(30)) for _ in range(MOST_WAITING)]
+    answer = ask(served, keys["ask"], sql=COUNT)
+    assert (answer.status, answer.json["error"]) == (429, "questions")
+    futures[-1].cancel()
+    go.set()
+    assert all(future.result(30) for future in futures[:-1])
+    assert ask(served, keys["ask"], sql=COUNT).status == 200
+
+
+def test_a_question_that_takes_too_long(tmp_path, keys):
+    slow = Served(tmp_path / "collected", question_seconds=0.05)
+    made = []
+
+    def add(keys):
+        changed, text = keys.with_key("dashboard", "ask")
+        made.append(text)
+        return changed
+
+    slow.collector.keys.change(add)
+    go = threading.Event()
+    slow.collector.questions.ask(lambda _: go.wait(30))
+    answer = ask(slow, made[0], sql=COUNT)
+    go.set()
+    slow.close()
+    assert (answer.status, answer.json["error"]) == (504, "time")

@@ -1,0 +1,106 @@
+"""A real server: its process, its port, its signals and its files."""
+
+import http.client
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import pytest
+
+import deniable as dn
+from asgi import REPORTS, SHOP, report_of
+from deniable.service.collector import init_folder
+from deniable.tables.reports.upload_format import BINARY_REPORTS, binary_body
+
+IDS = [f"user {number}" for number in range(40)]
+
+
+@contextmanager
+def running(folder, *options, **environment):
+    """`deniable serve` on a free port of this machine; gives (process, port)."""
+    command = [sys.executable, "-m", "deniable", "serve", str(folder), "--port", "0", *options]
+    settings = {**os.environ, **environment, "NUMBA_NUM_THREADS": "1"}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=settings) as process:
+        try:
+            port = None
+            for line in process.stderr:
+                if match := re.search(r"listening on http://127\.0\.0\.1:(\d+)", line):
+                    port = int(match[1])
+                    break
+            assert port, process.wait(10)
+            yield process, port
+        finally:
+            process.kill()
+
+
+def post(port, body, timeout=30):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
+    try:
+        connection.request("POST", REPORTS, body, {"Content-Type": BINARY_REPORTS})
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+@pytest.fixture(scope="module")
+def reports():
+    return {uid: report_of(uid) for uid in IDS}
+
+
+def test_what_was_answered_survives_kill_9_and_can_be_asked(tmp_path, reports):
+    folder = tmp_path / "collected"
+    init_folder(SHOP, folder)
+    with running(folder) as (process, port):
+        for uid in IDS[:20]:
+            assert post(port, binary_body([(uid, reports[uid])]))[0] == 200
+        # While it runs, the folder is a database.
+        assert dn.connect(folder).stores["users"].rows == 20
+        process.send_signal(signal.SIGKILL)
+        process.wait(10)
+    with running(folder) as (process, port):
+        status, answer = post(port, binary_body(list(reports.items())))
+        assert (status, b'"accepted":20,"repeated":20' in answer) == (200, True)
+        # Strange bytes on the port: the server goes on.
+        for odd in (b"\0" * 100, b"GET / HTTP/1.1\r\n" + b"x: " + b"y" * 20_000 + b"\r\n\r\n", b"POST " + b"/" * 9_000):
+            with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+                connection.sendall(odd)
+                connection.shutdown(socket.SHUT_WR)
+                assert b" 200 " not in connection.recv(1000)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+        assert '"message": "stopped", "reports": 40' in process.stderr.read()
+    assert dn.connect(folder).stores["users"].rows == 40
+    assert not list(folder.glob("*.lock"))
+
+
+def test_a_second_server_on_one_folder_is_refused(tmp_path):
+    folder = tmp_path / "collected"
+    init_folder(SHOP, folder)
+    with running(folder):
+        command = [sys.executable, "-m", "deniable", "serve", str(folder), "--port", "0"]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert ended.returncode == 1
+    assert "in use by another process or thread. Nothing was started" in ended.stderr
+
+
+def test_a_head_that_is_too_long_or_too_slow_ends_the_connection(tmp_path):
+    folder = tmp_path / "collected"
+    init_folder(SHOP, folder)
+    with running(folder, DENIABLE_SERVE_HEADER_SECONDS="3") as (_, port):
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nx: " + b"y" * 17_000)
+            assert b" 431 " in connection.recv(1000)
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+            assert connection.recv(1000) == b""  # silence is closed as well
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+            for _ in range(3):
+                connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+                answer = b""
+                while b"}" not in answer:
+                    answer += connection.recv(1000) or b"} closed"
+                assert answer.startswith(b"HTTP/1.1 200 ")

@@ -1,0 +1,296 @@
+"""Every store of the collector, against the same expectations and against the model."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deniable.errors import BadInput, Failure
+from deniable.stores.collector.group_commit import CommitLimits, GroupCommit, QueueFull
+from deniable.stores.collector.model_store import ModelStore
+from deniable.stores.collector.sqlite_store import STORE_FILE, SqliteStore, StoreFailure, create_store
+from deniable.stores.collector.upload import Upload, UploadOutcome
+
+HASH = "ab" * 32
+A, R, C, X = UploadOutcome.ACCEPTED, UploadOutcome.REPEATED, UploadOutcome.CONFLICT, UploadOutcome.CLOSED
+
+
+def model(folder):
+    store = ModelStore()
+    store.set_round(0, is_open=True)
+    return store
+
+
+def sqlite(folder):
+    path = folder / STORE_FILE
+    if not path.exists():
+        create_store(path, HASH)
+    return SqliteStore(path, HASH)
+
+
+STORES = {"model": model, "sqlite": sqlite}
+LASTING = ["sqlite"]
+
+
+@pytest.fixture(params=STORES)
+def store(request, tmp_path):
+    made = STORES[request.param](tmp_path)
+    yield made
+    made.close()
+
+
+def sent(uid="7", slot=0, report=b"first", table="users", turn=0, public=None):
+    return Upload(table, turn, uid, slot, report, public)
+
+
+def rows(store, table="users", turn=0):
+    return [row for batch in store.read(table, turn) for row in zip(*batch, strict=True)]
+
+
+def test_the_same_bytes_are_repeated_and_other_bytes_refused(store):
+    assert store.add([sent(), sent(), sent(report=b"other")]) == [A, R, C]
+    assert store.add([sent(), sent(report=b"other"), sent(slot=1), sent(uid="8")]) == [R, C, A, A]
+    assert rows(store) == [("7", b"first", None), ("7", b"first", None), ("8", b"first", None)]
+
+
+def test_public_values_are_part_of_what_was_sent(store):
+    assert store.add([sent(public='{"city":"Rome"}'), sent(public='{"city":"Oslo"}')]) == [A, C]
+    assert rows(store) == [("7", b"first", '{"city":"Rome"}')]
+
+
+def test_tables_and_rounds_are_kept_apart(store):
+    store.set_round(3, is_open=True)
+    assert store.add([sent(), sent(table="orders", report=b"b"), sent(turn=3, report=b"c")]) == [A, A, A]
+    assert store.summary().counts == {("users", 0): 1, ("orders", 0): 1, ("users", 3): 1}
+    assert rows(store, turn=3) == [("7", b"c", None)]
+    assert rows(store, table="nobody") == []
+
+
+def test_a_closed_round_takes_nothing_new_and_still_knows_what_it_has(store):
+    store.add([sent()])
+    store.set_round(0, is_open=False)
+    assert store.add([sent(), sent(report=b"other"), sent(uid="8"), sent(turn=9)]) == [R, C, X, X]
+    store.set_round(0, is_open=True)
+    assert store.add([sent(uid="8")]) == [A]
+    assert store.summary().rounds == {0: True}
+
+
+def test_rows_come_in_the_order_of_ids_whatever_the_order_of_arrival(store):
+    ids = ["b", "a", "10", "9", "", "é", "z", "Z", "\U0001f600", "\uffff", "a\0b"]
+    store.add([sent(uid=uid, slot=slot) for slot in (1, 0) for uid in ids])
+    assert [uid for uid, _, _ in rows(store)] == [uid for uid in sorted(ids, key=str.encode) for _ in (0, 1)]
+
+
+def test_a_change_has_another_version_and_a_repetition_has_not(store):
+    versions = [store.summary().version]
+    for change in (lambda: store.add([sent()]), lambda: store.set_round(1, is_open=True)):
+        change()
+        versions.append(store.summary().version)
+    store.add([sent(), sent(report=b"other")])
+    assert len(set(versions)) == 3
+    assert store.summary().version == versions[-1]
+
+
+uploads = st.builds(
+    sent,
+    uid=st.sampled_from("ab"),
+    slot=st.integers(0, 1),
+    report=st.sampled_from([b"x", b"y"]),
+    turn=st.integers(0, 2),
+)
+steps = st.lists(st.one_of(st.lists(uploads, max_size=5), st.tuples(st.integers(0, 2), st.booleans())), max_size=12)
+
+
+@pytest.mark.parametrize("name", LASTING)
+@settings(max_examples=20)
+@given(plan=steps)
+def test_every_store_does_what_the_model_does(tmp_path_factory, name, plan):
+    folder = tmp_path_factory.mktemp("store")
+    expected, store = model(folder), STORES[name](folder)
+    for step in plan:
+        if isinstance(step, tuple):
+            for each in (expected, store):
+                each.set_round(step[0], is_open=step[1])
+        else:
+            assert store.add(step) == expected.add(step)
+            store.close()
+            store = STORES[name](folder)  # as after a restart
+    assert store.summary().counts == expected.summary().counts
+    assert store.summary().rounds == expected.summary().rounds
+    for turn in range(3):
+        assert rows(store, turn=turn) == rows(expected, turn=turn)
+    store.close()
+
+
+# SQLite ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_store_belongs_to_one_specification_and_is_not_made_twice(tmp_path):
+    sqlite(tmp_path).close()
+    with pytest.raises(BadInput, match="another specification"):
+        SqliteStore(tmp_path / STORE_FILE, "cd" * 32)
+    with pytest.raises(BadInput, match=r"a store 'reports\.sqlite' already"):
+        create_store(tmp_path / STORE_FILE, HASH)
+    with pytest.raises(BadInput, match="there is no store"):
+        SqliteStore(tmp_path / "other.sqlite", HASH)
+    (tmp_path / "odd.sqlite").write_bytes(b"nothing like it" * 100)
+    with pytest.raises((BadInput, Failure)):
+        SqliteStore(tmp_path / "odd.sqlite", HASH)
+
+
+def test_commits_wait_for_the_disk(tmp_path):
+    store = sqlite(tmp_path)
+    assert store._open_writer().execute("PRAGMA synchronous").fetchone() == (2,)
+    assert store._open_writer().execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    store.close()
+
+
+def test_a_reader_sees_one_moment_while_others_are_added(tmp_path):
+    store = sqlite(tmp_path)
+    store.add([sent(uid=f"{number:06}") for number in range(20_000)])
+    reading = store.read("users", 0)
+    seen = len(next(reading).uids)
+    store.add([sent(uid=f"9{number:05}") for number in range(100)])
+    assert seen + sum(len(batch.uids) for batch in reading) == 20_000
+    assert store.summary().counts == {("users", 0): 20_100}
+    store.close()
+
+
+def test_after_an_error_nothing_of_the_batch_is_there(tmp_path):
+    store = sqlite(tmp_path)
+    with pytest.raises(StoreFailure, match="What was being stored is not"):
+        store.add([sent(), sent(uid="8", slot=None)])
+    assert rows(store) == []
+    assert store.add([sent()]) == [A]
+    store.close()
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from deniable.stores.collector.sqlite_store import SqliteStore
+from deniable.stores.collector.upload import Upload
+store = SqliteStore(Path(sys.argv[1]), sys.argv[2])
+first = int(sys.argv[3])
+for batch in range(first, first + 10_000):
+    store.add([Upload("users", 0, f"{batch}.{number}", 0, b"x" * 32) for number in range(40)])
+    print(batch, flush=True)
+"""
+
+
+def test_what_was_acknowledged_survives_kill_9(tmp_path):
+    """A process that only adds is killed while it does; every batch that it told of is there, and none in part."""
+    sqlite(tmp_path).close()
+    told = set()
+    for attempt in range(4):
+        first = attempt * 100_000
+        command = [sys.executable, "-c", WRITER, str(tmp_path / STORE_FILE), HASH, str(first)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            told.update(int(process.stdout.readline()) for _ in range(3 + 7 * attempt))
+            os.kill(process.pid, signal.SIGKILL)
+            told.update(int(line) for line in process.stdout.read().split("\n")[:-1])
+        store = sqlite(tmp_path)
+        batches = [int(uid.split(".")[0]) for uid, _, _ in rows(store)]
+        store.close()
+        assert told <= set(batches)
+        assert all(batches.count(batch) == 40 for batch in set(batches))
+        assert len(set(batches) - told) <= attempt + 1  # stored, and killed before it was told
+
+
+# Group commit ---------------------------------------------------------------------------------------------------------
+
+
+class Slow(ModelStore):
+    """Commits when it is told to, and counts."""
+
+    def __init__(self):
+        super().__init__()
+        self.set_round(0, is_open=True)
+        self.go, self.commits = threading.Semaphore(0), []
+
+    def add(self, uploads):
+        self.go.acquire()
+        self.commits.append(len(uploads))
+        if uploads and uploads[0].uid == "bad":
+            raise StoreFailure("the disk is full. Nothing was stored. Make room.")
+        return super().add(uploads)
+
+
+def test_requests_wait_together_and_each_gets_its_own_outcomes():
+    store = Slow()
+    writer = GroupCommit(store, CommitLimits(delay_s=5.0, quiet_s=5.0, reports=3))
+    futures = [writer.submit([sent(uid=str(number))]) for number in range(3)]
+    store.go.release()
+    assert [future.result(10) for future in futures] == [[A], [A], [A]]
+    assert store.commits == [3]
+    futures = [writer.submit([sent(uid="2"), sent(uid="3")]), writer.submit([sent(uid="3", report=b"other")])]
+    store.go.release()
+    assert [future.result(10) for future in futures] == [[R, A], [C]]
+    writer.close()
+
+
+def test_a_full_queue_refuses_and_drains():
+    store = Slow()
+    writer = GroupCommit(store, CommitLimits(queued_reports=4, reports=1))
+    futures = [writer.submit([sent(uid="1"), sent(uid="2")]), writer.submit([sent(uid="3"), sent(uid="4")])]
+    with pytest.raises(QueueFull, match=r"Nothing was stored\. Send them again later"):
+        writer.submit([sent(uid="5")])
+    assert writer.queued == 4
+    store.go.release(10)
+    assert [future.result(10) for future in futures] == [[A, A], [A, A]]
+    assert writer.queued == 0
+    assert writer.submit([sent(uid="5")]).result(10) == [A]
+    writer.close()
+
+
+def test_closing_commits_what_waits_and_takes_nothing_more():
+    store = Slow()
+    writer = GroupCommit(store, CommitLimits(reports=1))
+    futures = [writer.submit([sent(uid=str(number))]) for number in range(5)]
+    store.go.release(10)
+    writer.close()
+    writer.close()
+    assert [future.result(0) for future in futures] == [[A]] * 5
+    with pytest.raises(Failure, match=r"being closed\. Nothing was stored"):
+        writer.submit([sent()])
+    assert not writer.alive
+
+
+def test_a_failed_commit_is_told_to_all_who_wait_and_the_next_succeeds():
+    store, watched = Slow(), []
+    writer = GroupCommit(store, CommitLimits(reports=1), watched.append)
+    store.go.release(10)
+    with pytest.raises(StoreFailure, match="the disk is full"):
+        writer.submit([sent(uid="bad")]).result(10)
+    assert writer.submit([sent()]).result(10) == [A]
+    writer.close()
+    assert [(commit.reports, commit.failed) for commit in watched] == [(1, True), (1, False)]
+
+
+def test_a_full_disk_is_a_failure_that_names_no_row(tmp_path):
+    store = sqlite(tmp_path)
+    store._open_writer().execute("PRAGMA max_page_count=20")
+    with pytest.raises(StoreFailure, match=r"\(SQLITE_FULL\)") as told:
+        store.add([sent(uid=f"somebody {number}" * 20) for number in range(2_000)])
+    assert "somebody" not in str(told.value)
+    assert rows(store) == []
+    store.close()
+
+
+def test_the_file_is_in_no_order_of_arrival(tmp_path):
+    """The table is kept by its key, and nothing else in the file numbers rows."""
+    store = sqlite(tmp_path)
+    store.close()
+    with sqlite3.connect(Path(tmp_path, STORE_FILE)) as connection:
+        texts = [text for (text,) in connection.execute("SELECT sql FROM sqlite_master WHERE name = 'reports'")]
+        with pytest.raises(sqlite3.OperationalError, match="no such column"):
+            connection.execute("SELECT rowid FROM reports")
+    connection.close()
+    assert len(texts) == 1

@@ -26,6 +26,8 @@ RULES: dict[str, Any] = {
     "smooth sensitivity, θ ≤ B": SmoothThreshold(),
     "PAK, θ ≤ B": PAKPercentile(),
 } | {f"percentile {p:g} (not private)": FixedPercentile(p / 100) for p in PERCENTILES}
+_FEWEST = {OURS: 40, "noisy max, Eq. (6)": 40, "PAK, θ ≤ B": 60, "percentile 99.9 (not private)": 40}
+"""Enough repetitions for standard errors of a tenth."""
 SHADES = ("0.8", "0.7", "0.55", "0.4", "0.25", "0.0")
 STYLES = formats(list(RULES)[:4], ("o-C0", "s-C1", "v-C3", "D-C4"))
 STYLES |= {rule: {"fmt": "--", "color": shade} for rule, shade in zip(list(RULES)[4:], SHADES, strict=True)}
@@ -97,6 +99,7 @@ EXPERIMENT = Experiment(
     plot,
     describe,
     repetitions=(12, 40),
+    fewest=lambda setting: _FEWEST.get(str(setting["rule"]), 1),
     size=(7.5, 3.2),
     setting=f"{SETTING} All with the paper's tree and smoother.",
 )

@@ -215,7 +215,7 @@ def test_odd_values_are_counted_once_each():
 
 @pytest.mark.parametrize("memory_limit", [2**30, 0])
 def test_a_database_answers_as_it_does_alone(memory_limit, tmp_path, monkeypatch):
-    monkeypatch.setattr("deniable.database.PLANS_KEPT", 2)
+    monkeypatch.setattr("deniable.single_database.PLANS_KEPT", 2)
     collection = dn.Collection(
         dn.Table("users", age=dn.Ordinal(1, 20), city=dn.Public()),
         dn.Table("jobs", many=2, tau=1, hours=dn.Ordinal(0, 9)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,8 +11,10 @@ from deniable.cli.sql_text import questions_about
 from deniable.cli.terminal import WHOLE, count, progress, show, table
 from deniable.collection import Collection
 from deniable.errors import BadInput
-from deniable.queries.forecasts.fit import Fit, shown_error
 from deniable.wording import counted
+
+if TYPE_CHECKING:
+    from deniable.queries.forecasts.fit import Fit
 
 only_workload_option = click.option(
     "--only-workload", is_flag=True, help="Collect nothing about attributes that no question uses."
@@ -101,6 +104,8 @@ def _check_folder(target: Path) -> None:
 
 def _show_fit(grid: Fit[Collection]) -> None:
     """Errors by design, questions, views, and what lies outside the workload."""
+    from deniable.queries.forecasts.fit import shown_error
+
     title = f"Predicted errors, {counted(grid.users, 'user')}, ε = {grid.collection.epsilon:g}"
     made = table(title, "", *grid.errors)
     for number, errors in enumerate(zip(*grid.errors.values(), strict=True), 1):

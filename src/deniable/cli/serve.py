@@ -36,11 +36,11 @@ def serve(
     check: bool,
     simulation: bool,
 ) -> None:
-    """Collect reports over HTTP into a folder, which can be asked meanwhile.
+    """Collect reports over HTTP into a folder.
 
-    An upload is answered after it is on the disk. Settings come from --config, then from variables such as
-    DENIABLE_SERVE_PORT, then from options. On a loopback address uploads need no token; elsewhere they do. SIGTERM ends
-    requests that are under way, commits them, and stops.
+    The folder can be asked meanwhile. An upload is answered after it is on the disk. Settings come from --config,
+    then from variables such as DENIABLE_SERVE_PORT, then from options. On a loopback address uploads need no token;
+    elsewhere they do. SIGTERM ends requests that are under way, commits them, and stops.
 
     \b
     Example:
@@ -92,7 +92,9 @@ def check_folder_of(path: Path) -> Any:
 @folder_argument
 @click.option("-o", "--out", type=click.Path(file_okay=False), help="Another folder for the files.")
 def seal(folder: str, out: str | None) -> None:
-    """Write what a collector has stored as Parquet, sorted by user id, for Spark and other readers.
+    """Write what a collector has stored as Parquet.
+
+    Rows are sorted by user id, for Spark and other readers.
 
     It may run meanwhile. The files replace those of an earlier seal.
 
@@ -231,7 +233,9 @@ def key_rotate(folder: str) -> None:
 @click.argument("users", nargs=-1, metavar="[USER]...")
 @click.option("--days", type=click.IntRange(1, 3660), default=30, show_default=True, help="How long tokens are valid.")
 def token(folder: str, users: tuple[str, ...], days: int) -> None:
-    """Print a token for each user id; without ids, for each line of stdin.
+    """Print a token for each user id.
+
+    Without ids, print one for each line of stdin.
 
     \b
     Example:

@@ -8,7 +8,7 @@ from deniable.engines.duckdb.dimension_tables import DimensionTable
 from deniable.engines.engine import Engine
 from deniable.engines.kernel.cell_pairs import Pairs, has_few_pairs
 from deniable.engines.kernel.grouped_moments import moments_from_pairs
-from deniable.engines.kernel.pair_sums import needs_pairs_only, pays
+from deniable.engines.kernel.pair_sums import needs_pairs_only, pairs_suffice, pays
 from deniable.queries.answers.estimation import Moments
 from deniable.queries.planning.plan import Plan
 
@@ -27,10 +27,11 @@ class CountedPairs:
         """The moments of a plan."""
         name, engine = plan.tables[0].table, self._engine
         # Pairs are of reports; with rounds, what users add up to decides.
-        if name in engine.stores and engine.collection.rounds is None and needs_pairs_only(plan):
+        if name in engine.stores and engine.collection.rounds is None and pairs_suffice(plan):
             design = engine.collection.design_of(name)
             possible = has_few_pairs(design, engine.stores[name].slots)
-            if name not in self.by_table and possible and pays(plan.tables[0].parts[0], design):
+            wanted = possible and needs_pairs_only(plan)
+            if name not in self.by_table and wanted and pays(plan.tables[0].parts[0], design):
                 self.by_table[name] = engine.cell_pairs(name)
             if name in self.by_table:
                 return moments_from_pairs(plan, engine.stores, self.by_table[name])

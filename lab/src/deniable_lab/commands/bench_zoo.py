@@ -20,7 +20,9 @@ INSIDE, OUTSIDE, WORST = 0.9, 0.85, 6.0
 @click.option("--quick", is_flag=True, help="Single tables of one or two small attributes.")
 @click.option("--choosing", is_flag=True, help="The half of the zoo that constants may be chosen on.")
 def zoo(cells: int, releases: int, first: int, quick: bool, choosing: bool) -> None:
-    """Coverage and errors on drawn tables: smooth, skewed, zero-inflated, heaped, of few values, without order, …
+    """Coverage and errors of answers on drawn tables.
+
+    Shapes are smooth, skewed, zero-inflated, heaped, of few values, without order, …
 
     Every cell draws a table (or two, joined), ε, the number of users, a workload and questions outside it. A grid is
     fitted to the workload. Constants of the library were chosen on even seeds; this shows odd ones. Exits 1 if a shape

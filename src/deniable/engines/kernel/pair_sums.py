@@ -23,16 +23,19 @@ MOST_PAIR_WEIGHTS = 2**24
 """Limit for one view: cells times outcomes."""
 
 
-def needs_pairs_only(plan: Plan) -> bool:
+def pairs_suffice(plan: Plan) -> bool:
     """Whether a question is about one table and nothing public, so that each of its terms is one contribution."""
     question = plan.question
     public = plan.public or public_groups(question) or question.lookups or any(question.filters.values())
-    if len(plan.tables) > 1 or public or len(plan.tables[0].parts) > 1 or not plan.tables[0].parts[0].views:
-        return False
-    if not plan.term_table.size:
+    if len(plan.tables) > 1 or public or len(plan.tables[0].parts) > 1 or not plan.term_table.size:
         return False
     outcomes = max(plan.term_table.groups * plan.term_table.moments + 1, plan.tables[0].columns)
     return all(view.cell_count * outcomes <= MOST_PAIR_WEIGHTS for view in plan.tables[0].parts[0].views)
+
+
+def needs_pairs_only(plan: Plan) -> bool:
+    """Whether pairs suffice, and are needed: some questions, such as how many people there are, need no cell."""
+    return bool(plan.tables[0].parts[0].views) and pairs_suffice(plan)
 
 
 def pays(part: PartPlan, design: Design) -> bool:

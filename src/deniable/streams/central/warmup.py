@@ -96,9 +96,9 @@ def learn(
         # Noise decides between thresholds whose counts differ by less than it, so the share above θ may be that large.
         largest = aim + (0.0 if math.isinf(epsilon) else 1 / (cost * count))
         above, above_variance = _weighted(above, above_variance, _USUAL_SHARE * largest, _SHARE_DOUBT * largest)
-        above = min(max(above, 0.0), 1.0)
-        doubt = tail * theta * math.hypot(above, math.sqrt(above_variance))
-        excess, excess_variance = _weighted(excess, excess_variance, _USUAL_EXCESS * theta * above, doubt)
+    above = min(max(above, 0.0), 1.0)
+    doubt = tail * theta * math.hypot(above, math.sqrt(above_variance))
+    excess, excess_variance = _weighted(excess, excess_variance, _USUAL_EXCESS * theta * above, doubt)
     if theta >= settings.grid.top:
         excess = excess_variance = 0.0
     runs_theta, usual = evidence.runs_at(theta), 2 * (settings.expectation.spread * theta) ** 2

@@ -26,12 +26,17 @@ def simulated(kind: type[Any], epsilon: float, stream: Stream, seed: int, **part
     return made
 
 
-def published(publisher: Publisher, stream: Stream, cut_at: float | None = None) -> dict[str, float]:
-    """Errors of one run, and the threshold it chose; against the truth cut at a given θ, if there is one."""
+def published(
+    publisher: Publisher, stream: Stream, cut_at: float | None = None, *, corrected: bool = True
+) -> dict[str, float]:
+    """Errors of one run, and the threshold it chose; against the truth cut at a given θ, if there is one.
+
+    Without `corrected`, what θ cuts off is not added back.
+    """
     private = publisher.push_many(stream.values)
     if publisher.settings.measure_start:  # ours answers from complete blocks; the paper adds up what was published
         released = publisher.released
-        answers = released.sums(stream.starts, stream.stops, cut=cut_at is not None).values
+        answers = released.sums(stream.starts, stream.stops, cut=cut_at is not None or not corrected).values
         errors = stream.apart(answers, np.inf if cut_at is None else cut_at)
     else:
         errors = stream.errors(private) if cut_at is None else stream.errors(private, cut_at)

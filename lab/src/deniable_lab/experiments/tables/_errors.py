@@ -126,8 +126,8 @@ def plan_of(line: Line, collection: Collection, text: str, users: float = ASSUME
 
 def moments_told(line: Line, database: Database, text: str) -> tuple[Plan, Moments]:
     """What the reports say about a question, asked as the line asks."""
-    plan = plan_of(line, database.collection, text, users_of(database))
-    return database.revised(plan), database.engine.moments(plan, {}, counted=not line.paper)
+    plan = database.revised(plan_of(line, database.collection, text, users_of(database)))
+    return plan, database.engine.moments(plan, {}, counted=not line.paper)
 
 
 def users_of(database: Database) -> int:

@@ -270,8 +270,8 @@ def plan(
     Fits a grid to them, compares it with other designs, and predicts the error of every question, before anything is
     collected. Arguments are those of `fit`. With `after`, the database of a first group of users, the design is for the
     rest: cells, views and their probabilities follow what the first group's reports say about where rows are. Nobody
-    may report in both groups; `connect([first, second])` answers over both. `advance` is called with the part of the
-    work that was done since it was last called.
+    may report in both groups; `connect([first, second])` answers over both, and `.looks` are the errors to expect of
+    that. `advance` is called with the part of the work that was done since it was last called.
 
     >>> import deniable as dn
     >>> people = dn.Table("people", age=dn.Ordinal(0, 99), sex=dn.Categorical("f", "m"))
@@ -290,21 +290,15 @@ def plan(
     Proposed: design = "grid".
     """
     from deniable.queries.forecasts.fit import fit_grids, ignored
-    from deniable.queries.forecasts.proposal import propose
+    from deniable.queries.forecasts.proposal import propose, propose_after
 
     start = _with_grids(tables, epsilon, settings)
-    seen = None
-    if after is not None:
-        from deniable.queries.forecasts.first_look import densities
-
-        if after.collection.tables != start.tables:
-            raise InvalidParameter("after", "is about other tables", "Plan the rest for the tables of the first look.")
-        seen = densities(after, start)
-    options: dict[str, Any] = {"only_workload": only_workload, "rows": rows, "seen": seen}
-    options["advance"] = advance or ignored
-    # Other designs do not follow what was seen, and are forecast for evenly spread rows: there is nothing to compare.
-    fitted = fit_grids(start, users, workload, compared=seen is None, **options)
-    return propose(start, fitted)
+    options: dict[str, Any] = {"only_workload": only_workload, "rows": rows, "advance": advance or ignored}
+    if after is None:
+        return propose(start, fit_grids(start, users, workload, **options))
+    if after.collection.tables != start.tables:
+        raise InvalidParameter("after", "is about other tables", "Plan the rest for the tables of the first look.")
+    return propose_after(after, start, users, workload, **options)
 
 
 def _with_grids(tables: Any, epsilon: float | None, settings: Mapping[str, Any]) -> Collection:

@@ -47,8 +47,8 @@ def test_two_looks_halve_the_error_on_uneven_data_and_say_so_beforehand(shape):
         errors["two"].append(both.sql(text).scalar().value - truth)
     spread = {name: np.sqrt(np.mean(np.square(each))) for name, each in errors.items()}
     assert spread["one"] > 1.5 * spread["two"]
-    assert proposal.fitted.gains["p"] > 1.5
-    assert "the first look makes errors" in str(proposal)
+    assert proposal.looks.gain > 1.5
+    assert "times smaller than with one look" in str(proposal)
 
 
 def test_a_look_finds_where_rows_are():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import combinations, islice
 from typing import Generic, TypeVar
 
@@ -56,8 +56,6 @@ class Fit(Generic[AnySpecification]):
     """The constants of questions that no view follows, and why."""
     outside: Mapping[str, float] = field(default_factory=dict)
     """For attributes and pairs of them, the error of a typical range that no question of the workload is about."""
-    gains: Mapping[str, float] = field(default_factory=dict)
-    """By table: how many times smaller errors are expected to be than in a design that did not know what was seen."""
     spans: tuple[Span, ...] = ()
     """For each question the error of the grid from low to high, as far as rows are known; else not numbers."""
 
@@ -83,11 +81,8 @@ class Fit(Generic[AnySpecification]):
         return shown if any(shown) else []
 
     def others(self) -> list[str]:
-        """What questions outside the workload will be worth, and what a first look has brought, in words."""
-        lines = [
-            f"table {name}: the first look makes errors {gain:.1f} times smaller" for name, gain in self.gains.items()
-        ]
-        lines += [RANGE_NOTE] * bool(self.ranges())
+        """Why errors are ranges, and what questions outside the workload will be worth, in words."""
+        lines = [RANGE_NOTE] * bool(self.ranges())
         if not self.outside:
             return lines
         lines.append("a range that is not in the workload:")
@@ -127,21 +122,23 @@ def fit_grids(
     compared: bool = True,
     only_workload: bool = False,
     seen: Densities | None = None,
+    predicted: bool = True,
     rows: RowsGiven = None,
     advance: Callable[[float], None] = ignored,
 ) -> Fit[AnySpecification]:
     """Choose the grids of a specification of that design. See `deniable.fit`.
 
-    `seen` is what a first look has seen. `advance` is called with the part of the work that was done since it was last
+    `seen` is what a first look has seen. Without `predicted`, no error is forecast. `advance` is called with the part of
+    the work that was done since it was last
     called.
     """
     count, assumed = checked_users(users), assumed_rows(start, rows)
     texts = _checked_questions(start, workload, seen or {})
     options = (workload is None, only_workload, seen or {}, assumed, advance)
-    collection, chosen, gains = _fitted(start, texts, count, *options)
+    collection, chosen = _fitted(start, texts, count, *options)
     shown = texts if workload is not None else _some(texts)
-    designs: dict[str, AnySpecification] = {"grid": collection}
-    if compared:
+    designs: dict[str, AnySpecification] = {"grid": collection} if predicted else {}
+    if compared and predicted:
         designs |= {name: start.with_settings(design=name) for name in COMPARED_DESIGNS}
     errors: dict[str, tuple[float, ...]] = {}
     for name, mine in designs.items():
@@ -152,9 +149,13 @@ def fit_grids(
         errors[name] = tuple(each)
     notes = tuple(note for mine in chosen.values() for note in mine.notes)
     outside = {} if workload is None or not compared else _outside(collection, count, set(texts), assumed)
-    plans = [planned(collection, text, "optimal", DIRECT, count, assumed=assumed) for text in shown]
+    plans = (
+        []
+        if not predicted
+        else [planned(collection, text, "optimal", DIRECT, count, assumed=assumed) for text in shown]
+    )
     spans = tuple(span_of(plan, count, assumed) for plan in plans)
-    return Fit(collection, count, shown, errors, notes, outside, gains, spans)
+    return Fit(collection, count, shown, errors, notes, outside, spans)
 
 
 def _checked_questions(start: Specification, workload: Sequence[str] | None, seen: Densities) -> tuple[str, ...]:
@@ -175,7 +176,7 @@ def _fitted(
     seen: Densities,
     assumed: AssumedRows,
     advance: Callable[[float], None],
-) -> tuple[AnySpecification, dict[str, ChosenViews], dict[str, float]]:
+) -> tuple[AnySpecification, dict[str, ChosenViews]]:
     """The grids of all tables. Joins are fitted twice: then each table knows what the others chose."""
     collection, chosen = start, dict[str, ChosenViews]()
     searches: dict[str, ViewSearch] = {}
@@ -212,12 +213,7 @@ def _fitted(
             for name, search in searches.items()
         }
         collection = start.with_settings(grids={name: mine.views for name, mine in chosen.items()})
-    gains = {
-        name: search.error(replace(search, seen={}).chosen(ignored).views) / search.error(chosen[name].views)
-        for name, search in searches.items()
-        if search.seen
-    }
-    return collection, chosen, gains
+    return collection, chosen
 
 
 def _outside(collection: Specification, users: int, asked: set[str], assumed: AssumedRows) -> dict[str, float]:

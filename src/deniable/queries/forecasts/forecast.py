@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -181,10 +181,12 @@ def checked_users(users: Any) -> int:
 
 def error_of(plan: Plan, users: float, assumed: Assumption = EVENLY) -> float:
     """The largest error among a question's answers: per user for what adds up (COUNT, SUM), else as it is."""
-    errors = [
-        prediction.error / users if prediction.per_user else prediction.error
-        for prediction in predict(plan, users, assumed)
-    ]
+    return largest_error(predict(plan, users, assumed), users)
+
+
+def largest_error(predicted: Sequence[Prediction], users: float) -> float:
+    """The largest error of some predictions, per user for what adds up; infinite if one is unclear."""
+    errors = [each.error / users if each.per_user else each.error for each in predicted]
     return max((math.inf if math.isnan(error) else error for error in errors), default=0.0)
 
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from deniable.arrays import Floats, Integers
 from deniable.mechanisms.frequency_oracle import second_moments
+from deniable.queries.answers.added_groups import products_of_both
 from deniable.queries.answers.model_error import model_covariance
 from deniable.queries.forecasts.assumed_rows import EVENLY, Assumption
 from deniable.queries.forecasts.even_means import EvenMeans
@@ -65,8 +66,31 @@ class Prediction:
         return math.hypot(self.stderr, self.model)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ExpectedMoments:
+    """What to expect of the moments of some groups of a question, before any report."""
+
+    sums: Floats
+    """groups × moments."""
+    steps: Floats
+    """causes × groups × moments × moments: what each cause adds to the covariances."""
+    model: Floats
+    """groups × moments × moments: expected products of biases."""
+
+    def added(self, other: ExpectedMoments) -> ExpectedMoments:
+        """Those of two groups of users together, who are independent, and whose biases may go the same way."""
+        return ExpectedMoments(
+            self.sums + other.sums, self.steps + other.steps, products_of_both(self.model, other.model)
+        )
+
+
 def predict(plan: Plan, people: float, assumed: Assumption = EVENLY) -> tuple[Prediction, ...]:
     """The standard error of every output, with this many users."""
+    return predictions(plan, expected_moments(plan, people, assumed))
+
+
+def expected_moments(plan: Plan, people: float, assumed: Assumption = EVENLY) -> ExpectedMoments:
+    """The moments of a question's groups, or of some of them if they are many."""
     users = people * assumed.reporting(plan.collection[table.table] for table in plan.tables)
     groups = np.unique(np.linspace(0, len(plan.private_groups) - 1, SAMPLED_GROUPS).astype(np.int64))
     pairs = TermPairs.of(plan, groups)
@@ -76,17 +100,22 @@ def predict(plan: Plan, people: float, assumed: Assumption = EVENLY) -> tuple[Pr
     steps[np.abs(steps) < NEGLIGIBLE_VARIANCE * np.abs(stages).max(axis=0)] = 0.0
     known = known_moments(plan)[groups]
     steps = np.array([without_known(step, known) for step in steps])
-    sums, covariance = users * _means(plan, groups, assumed), users * steps.sum(axis=0)
     biases = model_covariance(plan, groups)
-    model = np.zeros_like(covariance) if biases is None else (users * _relative_rows(plan, assumed)) ** 2 * biases
-    predictions = []
+    model = np.zeros_like(steps[0]) if biases is None else (users * _relative_rows(plan, assumed)) ** 2 * biases
+    return ExpectedMoments(users * _means(plan, groups, assumed), users * steps, model)
+
+
+def predictions(plan: Plan, expected: ExpectedMoments) -> tuple[Prediction, ...]:
+    """Every output of a question with the errors that its moments lead to."""
+    sums, covariance, model = expected.sums, expected.steps.sum(axis=0), expected.model
+    predicted = []
     for output in plan.question.outputs:
         if output.shown:
             valued = evaluate(output.formula, sums, covariance + model)
             valued = _measures_apart(plan, output.formula, valued, covariance)
-            causes = np.array([valued.variance(users * step) for step in steps])
-            predictions.append(_prediction(output.name, output.adds_up, valued, covariance, causes, model))
-    return tuple(predictions)
+            causes = np.array([valued.variance(step) for step in expected.steps])
+            predicted.append(_prediction(output.name, output.adds_up, valued, covariance, causes, model))
+    return tuple(predicted)
 
 
 def _measures_apart(plan: Plan, formula: Formula, valued: Valued, covariance: Floats) -> Valued:

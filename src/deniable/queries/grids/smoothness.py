@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from deniable.arrays import Floats, Integers
 from deniable.tables.schema.attributes import Categorical, Private
@@ -35,6 +36,8 @@ FEW_CATEGORIES = 8.0
 HEAVY = 1 / 3
 """The variance of the share of users with many rows, relative to a half: any share is as likely as any other."""
 MOST_ATOMS = 512
+SPARSE = 4
+"""Functions with at most so many entries per atom, all together, are multiplied as sparse ones."""
 SEPARATE = 64
 """Up to this many categories are always kept apart."""
 
@@ -86,7 +89,12 @@ class Ground:
 
     def second(self, left: Floats, right: Floats) -> Floats:
         """f̄·ḡ + f·k·g for all functions of the one side and all of the other."""
-        return np.asarray(np.outer(self.means(left), self.means(right)) + left @ self.kernel @ right.T)
+        if np.count_nonzero(left) > SPARSE * left.shape[1] < np.count_nonzero(right):
+            return np.asarray(np.outer(self.means(left), self.means(right)) + left @ self.kernel @ right.T)
+        if np.count_nonzero(left) > np.count_nonzero(right):
+            return self.second(right, left).T
+        # Cells and points divide atoms among them: nearly all entries are zero.
+        return np.asarray(np.outer(self.means(left), self.means(right)) + (csr_array(left) @ self.kernel) @ right.T)
 
 
 def ground(domain: Private, cuts: Iterable[Sequence[int]], functions: Floats) -> Ground:

@@ -80,6 +80,8 @@ def plan(
             advance=lambda part: advance(part * WHOLE),
         )
     _show_fit(proposal.fitted)
+    if proposal.looks is not None:
+        click.echo(str(proposal.looks))
     click.echo(proposal.advice)
     proposal.collection.save(target)
     click.echo(f"Wrote {target}. Collect with it: deniable perturb.")

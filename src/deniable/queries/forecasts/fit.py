@@ -128,9 +128,8 @@ def fit_grids(
 ) -> Fit[AnySpecification]:
     """Choose the grids of a specification of that design. See `deniable.fit`.
 
-    `seen` is what a first look has seen. Without `predicted`, no error is forecast. `advance` is called with the part of
-    the work that was done since it was last
-    called.
+    `seen` is what a first look has seen. Without `predicted`, no error is forecast. `advance` is called with the part
+    of the work that was done since it was last called.
     """
     count, assumed = checked_users(users), assumed_rows(start, rows)
     texts = _checked_questions(start, workload, seen or {})

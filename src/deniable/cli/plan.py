@@ -33,7 +33,7 @@ only_workload_option = click.option(
 @click.option(
     "--after",
     "first",
-    type=click.Path(file_okay=False, exists=True),
+    type=click.Path(file_okay=False),
     help="Reports of a first group of users: plan for the rest by what these say.",
 )
 def plan(

@@ -21,11 +21,11 @@ class NamedUsers(Protocol):
         """The ids of all users, as they were reported."""
 
 
-Group = tuple[Specification, bool, Mapping[str, Any]]
+ReportGroup = tuple[Specification, bool, Mapping[str, Any]]
 """A specification, whether it is a simulation, and stores."""
 
 
-def check_disjoint(groups: Sequence[Group], shared_by: Callable[[Sequence[Mapping[str, Any]]], int]) -> None:
+def check_disjoint(groups: Sequence[ReportGroup], shared_by: Callable[[Sequence[Mapping[str, Any]]], int]) -> None:
     """Refuse groups that cannot be asked together; `shared_by` counts users that are in several."""
     if not groups:
         raise InvalidParameter("reports", "are an empty list", "Give a folder for each group of users.")

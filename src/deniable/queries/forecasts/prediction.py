@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -30,7 +31,6 @@ from deniable.queries.question.formula import Formula, Valued, evaluate, moments
 from deniable.queries.weights.product_weights import rounded_attribute
 from deniable.queries.weights.table_plan import CellWeights, PartPlan, TablePlan, ViewWeights
 from deniable.tables.designs.views import NUMBERED_CELLS, Design
-from deniable.tables.schema.attributes import Table
 
 CAUSES = ("truncation", "rounding", "view sampling", "randomiser")
 VIEWS = 3
@@ -173,7 +173,7 @@ def _between(pairs: TermPairs, plan: Plan, users: float, assumed: Assumption) ->
                 mine *= _view_differences(table.parts[0], _Shares.of(plan, table, assumed), left, right)
             else:
                 described = plan.collection[other.table]
-                mine *= (assumed.rows_of(described) ** 2) * _column_means(described, other, left, right)
+                mine *= (assumed.rows_of(described) ** 2) * _column_means(plan, other, left, right)
         total += mine
     return total
 
@@ -185,7 +185,7 @@ def _means(plan: Plan, groups: Integers, assumed: Assumption) -> Floats:
     for table, columns in zip(plan.tables, terms.columns.T, strict=True):
         described = plan.collection[table.table]
         distinct, which = np.unique(columns, return_inverse=True)
-        means = EvenMeans.of(described, [table.asked[column] for column in distinct.tolist()]).columns()
+        means = _even(plan, table, distinct).columns()
         values = values * assumed.rows_of(described) * means[which]
         rows *= assumed.rows_of(described)
     even = terms.summed(values)
@@ -200,10 +200,25 @@ def _relative_rows(plan: Plan, assumed: Assumption) -> float:
     return math.prod(assumed.rows_of(table) / EVENLY.rows_of(table) for table in tables)
 
 
-def _column_means(table: Table, plan: TablePlan, left: Integers, right: Integers) -> Floats:
+@lru_cache(maxsize=4)
+def _means_of(_plan: Plan) -> dict[tuple[str, bytes], EvenMeans]:
+    """The means that stages and assumptions about rows share: a look at every value of wide domains takes long."""
+    return {}
+
+
+def _even(plan: Plan, table: TablePlan, columns: Integers) -> EvenMeans:
+    """Means of some columns of a table."""
+    known, key = _means_of(plan), (table.table, columns.tobytes())
+    if key not in known:
+        asked = [table.asked[column] for column in columns.tolist()]
+        known[key] = EvenMeans.of(plan.collection[table.table], asked)
+    return known[key]
+
+
+def _column_means(plan: Plan, table: TablePlan, left: Integers, right: Integers) -> Floats:
     """Products of the means of two columns each."""
     used, which = np.unique(np.stack((left, right)), return_inverse=True)
-    means = EvenMeans.of(table, [plan.asked[column] for column in used.tolist()]).columns()
+    means = _even(plan, table, used).columns()
     first, second = which.reshape(2, -1)
     return np.asarray(means[first] * means[second])
 
@@ -219,7 +234,7 @@ def _table_second_moments(
     rows, tau, many = assumed.rows_of(described), described.tau, described.many or 1
     used, positions = np.unique(pairs, return_inverse=True)
     first, second = positions.reshape(pairs.shape)
-    even = EvenMeans.of(described, [table.asked[column] for column in used.tolist()])
+    even = _even(plan, table, used)
     plain, mean = even.pairs(first, second), even.columns()
     average = mean[first] * mean[second]
     over_rows = average + (plain - average) / rows  # of the means over one user's rows

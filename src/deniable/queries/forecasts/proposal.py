@@ -11,7 +11,7 @@ from typing import Any, Generic
 from deniable.queries.forecasts.assumed_rows import RowsGiven, assumed_rows
 from deniable.queries.forecasts.first_look import densities
 from deniable.queries.forecasts.fit import AnySpecification, Fit, fit_grids
-from deniable.queries.forecasts.two_looks import Group, TwoLooks, two_looks
+from deniable.queries.forecasts.two_looks import GroupOfUsers, TwoLooks, two_looks
 from deniable.tables.designs import GRID
 
 CLEARLY_BETTER = 0.9
@@ -85,12 +85,12 @@ def propose_after(
     kept: dict[str, Any] = {"compared": False, "predicted": False, "only_workload": only_workload, "rows": rows}
     fitted = fit_grids(start, users, workload, seen=seen, advance=lambda part: advance(part / 2), **kept)
     reported = [facts.rows // database.collection.reports_per_user(name) for name, facts in database.stores.items()]
-    first = Group(database.collection, max(reported, default=1))
+    first = GroupOfUsers(database.collection, max(reported, default=1))
     unlooked = fit_grids(
         start, first.users + fitted.users, workload, advance=lambda part: advance(part / 2), **kept
     ).collection
     assumed = assumed_rows(start, rows)
-    looks = two_looks(first, Group(fitted.collection, fitted.users), unlooked, fitted.questions, seen, assumed)
+    looks = two_looks(first, GroupOfUsers(fitted.collection, fitted.users), unlooked, fitted.questions, seen, assumed)
     errors = {GRID: looks.two_looks, "one look": looks.one_look}
     return Proposal(fitted.collection, replace(fitted, errors=errors, users=looks.users), looks)
 

@@ -46,7 +46,7 @@ class TwoLooks:
     def gain(self) -> float:
         """How many times smaller errors are with two looks: the geometric mean over questions that are clear."""
         pairs = zip(self.one_look, self.two_looks, strict=True)
-        ratios = [one / two for one, two in pairs if 0 < one < math.inf and 0 < two < math.inf]
+        ratios = [alone / both for alone, both in pairs if 0 < alone < math.inf and 0 < both < math.inf]
         return geometric_mean(ratios) if ratios else math.nan
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ class TwoLooks:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class GroupOfUsers:
     """Users who answer under a design."""
 
     collection: Specification
@@ -62,31 +62,36 @@ class Group:
 
 
 def two_looks(
-    first: Group, rest: Group, unlooked: Specification, questions: Sequence[str], seen: Densities, assumed: AssumedRows
+    first: GroupOfUsers,
+    rest: GroupOfUsers,
+    unlooked: Specification,
+    questions: Sequence[str],
+    seen: Densities,
+    assumed: AssumedRows,
 ) -> TwoLooks:
     """The errors of questions over all users, with two looks and with one."""
-    everybody = Group(unlooked, first.users + rest.users)
+    everybody = GroupOfUsers(unlooked, first.users + rest.users)
     learnt = {
         id(group): {name: _learnt(group, name, mine) for name, mine in seen.items()}
         for group in (first, rest, everybody)
         if group.collection.grids is not None
     }
 
-    def moments(group: Group, text: str) -> tuple[Plan, ExpectedMoments]:
+    def moments(group: GroupOfUsers, text: str) -> tuple[Plan, ExpectedMoments]:
         plan = planned(group.collection, text, "optimal", DIRECT, group.users, assumed=assumed)
         plan = revised(plan, learnt.get(id(group), {}))
         return plan, expected_moments(plan, group.users, assumed.middle)
 
-    one, two = [], []
+    alone, together = [], []
     for text in questions:
-        plan, alone = moments(everybody, text)
-        one.append(largest_error(predictions(plan, alone), everybody.users))
+        plan, expected = moments(everybody, text)
+        alone.append(largest_error(predictions(plan, expected), everybody.users))
         (plan, later), (_, earlier) = moments(rest, text), moments(first, text)
-        two.append(largest_error(predictions(plan, later.added(earlier)), everybody.users))
-    return TwoLooks(everybody.users, tuple(one), tuple(two))
+        together.append(largest_error(predictions(plan, later.added(earlier)), everybody.users))
+    return TwoLooks(everybody.users, tuple(alone), tuple(together))
 
 
-def _learnt(group: Group, name: str, seen: Mapping[str, Floats]) -> Learnt:
+def _learnt(group: GroupOfUsers, name: str, seen: Mapping[str, Floats]) -> Learnt:
     """What reports of a group will show of a table, on average, if rows are where they were seen."""
     table, design = group.collection[name], group.collection.design_of(name)
     evidence = Evidence.of(group.collection, name)

@@ -20,7 +20,7 @@ where p(f) is the mean of f over the data's rows, f̄ the mean over evenly sprea
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -69,11 +69,26 @@ class Ground:
     """Covariances of the relative densities of atoms, times their shares."""
     mass: Floats | None = None
     """For every value the part of rows that is expected to have it; None where rows are spread evenly over an atom."""
+    ranges: bool = False
+    """Whether every atom is a range of values, in their order."""
 
     def weights(self) -> Floats:
         """For every value its part of its atom."""
         mass = np.ones(self.atom_of.size) if self.mass is None else self.mass
         return np.asarray(mass / np.bincount(self.atom_of, mass, minlength=self.shares.size)[self.atom_of])
+
+    def firsts(self) -> Integers | None:
+        """The first value of every atom, if atoms are ranges of values."""
+        if not self.ranges:
+            return None
+        return np.searchsorted(self.atom_of, np.arange(self.shares.size))
+
+    def middles(self, firsts: Integers) -> Floats:
+        """The mean value of every atom that is a range."""
+        if self.mass is None:
+            return np.asarray(firsts + (np.diff(firsts, append=self.atom_of.size) - 1) / 2)
+        values = self.weights() * np.arange(self.atom_of.size)
+        return np.bincount(self.atom_of, values, minlength=self.shares.size).astype(np.float64)
 
     def averaged(self, functions: Floats) -> Floats:
         """Functions of values (one per row) as functions of atoms."""
@@ -121,7 +136,7 @@ def _from(starts: Integers, size: int) -> Ground:
     """The ground whose atoms start at these values."""
     ends = np.append(starts[1:], size)
     atom_of = np.repeat(np.arange(starts.size), ends - starts)
-    return believed(Ground(atom_of, (ends - starts) / size, np.zeros((0, 0))), ASSUMED_SMOOTHNESS)
+    return believed(Ground(atom_of, (ends - starts) / size, np.zeros((0, 0)), ranges=True), ASSUMED_SMOOTHNESS)
 
 
 def believed(known: Ground, smoothness: Smoothness, apart: Floats | None = None) -> Ground:
@@ -132,7 +147,7 @@ def believed(known: Ground, smoothness: Smoothness, apart: Floats | None = None)
     kernel = smoothness.rough * rough_kernel(known)
     for length, variance in smoothness.variances:
         kernel = kernel + variance * smooth_kernel(known, length, apart)
-    return _centred(known.atom_of, known.shares, kernel, known.mass)
+    return replace(_centred(known.atom_of, known.shares, kernel, known.mass), ranges=known.ranges)
 
 
 def smooth_kernel(known: Ground, length: float, apart: Floats | None = None) -> Floats:

@@ -420,15 +420,18 @@ def replaces():
     """The last bytes stay, not the first."""
     from deniable.stores.collector import sqlite_store
 
-    sqlite_store._INSERT = "INSERT OR REPLACE INTO reports VALUES (?, ?, ?, ?, ?, ?)"
+    def judged(upload, held, *, is_open):
+        became = outcome(upload, held, is_open=is_open)
+        return UploadOutcome.ACCEPTED if became is UploadOutcome.CONFLICT and is_open else became
+
+    sqlite_store.outcome = judged
 
 
 def forgets_rounds():
     """A closed round still takes reports."""
     from deniable.stores.collector import sqlite_store
 
-    added = sqlite_store._added
-    sqlite_store._added = lambda connection, upload, _: added(connection, upload, True)
+    sqlite_store.outcome = lambda upload, held, *, is_open: outcome(upload, held, is_open=True)
 
 
 BUGS = {"answers early": answers_early, "replaces": replaces, "forgets rounds": forgets_rounds}

@@ -17,6 +17,7 @@ from deniable.service.keys import KeyFile
 from deniable.service.metrics import Metrics
 from deniable.service.open_database import OpenDatabase
 from deniable.service.rate_limits import RateLimit
+from deniable.service.report_commits import ArrivedRequest, ReportCommits, to_event_loops
 from deniable.service.settings import ServeSettings
 from deniable.stores.collector.group_commit import CommitLimits, GroupCommit
 from deniable.stores.collector.sqlite_store import STORE_FILE, create_store
@@ -35,7 +36,7 @@ class Collector:
     folder: CollectorFolder
     settings: ServeSettings
     store: CollectorStore
-    writer: GroupCommit
+    writer: GroupCommit[ArrivedRequest, bytes]
     door: ReportDoor
     keys: KeyFile
     metrics: Metrics
@@ -106,13 +107,20 @@ def open_collector(path: Path, settings: ServeSettings) -> Collector:
         lock.close()
         raise
     metrics = Metrics()
-    writer = GroupCommit(store, CommitLimits(queued_reports=settings.queued_reports), metrics.committed)
+    door = ReportDoor(folder.collection, simulation=folder.simulation)
+    writer = GroupCommit(
+        ReportCommits(door, store, metrics),
+        CommitLimits(queued_reports=settings.queued_reports),
+        watch=metrics.committed,
+        deliver=to_event_loops,
+        tidy=store.tidy,
+    )
     return Collector(
         folder,
         settings,
         store,
         writer,
-        ReportDoor(folder.collection, simulation=folder.simulation),
+        door,
         keys,
         metrics,
         lock,

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.errors import BadInput, Failure
-from deniable.stores.collector.group_commit import CommitLimits, GroupCommit, QueueFull
+from deniable.stores.collector.group_commit import CommitLimits, GroupCommit, QueueFull, adding
 from deniable.stores.collector.model_store import ModelStore
 from deniable.stores.collector.sqlite_store import STORE_FILE, SqliteStore, StoreFailure, create_store
 from deniable.stores.collector.upload import Upload, UploadOutcome
@@ -165,8 +165,10 @@ def test_a_reader_sees_one_moment_while_others_are_added(tmp_path):
 
 def test_after_an_error_nothing_of_the_batch_is_there(tmp_path):
     store = sqlite(tmp_path)
+    store._open_writer().execute("CREATE TRIGGER no BEFORE INSERT ON counts BEGIN SELECT RAISE(ABORT, 'no'); END")
     with pytest.raises(StoreFailure, match="What was being stored is not"):
-        store.add([sent(), sent(uid="8", slot=None)])
+        store.add([sent(), sent(uid="8")])
+    store._open_writer().execute("DROP TRIGGER no")
     assert rows(store) == []
     assert store.add([sent()]) == [A]
     store.close()
@@ -207,6 +209,10 @@ def test_what_was_acknowledged_survives_kill_9(tmp_path):
 # Group commit ---------------------------------------------------------------------------------------------------------
 
 
+def submit(writer, uploads):
+    return writer.submit(uploads, len(uploads))
+
+
 class Slow(ModelStore):
     """Commits when it is told to, and counts."""
 
@@ -225,12 +231,12 @@ class Slow(ModelStore):
 
 def test_requests_wait_together_and_each_gets_its_own_outcomes():
     store = Slow()
-    writer = GroupCommit(store, CommitLimits(delay_s=5.0, quiet_s=5.0, reports=3))
-    futures = [writer.submit([sent(uid=str(number))]) for number in range(3)]
+    writer = GroupCommit(adding(store), CommitLimits(delay_s=5.0, quiet_s=5.0, reports=3))
+    futures = [submit(writer, [sent(uid=str(number))]) for number in range(3)]
     store.go.release()
     assert [future.result(10) for future in futures] == [[A], [A], [A]]
     assert store.commits == [3]
-    futures = [writer.submit([sent(uid="2"), sent(uid="3")]), writer.submit([sent(uid="3", report=b"other")])]
+    futures = [submit(writer, [sent(uid="2"), sent(uid="3")]), submit(writer, [sent(uid="3", report=b"other")])]
     store.go.release()
     assert [future.result(10) for future in futures] == [[R, A], [C]]
     writer.close()
@@ -238,38 +244,38 @@ def test_requests_wait_together_and_each_gets_its_own_outcomes():
 
 def test_a_full_queue_refuses_and_drains():
     store = Slow()
-    writer = GroupCommit(store, CommitLimits(queued_reports=4, reports=1))
-    futures = [writer.submit([sent(uid="1"), sent(uid="2")]), writer.submit([sent(uid="3"), sent(uid="4")])]
+    writer = GroupCommit(adding(store), CommitLimits(queued_reports=4, reports=1))
+    futures = [submit(writer, [sent(uid="1"), sent(uid="2")]), submit(writer, [sent(uid="3"), sent(uid="4")])]
     with pytest.raises(QueueFull, match=r"Nothing was stored\. Send them again later"):
-        writer.submit([sent(uid="5")])
+        submit(writer, [sent(uid="5")])
     assert writer.queued == 4
     store.go.release(10)
     assert [future.result(10) for future in futures] == [[A, A], [A, A]]
     assert writer.queued == 0
-    assert writer.submit([sent(uid="5")]).result(10) == [A]
+    assert submit(writer, [sent(uid="5")]).result(10) == [A]
     writer.close()
 
 
 def test_closing_commits_what_waits_and_takes_nothing_more():
     store = Slow()
-    writer = GroupCommit(store, CommitLimits(reports=1))
-    futures = [writer.submit([sent(uid=str(number))]) for number in range(5)]
+    writer = GroupCommit(adding(store), CommitLimits(reports=1))
+    futures = [submit(writer, [sent(uid=str(number))]) for number in range(5)]
     store.go.release(10)
     writer.close()
     writer.close()
     assert [future.result(0) for future in futures] == [[A]] * 5
     with pytest.raises(Failure, match=r"being closed\. Nothing was stored"):
-        writer.submit([sent()])
+        submit(writer, [sent()])
     assert not writer.alive
 
 
 def test_a_failed_commit_is_told_to_all_who_wait_and_the_next_succeeds():
     store, watched = Slow(), []
-    writer = GroupCommit(store, CommitLimits(reports=1), watched.append)
+    writer = GroupCommit(adding(store), CommitLimits(reports=1), watch=watched.append)
     store.go.release(10)
     with pytest.raises(StoreFailure, match="the disk is full"):
-        writer.submit([sent(uid="bad")]).result(10)
-    assert writer.submit([sent()]).result(10) == [A]
+        submit(writer, [sent(uid="bad")]).result(10)
+    assert submit(writer, [sent()]).result(10) == [A]
     writer.close()
     assert [(commit.reports, commit.failed) for commit in watched] == [(1, True), (1, False)]
 

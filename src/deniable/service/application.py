@@ -39,7 +39,6 @@ _QUIET = ("/healthz", "/readyz", "/metrics")
 
 def application(collector: Collector) -> ASGIApp:
     """The ASGI application of a collector. When it ends, what waits is committed."""
-
     uploads = UploadLog()
 
     @asynccontextmanager
@@ -64,9 +63,7 @@ async def _http_answer(_: Request, problem: Exception) -> Response:
     return refusal(status, "http", words.get(status, "The request is not understood."))
 
 
-_FAILED = refusal(
-    500, "internal", "Something failed here, and what became of the request is not known. Send it again."
-)
+_FAILED = refusal(500, "internal", "Something failed here, and what became of the request is not known. Send it again.")
 
 
 async def _failed_answer(*_: object) -> Response:
@@ -107,7 +104,6 @@ class Watched:
         self._collector.metrics.requests.labels(route, str(status)).inc()
         if route not in _QUIET:
             log("request", route=route, status=status, ms=round(1000 * (time.monotonic() - begun), 1))
-
 
     async def _take_reports(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The path with the load: counted here, and logged once a second."""

@@ -78,7 +78,10 @@ async def _read(collector: Collector, headers: Mapping[str, str], body: bytes) -
     try:
         if len(body) <= _INLINE_BYTES and not encoding:
             return read_body(body, media_type, limits)
-        return await run_in_threadpool(lambda: read_body(unpacked(body, encoding, limits), media_type, limits))
+        sent: list[SentReport] = await run_in_threadpool(
+            lambda: read_body(unpacked(body, encoding, limits), media_type, limits)
+        )
+        return sent
     except BodyRefused as problem:
         raise Refused(problem.status, problem.reason, problem.words) from None
 

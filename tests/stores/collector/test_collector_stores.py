@@ -13,10 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.errors import BadInput, Failure
+from deniable.stores.collector import sqlite_store
 from deniable.stores.collector.group_commit import CommitLimits, GroupCommit, QueueFull, adding
 from deniable.stores.collector.model_store import ModelStore
-from deniable.stores.collector.sqlite_store import STORE_FILE, SqliteStore, StoreFailure, create_store
-from deniable.stores.collector.upload import Upload, UploadOutcome
+from deniable.stores.collector.postgresql_store import PostgresqlStore, create_postgresql_store
+from deniable.stores.collector.sqlite_store import STORE_FILE, SqliteStore, create_store
+from deniable.stores.collector.upload import StoreFailure, Upload, UploadOutcome
+from postgresql_server import new_database
 
 HASH = "ab" * 32
 A, R, C, X = UploadOutcome.ACCEPTED, UploadOutcome.REPEATED, UploadOutcome.CONFLICT, UploadOutcome.CLOSED
@@ -35,8 +38,33 @@ def sqlite(folder):
     return SqliteStore(path, HASH)
 
 
-STORES = {"model": model, "sqlite": sqlite}
-LASTING = ["sqlite"]
+def moving(folder):
+    """A store that moves what arrived at every chance, a row at a time."""
+    return Moving(sqlite(folder))
+
+
+class Moving:
+    def __init__(self, store):
+        self._store = store
+
+    def __getattr__(self, name):
+        with pytest.MonkeyPatch.context() as patch:
+            for constant, value in (("MOST_RECENT", 2), ("IDLE_RECENT", 0), ("_SLICE", 1)):
+                patch.setattr(sqlite_store, constant, value)
+            self._store.tidy(1)
+        return getattr(self._store, name)
+
+
+def postgresql(folder):
+    address = folder / "address"
+    if not address.exists():
+        address.write_text(new_database())
+        assert create_postgresql_store(address.read_text(), HASH)
+    return PostgresqlStore(address.read_text(), HASH)
+
+
+STORES = {"model": model, "sqlite": sqlite, "moving": moving, "postgresql": postgresql}
+LASTING = ["sqlite", "moving", "postgresql"]
 
 
 @pytest.fixture(params=STORES)
@@ -109,7 +137,7 @@ steps = st.lists(st.one_of(st.lists(uploads, max_size=5), st.tuples(st.integers(
 
 
 @pytest.mark.parametrize("name", LASTING)
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(plan=steps)
 def test_every_store_does_what_the_model_does(tmp_path_factory, name, plan):
     folder = tmp_path_factory.mktemp("store")
@@ -204,6 +232,54 @@ def test_what_was_acknowledged_survives_kill_9(tmp_path):
         assert told <= set(batches)
         assert all(batches.count(batch) == 40 for batch in set(batches))
         assert len(set(batches) - told) <= attempt + 1  # stored, and killed before it was told
+
+
+# PostgreSQL -----------------------------------------------------------------------------------------------------------
+
+
+def test_two_servers_on_one_database_keep_one_report_each(tmp_path):
+    """Both add other bytes under the same keys, in opposite orders and many at once."""
+    stores = [postgresql(tmp_path), postgresql(tmp_path)]
+    told = [[], []]
+
+    def add(number):
+        for batch in range(5):
+            keys = range(40 * batch, 40 * batch + 40)
+            ids = [str(key) for key in (keys if number else reversed(keys))]
+            told[number] += zip(
+                ids, stores[number].add([sent(uid=uid, report=b"%d" % number) for uid in ids]), strict=True
+            )
+
+    threads = [threading.Thread(target=add, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    held = {uid: int(report) for uid, report, _ in rows(stores[0])}
+    assert len(held) == 200 == stores[1].summary().counts["users", 0]
+    for number, outcomes in enumerate(told):
+        assert all(became is (A if held[uid] == number else C) for uid, became in outcomes)
+    stores[1].set_round(0, is_open=False)
+    assert stores[0].add([sent(uid="new"), sent(uid="0", report=b"%d" % held["0"])]) == [X, R]
+    for store in stores:
+        store.close()
+
+
+def test_a_database_belongs_to_one_specification_and_its_errors_show_nothing(tmp_path):
+    address = new_database()
+    with pytest.raises(BadInput, match="the database holds no store"):
+        PostgresqlStore(address, HASH)
+    assert create_postgresql_store(address, HASH)
+    assert not create_postgresql_store(address, HASH)  # joins
+    with pytest.raises(BadInput, match="another specification"):
+        create_postgresql_store(address, "cd" * 32)
+    store = PostgresqlStore(address, HASH)
+    store._open_writer().close()  # as after a restart of the database
+    assert store.add([sent()]) == [A]
+    store.close()
+    with pytest.raises(StoreFailure) as told:
+        PostgresqlStore("postgresql://somebody:secret@/nowhere?host=/nowhere", HASH)
+    assert not {"secret", "somebody", "nowhere"} & set(str(told.value).replace(":", " ").replace("/", " ").split())
 
 
 # Group commit ---------------------------------------------------------------------------------------------------------

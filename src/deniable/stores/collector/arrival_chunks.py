@@ -1,8 +1,8 @@
 """Uploads of one commit, table and round as one value in a file: lengths first, then everything joined.
 
-    rows × 4 numbers of 32 bits, little-endian: slot, bytes of the id, bytes of the report, bytes of the public text
-                                                plus one (0 if there is none)
-    ids in UTF-8, reports, public texts
+rows × 4 numbers of 32 bits, little-endian: slot, bytes of the id, bytes of the report, bytes of the public text
+                                            plus one (0 if there is none)
+ids in UTF-8, reports, public texts
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ class GroupCommit(Generic[Request, Given]):
         return self._thread.is_alive() and not self._closed
 
     def submit(self, request: Request, reports: int, waiter: Any = None) -> Any:
-        """Queue a request. What becomes of it is delivered to the waiter: by default a new future, which is returned."""
+        """Queue a request. What becomes of it is delivered to the waiter, by default to a new future; returns it."""
         waiter = Future() if waiter is None else waiter
         with self._changed:
             if self._closed:

@@ -22,7 +22,6 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import accumulate, islice
@@ -35,6 +34,7 @@ from deniable.stores.collector.upload import (
     Held,
     Key,
     StoredRows,
+    StoreFailure,
     StoreSummary,
     Upload,
     UploadOutcome,
@@ -47,36 +47,33 @@ MOST_RECENT, IDLE_RECENT = 1 << 17, 1 << 13
 """Rows that arrived last: above the first, every commit moves some; above the second, quiet times do."""
 _SLICE = 1 << 12
 _WAIT_MS = 10_000
-_COLUMNS = """table_ TEXT NOT NULL, round INTEGER NOT NULL, uid TEXT NOT NULL, slot INTEGER NOT NULL,
+_KEY_COLUMNS = """table_ TEXT NOT NULL, round INTEGER NOT NULL, uid TEXT NOT NULL, slot INTEGER NOT NULL,
   report BLOB NOT NULL, public TEXT, PRIMARY KEY (table_, round, uid, slot)"""
-_SCHEMA = (
+_FILE_SCHEMA = (
     "CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     "CREATE TABLE rounds (number INTEGER PRIMARY KEY, is_open INTEGER NOT NULL)",
     "CREATE TABLE changes (version INTEGER NOT NULL)",
     "CREATE TABLE counts (table_ TEXT, round INTEGER, rows INTEGER, PRIMARY KEY (table_, round)) WITHOUT ROWID",
     "CREATE TABLE arrivals (number INTEGER PRIMARY KEY, table_ TEXT, round INTEGER, content BLOB)",
-    f"CREATE TABLE reports ({_COLUMNS}) WITHOUT ROWID",
+    f"CREATE TABLE reports ({_KEY_COLUMNS}) WITHOUT ROWID",
     "INSERT INTO changes VALUES (0)",
 )
-_INSERT = "INSERT OR IGNORE INTO {} VALUES (?, ?, ?, ?, ?, ?)"
+_INSERT_ROW = "INSERT OR IGNORE INTO {} VALUES (?, ?, ?, ?, ?, ?)"
 # Many rows in one statement: each number of a JSON list says where an id begins in a text, its length, and the slot.
-_UID, _SLOT = "CAST(substr(?3, (value >> 32) + 1, value >> 16 & 65535) AS TEXT)", "value & 65535"
-_INSERT_MANY = f"""INSERT OR IGNORE INTO {{}}
-  SELECT ?1, ?2, {_UID}, {_SLOT}, substr(?5, key * 32 + 1, 32), NULL FROM json_each(?4)"""
-_LOOK_UP = f"""SELECT key, report, public FROM json_each(?4) CROSS JOIN reports
-  ON table_ = ?1 AND round = ?2 AND uid = {_UID} AND slot = {_SLOT}"""
+_INSERT_MANY = """INSERT OR IGNORE INTO {}
+  SELECT ?1, ?2, CAST(substr(?3, (value >> 32) + 1, value >> 16 & 65535) AS TEXT), value & 65535,
+    substr(?5, key * 32 + 1, 32), NULL FROM json_each(?4)"""
+_LOOK_UP = """SELECT key, report, public FROM json_each(?4) CROSS JOIN reports
+  ON table_ = ?1 AND round = ?2 AND slot = value & 65535
+  AND uid = CAST(substr(?3, (value >> 32) + 1, value >> 16 & 65535) AS TEXT)"""
 _CHANGED = "UPDATE changes SET version = version + 1"
 _ARRIVED = "SELECT table_, round, content FROM arrivals"
-_ROWS = "SELECT uid, slot, report, public FROM reports WHERE table_ = ?1 AND round = ?2"
-_ALL_ROWS = f"{_ROWS} UNION ALL SELECT uid, slot, report, public FROM recent ORDER BY uid, slot"
+_ALL_ROWS = """SELECT uid, slot, report, public FROM reports WHERE table_ = ?1 AND round = ?2
+  UNION ALL SELECT uid, slot, report, public FROM recent ORDER BY uid, slot"""
 _ONLY_RECENT = """DELETE FROM recent WHERE EXISTS (SELECT 1 FROM reports
   WHERE (table_, round, uid, slot) = (recent.table_, recent.round, recent.uid, recent.slot))"""
-_COUNTED = """INSERT INTO counts VALUES (?, ?, ?)
+_ADD_COUNT = """INSERT INTO counts VALUES (?, ?, ?)
   ON CONFLICT (table_, round) DO UPDATE SET rows = rows + excluded.rows"""
-
-
-class StoreFailure(Failure):
-    """The disk is full or unusable. What was being added is not stored."""
 
 
 def create_store(path: Path, specification: str, *, rounds: bool = False) -> None:
@@ -88,7 +85,7 @@ def create_store(path: Path, specification: str, *, rounds: bool = False) -> Non
         if connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]:
             raise BadInput(f"there is a store {path.name!r} already. Nothing was written. Choose another folder.")
         with _transaction(connection):
-            for statement in _SCHEMA:
+            for statement in _FILE_SCHEMA:
                 connection.execute(statement)
             settings = (("format", STORE_FORMAT), ("specification", specification))
             connection.executemany("INSERT INTO settings VALUES (?, ?)", settings)
@@ -182,7 +179,7 @@ class SqliteStore:
     def _append(self, connection: sqlite3.Connection, new: dict[Key, Upload]) -> None:
         for part, rows in _by_table_and_round(new.values()).items():
             connection.execute("INSERT INTO arrivals VALUES (NULL, ?, ?, ?)", (*part, packed(sorted(rows))))
-            connection.execute(_COUNTED, (*part, len(rows)))
+            connection.execute(_ADD_COUNT, (*part, len(rows)))
         connection.execute(_CHANGED)
         self._version += 1
 
@@ -190,7 +187,7 @@ class SqliteStore:
         """Move about so many rows from where they arrived to where they are kept; says whether there are more."""
         moved = 0
         while moved < rows and (self._moving or self._begin_move()):
-            slice_ = list(islice(self._moving, _SLICE))
+            slice_ = list(islice(self._moving or (), _SLICE))
             with self._changing() as connection:
                 if not self._moving_up_to:  # another process has added something: begin again
                     return True
@@ -237,7 +234,7 @@ class SqliteStore:
         """The reports of a table and round as they were at one moment, ordered by id and slot."""
         with _connected(self._path) as connection, _as_failures(self._path):
             connection.execute("PRAGMA temp_store=MEMORY")
-            connection.execute(f"CREATE TEMP TABLE recent ({_COLUMNS}) WITHOUT ROWID")
+            connection.execute(f"CREATE TEMP TABLE recent ({_KEY_COLUMNS}) WITHOUT ROWID")
             connection.execute("BEGIN")
             arrived = _arrived(connection, f"{_ARRIVED} WHERE table_ = ? AND round = ?", (table, round_))
             _insert(connection, "recent", list(arrived))
@@ -270,7 +267,9 @@ class SqliteStore:
             writer.close()
 
 
-def _arrived(connection: sqlite3.Connection, query: str, arguments: tuple[str, int] | tuple[()] = ()) -> Iterator[Upload]:
+def _arrived(
+    connection: sqlite3.Connection, query: str, arguments: tuple[str, int] | tuple[()] = ()
+) -> Iterator[Upload]:
     """What arrived and was not moved yet."""
     for table, number, content in connection.execute(query, arguments):
         yield from unpacked(table, number, content)
@@ -308,7 +307,7 @@ def _insert(connection: sqlite3.Connection, table: str, uploads: Sequence[Upload
             reports = b"".join([row.report for row in rows])
             connection.execute(_INSERT_MANY.format(table), (*part, *_places(rows), reports))
         else:
-            connection.executemany(_INSERT.format(table), rows)
+            connection.executemany(_INSERT_ROW.format(table), rows)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, Protocol
 
+from deniable.errors import Failure
 
 Key = tuple[str, int, str, int]
 """Table, round, user and slot: what is kept only once."""
@@ -67,6 +68,10 @@ class StoredRows(NamedTuple):
 
 
 ROWS_AT_ONCE = 1 << 14
+
+
+class StoreFailure(Failure):
+    """The disk is full or unusable, or the database is. What was being added is not acknowledged."""
 
 
 class CollectorStore(Protocol):

@@ -97,7 +97,9 @@ def measured_looks(case: Case, releases: int) -> MeasuredLooks:
 
 
 def _reports(collection: Collection, case: Case, who: Booleans, release: int) -> Any:
-    frames = {name: {column: values[who] for column, values in rows.items()} for name, rows in case.frames.items()}
+    frames: dict[str, Any] = {
+        name: {column: values[who] for column, values in rows.items()} for name, rows in case.frames.items()
+    }
     source = SeededSource(1000 * case.seed + release + (10**6 if who.all() else 0))
     return collection.perturb(**frames, source=source, simulation=True)
 

@@ -83,14 +83,16 @@ def propose_after(
     """
     seen = densities(database, start)
     kept: dict[str, Any] = {"compared": False, "predicted": False, "only_workload": only_workload, "rows": rows}
-    fitted = fit_grids(start, users, workload, seen=seen, advance=lambda part: advance(part / 2), **kept)
+    # A fit without predictions is half of the work of one with them.
+    fitted = fit_grids(start, users, workload, seen=seen, advance=lambda part: advance(0.8 * part), **kept)
     reported = [facts.rows // database.collection.reports_per_user(name) for name, facts in database.stores.items()]
     first = GroupOfUsers(database.collection, max(reported, default=1))
     unlooked = fit_grids(
-        start, first.users + fitted.users, workload, advance=lambda part: advance(part / 2), **kept
+        start, first.users + fitted.users, workload, advance=lambda part: advance(0.8 * part), **kept
     ).collection
     assumed = assumed_rows(start, rows)
     looks = two_looks(first, GroupOfUsers(fitted.collection, fitted.users), unlooked, fitted.questions, seen, assumed)
+    advance(0.2)
     errors = {GRID: looks.two_looks, "one look": looks.one_look}
     return Proposal(fitted.collection, replace(fitted, errors=errors, users=looks.users), looks)
 

@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from deniable.arrays import Booleans, Integers
+from deniable.arrays import Booleans, Floats, Integers
 from deniable.engines.collecting.user_batches import sorted_users, starts_of
 from deniable.engines.spark.error_translation import spark_errors
 from deniable.engines.spark.kept_frames import KeptFrame, by_user
 from deniable.engines.spark.packed_reports import Packing
 from deniable.engines.spark.spark_session import large_batches
+from deniable.engines.spark.task_sums import added
 from deniable.queries.question.question import MOST_GROUPS
 from deniable.tables.reports.report_table import (
     COINS,
@@ -79,16 +80,16 @@ class SparkStore:
 
     def seed_ranges(self, views: Booleans, bits: int) -> Integers:
         """How many reports of some views have a seed in each of 2^bits ranges."""
-        from pyspark.sql import functions as F  # noqa: N812
+
+        def count(batches: Batches) -> Floats:
+            counts: Floats = np.zeros(1 << bits)
+            for batch in batches:
+                view, seed = (np.asarray(batch.column(column)) for column in ("view", "seed"))
+                counts += np.bincount(seed[views[view]] >> (SEED_BITS - bits), minlength=counts.size)
+            return counts
 
         with spark_errors("counting seeds"):
-            reports = self._packing.unpacked(self.frame)
-            first = F.shiftright(F.col("seed"), SEED_BITS - bits).alias("first")
-            counted = reports.select("view", first).groupBy("view", "first").count().toArrow()
-        mine = views[np.asarray(counted["view"])]
-        counts: Integers = np.zeros(1 << bits, dtype=np.int64)
-        np.add.at(counts, np.asarray(counted["first"])[mine], np.asarray(counted["count"])[mine])
-        return counts
+            return added(self._packing.unpacked(self.frame).select("view", "seed"), count, 1 << bits).astype(np.int64)
 
     def close(self) -> None:
         """Give back what Spark keeps for this table."""

@@ -44,12 +44,13 @@ _PARTS: dict[Any, set[str] | frozenset[str]] = {
     exp.Literal: {"this", "is_string"},
     exp.Star: set(),
     exp.Count: {"this", "big_int", "distinct"},
+    exp.CountIf: {"this"},
     **dict.fromkeys((exp.Paren, exp.Not, exp.Boolean, exp.Null), _THIS),
     **dict.fromkeys((exp.And, exp.Or, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Is), _BINARY),
     exp.Between: {"this", "low", "high"},
     exp.In: {"this", "expressions", "query"},
     exp.Cast: {"this", "to"},
-    exp.DataType: {"this", "nested"},
+    exp.DataType: {"this", "nested", "expressions"},
 }
 _CLAUSES = {"expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset"}
 _WHY = {

@@ -14,6 +14,7 @@ from deniable.queries.parsing.grammar import position_of
 from deniable.queries.question.conditions import AttributeKey
 from deniable.queries.question.question import Lookup
 from deniable.tables.schema.attributes import PUBLIC_PREFIX, Private
+from deniable.tables.schema.report_format import USER_COLUMN
 from deniable.tables.schema.rounds import ROUND_COLUMN
 from deniable.tables.specification.specification import Specification
 from deniable.wording import listed
@@ -117,7 +118,7 @@ class Scope:
         return bool(self._candidates(node.table.casefold(), node.name))
 
     def _unknown(self, node: Node, name: str) -> QueryRefused:
-        if name.casefold() == "uid":
+        if name.casefold() in self._keys:
             return self.refusal(node, "users cannot be distinguished by their id", "Use it in JOIN … USING (uid) only.")
         known = listed((attribute for table in self.tables for attribute in self.collection[table].attributes), 20)
         quoted = isinstance(node.this, exp.Identifier) and node.this.quoted
@@ -196,18 +197,23 @@ class Scope:
 
     def _check_join(self, join: Node) -> None:
         using = join.args.get("using")
-        if using and [_plain_name(node).casefold() for node in using] == [self.key.casefold()]:
+        if using and len(using) == 1 and _plain_name(using[0]).casefold() in self._keys:
             return
         on = join.args.get("on")
         sides: list[Node] = [on.left, on.right] if isinstance(on, exp.EQ) else []
-        if sides and all(self._is_key(side) for side in sides):
+        if sides and all(self.is_key(side) for side in sides):
             tables, this = {side.table.casefold() for side in sides}, join.this.alias_or_name.casefold()
             if len(tables) == 2 and this in tables and tables <= set(self.aliases):
                 return
         raise self.refusal(join, "tables can be joined on the user id only", f"Write JOIN … USING ({self.key}).")
 
-    def _is_key(self, node: Node) -> bool:
-        return isinstance(node, exp.Column) and node.name.casefold() == self.key.casefold() and not node.db
+    def is_key(self, node: Node) -> bool:
+        """Whether a column is the user id: "uid", or what the collection calls it."""
+        return isinstance(node, exp.Column) and node.name.casefold() in self._keys and not self.has(node)
+
+    @property
+    def _keys(self) -> set[str]:
+        return {USER_COLUMN, self.key.casefold()}
 
     def _with_dimension(self, join: Node, name: str) -> Scope:
         alias = self._new_alias(join.this, name)

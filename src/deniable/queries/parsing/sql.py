@@ -21,6 +21,7 @@ from deniable.queries.parsing.domain_functions import COMPARISONS
 from deniable.queries.parsing.draft import Draft, SelectItem
 from deniable.queries.parsing.grammar import read_select
 from deniable.queries.parsing.groups import by_alias, groups_of, item_meant, label_of, normal_form
+from deniable.queries.parsing.outside_constants import outside_notes
 from deniable.queries.parsing.scope import Node, Scope
 from deniable.queries.parsing.where import rows_asked, without_parentheses
 from deniable.queries.question.public_trees import PublicFactor, PublicTest
@@ -217,6 +218,11 @@ def share_tests(draft: Draft) -> Draft:
     return replace(draft, filters=filters, moments=tuple(moments))
 
 
+def note_constants(draft: Draft) -> Draft:
+    """Notes about constants that no value of an attribute equals: they are allowed, and may be a mistake."""
+    return replace(draft, notes=tuple(dict.fromkeys(outside_notes(draft.scope, draft.select))))
+
+
 def _without_tests(term: Term, common: set[tuple[str, PublicTest]]) -> Term:
     left = {
         table: PublicFactor(tuple(test for test in factor.tests if (table, test) not in common), factor.measure)
@@ -253,5 +259,6 @@ PASSES: tuple[Pass, ...] = (
     order_answers,
     limit_answers,
     share_tests,
+    note_constants,
 )
 """The order is part of what users see: the first pass that cannot go on says why."""

@@ -131,6 +131,8 @@ def answer(
     estimates = _FormulaEstimates(question, moments, single_rows, model)
     together, all_hold = at_once(question, len(moments.keys), options.confidence) if options.simultaneous else (1, [])
     kept = np.ones(len(moments.keys), dtype=bool) if question.having is None else _truth(question.having, estimates)[0]
+    if question.groups and not question.possible:  # WHERE excludes every row, and so every group
+        kept = np.zeros_like(kept)
     order = _sorted(estimates, np.flatnonzero(kept))
     end = None if question.limit is None else question.offset + question.limit
     order = order[question.offset : end]
@@ -237,7 +239,6 @@ class _FormulaEstimates:
             np.where(clear, errors, math.nan),
             np.where(clear, biases, 0.0),
         )
-
 
     def bounds(self, formula: Formula, confidence: float, together: int) -> tuple[Floats, Floats] | None:
         """The intervals of a function of an answer; None where they are the value and its error to both sides."""

@@ -12,8 +12,8 @@ from deniable.queries.parsing.scope import Node, Scope
 from deniable.queries.question.formula import Applied, Binary, Formula, Number, Root
 
 _TYPES = exp.DataType.Type
-_WHOLE = {_TYPES.INT, _TYPES.BIGINT, _TYPES.SMALLINT, _TYPES.TINYINT, _TYPES.INT128}
-_REAL = {_TYPES.DOUBLE, _TYPES.FLOAT}
+_WHOLE_TYPES = {_TYPES.INT, _TYPES.BIGINT, _TYPES.SMALLINT, _TYPES.TINYINT, _TYPES.INT128}
+_REAL_TYPES = {_TYPES.DOUBLE, _TYPES.FLOAT}
 _MOST_DECIMALS = 12
 
 
@@ -53,9 +53,9 @@ def _decimals(scope: Scope, node: Node) -> float:
 
 def _cast(scope: Scope, node: Any, formula: Callable[[Node], Formula]) -> Formula:
     kind = node.to.this
-    if kind in _REAL:
+    if kind in _REAL_TYPES:
         return formula(node.this)
-    if kind in _WHOLE:
+    if kind in _WHOLE_TYPES:
         return Applied("round", formula(node.this), 0.0)
     if kind == _TYPES.DECIMAL:
         parameters = [float(part.this.this) for part in node.to.expressions]

@@ -22,7 +22,7 @@ def branches_of(node: Node) -> tuple[list[tuple[Node, Node]], Node | None]:
 
 
 def lifted(node: Node) -> Node | None:
-    """An expression that has a CASE inside, as a CASE of expressions: f(CASE WHEN c THEN x END) is CASE WHEN c THEN f(x).
+    """An expression with a CASE inside, as a CASE of expressions: f(CASE WHEN c THEN x END) is CASE WHEN c THEN f(x).
 
     None if there is no CASE in it.
     """

@@ -1,5 +1,6 @@
 """An expression of one private attribute at every value of its domain, evaluated by DuckDB: what it means there is
-what it means here, by construction. A domain is public, so nothing is learnt of anybody."""
+what it means here, by construction. A domain is public, so nothing is learnt of anybody.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ def values_of(scope: Scope, node: Node, domain: Private) -> pa.Array:
     if domain.size > MOST_COMPUTED_VALUES:
         raise scope.refusal(node, "the attribute's domain is too large to calculate with", "Compare the attribute.")
     inside = _moments_inside(domain)
-    if not inside:
+    if isinstance(domain, Categorical) or not inside:
         return _computed(scope, node, pa.table({_VALUE: domain_column(domain)}))
     starts, *others = (_computed(scope, node, pa.table({_VALUE: domain_column(domain, after)})) for after in inside)
     if not all(starts.equals(other) for other in others):

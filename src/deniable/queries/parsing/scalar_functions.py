@@ -11,62 +11,62 @@ from typing import Any
 
 from sqlglot import exp
 
-_THIS = frozenset({"this"})
-_TWO = frozenset({"this", "expression"})
-_LIST = frozenset({"this", "expressions"})
+_ARGUMENT = frozenset({"this"})
+_SIDES = frozenset({"this", "expression"})
+_ITEMS = frozenset({"this", "expressions"})
 _DIVISION = frozenset({"this", "expression", "typed", "safe"})
 _OPERATORS: dict[Any, frozenset[str]] = {
-    **dict.fromkeys((exp.And, exp.Or, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Is), _TWO),
-    **dict.fromkeys((exp.Not, exp.Paren, exp.Neg, exp.Boolean, exp.Null, exp.Var), _THIS),
-    **dict.fromkeys((exp.Add, exp.Sub, exp.Mul), _TWO),
+    **dict.fromkeys((exp.And, exp.Or, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Is), _SIDES),
+    **dict.fromkeys((exp.Not, exp.Paren, exp.Neg, exp.Boolean, exp.Null, exp.Var), _ARGUMENT),
+    **dict.fromkeys((exp.Add, exp.Sub, exp.Mul), _SIDES),
     exp.Between: frozenset({"this", "low", "high"}),
-    exp.In: _LIST,
+    exp.In: _ITEMS,
     exp.Column: frozenset({"this", "table", "db", "catalog"}),
     exp.Identifier: frozenset({"this", "quoted"}),
     exp.Literal: frozenset({"this", "is_string"}),
     exp.Cast: frozenset({"this", "to"}),
     exp.DataType: frozenset({"this", "nested", "expressions"}),
-    exp.DataTypeParam: _THIS,
+    exp.DataTypeParam: _ARGUMENT,
 }
 ANYWHERE: dict[Any, frozenset[str]] = {
     **_OPERATORS,
     exp.Case: frozenset({"this", "ifs", "default"}),
     exp.If: frozenset({"this", "true", "false"}),
-    **dict.fromkeys((exp.Lower, exp.Upper, exp.Length, exp.Trim, exp.Abs), _THIS),
-    **dict.fromkeys((exp.Year, exp.Month, exp.Day, exp.Quarter, exp.Hour, exp.Minute), _THIS),
+    **dict.fromkeys((exp.Lower, exp.Upper, exp.Length, exp.Trim, exp.Abs), _ARGUMENT),
+    **dict.fromkeys((exp.Year, exp.Month, exp.Day, exp.Quarter, exp.Hour, exp.Minute), _ARGUMENT),
     **dict.fromkeys((exp.Like, exp.ILike), frozenset({"this", "expression", "negate"})),
-    **dict.fromkeys((exp.RegexpLike, exp.StartsWith, exp.EndsWith, exp.Contains, exp.Nullif), _TWO),
-    exp.Coalesce: _LIST,
+    **dict.fromkeys((exp.RegexpLike, exp.StartsWith, exp.EndsWith, exp.Contains, exp.Nullif), _SIDES),
+    exp.Coalesce: _ITEMS,
     **dict.fromkeys((exp.Greatest, exp.Least), frozenset({"this", "expressions", "ignore_nulls"})),
-    **dict.fromkeys((exp.NullSafeEQ, exp.NullSafeNEQ), _TWO),
+    **dict.fromkeys((exp.NullSafeEQ, exp.NullSafeNEQ), _SIDES),
 }
 """On public columns, too."""
 ON_DOMAINS: dict[Any, frozenset[str]] = {
     **ANYWHERE,
     exp.Div: _DIVISION,
-    **dict.fromkeys((exp.IntDiv, exp.Mod, exp.Pow), _TWO),
-    **dict.fromkeys((exp.Sqrt, exp.Ln, exp.Exp, exp.Sign, exp.Trunc), _THIS),
-    exp.Log: _TWO,
+    **dict.fromkeys((exp.IntDiv, exp.Mod, exp.Pow), _SIDES),
+    **dict.fromkeys((exp.Sqrt, exp.Ln, exp.Exp, exp.Sign, exp.Trunc), _ARGUMENT),
+    exp.Log: _SIDES,
     exp.Round: frozenset({"this", "decimals"}),
-    **dict.fromkeys((exp.Ceil, exp.Floor), _THIS),
+    **dict.fromkeys((exp.Ceil, exp.Floor), _ARGUMENT),
     exp.TryCast: frozenset({"this", "to", "safe"}),
     exp.Substring: frozenset({"this", "start", "length"}),
-    **dict.fromkeys((exp.Left, exp.Right), _TWO),
+    **dict.fromkeys((exp.Left, exp.Right), _SIDES),
     exp.DPipe: frozenset({"this", "expression", "safe"}),
     exp.Concat: frozenset({"expressions", "safe", "coalesce"}),
     exp.Replace: frozenset({"this", "expression", "replacement"}),
     exp.StrPosition: frozenset({"this", "substr"}),
-    exp.SimilarTo: _TWO,
+    exp.SimilarTo: _SIDES,
     exp.TimestampTrunc: frozenset({"this", "unit"}),
     exp.DateTrunc: frozenset({"this", "unit"}),
-    exp.Extract: _TWO,
-    **dict.fromkeys((exp.DayOfWeek, exp.DayOfWeekIso, exp.DayOfYear, exp.Week, exp.LastDay), _THIS),
-    **dict.fromkeys((exp.Dayname, exp.Monthname), _THIS),
+    exp.Extract: _SIDES,
+    **dict.fromkeys((exp.DayOfWeek, exp.DayOfWeekIso, exp.DayOfYear, exp.Week, exp.LastDay), _ARGUMENT),
+    **dict.fromkeys((exp.Dayname, exp.Monthname), _ARGUMENT),
     exp.TimeToStr: frozenset({"this", "format"}),
     exp.Interval: frozenset({"this", "unit"}),
-    exp.DateBin: _TWO,
-    exp.DateAdd: _TWO,
-    exp.DateSub: _TWO,
+    exp.DateBin: _SIDES,
+    exp.DateAdd: _SIDES,
+    exp.DateSub: _SIDES,
     exp.DateDiff: frozenset({"this", "expression", "unit"}),
     exp.DateFromParts: frozenset({"year", "month", "day"}),
 }

@@ -157,6 +157,8 @@ class Scope:
             raise self.refusal(select, "FROM is missing", "Name a table of the collection.")
         scope = self._with_table(source.this)
         for join in select.args.get("joins") or []:
+            if join.args.get("method") == "NATURAL" and not join.args.get("side"):
+                join = scope._natural(join)
             if join.args.get("side") or join.args.get("method") or join.args.get("kind") not in (None, "", "INNER"):
                 raise self.refusal(join, "only inner joins are possible", f"Write JOIN … USING ({self.key}).")
             dimension = scope._known(join.this, self.known_dimensions)
@@ -166,6 +168,27 @@ class Scope:
                 scope = scope._with_table(join.this)
                 scope._check_join(join)
         return scope
+
+    def _natural(self, join: Node) -> Node:
+        """A NATURAL JOIN with its columns named: the user id, or the only column that a dimension shares."""
+        dimension, table = (self._known(join.this, names) for names in (self.known_dimensions, self._names))
+        here = {attribute.casefold() for name in self.tables for attribute in self.collection[name].attributes}
+        if table is not None:
+            shared = here & {attribute.casefold() for attribute in self.collection[table].attributes}
+            columns = [self.key] if not shared else []
+        else:
+            columns = (
+                []
+                if dimension is None
+                else [each for each in self.known_dimensions[dimension].columns if each.casefold() in here]
+            )
+        if len(columns) != 1:
+            problem = "NATURAL JOIN would join on other columns than one"
+            raise self.refusal(join, problem, f"Write JOIN … USING ({self.key}).")
+        made = join.copy()
+        made.set("method", None)
+        made.set("using", [exp.to_identifier(columns[0])])
+        return made
 
     @property
     def _names(self) -> list[str]:

@@ -36,12 +36,12 @@ from deniable.queries.question.public_trees import is_known
 from deniable.tables.schema.attributes import Ordinal
 
 ONE, ZERO = Polynomial.constant(Fraction(1)), Polynomial.constant(Fraction(0))
-MOST_PIECES = 64
+MOST_BRANCHES = 64
 _CONDITIONS = (
     exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Is, exp.In, exp.Between, exp.Like,
     exp.ILike, exp.RegexpLike, exp.StartsWith, exp.EndsWith, exp.Contains,
 )  # fmt: skip
-_WHOLE = {exp.DataType.Type.BIGINT, exp.DataType.Type.INT}
+_INTEGER_TYPES = {exp.DataType.Type.BIGINT, exp.DataType.Type.INT}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,7 +127,7 @@ class SummandReader:
         if isinstance(node, exp.Div):
             divisor = constant_of(self._scope, node.right)
             if not divisor:
-                return ()  # as DuckDB: x / 0 has no value
+                raise self._scope.refusal(node, "this divides by zero", "Divide by another constant.")
             inverse = Polynomial.constant(1 / Fraction(str(divisor)))
             return tuple(Piece(piece.rows, piece.polynomial.times(inverse)) for piece in left)
         right = self.pieces(node.right)
@@ -145,8 +145,8 @@ class SummandReader:
             made += self._within(both(rest, holds), value)
             rest = both(rest, opposite(holds))
         made += self._within(rest, default)
-        if len(made) > MOST_PIECES:
-            raise self._scope.refusal(node, f"CASE has more than {MOST_PIECES} parts", "Use fewer branches.")
+        if len(made) > MOST_BRANCHES:
+            raise self._scope.refusal(node, f"CASE has more than {MOST_BRANCHES} parts", "Use fewer branches.")
         return tuple(made)
 
     def _within(self, rows: Disjoint, value: Node) -> list[Piece]:
@@ -248,10 +248,11 @@ class SummandReader:
 def _keeps_numbers(node: Node) -> bool:
     """Whether a cast leaves every number as it is: to DOUBLE, or of a condition to a whole number."""
     inner = without_parentheses(node.this)
-    return node.to.this == exp.DataType.Type.DOUBLE or (node.to.this in _WHOLE and isinstance(inner, _CONDITIONS))
+    return node.to.this == exp.DataType.Type.DOUBLE or (
+        node.to.this in _INTEGER_TYPES and isinstance(inner, _CONDITIONS)
+    )
 
 
 def _categories(column: PrivateColumn) -> Floats | None:
     values = getattr(column.domain, "values", ())
     return np.array(values, dtype=np.float64) if values and isinstance(values[0], int) else None
-

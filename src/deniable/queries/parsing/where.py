@@ -32,8 +32,7 @@ from deniable.queries.question.public_trees import column as public_column
 from deniable.tables.schema.attributes import Categorical, Ordinal
 
 _SIMPLE = {*COMPARISONS, exp.Between, exp.In, exp.Is}
-EXACT = {*DOMAIN_FUNCTIONS, exp.Paren, exp.Column, exp.Identifier, exp.Literal, exp.Boolean}
-"""What is compared in exact rationals, and not as DuckDB's numbers."""
+_VALUES = {exp.Paren, exp.Column, exp.Identifier, exp.Literal, exp.Boolean}
 
 
 def rows_asked(scope: Scope, select: Node) -> Disjoint:
@@ -76,7 +75,7 @@ def _read(scope: Scope, node: Node, *, negated: bool) -> Disjoint:
         left, right = _read(scope, node.left, negated=negated), _read(scope, node.right, negated=negated)
         return both(left, right) if isinstance(node, exp.And) != negated else either(left, right)
     alone = only_attribute(scope, node)
-    if alone is not None and _is_calculated(scope, node, alone):
+    if alone is not None and _is_calculated(node, alone):
         return private(alone.attribute, truth_of(scope, node, alone.domain)[int(negated)])
     if isinstance(node, (exp.Case, exp.If)):
         return _branches(scope, node, negated=negated)
@@ -101,17 +100,24 @@ def _branches(scope: Scope, node: Node, *, negated: bool) -> Disjoint:
     return merged(made)
 
 
-def _is_calculated(scope: Scope, node: Node, column: PrivateColumn) -> bool:
+def _is_calculated(node: Node, column: PrivateColumn) -> bool:
     """Whether a condition needs more than comparisons of numbers, which are exact in rationals."""
-    if node.find(exp.Null) and not (isinstance(node, exp.Is) and isinstance(without_parentheses(node.this), exp.Column)):
+    if node.find(exp.Null) and not (
+        isinstance(node, exp.Is) and isinstance(without_parentheses(node.this), exp.Column)
+    ):
         return True
     if type(node) not in _SIMPLE:
         return not isinstance(node, exp.Column)
     sides = [without_parentheses(side) for side in _sides(node)]
     if isinstance(column.domain, Ordinal) and column.domain.kind == "number":
-        return any(type(part) not in EXACT for side in sides for part in side.walk())
+        return not all(is_exact(side) for side in sides)
     plain = [side for side in sides if side.find(exp.Column)]
     return any(not isinstance(side, exp.Column) for side in plain) or len(plain) > 1
+
+
+def is_exact(node: Node) -> bool:
+    """Whether an expression of numbers is computed in exact rationals, and not as DuckDB does."""
+    return all(type(part) in DOMAIN_FUNCTIONS or type(part) in _VALUES for part in node.walk())
 
 
 def _sides(node: Node) -> list[Node]:

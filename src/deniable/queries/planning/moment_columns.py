@@ -92,7 +92,7 @@ def possible_groups(question: Question, private: list[PrivateGroups]) -> tuple[t
             choices.append([tuple(zip(members, chosen, strict=True)) for chosen in seen])
         for combination in combinations_of(*choices):
             allowed.add(tuple(code for _, code in sorted(pair for part in combination for pair in part)))
-    return tuple(sorted(allowed))
+    return tuple(sorted(allowed)) or (tuple(0 for _ in private),)  # a plan has a group, even one that nobody is in
 
 
 def check_crosses(question: Question, groups: int) -> None:

@@ -145,7 +145,7 @@ class Question:
     limit: int | None = None
     offset: int = 0
     possible: tuple[Mapping[AttributeKey, Booleans], ...] = ({},)
-    """For each conjunction of WHERE the positions that it allows; a private group that none of them meets is left out."""
+    """For each conjunction of WHERE the positions that it allows; a group that none of them meets is left out."""
     notes: tuple[str, ...] = ()
     """What a reader of the answer should know about the question."""
 

@@ -105,9 +105,7 @@ class SumCollector:
                 problem = "people with several rows cannot be counted once: reports hide how many rows somebody has"
                 raise self._scope.refusal(node, problem, "Count rows, or people of a table with one row each.")
             inner = exp.Star()
-        if isinstance(inner, exp.Star) or self._scope.is_key(inner):
-            return self.moment("count(*)", (Piece(self._rows, ONE),))
-        if isinstance(inner, exp.Literal):
+        if inner is None or isinstance(inner, (exp.Star, exp.Literal)) or self._scope.is_key(inner):
             return self.moment("count(*)", (Piece(self._rows, ONE),))
         if isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star):
             raise self._scope.refusal(node, "rows of one table cannot be counted apart", "Write COUNT(*).")

@@ -32,7 +32,7 @@ from deniable.queries.question.public_trees import column as public_column
 from deniable.tables.schema.attributes import Categorical, Ordinal
 
 _SIMPLE = {*COMPARISONS, exp.Between, exp.In, exp.Is}
-_VALUES = {exp.Paren, exp.Column, exp.Identifier, exp.Literal, exp.Boolean}
+_VALUE_NODES = {exp.Paren, exp.Column, exp.Identifier, exp.Literal, exp.Boolean}
 
 
 def rows_asked(scope: Scope, select: Node) -> Disjoint:
@@ -117,7 +117,7 @@ def _is_calculated(node: Node, column: PrivateColumn) -> bool:
 
 def is_exact(node: Node) -> bool:
     """Whether an expression of numbers is computed in exact rationals, and not as DuckDB does."""
-    return all(type(part) in DOMAIN_FUNCTIONS or type(part) in _VALUES for part in node.walk())
+    return all(type(part) in DOMAIN_FUNCTIONS or type(part) in _VALUE_NODES for part in node.walk())
 
 
 def _sides(node: Node) -> list[Node]:

@@ -75,8 +75,8 @@ def shown_range(prediction: Prediction) -> str:
 def shown_span(low: float, high: float) -> str:
     """From low to high; nothing if they are not numbers.
 
-    >>> shown_span(0.123, 4567), shown_span(2, float("inf"))
-    ('0.123 to 4,570', '2 to unclear')
+    >>> shown_span(0.123, 456.7), shown_span(2, float("inf"))
+    ('0.123 to 457', '2 to unclear')
     """
     if math.isnan(low):
         return ""

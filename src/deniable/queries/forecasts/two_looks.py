@@ -19,6 +19,7 @@ from deniable.arrays import Floats
 from deniable.queries.forecasts.assumed_rows import AssumedRows
 from deniable.queries.forecasts.first_look import Densities
 from deniable.queries.forecasts.forecast import largest_error, planned
+from deniable.queries.forecasts.matching_rows import axis_shares
 from deniable.queries.forecasts.prediction import ExpectedMoments, expected_moments, predictions
 from deniable.queries.grids.grid_cells import kron
 from deniable.queries.grids.learnt_density import Learnt
@@ -26,7 +27,7 @@ from deniable.queries.grids.smoothness_evidence import Evidence
 from deniable.queries.planning.plan import Plan
 from deniable.queries.planning.revised_plan import revised
 from deniable.queries.weights.table_plan import DIRECT
-from deniable.tables.designs.views import POINTS, WEIGHT, Axis, View
+from deniable.tables.designs.views import WEIGHT, View
 from deniable.tables.schema.attributes import Table
 from deniable.tables.specification.specification import Specification
 
@@ -109,17 +110,5 @@ def _frequencies(view: View, table: Table, seen: Mapping[str, Floats]) -> Floats
             continue
         domain = table.domains[axis.attribute]
         density = seen.get(table.private[axis.attribute], np.full(domain.size, 1 / domain.size))
-        shares = kron(shares, _along(axis, density))
+        shares = kron(shares, axis_shares(axis, axis.tree.levels - 1, density))
     return shares
-
-
-def _along(axis: Axis, density: Floats) -> Floats:
-    """The part of rows in each cell of an axis, or rounded to each of its points."""
-    places = np.array(axis.places)
-    if axis.kind != POINTS:
-        return np.asarray(np.add.reduceat(density, places))
-    values = np.arange(density.size)
-    lower = np.minimum(np.searchsorted(places, values, side="right") - 1, places.size - 2)
-    up = (values - places[lower]) / np.diff(places)[lower]
-    low, high = (np.bincount(lower + step, density * part, places.size) for step, part in ((0, 1 - up), (1, up)))
-    return np.asarray(low + high)

@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 
 from deniable.engines.collecting.stored_reports import CollectorFolder, seal
 from deniable.engines.collecting.wire_reports import ReportDoor, SentReport
-from deniable.errors import DeniableError
 from deniable.files import Lock
 from deniable.stores.collector.database_file import DATABASE_FILE
 from deniable.stores.collector.sqlite_store import STORE_FILE, file_damage
@@ -28,7 +27,7 @@ _PRIVATE_FILES = ("keys.json", DATABASE_FILE, STORE_FILE)
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class StoreProblem:
     """One thing that is wrong, in words without any data value."""
 
     words: str
@@ -43,7 +42,7 @@ class Examination:
     """Reports that are there, by table and round."""
     incomplete: dict[tuple[str, int], int] = field(default_factory=dict)
     """Users who have sent some of their reports and not all; an answer leaves them out."""
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[StoreProblem] = field(default_factory=list)
 
 
 def examine(folder: CollectorFolder) -> Examination:
@@ -51,7 +50,7 @@ def examine(folder: CollectorFolder) -> Examination:
     seen = Examination()
     seen.findings += _file_findings(folder)
     if folder.database is None and (damage := file_damage(folder.path / STORE_FILE)):
-        seen.findings.append(Finding(f"{STORE_FILE} is damaged ({damage}). Restore it from a back-up."))
+        seen.findings.append(StoreProblem(f"{STORE_FILE} is damaged ({damage}). Restore it from a back-up."))
         return seen
     store = folder.open_store()
     try:
@@ -62,13 +61,15 @@ def examine(folder: CollectorFolder) -> Examination:
     return seen
 
 
-def _file_findings(folder: CollectorFolder) -> Iterator[Finding]:
+def _file_findings(folder: CollectorFolder) -> Iterator[StoreProblem]:
     for name in _PRIVATE_FILES:
         path = folder.path / name
         if path.exists() and path.stat().st_mode & 0o077 and (name != STORE_FILE or folder.path.stat().st_mode & 0o077):
-            yield Finding(f"{name} can be read by others", repairable=True)
+            yield StoreProblem(f"{name} can be read by others", repairable=True)
     for path in _left_over(folder):
-        yield Finding(f"{path.parent.name}/{path.name} is left over from a seal that was interrupted", repairable=True)
+        yield StoreProblem(
+            f"{path.parent.name}/{path.name} is left over from a seal that was interrupted", repairable=True
+        )
 
 
 def _left_over(folder: CollectorFolder) -> list[Path]:
@@ -106,12 +107,14 @@ def _look_at_reports(folder: CollectorFolder, store: CollectorStore, seen: Exami
                 seen.incomplete[name, number] = sum(n for size, n in slots_of.items() if 0 < size < whole)
             if rows != held and store.summary().version == summary.version:
                 words = f"{name}, round {number}: the count says {held:,}, and there are {counted(rows, 'report')}"
-                seen.findings.append(Finding(words, repairable=True))
+                seen.findings.append(StoreProblem(words, repairable=True))
     unknown = sorted({name for name, _ in summary.counts} - set(names))
     if unknown:
-        seen.findings.append(Finding(f"{counted(len(unknown), 'table')} that the specification does not have"))
+        seen.findings.append(StoreProblem(f"{counted(len(unknown), 'table')} that the specification does not have"))
     for reason, number in sorted(faults.items()):
-        seen.findings.append(Finding(f"{counted(number, 'report')} {reason}. Restore a back-up, or leave them out"))
+        seen.findings.append(
+            StoreProblem(f"{counted(number, 'report')} {reason}. Restore a back-up, or leave them out")
+        )
 
 
 def _public(text: str) -> dict[str, Any]:
@@ -131,12 +134,12 @@ def _look_at_sealed(folder: CollectorFolder, seen: Examination) -> None:
             rows = pq.read_metadata(path).num_rows
             pq.read_table(path, columns=["uid"], use_threads=False)
         except (OSError, pa.ArrowException, ValueError, KeyError):
-            seen.findings.append(Finding(f"{path.parent.name}/{path.name} is damaged", repairable=True))
+            seen.findings.append(StoreProblem(f"{path.parent.name}/{path.name} is damaged", repairable=True))
             continue
         held = seen.counts.get((path.parent.name, int(path.stem.removeprefix("part-") or 0)), 0)
         if rows > held:
             words = f"{path.parent.name}/{path.name} holds {rows:,} reports, more than the store's {held:,}"
-            seen.findings.append(Finding(f"{words}: the store has lost some, or the file is of another store"))
+            seen.findings.append(StoreProblem(f"{words}: the store has lost some, or the file is of another store"))
 
 
 def repair(folder: CollectorFolder, seen: Examination) -> int:
@@ -159,8 +162,3 @@ def repair(folder: CollectorFolder, seen: Examination) -> int:
         if lock is not None:
             lock.close()
     return sum(finding.repairable for finding in seen.findings)
-
-
-def problem_of(error: DeniableError) -> Finding:
-    """What keeps a folder from being looked at."""
-    return Finding(str(error))

@@ -74,7 +74,8 @@ def zoo(cells: int, releases: int, first: int, quick: bool, choosing: bool, two_
     )
     click.echo(
         f"errors within a factor of {AS_FORECAST:g} of the forecast, in workloads: "
-        f"{_share(summary.as_forecast)} of {summary.forecasts} cells"
+        f"{_share(summary.as_forecast)} of {summary.forecasts} cells; errors that answers state: "
+        f"{_share(summary.stated_as_forecast)} of questions"
     )
     click.echo(f"largest |z|: {summary.worst:.1f}")
     fail_where_missed(missed + ["the largest |z|"] * (summary.worst >= WORST))

@@ -1,7 +1,7 @@
 """Streams without trust that a collector takes: every report in the order of arrival, on the disk before its answer.
 
     streams.json     the settings of each stream, public
-    streams.sqlite   reports (number, stream, uid, report): one per user and stream;  thresholds (stream, place, theta)
+    streams.sqlite   reports (number, stream, uid, report), one per user and stream; thresholds (stream, position, theta)
 
 A stream is its log: a `ToPLServer` is fed with it at the start, and with every report that is accepted. Both phases
 come through here. When enough first reports have arrived, θ is chosen and written in the commit of the report that
@@ -30,7 +30,7 @@ from deniable.tables.schema.attributes import check_name
 
 STREAMS_FILE, STREAM_LOG_FILE = "streams.json", "streams.sqlite"
 ACCEPTED, REPEATED, CONFLICT = "accepted", "repeated", "conflict"
-_SETTINGS = frozenset({"epsilon", "bound", "first", "horizon", "theta", "renewal", "scale", "mechanism"})
+_STREAM_SETTINGS = frozenset({"epsilon", "bound", "first", "horizon", "theta", "renewal", "scale", "mechanism"})
 _READ_AT_ONCE = 1 << 16
 
 
@@ -66,8 +66,8 @@ def check_streams(entries: Any) -> dict[str, dict[str, Any]]:
         raise BadInput("the file names no streams. Nothing was written. Write [streams.NAME] with epsilon and bound.")
     for name, settings in streams.items():
         check_name("stream", name)
-        if not isinstance(settings, dict) or not {"epsilon", "bound"} <= set(settings) <= _SETTINGS:
-            known = ", ".join(sorted(_SETTINGS))
+        if not isinstance(settings, dict) or not {"epsilon", "bound"} <= set(settings) <= _STREAM_SETTINGS:
+            known = ", ".join(sorted(_STREAM_SETTINGS))
             raise BadInput(f"stream {name!r} needs epsilon and bound. Nothing was written. Settings are {known}.")
     return {name: dict(settings) for name, settings in streams.items()}
 
@@ -84,7 +84,7 @@ def create_stream_log(folder: Path, streams: Mapping[str, Mapping[str, Any]], *,
                 """CREATE TABLE reports (number INTEGER PRIMARY KEY, stream TEXT NOT NULL, uid TEXT NOT NULL,
                   report BLOB NOT NULL, UNIQUE (stream, uid))"""
             )
-            connection.execute("CREATE TABLE thresholds (stream TEXT, place INTEGER, theta REAL)")
+            connection.execute("CREATE TABLE thresholds (stream TEXT, position INTEGER, theta REAL)")
             connection.execute("COMMIT")
         finally:
             connection.close()
@@ -149,7 +149,7 @@ class StreamLog:
         for batch in self._logged(name):
             server.push_many(batch)
         announced = [theta for (theta,) in self._connection.execute(
-            "SELECT theta FROM thresholds WHERE stream = ? ORDER BY place", (name,))]  # fmt: skip
+            "SELECT theta FROM thresholds WHERE stream = ? ORDER BY position", (name,))]  # fmt: skip
         if list(server.thetas) != announced and self._streams[name].get("theta") is None:
             raise Failure(
                 f"stream {name!r}: another θ was announced than this version chooses. Nothing was started. "
@@ -179,8 +179,8 @@ class StreamLog:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 outcomes = [_added(connection, name, server, upload) for upload in uploads]
-                for place, theta in enumerate(server.thetas[thetas:], thetas):
-                    connection.execute("INSERT INTO thresholds VALUES (?, ?, ?)", (name, place, theta))
+                for position, theta in enumerate(server.thetas[thetas:], thetas):
+                    connection.execute("INSERT INTO thresholds VALUES (?, ?, ?)", (name, position, theta))
                 connection.execute("COMMIT")
             except BaseException:
                 if connection.in_transaction:

@@ -1,7 +1,7 @@
 """Streams without trust that a collector takes: every report in the order of arrival, on the disk before its answer.
 
     streams.json     the settings of each stream, public
-    streams.sqlite   reports (number, stream, uid, report), one per user and stream; thresholds (stream, position, theta)
+    streams.sqlite   reports (number, stream, uid, report), one per user and stream; thresholds (stream, position, θ)
 
 A stream is its log: a `ToPLServer` is fed with it at the start, and with every report that is accepted. Both phases
 come through here. When enough first reports have arrived, θ is chosen and written in the commit of the report that

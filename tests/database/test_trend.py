@@ -120,11 +120,11 @@ def test_memoised_changes_are_more_precise_than_levels():
     assert moving.change == pytest.approx(2**0.5 * moving.level)
     assert list(errors) == ["rotating", "fresh", "memoised"]
     # Compared at what two people who change in the same rounds are promised: 8 outcomes, 2 each.
-    assert {each.lifetime for mode, each in errors.items() if mode != "memoised"} == {pytest.approx(16.0)}
+    assert [errors[mode].lifetime for mode in ("rotating", "fresh")] == pytest.approx([16.0, 16.0])
     assert errors["memoised"].same_changes == 16.0 < errors["memoised"].lifetime
 
 
-@pytest.mark.parametrize(("count", "most"), [(2, 0.3), (12, 0.2)])
+@pytest.mark.parametrize(("count", "most"), [(2, 0.32), (12, 0.2)])
 def test_all_modes_are_compared_at_the_same_lifetime(count, most):
     """At ε = 8 and 5 % who change, a memoised change has a fraction of the error of a fresh one."""
     errors = by_mode(shop(dn.Rounds(count), epsilon=8.0, design="mg"))

@@ -27,7 +27,8 @@ from deniable.errors import InvalidParameter
 from deniable.mechanisms.local_hashing import LocalHashing
 from deniable.mechanisms.memoised_response import MemoisedResponse
 from deniable.queries.forecasts.forecast import forecast
-from deniable.tables.schema.rounds import FRESH, MEMOISED, ROTATING, Rounds, stands_for
+from deniable.tables.schema.attributes import Table
+from deniable.tables.schema.rounds import FRESH, MEMOISED, ROTATING, ROUND_COLUMN, Rounds, stands_for
 from deniable.tables.specification.lifetime_promises import memoised_promises
 from deniable.tables.specification.specification import Specification
 from deniable.wording import counted
@@ -35,7 +36,8 @@ from deniable.wording import counted
 CHANGING = 0.05
 """The share of people who change from one round to the next, unless said."""
 _TRIED_ROUND_SHARES = 24
-_LARGEST_ROUND_SHARE = 0.95
+_MOST_TRIED_BUCKETS = 64
+_LARGEST_ROUND_SHARE = 0.99
 """Of ε∞: rounds that repeated the permanent answer as it is would show every change."""
 
 
@@ -87,6 +89,7 @@ def modes_of(collection: Specification, changing: float = CHANGING) -> list[Spec
     rounds = collection.rounds
     if rounds is None:
         return []
+    collection = _as_collected(collection)
     lifetime = float(collection.spends.epsilon) if rounds.mode != MEMOISED else same_changes(collection)
     count, every, answers = rounds.count, rounds.every, rounds.answers
     once = share_below(lifetime, Fraction(1, count))
@@ -98,6 +101,15 @@ def modes_of(collection: Specification, changing: float = CHANGING) -> list[Spec
     return [
         collection if mode.rounds.mode == rounds.mode else mode for mode in made if mode is not None and mode.rounds
     ]
+
+
+def _as_collected(collection: Specification) -> Specification:
+    """The specification without the column of rounds that questions see."""
+    tables = [
+        Table(table.name, table.many, table.tau, **{n: a for n, a in table.attributes.items() if n != ROUND_COLUMN})
+        for table in collection.tables
+    ]
+    return type(collection)(*tables, **collection.settings)
 
 
 def same_changes(collection: Specification) -> float:
@@ -123,8 +135,7 @@ def _best_memoised(collection: Specification, lifetime: float, changing: float) 
     share = min(collection.epsilon_per_report(table.name) for table in collection.tables) * rounds.answers
     share /= collection.epsilon
     best, chosen = math.inf, None
-    for number in range(1, _TRIED_ROUND_SHARES + 1):
-        epsilon = lifetime * number / _TRIED_ROUND_SHARES / 2
+    for epsilon in _tried(lifetime, share, rounds.count):
         buckets = LocalHashing(epsilon * share, 2**20).g
         permanent = lifetime / min(buckets, rounds.count)
         if epsilon > _LARGEST_ROUND_SHARE * permanent:
@@ -147,6 +158,14 @@ def _best_memoised(collection: Specification, lifetime: float, changing: float) 
         return made.with_settings(epsilon=chosen[0] * scale, rounds=replace(kept, permanent=permanent))
     except InvalidParameter:
         return None
+
+
+def _tried(lifetime: float, share: float, count: int) -> list[float]:
+    """Values of ε for one round: spread evenly, and for each number of buckets the largest that goes with it."""
+    even = [lifetime * number / _TRIED_ROUND_SHARES / 2 for number in range(1, _TRIED_ROUND_SHARES + 1)]
+    most = [_LARGEST_ROUND_SHARE * lifetime / buckets for buckets in range(2, min(count, _MOST_TRIED_BUCKETS) + 1)]
+    last = [0.999 * math.log(buckets - 0.5) / share for buckets in range(2, _MOST_TRIED_BUCKETS)]
+    return [*even, *most, *last]
 
 
 def rounds_in_words(collection: Specification, text: str, users: int) -> tuple[str, ...]:

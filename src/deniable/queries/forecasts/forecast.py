@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from deniable.checks import check_number, is_number
@@ -16,7 +16,7 @@ from deniable.queries.parsing.dimensions import Dimension
 from deniable.queries.parsing.sql import parse
 from deniable.queries.planning.plan import Plan, make_plan
 from deniable.queries.weights.table_plan import DIRECT
-from deniable.tables.schema.rounds import ROTATING
+from deniable.tables.schema.rounds import stands_for
 from deniable.tables.specification.specification import Specification
 from deniable.wording import counted
 
@@ -64,13 +64,14 @@ class Forecast:
     def _rows(self) -> list[list[str]]:
         """A header, and a row per answer."""
         assumed = self._assumed
-        rows = [["", "stderr", *(["model"] if assumed else []), "of users", *CAUSES]]
+        names = list(self.predictions[0].causes) if self.predictions else list(CAUSES)
+        rows = [["", "stderr", *(["model"] if assumed else []), "of users", *names]]
         for prediction in self.predictions:
             if math.isnan(prediction.stderr):
                 rows.append([prediction.name, "unclear", *("" for _ in rows[0][2:])])
                 continue
             share = f"{prediction.error / self.users:.3%}" if prediction.per_user else ""
-            causes = [f"{prediction.causes[cause]:.0%}" for cause in CAUSES]
+            causes = [f"{prediction.causes[cause]:.0%}" for cause in names]
             model = [f"{prediction.model:,.4g}"] if assumed else []
             rows.append([prediction.name, f"{prediction.stderr:,.4g}", *model, share, *causes])
         return rows
@@ -105,25 +106,10 @@ def forecast(
 ) -> Forecast:
     """The standard errors of a question's answers if this many users report."""
     count = checked_users(users)
-    answering = count / sampling(collection)
+    scale = stands_for(collection.rounds)
+    answering = count / scale
     plan = planned(collection, text, weights, sums, answering, dimensions)
-    return Forecast(plan, count, scaled_up(predict(plan, answering), sampling(collection)))
-
-
-def sampling(collection: Specification) -> float:
-    """For how many people each of those stands who answer a round."""
-    rounds = collection.rounds
-    return 1.0 if rounds is None or rounds.mode != ROTATING else rounds.count / rounds.answers
-
-
-def scaled_up(predictions: tuple[Prediction, ...], scale: float) -> tuple[Prediction, ...]:
-    """Predictions about those who answer, as predictions about everybody."""
-    return tuple(
-        replace(prediction, stderr=prediction.stderr * scale, model=prediction.model * scale)
-        if prediction.per_user
-        else prediction
-        for prediction in predictions
-    )
+    return Forecast(plan, count, predict(plan, answering, sampling=scale))
 
 
 def planned(
@@ -148,9 +134,9 @@ def checked_users(users: Any) -> int:
 
 def error_of(plan: Plan, users: float) -> float:
     """The largest error among a question's answers: per user for what adds up (COUNT, SUM), else as it is."""
-    errors = [
-        prediction.error / users if prediction.per_user else prediction.error for prediction in predict(plan, users)
-    ]
+    scale = stands_for(plan.collection.rounds)
+    predictions = predict(plan, users / scale, sampling=scale)
+    errors = [prediction.error / users if prediction.per_user else prediction.error for prediction in predictions]
     return max((math.inf if math.isnan(error) else error for error in errors), default=0.0)
 
 
@@ -159,7 +145,7 @@ def left_open(collection: Specification, text: str) -> float:
     if collection.grids is None:
         return 0.0
     most = collection.with_settings(epsilon=MOST_EPSILON)
-    predictions = predict(planned(most, text, "optimal", DIRECT, MOST), MOST)
+    predictions = predict(planned(most, text, "optimal", DIRECT, MOST), MOST)  # the same whoever answers
     return max(
         (prediction.model / MOST if prediction.per_user else prediction.model for prediction in predictions),
         default=0.0,
@@ -246,6 +232,8 @@ class Explanation:
     reports: Mapping[str, int]
     influences: tuple[Influence, ...] = ()
     """How far liars move each answer."""
+    rounds: tuple[str, ...] = ()
+    """Errors of levels and changes under each mode of rounds, in lines."""
 
     def __str__(self) -> str:
         plan, collection = self.forecast.plan, self.forecast.plan.collection
@@ -259,9 +247,9 @@ class Explanation:
                 f"{per_user} per user with ε = {spent:.4g} each"
             )
         lines += [str(influence) for influence in self.influences]
-        return "\n".join([*lines, "predicted:", *str(self.forecast).splitlines(), ASSUMPTIONS])
+        return "\n".join([*lines, "predicted:", *str(self.forecast).splitlines(), ASSUMPTIONS, *self.rounds])
 
     def _repr_html_(self) -> str:
         """The text, and the forecast as a table, for notebooks."""
         said = str(self).split("\npredicted:\n")[0]
-        return html_text(said) + self.forecast._repr_html_() + html_text(ASSUMPTIONS)
+        return html_text(said) + self.forecast._repr_html_() + html_text("\n".join((ASSUMPTIONS, *self.rounds)))

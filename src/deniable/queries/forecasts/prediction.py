@@ -30,6 +30,8 @@ from deniable.queries.weights.table_plan import CellWeights, PartPlan, TablePlan
 from deniable.tables.schema.attributes import Table
 
 CAUSES = ("truncation", "rounding", "view sampling", "randomiser")
+WHO_ANSWERS = "who answers"
+"""The cause that comes first where rounds rotate: some people stand for all."""
 VIEWS = 3
 """From this stage on, a user reports one view only."""
 NEGLIGIBLE_VARIANCE = 1e-11
@@ -59,16 +61,24 @@ class Prediction:
         return math.hypot(self.stderr, self.model)
 
 
-def predict(plan: Plan, users: float) -> tuple[Prediction, ...]:
-    """The standard error of every output, if this many users report."""
+def predict(plan: Plan, users: float, *, sampling: float = 1.0) -> tuple[Prediction, ...]:
+    """The standard error of every output, if this many users report.
+
+    If each of them was drawn, and stands for `sampling` people, sums are about all of these. What they are worth then
+    varies with who was drawn, as well: by (1 − 1/sampling)·E[f·fᵀ] for each user who reports.
+    """
     groups = np.unique(np.linspace(0, len(plan.private_groups) - 1, SAMPLED_GROUPS).astype(np.int64))
     pairs = TermPairs.of(plan, groups)
     stages = np.array([_second_moments(pairs, plan, stage, users) for stage in range(len(CAUSES) + 1)])
     # Differences between stages of which only rounding is left are none.
     steps = np.diff(stages, axis=0)
     steps[np.abs(steps) < NEGLIGIBLE_VARIANCE * np.abs(stages).max(axis=0)] = 0.0
-    known = known_moments(plan)[groups]
-    steps = np.array([without_known(step, known) for step in steps])
+    names: tuple[str, ...] = CAUSES
+    if sampling > 1:
+        names, steps = (WHO_ANSWERS, *CAUSES), np.concatenate(((1 - 1 / sampling) * stages[:1], steps))
+    else:
+        known = known_moments(plan)[groups]
+        steps = np.array([without_known(step, known) for step in steps])
     sums, covariance = users * _means(plan, groups), users * steps.sum(axis=0)
     biases = model_covariance(plan, groups)
     model = np.zeros_like(covariance) if biases is None else users**2 * biases
@@ -78,8 +88,16 @@ def predict(plan: Plan, users: float) -> tuple[Prediction, ...]:
             valued = evaluate(output.formula, sums, covariance + model)
             valued = _measures_apart(plan, output.formula, valued, covariance)
             causes = np.array([valued.variance(users * step) for step in steps])
-            predictions.append(_prediction(output.name, output.adds_up, valued, covariance, causes, model))
-    return tuple(predictions)
+            predictions.append(_prediction(output.name, output.adds_up, valued, covariance, causes, model, names))
+    return tuple(_for_all(prediction, sampling) for prediction in predictions)
+
+
+def _for_all(prediction: Prediction, sampling: float) -> Prediction:
+    """What is predicted of those who answer, of everybody."""
+    if not prediction.per_user or sampling == 1:
+        return prediction
+    value, stderr, model = (sampling * each for each in (prediction.value, prediction.stderr, prediction.model))
+    return replace(prediction, value=value, stderr=stderr, model=model)
 
 
 def _measures_apart(plan: Plan, formula: Formula, valued: Valued, covariance: Floats) -> Valued:
@@ -96,17 +114,23 @@ def _measures_apart(plan: Plan, formula: Formula, valued: Valued, covariance: Fl
 
 
 def _prediction(
-    name: str, adds_up: bool, valued: Valued, covariance: Floats, steps: Floats, model: Floats
+    name: str,
+    adds_up: bool,
+    valued: Valued,
+    covariance: Floats,
+    steps: Floats,
+    model: Floats,
+    names: tuple[str, ...],
 ) -> Prediction:
     biases = np.sqrt(valued.variance(model))
     errors = np.where(valued.clear, np.sqrt(valued.variance(covariance)), math.nan)
     if np.isnan(errors).all():
-        return Prediction(name, math.nan, math.nan, dict.fromkeys(CAUSES, 0.0), adds_up)
+        return Prediction(name, math.nan, math.nan, dict.fromkeys(names, 0.0), adds_up)
     order = np.argsort(errors)  # NaN last
     typical = int(order[np.count_nonzero(~np.isnan(errors)) // 2]) if errors.size > 1 else 0
     total = float(steps[:, typical].sum())
     causes = {
-        cause: float(step) / total if total else 0.0 for cause, step in zip(CAUSES, steps[:, typical], strict=True)
+        cause: float(step) / total if total else 0.0 for cause, step in zip(names, steps[:, typical], strict=True)
     }
     return Prediction(
         name, float(valued.value[typical]), float(errors[typical]), causes, adds_up, float(biases[typical])

@@ -6,24 +6,19 @@ import html
 import math
 import textwrap
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from deniable import __version__
 from deniable.collection import Collection
-from deniable.queries.forecasts.example_questions import ranges_of
-from deniable.queries.forecasts.forecast import planned
-from deniable.queries.forecasts.influence import Influence, influences_at
-from deniable.queries.forecasts.round_forecast import modes_of
-from deniable.queries.weights.axis_weights import OPTIMAL
-from deniable.queries.weights.table_plan import DIRECT
 from deniable.simulation import has_noise
 from deniable.tables.schema.report_format import ASSIGNED
 from deniable.tables.schema.rounds import FRESH, MEMOISED, ROTATING, Rounds, stands_for
 from deniable.tables.specification.lifetime_promises import memoised_promises
 from deniable.tables.specification.runs import largest_epsilon
 from deniable.wording import counted
+
+if TYPE_CHECKING:
+    from deniable.queries.forecasts.influence import Influence
 
 LARGEST_LIFETIME_EPSILON = 8.0
 LARGEST_SHOWN_ODDS = 1e6
@@ -114,9 +109,15 @@ def _liars(collection: Collection) -> list[str]:
 
 def typical_influence(collection: Collection) -> tuple[str, Influence]:
     """A count of half a domain, and how far one of a million people who lies moves it."""
+    import numpy as np
+
+    from deniable.queries.forecasts.example_questions import ranges_of
+    from deniable.queries.forecasts.forecast import planned
+    from deniable.queries.forecasts.influence import influences_at
+
     table = collection.tables[0]
     text = next(ranges_of(table, table.private[:1]))
-    plan = planned(collection, text, OPTIMAL, DIRECT, _TYPICAL_USERS)
+    plan = planned(collection, text, "optimal", "direct", _TYPICAL_USERS)
     (liar,) = influences_at(
         plan, np.zeros(len(plan.question.moments)), round(_TYPICAL_USERS / stands_for(collection.rounds))
     )
@@ -157,7 +158,9 @@ def _how_much(numbers: PromiseNumbers, rounds: Rounds | None) -> list[str]:
 
 def _other_modes(collection: Collection) -> list[str]:
     """What a round would spend in other modes, for the same ε over a lifetime."""
-    said = []
+    from deniable.queries.forecasts.round_forecast import modes_of
+
+    said: list[str] = []
     for other in modes_of(collection):
         if collection.rounds is None or other.rounds is None or other.rounds.mode == collection.rounds.mode:
             continue

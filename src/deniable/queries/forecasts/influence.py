@@ -19,13 +19,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
 
 import numpy as np
 
 from deniable.arrays import Floats, Integers, Words32
-from deniable.mechanisms._compiled import compiled
-from deniable.mechanisms._support import hash_cell
 from deniable.mechanisms.frequency_oracle import HashedCells, NamedCell
 from deniable.mechanisms.hashing import cell_keys
 from deniable.queries.answers.estimation import Moments
@@ -326,8 +323,10 @@ def ranges(view: ViewWeights, weights: Floats, seeds: Words32) -> tuple[Floats, 
     if not isinstance(view.oracle.support, HashedCells):
         least[:], most[:] = _bounds(view, weights)
         return least, most
+    from deniable.mechanisms._support import extreme_sums  # compiled, which takes a while to import
+
     buckets = view.oracle.support.buckets
-    _bucket_ranges(np.ascontiguousarray(seeds), *cell_keys(cells), values, np.zeros(buckets), least, most)
+    extreme_sums(np.ascontiguousarray(seeds), *cell_keys(cells), values, np.zeros(buckets), least, most)
     return least, most
 
 
@@ -349,29 +348,3 @@ def searched(view: ViewWeights, weights: Floats, *, exact: bool) -> tuple[float,
         if least <= low + slack and most >= high - slack:
             break
     return least, most
-
-
-@compiled
-def _bucket_ranges(
-    seeds: Any, keys: Any, factors: Any, values: Any, totals: Any, least: Any, most: Any
-) -> None:  # pragma: no cover - compiled
-    """The smallest and the largest sum of the values in one bucket, for every seed. An empty bucket has the sum 0."""
-    buckets = np.uint64(totals.size)
-    taken = np.zeros(totals.size, dtype=np.int64)
-    where = np.empty(keys.size, dtype=np.int64)
-    for number in range(seeds.size):
-        used = 0
-        for cell in range(keys.size):
-            hashed = hash_cell(seeds[number], keys[cell], factors[cell])
-            bucket = np.int64((np.uint64(hashed) * buckets) >> np.uint64(32))
-            if taken[bucket] != number + 1:
-                taken[bucket] = number + 1
-                totals[bucket] = 0.0
-                where[used] = bucket
-                used += 1
-            totals[bucket] += values[cell]
-        low = high = 0.0 if used < totals.size else totals[where[0]]
-        for index in range(used):
-            low = min(low, totals[where[index]])
-            high = max(high, totals[where[index]])
-        least[number], most[number] = low, high

@@ -84,7 +84,7 @@ def modes_of(collection: Specification, changing: float = CHANGING) -> list[Spec
     >>> weekly = dn.Rounds(12)
     >>> shop = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 95)), epsilon=6.0, name="shop", rounds=weekly)
     >>> [(mode.rounds.mode, round(mode.epsilon, 2)) for mode in modes_of(shop)]
-    [('rotating', 6.0), ('fresh', 0.5), ('memoised', 1.5)]
+    [('rotating', 6.0), ('fresh', 0.5), ('memoised', 1.25)]
     """
     rounds = collection.rounds
     if rounds is None:

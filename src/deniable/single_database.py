@@ -29,9 +29,9 @@ from deniable.queries.answers.guard import GUARDED, guarded
 from deniable.queries.answers.model_error import model_spread
 from deniable.queries.answers.result import Result
 from deniable.queries.answers.trend import trend
-from deniable.queries.forecasts.forecast import Explanation, Forecast
+from deniable.queries.forecasts.assumed_rows import RowsGiven, assumed_rows
+from deniable.queries.forecasts.forecast import Explanation, Forecast, predicted
 from deniable.queries.forecasts.influence import Influence, influences
-from deniable.queries.forecasts.prediction import predict
 from deniable.queries.forecasts.round_forecast import rounds_in_words
 from deniable.queries.parsing.round_questions import question_by_round
 from deniable.queries.parsing.sql import parse
@@ -39,7 +39,7 @@ from deniable.queries.planning.bounding_plan import bounding_plans
 from deniable.queries.planning.plan import Plan, make_plan
 from deniable.queries.weights.table_plan import DIRECT
 from deniable.simulation import NOTE
-from deniable.tables.schema.rounds import ROUND_COLUMN, stands_for
+from deniable.tables.schema.rounds import ROUND_COLUMN
 from deniable.tables.specification.runs import is_simulation
 from deniable.wording import counted
 
@@ -258,9 +258,18 @@ class Database:
         return plan
 
     def explain(
-        self, text: str, *, weights: str = "optimal", sums: str = DIRECT, unbiased: bool = False
+        self,
+        text: str,
+        *,
+        weights: str = "optimal",
+        sums: str = DIRECT,
+        unbiased: bool = False,
+        rows: RowsGiven = None,
+        matching: float | tuple[float, float] | None = None,
     ) -> Explanation:
         """How a question is answered, how many reports count, and the error to expect with its causes; it prints.
+
+        `rows` and `matching` are as in `Collection.forecast`.
 
         >>> print(db.explain("SELECT COUNT(*) FROM users WHERE age < 25"))
         optimal weights, direct sums
@@ -275,14 +284,14 @@ class Database:
                stderr  of users  truncation  rounding  view sampling  randomiser
         count   196.1    1.961%          0%        0%            10%         90%
         Assumed: rows spread evenly over the domains, half as many rows per user as the
-        table allows, all users pass public conditions, public measures of size one.
+        table allows unless rows are given, all users pass public conditions, public
+        measures of size one.
         """
         plan = self.plan(text, weights=weights, sums=sums, unbiased=unbiased)
         reports = {name: store.rows for name, store in stores_of(plan, self.stores).items()}
         users = self._users_a_round(plan.question.tables)
-        scale = stands_for(self.collection.rounds)
-        predicted = predict(plan, users, sampling=scale) if users else ()
-        forecast = Forecast(plan, math.ceil(users * scale), predicted)
+        assumed = assumed_rows(self.collection, rows, matching).among_reporters(self.collection.tables)
+        forecast = predicted(plan, users, assumed) if users else Forecast(plan, 0, ())
         liars = self._influences(plan, self._moments(plan), exact=False) if users else ()
         return Explanation(forecast, reports, liars, rounds_in_words(self.collection, text, forecast.users))
 
@@ -299,13 +308,7 @@ class Database:
         return influences(plan, moments, users, coins=reported_coins(self.engine, plan, exact=exact), exact=exact)
 
     def influence(
-        self,
-        text: str,
-        *,
-        weights: str = "optimal",
-        sums: str = DIRECT,
-        unbiased: bool = False,
-        exact: bool = False,
+        self, text: str, *, weights: str = "optimal", sums: str = DIRECT, unbiased: bool = False, exact: bool = False
     ) -> tuple[Influence, ...]:
         """How far one lying user moves each answer of a question, and what a share of liars does.
 

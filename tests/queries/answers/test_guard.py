@@ -65,4 +65,5 @@ def test_bounds_hold_the_truth_of_any_data():
 def database_bounds(database, plan):
     from deniable.queries.planning.bounding_plan import bounding_plans
 
-    return bounding_plans(plan, database._learnt.by_table)
+    bounds = bounding_plans(plan, database._learnt.by_table)
+    return bounds.low, bounds.high

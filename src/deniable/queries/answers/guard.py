@@ -3,6 +3,11 @@
 Reports say without an assumption what an answer cannot be below or above (`planning/bounding_plan.py`). If it lies
 outside by more than the noise of both explains, the model is wrong, and the nearest answer that cells allow is given
 instead, with its own noise, and with what the bounds leave open as its model error.
+
+The same bounds limit what a model may say of itself. The further one is how far off an answer is at worst. An interval
+that reaches it covers for sure, so a model error is never larger. And it is never so small that an answer could be more
+than `FURTHEST` errors off, whatever the data is like. Where a question leaves the borders of cells in several places,
+this is granted to each of them, and places are taken to be off independently of each other.
 """
 
 from __future__ import annotations
@@ -19,8 +24,17 @@ BEYOND = 3.0
 """Standard errors of an answer and of a bound together that noise explains."""
 
 
-def guarded(moments: Moments, model: Floats, low: Moments, high: Moments) -> tuple[Moments, Floats, bool]:
-    """Moments and expected products of biases, with those replaced that contradict the bounds."""
+SURE = 2.0
+"""Standard deviations that an interval of 95 % reaches."""
+FURTHEST = 5.0
+
+
+def guarded(moments: Moments, model: Floats, low: Moments, high: Moments, ends: Floats) -> tuple[Moments, Floats, bool]:
+    """Moments and expected products of biases, with those replaced that contradict the bounds.
+
+    `ends` says for every group and moment in how many places it leaves the borders of cells.
+    """
+    model = _limited(moments, model, low, high, ends[moments.private])
     biased = np.einsum("gii->gi", model) > 0
     sums, crosses, between, model = (each.copy() for each in (moments.sums, moments.crosses, moments.between, model))
     noise = _variances(moments)
@@ -48,3 +62,14 @@ def _variances(moments: Moments) -> Floats:
     """rows × moments: of the noise, a little too large."""
     squares = np.einsum("gii->gi", moments.crosses - moments.between)
     return np.asarray(np.maximum(squares - moments.sums**2 / np.maximum(moments.users, 1.0)[:, None], 0.0))
+
+
+def _limited(moments: Moments, model: Floats, low: Moments, high: Moments, ends: Floats) -> Floats:
+    """Expected products of biases that are neither larger nor smaller than bounds say."""
+    stated = np.sqrt(np.maximum(np.einsum("gii->gi", model), 0.0))
+    above = high.sums - moments.sums + np.sqrt(_variances(high))
+    below = moments.sums - low.sums + np.sqrt(_variances(low))
+    furthest = np.maximum(np.maximum(above, below), 0.0)
+    allowed = np.clip(stated, furthest / (FURTHEST * np.sqrt(ends)), furthest / SURE)
+    scale = np.divide(allowed, stated, out=np.zeros_like(stated), where=stated > 0)
+    return np.asarray(model * scale[:, :, None] * scale[:, None, :])

@@ -180,7 +180,7 @@ class Database:
         if bounds[1] is None:
             return moments, model, False
         low, high = (self._moments(bound) for bound in (bounds[1].low, bounds[1].high))
-        return guarded(moments, model, low, high, bounds[1].ends)
+        return guarded(moments, model, low, high, bounds[1].ends, plan.measured)
 
     def _moments(self, plan: Plan) -> Moments:
         return self._pairs.moments(plan, self.dimensions)

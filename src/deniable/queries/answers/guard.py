@@ -12,6 +12,7 @@ this is granted to each of them, and places are taken to be off independently of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -29,13 +30,18 @@ SURE = 2.0
 FURTHEST = 5.0
 
 
-def guarded(moments: Moments, model: Floats, low: Moments, high: Moments, ends: Floats) -> tuple[Moments, Floats, bool]:
+def guarded(
+    moments: Moments, model: Floats, low: Moments, high: Moments, ends: Floats, measured: Sequence[int]
+) -> tuple[Moments, Floats, bool]:
     """Moments and expected products of biases, with those replaced that contradict the bounds.
 
-    `ends` says for every group and moment in how many places it leaves the borders of cells.
+    `ends` says for every group and moment in how many places it leaves the borders of cells. Public measures may be
+    negative, so that bounds of moments which are `measured` by another one are no more than a scale.
     """
-    model = _limited(moments, model, low, high, ends[moments.private])
-    biased = np.einsum("gii->gi", model) > 0
+    above = np.abs(high.sums - moments.sums) + np.sqrt(_variances(high))
+    below = np.abs(moments.sums - low.sums) + np.sqrt(_variances(low))
+    model = limited(model, np.maximum(above, below), ends[moments.private])
+    biased = (np.einsum("gii->gi", model) > 0) & (np.array(measured) < 0)
     sums, crosses, between, model = (each.copy() for each in (moments.sums, moments.crosses, moments.between, model))
     noise = _variances(moments)
     replaced = np.zeros(sums.shape, dtype=bool)
@@ -64,12 +70,12 @@ def _variances(moments: Moments) -> Floats:
     return np.asarray(np.maximum(squares - moments.sums**2 / np.maximum(moments.users, 1.0)[:, None], 0.0))
 
 
-def _limited(moments: Moments, model: Floats, low: Moments, high: Moments, ends: Floats) -> Floats:
-    """Expected products of biases that are neither larger nor smaller than bounds say."""
+def limited(model: Floats, furthest: Floats, ends: Floats) -> Floats:
+    """Expected products of biases that are neither larger nor smaller than bounds say; see above.
+
+    `furthest` is how far each moment is from the further of its bounds.
+    """
     stated = np.sqrt(np.maximum(np.einsum("gii->gi", model), 0.0))
-    above = high.sums - moments.sums + np.sqrt(_variances(high))
-    below = moments.sums - low.sums + np.sqrt(_variances(low))
-    furthest = np.maximum(np.maximum(above, below), 0.0)
     allowed = np.clip(stated, furthest / (FURTHEST * np.sqrt(ends)), furthest / SURE)
     scale = np.divide(allowed, stated, out=np.zeros_like(stated), where=stated > 0)
     return np.asarray(model * scale[:, :, None] * scale[:, None, :])

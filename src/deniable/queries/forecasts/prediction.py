@@ -19,8 +19,10 @@ import numpy as np
 
 from deniable.arrays import Floats, Integers
 from deniable.mechanisms.frequency_oracle import second_moments
+from deniable.queries.answers.guard import limited
 from deniable.queries.answers.model_error import model_covariance
 from deniable.queries.forecasts.even_means import EvenMeans
+from deniable.queries.planning.bounding_plan import bounding_questions
 from deniable.queries.planning.known_sums import known_moments, without_known
 from deniable.queries.planning.plan import Plan
 from deniable.queries.planning.term_pairs import TermPairs
@@ -71,7 +73,7 @@ def predict(plan: Plan, users: float) -> tuple[Prediction, ...]:
     steps = np.array([without_known(step, known) for step in steps])
     sums, covariance = users * _means(plan, groups), users * steps.sum(axis=0)
     biases = model_covariance(plan, groups)
-    model = np.zeros_like(covariance) if biases is None else users**2 * biases
+    model = np.zeros_like(covariance) if biases is None else _limited(plan, groups, biases, sums / users) * users**2
     predictions = []
     for output in plan.question.outputs:
         if output.shown:
@@ -80,6 +82,15 @@ def predict(plan: Plan, users: float) -> tuple[Prediction, ...]:
             causes = np.array([valued.variance(users * step) for step in steps])
             predictions.append(_prediction(output.name, output.adds_up, valued, covariance, causes, model))
     return tuple(predictions)
+
+
+def _limited(plan: Plan, groups: Integers, model: Floats, means: Floats) -> Floats:
+    """Expected products of biases, within what cells leave open of evenly spread rows."""
+    bounds = bounding_questions(plan, {})
+    if bounds is None:
+        return model
+    low, high = (_means(bound, groups) for bound in (bounds.low, bounds.high))
+    return limited(model, np.maximum(np.abs(high - means), np.abs(means - low)), bounds.ends[groups])
 
 
 def _measures_apart(plan: Plan, formula: Formula, valued: Valued, covariance: Floats) -> Valued:

@@ -21,7 +21,7 @@ from deniable.queries.grids.grid_weights import plan_grids
 from deniable.queries.grids.learnt_density import Learnt, LearntDensity
 from deniable.queries.planning.plan import Plan
 from deniable.queries.planning.planned_terms import TermTable
-from deniable.queries.weights.table_plan import Column, Product
+from deniable.queries.weights.table_plan import Column, PartPlan, Product, TablePlan
 from deniable.tables.designs.views import POINTS, Design, View
 from deniable.tables.schema.attributes import Table
 
@@ -38,19 +38,32 @@ class BoundingPlans:
 
 def bounding_plans(plan: Plan, learnt: Mapping[str, Learnt]) -> BoundingPlans | None:
     """The question with the least and with the largest functions that cells can answer; None if there are none."""
-    if not plan.biases or any(factor.measure is not None for _, factor in plan.public):
+    bounds = bounding_questions(plan, learnt)
+    if bounds is None:
+        return None
+    collection = plan.collection
+    asked = [(collection[table.table], collection.design_of(table.table), table.asked) for table in bounds.low.tables]
+    try:
+        solved = plan_grids(asked, plan.users, unbiased=True, learnt=learnt)
+    except QueryRefused:
+        return None
+    tables = tuple(grid.plan for grid in solved)
+    return replace(bounds, low=replace(bounds.low, tables=tables), high=replace(bounds.high, tables=tables))
+
+
+def bounding_questions(plan: Plan, learnt: Mapping[str, Learnt]) -> BoundingPlans | None:
+    """The same without weights; None where nothing is assumed."""
+    if not plan.biases:
         return None
     books = [
         _Book(plan.collection[table.table], plan.collection.design_of(table.table), learnt.get(table.table, {}))
         for table in plan.tables
     ]
     sides = [_side(plan, books, upper) for upper in (False, True)]
-    asked = [(book.table, book.design, book.columns) for book in books]
-    try:
-        solved = plan_grids(asked, plan.users, unbiased=True, learnt=learnt)
-    except QueryRefused:
-        return None
-    tables = tuple(grid.plan for grid in solved)
+    tables = tuple(
+        TablePlan(book.table.name, (PartPlan(np.zeros(len(book.columns)), (), ()),), tuple(book.columns))
+        for book in books
+    )
     low, high = (replace(plan, tables=tables, term_table=terms, biases=()) for terms in sides)
     return BoundingPlans(low, high, _ends(plan, books))
 

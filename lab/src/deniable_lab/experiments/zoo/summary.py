@@ -37,6 +37,32 @@ class Coverage:
 
 
 @dataclass(frozen=True, slots=True)
+class Relative:
+    """Errors of cells, relative to those of the better design without a model, where such a design answers."""
+
+    cells: int
+    no_worse: float
+    """The share of cells whose error is at most `NO_WORSE` times as large."""
+    typical: float
+    """The median."""
+    large: float
+    """What 95 % of the cells stay below."""
+
+    @classmethod
+    def of(cls, measured: Iterable[Measured]) -> Relative:
+        """The root of the mean square over the questions of a cell."""
+        by_cell: dict[int, list[float]] = {}
+        for each in measured:
+            if not math.isnan(each.ratio):
+                by_cell.setdefault(each.seed, []).append(each.ratio)
+        ratios = [math.sqrt(float(np.mean(np.square(cell)))) for cell in by_cell.values()]
+        if not ratios:
+            return cls(0, math.nan, math.nan, math.nan)
+        typical, large = np.quantile(ratios, [0.5, 0.95]).tolist()
+        return cls(len(ratios), float(np.mean([ratio <= NO_WORSE for ratio in ratios])), typical, large)
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """What a run of the zoo shows."""
 
@@ -45,10 +71,8 @@ class Summary:
     outside: tuple[Coverage, ...]
     median: float
     """Of the coverages of all shapes, inside and outside."""
-    no_worse: float
-    """The share of cells whose error is at most `NO_WORSE` times that of the better design without a model."""
-    compared: int
-    """How many cells such a design answers."""
+    inside_errors: Relative
+    outside_errors: Relative
     as_forecast: float
     """The share of questions of workloads whose error is as forecast, within `AS_FORECAST`."""
     worst: float
@@ -67,26 +91,16 @@ class Summary:
 
         inside, outside = split(True), split(False)
         shares = [each.covered for each in (*inside[:shapes], *outside[:shapes]) if each.answers]
-        ratios = _cell_ratios(measured)
         forecasts = [_stated(m) / m.forecast for m in measured if m.inside and m.clear and m.forecast > 0]
         return cls(
             inside,
             outside,
             float(np.median(shares)),
-            float(np.mean([ratio <= NO_WORSE for ratio in ratios])) if ratios else math.nan,
-            len(ratios),
+            Relative.of(each for each in measured if each.inside),
+            Relative.of(each for each in measured if not each.inside),
             float(np.mean([1 / AS_FORECAST <= ratio <= AS_FORECAST for ratio in forecasts])) if forecasts else math.nan,
             max((each.worst for each in measured), default=0.0),
         )
-
-
-def _cell_ratios(measured: Sequence[Measured]) -> list[float]:
-    """For each cell and side of its workload, errors relative to the better design without a model."""
-    by_cell: dict[tuple[int, bool], list[float]] = {}
-    for each in measured:
-        if not math.isnan(each.ratio):
-            by_cell.setdefault((each.seed, each.inside), []).append(each.ratio)
-    return [math.sqrt(float(np.mean(np.square(ratios)))) for ratios in by_cell.values()]
 
 
 def _stated(measured: Measured) -> float:

@@ -33,10 +33,10 @@ def test_every_shape_is_drawn_and_the_same_seed_draws_the_same():
 
 def test_a_sample_of_the_zoo_is_covered():
     # 3 cells of 4 + 4 questions: at a coverage of 95 % fewer than 80 % happen once in 10^5 runs; seeds are fixed.
-    measured = [each for seed in (20, 26, 28) for each in measured_case(drawn_case(seed, quick=True), releases=2)]
+    measured = [each for seed in (4, 28, 40) for each in measured_case(drawn_case(seed, quick=True), releases=2)]
     summary = Summary.of(measured)
     covered = [each for question in measured for each in question.covered]
     assert len(covered) > 30
     assert np.mean(covered) >= 0.8
     assert summary.worst < 6
-    assert {coverage.name for coverage in summary.inside} == {"mixed", "zero-inflated", "heaped", "alone"}
+    assert {coverage.name for coverage in summary.inside} == {"zero-inflated", "heaped", "categories", "alone"}

@@ -17,7 +17,7 @@ from deniable.mechanisms.frequency_oracle import second_moments
 from deniable.queries.grids.learnt_density import LearntDensity
 from deniable.tables.designs.views import Axis, View
 
-ANYWHERE = 0.5
+ANY_CATEGORY = 0.5
 """The looseness of a cell with several categories."""
 SEEN = 0.5
 """A category counts as holding at least this many standard errors of what it holds, or an even part if that is less."""
@@ -58,7 +58,7 @@ class Categories:
         held = believed * _possible(seen) + (1 - believed) * even
         held = np.maximum(held, np.minimum(SEEN * np.sqrt(noise), even))
         mass = np.repeat(held / held.sum() / widths, widths)
-        looseness = np.where(widths > 1, ANYWHERE, 0.0)
+        looseness = np.where(widths > 1, ANY_CATEGORY, 0.0)
         return LearntDensity(mass, self.starts, looseness, ordered=False)
 
     def _variance(self, view: View, reports: float) -> float:

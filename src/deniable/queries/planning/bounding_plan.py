@@ -56,7 +56,9 @@ def bounding_questions(plan: Plan, learnt: Mapping[str, Learnt]) -> BoundingPlan
     if not plan.biases:
         return None
     books = [
-        _Book(plan.collection[table.table], plan.collection.design_of(table.table), learnt.get(table.table, {}))
+        _BoundingColumns(
+            plan.collection[table.table], plan.collection.design_of(table.table), learnt.get(table.table, {})
+        )
         for table in plan.tables
     ]
     sides = [_side(plan, books, upper) for upper in (False, True)]
@@ -69,7 +71,7 @@ def bounding_questions(plan: Plan, learnt: Mapping[str, Learnt]) -> BoundingPlan
 
 
 @dataclass(slots=True, eq=False)
-class _Book:
+class _BoundingColumns:
     """The columns of one table that bounds need."""
 
     table: Table
@@ -137,7 +139,7 @@ class _Book:
         return total
 
 
-def _side(plan: Plan, books: Sequence[_Book], upper: bool) -> TermTable:
+def _side(plan: Plan, books: Sequence[_BoundingColumns], upper: bool) -> TermTable:
     """The terms of a bound. A product of differences is a sum of products, each bounded from its own side."""
     given = plan.term_table
     owners, coefficients, columns, public = [], [], [], []
@@ -170,7 +172,7 @@ def _side(plan: Plan, books: Sequence[_Book], upper: bool) -> TermTable:
     )
 
 
-def _ends(plan: Plan, books: Sequence[_Book]) -> Floats:
+def _ends(plan: Plan, books: Sequence[_BoundingColumns]) -> Floats:
     given = plan.term_table
     ends = np.ones(given.groups * given.moments)
     for owner, mine in zip(given.owners.tolist(), given.columns.tolist(), strict=True):

@@ -51,11 +51,7 @@ class Relative:
     @classmethod
     def of(cls, measured: Iterable[Measured]) -> Relative:
         """The root of the mean square over the questions of a cell."""
-        by_cell: dict[int, list[float]] = {}
-        for each in measured:
-            if not math.isnan(each.ratio):
-                by_cell.setdefault(each.seed, []).append(each.ratio)
-        ratios = [math.sqrt(float(np.mean(np.square(cell)))) for cell in by_cell.values()]
+        ratios = _by_cell((each, each.ratio) for each in measured)
         if not ratios:
             return cls(0, math.nan, math.nan, math.nan)
         typical, large = np.quantile(ratios, [0.5, 0.95]).tolist()
@@ -74,7 +70,9 @@ class Summary:
     inside_errors: Relative
     outside_errors: Relative
     as_forecast: float
-    """The share of questions of workloads whose error is as forecast, within `AS_FORECAST`."""
+    """The share of cells whose errors in the workload are as forecast, within `AS_FORECAST`."""
+    forecasts: int
+    """How many cells are forecast."""
     worst: float
 
     @classmethod
@@ -91,7 +89,7 @@ class Summary:
 
         inside, outside = split(True), split(False)
         shares = [each.covered for each in (*inside[:shapes], *outside[:shapes]) if each.answers]
-        forecasts = [_stated(m) / m.forecast for m in measured if m.inside and m.clear and m.forecast > 0]
+        forecasts = _by_cell((each, each.of_forecast) for each in measured if each.inside)
         return cls(
             inside,
             outside,
@@ -99,9 +97,15 @@ class Summary:
             Relative.of(each for each in measured if each.inside),
             Relative.of(each for each in measured if not each.inside),
             float(np.mean([1 / AS_FORECAST <= ratio <= AS_FORECAST for ratio in forecasts])) if forecasts else math.nan,
+            len(forecasts),
             max((each.worst for each in measured), default=0.0),
         )
 
 
-def _stated(measured: Measured) -> float:
-    return float(np.mean([answer.error for answer in measured.clear]))
+def _by_cell(ratios: Iterable[tuple[Measured, float]]) -> list[float]:
+    """For each cell the root of the mean square of some ratios of its questions."""
+    by_cell: dict[int, list[float]] = {}
+    for each, ratio in ratios:
+        if not math.isnan(ratio):
+            by_cell.setdefault(each.seed, []).append(ratio)
+    return [math.sqrt(float(np.mean(np.square(mine)))) for mine in by_cell.values()]

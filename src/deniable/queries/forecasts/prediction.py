@@ -21,11 +21,9 @@ import numpy as np
 from deniable.arrays import Floats, Integers
 from deniable.mechanisms.frequency_oracle import second_moments
 from deniable.queries.answers.added_groups import products_of_both
-from deniable.queries.answers.guard import limited
 from deniable.queries.answers.model_error import model_covariance
 from deniable.queries.forecasts.assumed_rows import EVENLY, Assumption
 from deniable.queries.forecasts.even_means import EvenMeans
-from deniable.queries.planning.bounding_plan import bounding_questions
 from deniable.queries.planning.known_sums import known_moments, without_known
 from deniable.queries.planning.plan import Plan
 from deniable.queries.planning.term_pairs import TermPairs
@@ -114,10 +112,8 @@ def expected_moments(plan: Plan, people: float, assumed: Assumption = EVENLY) ->
         known = known_moments(plan)[groups]
         steps = np.array([without_known(step, known) for step in steps])
     biases = model_covariance(plan, groups)
-    means = _means(plan, groups, assumed)
-    relative = _relative_rows(plan, assumed) ** 2
-    model = np.zeros_like(steps[0]) if biases is None else _limited(plan, groups, assumed, relative * biases, means)
-    return ExpectedMoments(users * means, users * steps, users**2 * model)
+    model = np.zeros_like(steps[0]) if biases is None else (users * _relative_rows(plan, assumed)) ** 2 * biases
+    return ExpectedMoments(users * _means(plan, groups, assumed), users * steps, model)
 
 
 def predictions(plan: Plan, expected: ExpectedMoments) -> tuple[Prediction, ...]:
@@ -131,16 +127,6 @@ def predictions(plan: Plan, expected: ExpectedMoments) -> tuple[Prediction, ...]
             causes = np.array([valued.variance(step) for step in expected.steps])
             predicted.append(_prediction(output.name, output.adds_up, valued, covariance, causes, model))
     return tuple(predicted)
-
-
-def _limited(plan: Plan, groups: Integers, assumed: Assumption, model: Floats, means: Floats) -> Floats:
-    """Expected products of biases per user, within what cells leave open of evenly spread rows."""
-    bounds = bounding_questions(replace(plan, term_table=plan.term_table.taken(groups)), {})
-    if bounds is None:
-        return model
-    every = np.arange(groups.size)
-    low, high = (_means(bound, every, assumed) for bound in (bounds.low, bounds.high))
-    return limited(model, np.maximum(np.abs(high - means), np.abs(means - low)), bounds.ends)
 
 
 def _measures_apart(plan: Plan, formula: Formula, valued: Valued, covariance: Floats) -> Valued:

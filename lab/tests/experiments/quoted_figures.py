@@ -54,6 +54,7 @@ SECTIONS = {
         "Drawn tables": ("deniable bench zoo --quick",),
     },
     "spark.md": {"How fast it is": ("deniable bench spark",)},
+    "background/ideas.md": {"How good the hash is": ("deniable bench hash",)},
 }
 """By page and heading: the commands that print the figures of a section, which has to name them."""
 

@@ -71,7 +71,7 @@ def hash_pairs(seeds: int, pairs: int, keep: Path | None) -> None:
 def rounds(
     modes: tuple[str, ...], collections: int, users: int, count: int, answers: int, epsilon: float, seed: int
 ) -> None:
-    """Whether 95 % intervals of levels, changes and pooled rounds cover, and how large stated errors are.
+    """Coverage and errors of levels and changes over rounds.
 
     One person in twenty changes from one round to the next. Columns: the share of intervals that cover, stated errors
     in multiples of actual ones, and the actual error.

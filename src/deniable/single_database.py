@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -21,19 +21,27 @@ from deniable.engines.learnt_tables import LearntTables
 from deniable.engines.reports.user_blocks import ReportFacts
 from deniable.errors import QueryRefused
 from deniable.notebook import html_table
-from deniable.queries.answers.answer_options import AnswerOptions
+from deniable.queries.answers.answer_options import DEFAULTS, AnswerOptions
+from deniable.queries.answers.compound_answers import compound_answer, is_plain
 from deniable.queries.answers.consistent.consistent_answers import consistent_answer
+from deniable.queries.answers.descriptions import described
 from deniable.queries.answers.effective_users import effective_users
 from deniable.queries.answers.estimation import Moments, answer
 from deniable.queries.answers.guard import GUARDED, guarded
 from deniable.queries.answers.model_error import model_spread
+from deniable.queries.answers.quantile_answers import Prefixes, cumulative_question, quantile_answer
 from deniable.queries.answers.result import Result
 from deniable.queries.answers.trend import trend
 from deniable.queries.forecasts.forecast import Explanation, Forecast, sampling, scaled_up
 from deniable.queries.forecasts.influence import Influence, influences
 from deniable.queries.forecasts.prediction import predict
+from deniable.queries.parsing.compound_questions import compound_of
+from deniable.queries.parsing.derived_tables import flattened
+from deniable.queries.parsing.grammar import read_question
+from deniable.queries.parsing.quantile_questions import quantile_question
 from deniable.queries.parsing.round_questions import question_by_round
 from deniable.queries.parsing.sql import parse
+from deniable.queries.parsing.statements import DESCRIBE, EXPLAIN, SHOW, statements_of
 from deniable.queries.planning.bounding_plan import bounding_plans
 from deniable.queries.planning.plan import Plan, make_plan
 from deniable.queries.weights.table_plan import DIRECT
@@ -137,6 +145,47 @@ class Database:
         >>> db.answer("SELECT COUNT(*) FROM users", dn.AnswerOptions(confidence=0.9)).scalar().value
         10000.0
         """
+        *_, last = self.statements(text, options)
+        return last
+
+    def statements(self, text: str, options: AnswerOptions = DEFAULTS) -> Iterator[Result]:
+        """Answer every statement of a text: questions, EXPLAIN, DESCRIBE and SHOW TABLES.
+
+        >>> [len(result) for result in db.statements("SHOW TABLES; SELECT COUNT(*) FROM users")]
+        [1, 1]
+        """
+        for statement in statements_of(text):
+            if statement.kind == EXPLAIN:
+                explained = str(self.explain(statement.about, weights=options.weights, sums=options.sums))
+                yield Result({"explain": explained.splitlines()}, {}, sql=statement.text)
+            elif statement.kind == DESCRIBE:
+                yield described(self.collection, self.dimensions, statement.about)
+            elif statement.kind == SHOW:
+                names = [*(table.name for table in self.collection.tables), *self.dimensions]
+                yield Result({"name": names}, {}, sql=statement.text)
+            else:
+                yield self._question(statement.text, options)
+
+    def _question(self, text: str, options: AnswerOptions) -> Result:
+        """A plain question, or one that is made of several."""
+        if self._plan_key(text, options) in self._plans:
+            return self._plain_answer(text, options)
+        compound = compound_of(read_question(text), lambda each: flattened(text, each, self.collection, "uid"))
+        if len(compound.parts) == 1 and (asked := quantile_question(compound.parts[0].select)) is not None:
+            return quantile_answer(
+                asked,
+                lambda part: self._plain_answer(part, options),
+                lambda part: self._prefixes(part, options),
+                options,
+            )
+        if compound.is_plain and is_plain(compound.parts[0].select):
+            return self._plain_answer(text, options)
+        if options.simultaneous and len(compound.parts) > 1:
+            raise QueryRefused("intervals of several parts do not hold at once", "Ask the parts one by one.")
+        return compound_answer(compound, lambda part: self._plain_answer(part, options), text)
+
+    def _plain_answer(self, text: str, options: AnswerOptions) -> Result:
+        """The answer to one SELECT of sums."""
         consistent = options.postprocess is not None
         if consistent and (self.collection.grids is None or options.unbiased):
             raise QueryRefused("postprocess is for grids and biased", "Leave it out, or unbiased.")
@@ -158,6 +207,19 @@ class Database:
             result = consistent_answer(plan, self._moments, result.answers, options)
         notes = (*result.notes, *([GUARDED] if contradicted else []), *self._drawn.notes(plan.question.tables))
         return replace(result, notes=notes, simulation=self.simulation)
+
+    def _prefixes(self, text: str, options: AnswerOptions) -> Prefixes:
+        """What is known of how many rows are at most each value of the last group of a question."""
+        question = cumulative_question(parse(text, self.collection, self.dimensions))
+        plan = self.revised(
+            make_plan(question, self.collection, options.weights, users=max(self._users(question.tables), 1))
+        )
+        for name in question.tables:
+            self._check_believed(name)
+        moments = self._moments(plan)
+        tables = [self.collection[name] for name in question.tables]
+        single_rows = all(table.many is None for table in tables) and not plan.biases
+        return Prefixes(moments, model_spread(plan, moments), single_rows)
 
     def _part(self, text: str, options: AnswerOptions, *, guard: bool) -> _Part:
         """What the reports say about a question."""
@@ -234,10 +296,14 @@ class Database:
         """
         return self._planned(text, AnswerOptions(weights, sums, unbiased))
 
+    @staticmethod
+    def _plan_key(text: str, options: AnswerOptions) -> tuple[str, str, str, bool, bool]:
+        """What a plan depends on; frequencies that are possible all come from one model."""
+        return text, options.weights, options.sums, options.unbiased, options.postprocess is None
+
     def _planned(self, text: str, options: AnswerOptions) -> Plan:
-        weights, sums, unbiased = options.weights, options.sums, options.unbiased
-        exact_first = options.postprocess is None  # frequencies that are possible all come from one model
-        key = (text, weights, sums, unbiased, exact_first)
+        key = self._plan_key(text, options)
+        _, weights, sums, unbiased, exact_first = key
         plan = self._plans.get(key)
         if plan is None:
             question = parse(text, self.collection, self.dimensions, centred=sums == DIRECT)

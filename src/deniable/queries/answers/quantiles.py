@@ -75,8 +75,8 @@ def quantile(prefix: PrefixCounts, share: float, kind: str, confidence: float, t
     smooth = _isotonic(prefix.counts, errors)
     value = _at(prefix, smooth, share, kind)
     slack = SLACK * max(prefix.total, 1.0)
-    above = prefix.counts + reach * errors + slack >= target
-    below = np.concatenate(([True], (prefix.counts - reach * errors - slack <= target)[:-1]))
+    above = smooth + reach * errors + slack >= target
+    below = np.concatenate(([True], (smooth - reach * errors - slack <= target)[:-1]))
     low = float(prefix.values[np.argmax(above)]) if above.any() else float(prefix.values[-1])
     high = float(prefix.values[len(below) - 1 - np.argmax(below[::-1])])
     low, high = min(low, value), max(high, value)

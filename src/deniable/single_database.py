@@ -8,40 +8,32 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-import numpy as np
-
 from deniable.arrays import Floats
 from deniable.collection import Collection
 from deniable.engines.counted_pairs import CountedPairs
 from deniable.engines.drawn_coins import DrawnCoins
 from deniable.engines.duckdb.dimension_tables import DimensionTable
 from deniable.engines.engine import Engine
-from deniable.engines.kernel.grouped_moments import stores_of
+from deniable.engines.kernel.grouped_moments import check_believed, stores_of
 from deniable.engines.learnt_tables import LearntTables
 from deniable.engines.reports.user_blocks import ReportFacts
 from deniable.errors import QueryRefused
 from deniable.notebook import html_table
 from deniable.queries.answers.answer_options import DEFAULTS, AnswerOptions
-from deniable.queries.answers.compound_answers import compound_answer, is_plain
+from deniable.queries.answers.answering import StatementAnswers
 from deniable.queries.answers.consistent.consistent_answers import consistent_answer
-from deniable.queries.answers.descriptions import described
 from deniable.queries.answers.effective_users import effective_users
 from deniable.queries.answers.estimation import Moments, answer
 from deniable.queries.answers.guard import GUARDED, guarded
 from deniable.queries.answers.model_error import model_spread
-from deniable.queries.answers.quantile_answers import Prefixes, cumulative_question, quantile_answer
+from deniable.queries.answers.quantile_answers import Prefixes, cumulative_question
 from deniable.queries.answers.result import Result
 from deniable.queries.answers.trend import trend
 from deniable.queries.forecasts.forecast import Explanation, Forecast, sampling, scaled_up
 from deniable.queries.forecasts.influence import Influence, influences
 from deniable.queries.forecasts.prediction import predict
-from deniable.queries.parsing.compound_questions import compound_of
-from deniable.queries.parsing.derived_tables import flattened
-from deniable.queries.parsing.grammar import read_question
-from deniable.queries.parsing.quantile_questions import quantile_question
 from deniable.queries.parsing.round_questions import question_by_round
 from deniable.queries.parsing.sql import parse
-from deniable.queries.parsing.statements import DESCRIBE, EXPLAIN, SHOW, statements_of
 from deniable.queries.planning.bounding_plan import bounding_plans
 from deniable.queries.planning.plan import Plan, make_plan
 from deniable.queries.weights.table_plan import DIRECT
@@ -154,35 +146,16 @@ class Database:
         >>> [len(result) for result in db.statements("SHOW TABLES; SELECT COUNT(*) FROM users")]
         [1, 1]
         """
-        for statement in statements_of(text):
-            if statement.kind == EXPLAIN:
-                explained = str(self.explain(statement.about, weights=options.weights, sums=options.sums))
-                yield Result({"explain": explained.splitlines()}, {}, sql=statement.text)
-            elif statement.kind == DESCRIBE:
-                yield described(self.collection, self.dimensions, statement.about)
-            elif statement.kind == SHOW:
-                names = [*(table.name for table in self.collection.tables), *self.dimensions]
-                yield Result({"name": names}, {}, sql=statement.text)
-            else:
-                yield self._question(statement.text, options)
-
-    def _question(self, text: str, options: AnswerOptions) -> Result:
-        """A plain question, or one that is made of several."""
-        if self._plan_key(text, options) in self._plans:
-            return self._plain_answer(text, options)
-        compound = compound_of(read_question(text), lambda each: flattened(text, each, self.collection, "uid"))
-        if len(compound.parts) == 1 and (asked := quantile_question(compound.parts[0].select)) is not None:
-            return quantile_answer(
-                asked,
-                lambda part: self._plain_answer(part, options),
-                lambda part: self._prefixes(part, options),
-                options,
-            )
-        if compound.is_plain and is_plain(compound.parts[0].select):
-            return self._plain_answer(text, options)
-        if options.simultaneous and len(compound.parts) > 1:
-            raise QueryRefused("intervals of several parts do not hold at once", "Ask the parts one by one.")
-        return compound_answer(compound, lambda part: self._plain_answer(part, options), text)
+        answering = StatementAnswers(
+            self.collection,
+            self.dimensions,
+            options,
+            plain=lambda part: self._plain_answer(part, options),
+            prefixes=lambda part: self._prefixes(part, options),
+            explained=lambda part: str(self.explain(part, weights=options.weights, sums=options.sums)),
+            seen=lambda part: self._plan_key(part, options) in self._plans,
+        )
+        yield from answering.statements(text)
 
     def _plain_answer(self, text: str, options: AnswerOptions) -> Result:
         """The answer to one SELECT of sums."""
@@ -190,15 +163,13 @@ class Database:
         if consistent and (self.collection.grids is None or options.unbiased):
             raise QueryRefused("postprocess is for grids and biased", "Leave it out, or unbiased.")
         plan, moments, model, contradicted = self._part(text, options, guard=not consistent)
-        tables = [self.collection[name] for name in plan.question.tables]
-        # Weights that assume something do not count rows once or not at all.
-        single_rows = all(table.many is None for table in tables) and not plan.biases
+        single_rows = self._counts_once(plan)
         result = answer(
             plan.question,
             moments,
             options,
             single_rows=single_rows,
-            rows_per_user=float(np.prod([table.many or 1 for table in tables])),
+            rows_per_user=math.prod(float(self.collection[name].many or 1) for name in plan.question.tables),
             model=model,
             effective=effective_users(plan, moments, single_rows=single_rows),
         )
@@ -208,24 +179,23 @@ class Database:
         notes = (*result.notes, *([GUARDED] if contradicted else []), *self._drawn.notes(plan.question.tables))
         return replace(result, notes=notes, simulation=self.simulation)
 
+    def _counts_once(self, plan: Plan) -> bool:
+        """Whether everybody counts once or not at all; weights that assume something do not see to that."""
+        return all(self.collection[name].many is None for name in plan.question.tables) and not plan.biases
+
     def _prefixes(self, text: str, options: AnswerOptions) -> Prefixes:
         """What is known of how many rows are at most each value of the last group of a question."""
         question = cumulative_question(parse(text, self.collection, self.dimensions))
-        plan = self.revised(
-            make_plan(question, self.collection, options.weights, users=max(self._users(question.tables), 1))
-        )
-        for name in question.tables:
-            self._check_believed(name)
+        users = max(self._users(question.tables), 1)
+        plan = self.revised(make_plan(question, self.collection, options.weights, users=users))
         moments = self._moments(plan)
-        tables = [self.collection[name] for name in question.tables]
-        single_rows = all(table.many is None for table in tables) and not plan.biases
-        return Prefixes(moments, model_spread(plan, moments), single_rows)
+        return Prefixes(moments, model_spread(plan, moments), self._counts_once(plan))
 
     def _part(self, text: str, options: AnswerOptions, *, guard: bool) -> _Part:
         """What the reports say about a question."""
         plan = self.revised(self._planned(text, options))
         for name in plan.question.tables:
-            self._check_believed(name)
+            check_believed(name, self.stores, self.refused)
         moments = self._moments(plan)
         model = model_spread(plan, moments)
         if model is None or not guard:
@@ -251,16 +221,6 @@ class Database:
         """How many users can be in all of some tables."""
         known = [self.stores[name] for name in tables if name in self.stores]
         return min((store.rows // store.slots for store in known), default=0)
-
-    def _check_believed(self, name: str) -> None:
-        """Refuse to answer zero if there are reports but all of them were refused."""
-        refused = self.refused.get(name)
-        if name in self.stores and not self.stores[name].rows and refused and refused.total():
-            (reason, _), *_ = refused.most_common(1)
-            raise QueryRefused(
-                f"all reports of table {name!r} were refused: {reason}",
-                "Open them with the collection.json that they were made under.",
-            )
 
     def revised(self, plan: Plan) -> Plan:
         """The plan that questions are answered with, now that there are reports.

@@ -120,7 +120,7 @@ def _modes(question: QuantileQuestion, asked: AskedQuantile, keys: list[Key], as
     for row, estimate in enumerate(counts.answers[ROWS]):
         key = tuple(counts.groups[f"{GROUP}{number}"][row] for number in range(len(question.groups)))
         by_key.setdefault(key, []).append((counts.groups[VALUE][row], estimate))
-    modes = []
+    modes: list[Any] = []
     for key in keys:
         seen = by_key.get(key, [])
         if not seen:

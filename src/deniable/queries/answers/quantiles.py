@@ -19,7 +19,7 @@ from deniable.queries.answers.estimation import Moments
 from deniable.queries.answers.result import Estimate
 from deniable.queries.parsing.quantile_questions import DISCRETE
 
-SLACK = 1e-7
+COUNT_SLACK = 1e-7
 """Of all rows: counts that are sums of floats miss the whole number that they are by so much at most."""
 
 
@@ -48,7 +48,8 @@ class PrefixCounts:
         variances = np.maximum(products - truth, 0.0)
         rounding = 1e-9 * np.abs(products)
         variances = np.where(variances <= rounding, 0.0, variances)
-        return np.sqrt(variances + np.maximum(np.einsum("i,xij,j->x", slope, self.model, slope), 0.0))
+        biases = np.maximum(np.einsum("i,xij,j->x", slope, self.model, slope), 0.0)
+        return np.asarray(np.sqrt(variances + biases))
 
 
 def prefix_counts(moments: Moments, rows: list[int], model: Floats | None, *, single_rows: bool) -> PrefixCounts:
@@ -74,7 +75,7 @@ def quantile(prefix: PrefixCounts, share: float, kind: str, confidence: float, t
         return Estimate(math.nan, math.nan, confidence, together, bounds=(prefix.values[0], prefix.values[-1]))
     smooth = _isotonic(prefix.counts, errors)
     value = _at(prefix, smooth, share, kind)
-    slack = SLACK * max(prefix.total, 1.0)
+    slack = COUNT_SLACK * max(prefix.total, 1.0)
     above = smooth + reach * errors + slack >= target
     below = np.concatenate(([True], (smooth - reach * errors - slack <= target)[:-1]))
     low = float(prefix.values[np.argmax(above)]) if above.any() else float(prefix.values[-1])
@@ -89,13 +90,13 @@ def _at(prefix: PrefixCounts, counts: Floats, share: float, kind: str) -> float:
 
     def ranked(rank: float) -> float:
         """The value of the row with this rank, counted from 1."""
-        reached = counts >= rank - SLACK * max(total, 1.0)
+        reached = counts >= rank - COUNT_SLACK * max(total, 1.0)
         return float(prefix.values[np.argmax(reached)] if reached.any() else prefix.values[-1])
 
     if kind == DISCRETE:
-        return ranked(max(math.ceil(share * total - SLACK * total), 1))
+        return ranked(max(math.ceil(share * total - COUNT_SLACK * total), 1))
     position = max(share * (total - 1), 0.0)
-    whole = round(position) if abs(position - round(position)) < SLACK * max(total, 1.0) else math.floor(position)
+    whole = round(position) if abs(position - round(position)) < COUNT_SLACK * max(total, 1.0) else math.floor(position)
     first, second = ranked(whole + 1), ranked(whole + 2)
     part = min(max(position - whole, 0.0), 1.0)
     return first if part < 1e-9 else first + part * (second - first)

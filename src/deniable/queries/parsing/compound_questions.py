@@ -15,7 +15,7 @@ from sqlglot import exp
 from deniable.errors import QueryRefused
 
 Node = Any
-MOST_PARTS = 64
+MOST_UNITED = 64
 _CONSTANTS = (exp.Null, exp.Boolean)
 
 
@@ -50,8 +50,8 @@ def compound_of(tree: Node, flatten: Callable[[Node], Node]) -> Compound:
     """The parts of a question, each flattened to one SELECT from tables."""
     selects = [flatten(select) for select in _selects(tree, tree.args.get("with_"))]
     parts = [part for select in selects for part in _parts(select)]
-    if len(parts) > MOST_PARTS:
-        raise QueryRefused(f"the question has more than {MOST_PARTS} parts", "Ask several questions.")
+    if len(parts) > MOST_UNITED:
+        raise QueryRefused(f"the question has more than {MOST_UNITED} parts", "Ask several questions.")
     if len({len(part.names) for part in parts}) > 1:
         raise QueryRefused("the parts of UNION ALL have different numbers of columns", "Select the same columns.")
     names = parts[0].names

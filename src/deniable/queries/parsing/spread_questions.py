@@ -138,7 +138,7 @@ class _Cell:
         return made
 
     def _here(self, row: int) -> Node | None:
-        parts = []
+        parts: list[Node] = []
         for group, value in zip(self._spread.groups, self._keys[row], strict=True):
             node = exp.Paren(this=group.copy())
             if value is None:

@@ -9,7 +9,7 @@ from deniable.errors import QueryRefused
 from deniable.queries.parsing.grammar import split_statements
 
 QUESTION, EXPLAIN, DESCRIBE, SHOW = "question", "explain", "describe", "show"
-_WORDS = re.compile(r"\s*(explain\s+analyze|explain|describe|desc|show)\b\s*(.*)", re.IGNORECASE | re.DOTALL)
+_FIRST_WORDS = re.compile(r"\s*(explain\s+analyze|explain|describe|desc|show)\b\s*(.*)", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ def statements_of(text: str) -> list[Statement]:
 
 
 def _statement(text: str) -> Statement:
-    words = _WORDS.match(text) if isinstance(text, str) else None
+    words = _FIRST_WORDS.match(text) if isinstance(text, str) else None
     if words is None:
         return Statement(QUESTION, text)
     word, rest = words[1].lower(), words[2].strip().rstrip(";").strip()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from deniable.engines.collecting.input_frames import as_arrow
 from deniable.engines.duckdb.dimension_tables import DimensionTable
 from deniable.engines.engine import Engine
 from deniable.engines.local.opening import MEMORY_LIMIT, open_local
-from deniable.engines.reports.shared_users import check_disjoint
+from deniable.engines.reports.shared_users import check_disjoint, shared_users
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.queries.answers.added_groups import added_carriers, added_models, added_moments
 from deniable.queries.answers.answer_options import AnswerOptions
@@ -80,10 +80,15 @@ class JointDatabase(Database):
         return f"JointDatabase({'; '.join(map(repr, self.groups))})"
 
 
-def _connect_groups(reports: Sequence[Any], **options: Any) -> JointDatabase:
+def _connect_groups(reports: Sequence[Any], engine: Any, **options: Any) -> JointDatabase:
     """Groups of reports as one database, if they are about the same tables and share nobody."""
-    groups = [connect(group, **options) for group in reports]
-    check_disjoint([(group.collection, group.simulation, group.engine.stores) for group in groups])
+    groups = [connect(group, engine=engine, **options) for group in reports]
+    shared_by: Callable[[Sequence[Mapping[str, Any]]], int] = shared_users
+    if engine is not None:
+        from deniable.engines.spark.shared_spark_users import shared_spark_users
+
+        shared_by = shared_spark_users
+    check_disjoint([(group.collection, group.simulation, group.engine.stores) for group in groups], shared_by)
     return JointDatabase(groups)
 
 
@@ -108,7 +113,7 @@ def connect(
     were made under need `collection`.
 
     A list opens several groups of users, collected under different designs for the same tables (`plan(after=…)`), and
-    answers over all of them. Nobody may be in two groups; this is checked. Lists are for the engine of one machine.
+    answers over all of them. Nobody may be in two groups; this is checked, by Spark if that is the engine.
 
     An `engine` of your own (`deniable.engines.engine.Engine` says what it needs) holds its reports already: leave
     `reports` out.
@@ -120,9 +125,10 @@ def connect(
     Database(users: 3 reports)
     """
     if isinstance(reports, (list, tuple)):
-        if engine is not None or collection is not None:
-            raise InvalidParameter("reports", "in a list are for one machine", "Leave out engine and collection.")
-        return _connect_groups(reports, dimensions=dimensions, memory_limit=memory_limit, spill=spill)
+        if isinstance(engine, Engine) or collection is not None:
+            problem = "in a list are opened by DuckDB or Spark, each under the specification next to it"
+            raise InvalidParameter("reports", problem, "Leave out collection, and engines of your own.")
+        return _connect_groups(reports, engine, dimensions=dimensions, memory_limit=memory_limit, spill=spill)
     reports = reports.path if isinstance(reports, Collected) else reports
     opened: Engine
     if isinstance(engine, Engine) and not isinstance(engine, type):

@@ -29,9 +29,9 @@ from deniable.queries.answers.model_error import model_spread
 from deniable.queries.answers.quantile_answers import Prefixes, cumulative_question
 from deniable.queries.answers.result import Result
 from deniable.queries.answers.trend import trend
-from deniable.queries.forecasts.forecast import Explanation, Forecast, sampling, scaled_up
+from deniable.queries.forecasts.assumed_rows import RowsGiven, assumed_rows
+from deniable.queries.forecasts.forecast import Explanation, Forecast, predicted
 from deniable.queries.forecasts.influence import Influence, influences
-from deniable.queries.forecasts.prediction import predict
 from deniable.queries.parsing.round_questions import question_by_round
 from deniable.queries.parsing.sql import parse
 from deniable.queries.planning.bounding_plan import bounding_plans
@@ -283,9 +283,18 @@ class Database:
         return plan
 
     def explain(
-        self, text: str, *, weights: str = "optimal", sums: str = DIRECT, unbiased: bool = False
+        self,
+        text: str,
+        *,
+        weights: str = "optimal",
+        sums: str = DIRECT,
+        unbiased: bool = False,
+        rows: RowsGiven = None,
+        matching: float | tuple[float, float] | None = None,
     ) -> Explanation:
         """How a question is answered, how many reports count, and the error to expect with its causes; it prints.
+
+        `rows` and `matching` are as in `Collection.forecast`.
 
         >>> print(db.explain("SELECT COUNT(*) FROM users WHERE age < 25"))
         optimal weights, direct sums
@@ -300,7 +309,8 @@ class Database:
                stderr  of users  truncation  rounding  view sampling  randomiser
         count   196.1    1.961%          0%        0%            10%         90%
         Assumed: rows spread evenly over the domains, half as many rows per user as the
-        table allows, all users pass public conditions, public measures of size one.
+        table allows unless rows are given, all users pass public conditions, public
+        measures of size one.
         """
         plan = self.plan(text, weights=weights, sums=sums, unbiased=unbiased)
         reports = {name: store.rows for name, store in stores_of(plan, self.stores).items()}
@@ -308,9 +318,8 @@ class Database:
         if self.collection.rounds is not None:  # who answers one round, on average
             rounds = max(len(self.stores[name].distinct(ROUND_COLUMN)) for name in plan.question.tables)
             users = math.ceil(users / max(rounds, 1))
-        scale = sampling(self.collection)
-        predicted = scaled_up(predict(plan, users), scale) if users else ()
-        forecast = Forecast(plan, math.ceil(users * scale), predicted)
+        assumed = assumed_rows(self.collection, rows, matching).among_reporters(self.collection.tables)
+        forecast = predicted(plan, users, assumed) if users else Forecast(plan, 0, ())
         return Explanation(forecast, reports, influences(plan, self._moments(plan), users) if users else ())
 
     def influence(

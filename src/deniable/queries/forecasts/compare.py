@@ -9,6 +9,7 @@ from statistics import geometric_mean
 
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.notebook import html_table
+from deniable.queries.forecasts.assumed_rows import AssumedRows, RowsGiven, Span, assumed_rows
 from deniable.queries.forecasts.fit import FINEST_ONLY, fit_grids, ignored, is_quick, shown_error
 from deniable.queries.forecasts.forecast import checked_users, error_of, planned
 from deniable.queries.parsing.sql import parse
@@ -43,6 +44,8 @@ class Comparison:
     users: int
     questions: tuple[str, ...]
     choices: tuple[Choice, ...]
+    spans: tuple[Span, ...] = ()
+    """For each question the error of the fitted grid from low to high, as far as rows are known; else not numbers."""
 
     @property
     def best(self) -> Choice:
@@ -70,13 +73,15 @@ def compare(
     questions: Sequence[str],
     users: int,
     *,
+    rows: RowsGiven = None,
     advance: Callable[[float], None] = ignored,
 ) -> Comparison:
     """The predicted errors of some questions under each design and weighting, before anything is collected.
 
+    `rows` are those that users are expected to have, as in `Collection.forecast`.
     `advance` is called with the part of the work that was done since it was last called.
     """
-    count = checked_users(users)
+    count, assumed = checked_users(users), assumed_rows(collection, rows)
     if not questions:
         raise InvalidParameter("questions", "are missing", "Give at least one SELECT.")
     for text in questions:
@@ -90,11 +95,11 @@ def compare(
     choices = []
     for design, changed in designs.items():
         for weights, sums in _ways(design):
-            errors = tuple(_error_or_none(changed, text, count, weights, sums) for text in questions)
+            errors = tuple(_error_or_none(changed, text, count, weights, sums, assumed) for text in questions)
             choices.append(Choice(design, weights, sums, errors))
             advance(0.5 / len(designs) / len(_ways(design)))
     start = collection.with_settings(design=GRID)
-    fitted = fit_grids(start, count, list(questions), compared=False, advance=lambda part: advance(part / 2))
+    fitted = fit_grids(start, count, list(questions), compared=False, rows=rows, advance=lambda part: advance(part / 2))
     choices.append(Choice(GRID, "optimal", DIRECT, fitted.errors[GRID]))
     # Between equals the simpler choice comes first.
     choices.sort(
@@ -105,7 +110,7 @@ def compare(
             choice.weights != "optimal",
         )
     )
-    return Comparison(count, tuple(questions), tuple(choices))
+    return Comparison(count, tuple(questions), tuple(choices), fitted.spans)
 
 
 def _ways(design: str) -> list[tuple[str, str]]:
@@ -117,10 +122,12 @@ def _ways(design: str) -> list[tuple[str, str]]:
     return ways + [(rule, DESIGNED) for rule in rules] if design in ("ahio", "ehio", "sr-hio") else ways
 
 
-def _error_or_none(collection: Specification, text: str, users: int, weights: str, sums: str) -> float:
+def _error_or_none(
+    collection: Specification, text: str, users: int, weights: str, sums: str, assumed: AssumedRows
+) -> float:
     if not is_quick(collection, text):
         return math.nan
     try:
-        return error_of(planned(collection, text, weights, sums, users), users)
+        return error_of(planned(collection, text, weights, sums, users, assumed=assumed), users, assumed.middle)
     except QueryRefused:  # too many cells for this design
         return math.inf

@@ -114,9 +114,8 @@ class Database:
     ) -> Result:
         """Answer a question in SQL, every number with its standard error.
 
-        COUNT(*), SUM, AVG, VAR_POP, VAR_SAMP and STDDEV of private and public attributes, and arithmetic with them;
-        from one table or several joined with USING (uid), and from dimensions; WHERE and GROUP BY on private and public
-        attributes; ORDER BY, HAVING, LIMIT. Anything else is refused by name.
+        Aggregates of private and public attributes, of one table or several joined with USING (uid), and of dimensions;
+        docs/queries.md lists what may be asked. Anything else is refused by name.
 
         `weights` is "optimal", "greedy", "rdc(k)" or "rdc_each(k)"; `sums` is "direct", or "designed" for the rounded
         values that AHIO, EHIO and SR-HIO collect. With `simultaneous` all intervals of an answer hold at once. `clip`
@@ -137,8 +136,7 @@ class Database:
         >>> db.answer("SELECT COUNT(*) FROM users", dn.AnswerOptions(confidence=0.9)).scalar().value
         10000.0
         """
-        *_, last = self.statements(text, options)
-        return last
+        return list(self.statements(text, options))[-1]
 
     def statements(self, text: str, options: AnswerOptions = DEFAULTS) -> Iterator[Result]:
         """Answer every statement of a text: questions, EXPLAIN, DESCRIBE and SHOW TABLES.
@@ -146,16 +144,7 @@ class Database:
         >>> [len(result) for result in db.statements("SHOW TABLES; SELECT COUNT(*) FROM users")]
         [1, 1]
         """
-        answering = StatementAnswers(
-            self.collection,
-            self.dimensions,
-            options,
-            plain=lambda part: self._plain_answer(part, options),
-            prefixes=lambda part: self._prefixes(part, options),
-            explained=lambda part: str(self.explain(part, weights=options.weights, sums=options.sums)),
-            seen=lambda part: self._plan_key(part, options) in self._plans,
-        )
-        yield from answering.statements(text)
+        yield from StatementAnswers(self, options).statements(text)
 
     def _plain_answer(self, text: str, options: AnswerOptions) -> Result:
         """The answer to one SELECT of sums."""
@@ -255,6 +244,9 @@ class Database:
           age 1+4+19+25
         """
         return self._planned(text, AnswerOptions(weights, sums, unbiased))
+
+    def _is_planned(self, text: str, options: AnswerOptions) -> bool:
+        return self._plan_key(text, options) in self._plans
 
     @staticmethod
     def _plan_key(text: str, options: AnswerOptions) -> tuple[str, str, str, bool, bool]:

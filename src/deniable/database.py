@@ -24,6 +24,8 @@ from deniable.queries.answers.estimation import answer
 from deniable.queries.answers.guard import GUARDED
 from deniable.queries.answers.quantile_answers import Prefixes
 from deniable.queries.answers.result import Result
+from deniable.queries.forecasts.influence import Influence, over_groups
+from deniable.queries.weights.table_plan import DIRECT
 from deniable.single_database import Database
 from deniable.tables.specification.specification import Specification
 
@@ -62,7 +64,24 @@ class JointDatabase(Database):
             ),
         )
         notes = (*result.notes, GUARDED) if any(part.contradicted for part in parts) else result.notes
-        return replace(result, notes=notes, simulation=self.simulation)
+        coins = dict.fromkeys(note for group in self.groups for note in group._drawn.notes(question.tables))
+        return replace(result, notes=(*notes, *coins), simulation=self.simulation)
+
+    def influence(
+        self,
+        text: str,
+        *,
+        weights: str = "optimal",
+        sums: str = DIRECT,
+        unbiased: bool = False,
+        exact: bool = False,
+    ) -> tuple[Influence, ...]:
+        """How far one lying user, of whichever group, moves each answer. See `Database.influence`."""
+        plans = [group.plan(text, weights=weights, sums=sums, unbiased=unbiased) for group in self.groups]
+        moments = added_moments([group._moments(plan) for group, plan in zip(self.groups, plans, strict=True)])
+        return over_groups(
+            [group._influences(plan, moments, exact=exact) for group, plan in zip(self.groups, plans, strict=True)]
+        )
 
     def _prefixes(self, text: str, options: AnswerOptions) -> Prefixes:
         """See `Database._prefixes`: users of all groups, added up."""

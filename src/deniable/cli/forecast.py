@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,6 +26,7 @@ from deniable.wording import counted
 
 if TYPE_CHECKING:
     from deniable.queries.forecasts.prediction import Prediction
+    from deniable.queries.forecasts.round_forecast import RoundErrors
 
 
 @click.command()
@@ -136,16 +138,28 @@ def _range(answer: Prediction, reasons: tuple[str, ...]) -> dict[str, Any]:
 
 def _show_rounds(collection: Collection, text: str, users: int) -> None:
     """Levels and changes under each mode, for the same ε over a lifetime."""
-    from deniable.queries.forecasts.round_forecast import CHANGING, round_errors
+    from deniable.queries.forecasts.round_forecast import answering, round_errors
 
     if collection.rounds is None:
         return
+    click.echo(answering(collection, users))
+    _show_modes(collection, [round_errors(collection, text, users)])
+
+
+def _show_modes(collection: Collection, questions: Sequence[Sequence[RoundErrors]]) -> None:
+    """The table of modes: of one question, or of several with their numbers."""
+    from deniable.queries.forecasts.round_forecast import CHANGING, MEMOISED_NOTE, ROUND_HEADER
+
+    assert collection.rounds is not None  # noqa: S101 - the caller has looked
     title = f"Rounds: {collection.rounds.count}, {CHANGING:.0%} of people change from one to the next"
-    made = table(title, "mode", "ε a round", "ε a lifetime", "answer", "level ±", "change ±")
-    for errors in round_errors(collection, text, users):
-        numbers = (f"{errors.level:,.4g}", f"{errors.change:,.4g}")
-        made.add_row(errors.mode, f"{errors.one_round:.3g}", f"{errors.lifetime:.4g}", errors.name, *numbers)
+    several = len(questions) > 1
+    made = table(title, *(["question"] if several else []), *ROUND_HEADER)
+    for number, errors in enumerate(questions, 1):
+        for row in errors:
+            made.add_row(*([f"q{number}"] if several else []), *row.shown)
     show(made)
+    if any(row.same_changes is not None for errors in questions for row in errors):
+        click.echo(MEMOISED_NOTE)
 
 
 @click.command()
@@ -201,5 +215,7 @@ def compare(specification: str, queries: str, users: int, rows_given: tuple[str,
         return
     sums = "" if best.sums == "direct" else ", designed sums"
     click.echo(f'Recommended: design = "{best.design}", asked with {best.weights} weights{sums}.')
+    if comparison.rounds:
+        _show_modes(collection, comparison.rounds)
     if best.design == "grid":
         click.echo("Write it with: deniable plan SPECIFICATION QUERIES --users N")

@@ -12,6 +12,7 @@ from deniable.notebook import html_table
 from deniable.queries.forecasts.assumed_rows import AssumedRows, RowsGiven, Span, assumed_rows
 from deniable.queries.forecasts.fit import FINEST_ONLY, fit_grids, ignored, is_quick, shown_error
 from deniable.queries.forecasts.forecast import checked_users, error_of, planned
+from deniable.queries.forecasts.round_forecast import RoundErrors, round_errors
 from deniable.queries.parsing.sql import parse
 from deniable.queries.weights.axis_weights import GREEDY, OPTIMAL, RDC
 from deniable.queries.weights.table_plan import DESIGNED, DIRECT
@@ -44,6 +45,8 @@ class Comparison:
     users: int
     questions: tuple[str, ...]
     choices: tuple[Choice, ...]
+    rounds: tuple[tuple[RoundErrors, ...], ...] = ()
+    """For every question, levels and changes under each mode of rounds, with the design that is recommended."""
     spans: tuple[Span, ...] = ()
     """For each question the error of the fitted grid from low to high, as far as rows are known; else not numbers."""
 
@@ -110,7 +113,10 @@ def compare(
             choice.weights != "optimal",
         )
     )
-    return Comparison(count, tuple(questions), tuple(choices), fitted.spans)
+    best = fitted.collection if choices[0].design == GRID else designs[choices[0].design]
+    clear = collection.rounds is not None and math.isfinite(choices[0].score)
+    rounds = tuple(round_errors(best, text, count) for text in questions) if clear else ()
+    return Comparison(count, tuple(questions), tuple(choices), rounds, fitted.spans)
 
 
 def _ways(design: str) -> list[tuple[str, str]]:

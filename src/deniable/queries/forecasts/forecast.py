@@ -26,7 +26,7 @@ from deniable.queries.parsing.dimensions import Dimension
 from deniable.queries.parsing.sql import parse
 from deniable.queries.planning.plan import Plan, make_plan
 from deniable.queries.weights.table_plan import DIRECT
-from deniable.tables.schema.rounds import ROTATING
+from deniable.tables.schema.rounds import stands_for
 from deniable.tables.specification.specification import Specification
 from deniable.wording import counted
 
@@ -77,14 +77,15 @@ class Forecast:
     def _rows(self) -> list[list[str]]:
         """A header, and a row per answer."""
         assumed, ranged = self._assumed, bool(self.reasons)
-        rows = [["", "stderr", *["model"] * assumed, *["range"] * ranged, "of users", *CAUSES]]
+        names = list(self.predictions[0].causes) if self.predictions else list(CAUSES)
+        rows = [["", "stderr", *["model"] * assumed, *["range"] * ranged, "of users", *names]]
         for prediction in self.predictions:
             span = [shown_range(prediction)] * ranged
             if math.isnan(prediction.stderr):
-                rows.append([prediction.name, "unclear", *[""] * assumed, *span, "", *("" for _ in CAUSES)])
+                rows.append([prediction.name, "unclear", *[""] * assumed, *span, "", *("" for _ in names)])
                 continue
             share = f"{prediction.error / self.users:.3%}" if prediction.per_user else ""
-            causes = [f"{prediction.causes[cause]:.0%}" for cause in CAUSES]
+            causes = [f"{prediction.causes[cause]:.0%}" for cause in names]
             model = [f"{prediction.model:,.4g}"] if assumed else []
             rows.append([prediction.name, f"{prediction.stderr:,.4g}", *model, *span, share, *causes])
         return rows
@@ -121,22 +122,16 @@ def forecast(
 ) -> Forecast:
     """The standard errors of a question's answers with this many users. See `Collection.forecast`."""
     count, assumed = checked_users(users), assumed_rows(collection, rows, matching)
-    answering = count / sampling(collection)
+    answering = count / stands_for(collection.rounds)
     plan = planned(collection, text, weights, sums, answering, dimensions, assumed=assumed)
     return predicted(plan, answering, assumed)
 
 
 def predicted(plan: Plan, answering: float, assumed: AssumedRows) -> Forecast:
     """What a plan leads to if this many people answer: about everybody, with ranges for what is not known of rows."""
-    scale = sampling(plan.collection)
+    scale = stands_for(plan.collection.rounds)
     predictions, reasons = ranged(plan, answering, assumed)
     return Forecast(plan, math.ceil(answering * scale), scaled_up(predictions, scale), reasons)
-
-
-def sampling(collection: Specification) -> float:
-    """For how many people each of those stands who answer a round."""
-    rounds = collection.rounds
-    return 1.0 if rounds is None or rounds.mode != ROTATING else rounds.count / rounds.answers
 
 
 def scaled_up(predictions: tuple[Prediction, ...], scale: float) -> tuple[Prediction, ...]:
@@ -181,7 +176,8 @@ def checked_users(users: Any) -> int:
 
 def error_of(plan: Plan, users: float, assumed: Assumption = EVENLY) -> float:
     """The largest error among a question's answers: per user for what adds up (COUNT, SUM), else as it is."""
-    return largest_error(predict(plan, users, assumed), users)
+    scale = stands_for(plan.collection.rounds)
+    return largest_error(scaled_up(predict(plan, users / scale, assumed), scale), users)
 
 
 def largest_error(predicted: Sequence[Prediction], users: float) -> float:
@@ -308,6 +304,8 @@ class Explanation:
     reports: Mapping[str, int]
     influences: tuple[Influence, ...] = ()
     """How far liars move each answer."""
+    rounds: tuple[str, ...] = ()
+    """Errors of levels and changes under each mode of rounds, in lines."""
 
     def __str__(self) -> str:
         plan, collection = self.forecast.plan, self.forecast.plan.collection
@@ -321,9 +319,9 @@ class Explanation:
                 f"{per_user} per user with ε = {spent:.4g} each"
             )
         lines += [str(influence) for influence in self.influences]
-        return "\n".join([*lines, "predicted:", *str(self.forecast).splitlines(), ASSUMPTIONS])
+        return "\n".join([*lines, "predicted:", *str(self.forecast).splitlines(), ASSUMPTIONS, *self.rounds])
 
     def _repr_html_(self) -> str:
         """The text, and the forecast as a table, for notebooks."""
         said = str(self).split("\npredicted:\n")[0]
-        return html_text(said) + self.forecast._repr_html_() + html_text(ASSUMPTIONS)
+        return html_text(said) + self.forecast._repr_html_() + html_text("\n".join((ASSUMPTIONS, *self.rounds)))

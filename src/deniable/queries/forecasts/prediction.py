@@ -31,8 +31,11 @@ from deniable.queries.question.formula import Formula, Valued, evaluate, moments
 from deniable.queries.weights.product_weights import rounded_attribute
 from deniable.queries.weights.table_plan import CellWeights, PartPlan, TablePlan, ViewWeights
 from deniable.tables.designs.views import NUMBERED_CELLS, Design
+from deniable.tables.schema.rounds import stands_for
 
 CAUSES = ("truncation", "rounding", "view sampling", "randomiser")
+WHO_ANSWERS = "who answers"
+"""The cause that comes first where rounds rotate: some people stand for all."""
 VIEWS = 3
 """From this stage on, a user reports one view only."""
 NEGLIGIBLE_VARIANCE = 1e-11
@@ -90,7 +93,11 @@ def predict(plan: Plan, people: float, assumed: Assumption = EVENLY) -> tuple[Pr
 
 
 def expected_moments(plan: Plan, people: float, assumed: Assumption = EVENLY) -> ExpectedMoments:
-    """The moments of a question's groups, or of some of them if they are many."""
+    """The moments of a question's groups, or of some of them if they are many.
+
+    Where rounds rotate, each of those who answer was drawn and stands for c people. What they are worth then varies
+    with who was drawn, as well: by (1 − 1/c)·E[f·fᵀ] for each of them.
+    """
     users = people * assumed.reporting(plan.collection[table.table] for table in plan.tables)
     groups = np.unique(np.linspace(0, len(plan.private_groups) - 1, SAMPLED_GROUPS).astype(np.int64))
     pairs = TermPairs.of(plan, groups)
@@ -98,8 +105,12 @@ def expected_moments(plan: Plan, people: float, assumed: Assumption = EVENLY) ->
     # Differences between stages of which only rounding is left are none.
     steps = np.diff(stages, axis=0)
     steps[np.abs(steps) < NEGLIGIBLE_VARIANCE * np.abs(stages).max(axis=0)] = 0.0
-    known = known_moments(plan)[groups]
-    steps = np.array([without_known(step, known) for step in steps])
+    scale = stands_for(plan.collection.rounds)
+    if scale > 1:
+        steps = np.concatenate(((1 - 1 / scale) * stages[:1], steps))
+    else:
+        known = known_moments(plan)[groups]
+        steps = np.array([without_known(step, known) for step in steps])
     biases = model_covariance(plan, groups)
     model = np.zeros_like(steps[0]) if biases is None else (users * _relative_rows(plan, assumed)) ** 2 * biases
     return ExpectedMoments(users * _means(plan, groups, assumed), users * steps, model)
@@ -134,15 +145,16 @@ def _measures_apart(plan: Plan, formula: Formula, valued: Valued, covariance: Fl
 def _prediction(
     name: str, adds_up: bool, valued: Valued, covariance: Floats, steps: Floats, model: Floats
 ) -> Prediction:
+    names = CAUSES if len(steps) == len(CAUSES) else (WHO_ANSWERS, *CAUSES)
     biases = np.sqrt(valued.variance(model))
     errors = np.where(valued.clear, np.sqrt(valued.variance(covariance)), math.nan)
     if np.isnan(errors).all():
-        return Prediction(name, math.nan, math.nan, dict.fromkeys(CAUSES, 0.0), adds_up)
+        return Prediction(name, math.nan, math.nan, dict.fromkeys(names, 0.0), adds_up)
     order = np.argsort(errors)  # NaN last
     typical = int(order[np.count_nonzero(~np.isnan(errors)) // 2]) if errors.size > 1 else 0
     total = float(steps[:, typical].sum())
     causes = {
-        cause: float(step) / total if total else 0.0 for cause, step in zip(CAUSES, steps[:, typical], strict=True)
+        cause: float(step) / total if total else 0.0 for cause, step in zip(names, steps[:, typical], strict=True)
     }
     return Prediction(
         name, float(valued.value[typical]), float(errors[typical]), causes, adds_up, float(biases[typical])

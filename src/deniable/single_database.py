@@ -18,10 +18,10 @@ from deniable.engines.kernel.grouped_moments import check_believed, stores_of
 from deniable.engines.learnt_tables import LearntTables
 from deniable.engines.reports.user_blocks import ReportFacts
 from deniable.errors import QueryRefused
-from deniable.notebook import html_table
 from deniable.queries.answers.answer_options import DEFAULTS, AnswerOptions
 from deniable.queries.answers.answering import StatementAnswers
 from deniable.queries.answers.consistent.consistent_answers import consistent_answer
+from deniable.queries.answers.descriptions import tables_page
 from deniable.queries.answers.effective_users import effective_users
 from deniable.queries.answers.estimation import Moments, answer
 from deniable.queries.answers.guard import GUARDED, guarded
@@ -38,7 +38,6 @@ from deniable.queries.parsing.sql import parse
 from deniable.queries.planning.bounding_plan import bounding_plans
 from deniable.queries.planning.plan import Plan, make_plan
 from deniable.queries.weights.table_plan import DIRECT
-from deniable.simulation import NOTE
 from deniable.tables.schema.rounds import ROUND_COLUMN
 from deniable.tables.specification.runs import is_simulation
 from deniable.wording import counted
@@ -393,22 +392,5 @@ class Database:
 
     def _repr_html_(self) -> str:
         """What can be asked, for notebooks."""
-        rows = (
-            (
-                name,
-                f"{store.rows:,}",
-                f"{self.refused[name].total():,}",
-                ", ".join(self.collection[name].private),
-                ", ".join(self.collection[name].public),
-            )
-            for name, store in self.stores.items()
-        )
-        return html_table(
-            ("table", "reports", "refused", "private", "public"),
-            rows,
-            title=f"Reports under ε = {self.collection.epsilon:g} per user",
-            notes=[
-                *([f"dimensions: {', '.join(self.dimensions)}"] if self.dimensions else []),
-                *[NOTE] * self.simulation,
-            ],
-        )
+        kept = {name: (store.rows, self.refused[name].total()) for name, store in self.stores.items()}
+        return tables_page(self.collection, kept, [*self.dimensions], simulation=self.simulation)

@@ -1,12 +1,14 @@
-"""DESCRIBE: the columns of a table, as an answer."""
+"""What there is to ask about: the columns of a table as an answer, and all tables for notebooks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from deniable.errors import QueryRefused
+from deniable.notebook import html_table
 from deniable.queries.answers.result import Result
 from deniable.queries.parsing.dimensions import Dimension
+from deniable.simulation import NOTE
 from deniable.tables.schema.attributes import Categorical, Private
 from deniable.tables.specification.specification import Specification
 from deniable.wording import listed
@@ -27,6 +29,22 @@ def described(collection: Specification, dimensions: Mapping[str, Dimension], na
         raise QueryRefused(f"there is no table {name!r}", f"There are {known}.")
     names, types, kinds = (list(each) for each in zip(*columns, strict=True))
     return Result({"column_name": names, "column_type": types, "kind": kinds}, {}, sql=f"DESCRIBE {name}")
+
+
+def tables_page(
+    collection: Specification, kept: Mapping[str, tuple[int, int]], dimensions: Sequence[str], *, simulation: bool
+) -> str:
+    """The tables of a collection with how many reports of each were kept and refused, as HTML."""
+    rows = (
+        (name, f"{reports:,}", f"{refused:,}", ", ".join(collection[name].private), ", ".join(collection[name].public))
+        for name, (reports, refused) in kept.items()
+    )
+    return html_table(
+        ("table", "reports", "refused", "private", "public"),
+        rows,
+        title=f"Reports under ε = {collection.epsilon:g} per user",
+        notes=[*([f"dimensions: {', '.join(dimensions)}"] if dimensions else []), *[NOTE] * simulation],
+    )
 
 
 def _kind(meaning: object) -> tuple[str, str]:

@@ -34,7 +34,7 @@ RESERVED = frozenset({USER_COLUMN})
 """What no attribute can be called: the column of user ids joins the tables."""
 PUBLIC_PREFIX = "public:"
 ARGUMENTS = frozenset(
-    {"key", "out", "everyone", "source", "simulation", "engine", "spill", "ledger", "round", "memory"}
+    {"key", "out", "everyone", "source", "simulation", "engine", "spill", "ledger", "round", "memory", "max_rejected"}
 )
 
 OUTSIDE = "outside the domain"

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, overload
 from deniable.errors import InvalidParameter
 from deniable.tables.designs import GRID
 from deniable.tables.schema.attributes import Table
-from deniable.tables.specification.runs import charge_run
 from deniable.tables.specification.specification import Specification
 
 if TYPE_CHECKING:
@@ -170,12 +169,8 @@ class Collection(Specification):
         if engine is not None:
             from deniable.engines.spark.spark_perturbing import perturb_spark
 
-            if self.rounds is not None:
-                raise InvalidParameter("engine", "is Spark, which does not collect rounds", "Leave it out.")
-            charge_run(ledger, self, *tables)
-            return perturb_spark(
-                self, tables, engine, key=key, out=out, everyone=everyone, source=source, simulation=simulation
-            )
+            given: dict[str, Any] = {"key": key, "out": out, "everyone": everyone, "source": source, "ledger": ledger}
+            return perturb_spark(self, tables, engine, simulation=simulation, number=round, memory=memory, **given)
         from deniable.engines.collecting.perturbing import perturb
 
         options: dict[str, Any] = {"source": source, "simulation": simulation, "spill": spill, "ledger": ledger}

@@ -100,7 +100,9 @@ def _widened(estimate: Estimate, moves: list[float]) -> Estimate:
 def _scalar_places(select: Node) -> list[Node]:
     """Subqueries that are asked on their own."""
     where = select.args.get("where")
-    inside = [] if where is None else list(where.find_all(exp.Subquery))
+    inside = (
+        [] if where is None else [node for node in where.find_all(exp.Subquery) if not isinstance(node.parent, exp.In)]
+    )
     return inside + [
         node
         for item in select.expressions

@@ -147,7 +147,8 @@ class Collection(Specification):
         Rows outside the specification's domains are counted by reason. In a table with many rows they are left out; in
         others a random row replaces them, because a missing report would reveal that something was odd. All rows are
         checked first: where more than the share `max_rejected` of a table's rows would be rejected, nothing is drawn or
-        charged, and the error says which rule of the specification would mend it. `inspect` counts without drawing.
+        charged, and the error says which rule of the specification would mend it. `inspect` counts without drawing. On
+        Spark rows are not checked first.
 
         A seeded `source` and an ε without noise (infinite, or above 64 per report) need `simulation`. Reports then
         carry a mark, answers from them say *simulation*, and they do not mix with those of a release.

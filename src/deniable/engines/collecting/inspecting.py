@@ -97,12 +97,10 @@ def check_share(collection: Specification, inspections: Mapping[str, Inspection]
         named = "; ".join(
             f"{attribute or 'user ids'} {reason}: {counted(count, 'row')}" for (attribute, reason), count in worst
         )
-        (attribute, reason), _ = worst[0]
         problem = (
             f"{100 * inspection.share:.3g} % of the rows of table {name!r} would be rejected, "
             f"above {100 * most:g} % ({named})"
         )
-        mend = rule_for(collection[name], attribute, reason)
-        raise InvalidData(
-            problem, f"In the specification say {mend}; or allow more with max_rejected (--max-rejected)."
-        )
+        mends = dict.fromkeys(rule_for(collection[name], attribute, reason) for (attribute, reason), _ in worst)
+        repair = f"What mends it: {'; '.join(mends)}. Or allow more with max_rejected (--max-rejected)."
+        raise InvalidData(problem, repair)

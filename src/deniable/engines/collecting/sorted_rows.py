@@ -308,10 +308,7 @@ class RowReader:
             )
         reader: pa.RecordBatchReader = self._connection.sql(query).to_arrow_reader(USER_BATCH_ROWS)
         uid = reader.schema.field("uid").type
-        for column, domain in zip(table.private, table.domains, strict=True):
-            kind = reader.schema.field(column).type
-            if not readable(domain, kind):
-                raise unreadable_column(name, column, str(kind))
+        _check_types(table, reader.schema)
         public = {column: reader.schema.field(column).type for column in table.public}
         return sorted_users(reader), uid, public
 
@@ -334,7 +331,17 @@ class RowReader:
         columns = ", ".join(quoted(column) for column in (*table.private, *marks))
         known = "" if table.many is None else f" AND {key} IN (SELECT uid FROM everyone)"  # noqa: S608
         query = f"SELECT {columns} FROM rows_{name} WHERE {key} IS NOT NULL{known}"  # noqa: S608
-        yield from self._connection.sql(query).to_arrow_reader(USER_BATCH_ROWS)
+        reader: pa.RecordBatchReader = self._connection.sql(query).to_arrow_reader(USER_BATCH_ROWS)
+        _check_types(table, reader.schema)
+        yield from reader
 
     def _count(self, query: str) -> int:
         return int(self._connection.execute(query).fetchall()[0][0])
+
+
+def _check_types(table: Table, schema: pa.Schema) -> None:
+    """Refuse columns that cannot hold their domains."""
+    for column, domain in zip(table.private, table.domains, strict=True):
+        kind = schema.field(column).type
+        if not readable(domain, kind):
+            raise unreadable_column(table.name, column, str(kind))

@@ -75,8 +75,8 @@ def serve(
     serve_folder(path, settings, lambda address: click.echo(f"listening on {address}", err=True))
 
 
-def check_folder_of(path: Path) -> Any:
-    """A collector's folder; refused if it has no store, or one of another specification."""
+def check_folder_of(path: Path, *, keys: bool = True) -> Any:
+    """A collector's folder; refused if it has no store, or one of another specification, or (with `keys`) no keys."""
     from deniable.engines.collecting.stored_reports import collector_folder, is_collector_folder
     from deniable.service.keys import KeyFile
 
@@ -86,8 +86,9 @@ def check_folder_of(path: Path) -> Any:
             f"Make one: deniable serve --init shop.toml {path.name}"
         )
     folder = collector_folder(path)
-    folder.open_store().close()
-    KeyFile(path).keys()
+    if keys:
+        folder.open_store().close()
+        KeyFile(path).keys()
     return folder
 
 

@@ -15,6 +15,7 @@ from scipy.stats import chi2
 
 from deniable.arrays import Booleans, Floats, Integers
 from deniable.engines.engine import Engine
+from deniable.queries.planning.plan import Plan
 from deniable.tables.schema.report_format import DRAWN, SEED_BITS
 
 COIN_FALSE_ALARM = 1e-6
@@ -23,6 +24,8 @@ MOST_TESTED_VIEWS = 2**12
 FEWEST_EXPECTED = 20.0
 """Views with fewer expected reports are counted together."""
 _SEED_BINS_BITS = 6
+MOST_TRIED_REPORTS = 2**18
+"""Coins of more reports are looked at only when it has to be exact."""
 
 
 class DrawnCoins:
@@ -86,6 +89,19 @@ def _seed_ranges(store: Any, hashed: Booleans) -> Integers | None:
         mine = np.asarray(block.reports["seed"])[hashed[np.asarray(block.reports["view"])]]
         seeds += np.bincount(mine >> (SEED_BITS - _SEED_BINS_BITS), minlength=seeds.size)
     return seeds
+
+
+def reported_coins(engine: Engine, plan: Plan, *, exact: bool) -> dict[str, tuple[Integers, Integers]]:
+    """The views and seeds of the reports of a question's only table, where they are assigned; of many if `exact`."""
+    if engine.collection.coins == DRAWN or len(plan.tables) != 1:
+        return {}
+    name = plan.tables[0].table
+    store: Any = engine.stores[name]
+    if not hasattr(store, "read") or not store.rows or (store.rows > MOST_TRIED_REPORTS and not exact):
+        return {}
+    blocks = [block.reports for block in store.read(("view", "seed"))]
+    view, seed = (np.concatenate([np.asarray(block[column]) for block in blocks]) for column in ("view", "seed"))
+    return {name: (view.astype(np.int64), seed.astype(np.int64))}
 
 
 def chi_square(counts: Floats, expected: Floats) -> tuple[float, int]:

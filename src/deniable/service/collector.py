@@ -28,6 +28,7 @@ from deniable.tables.specification.runs import SPECIFICATION_FILE, run_text
 from deniable.tables.specification.specification import Specification
 
 Clock = Callable[[], float]
+_LOOK_AT_DISK_S = 0.5
 
 
 @dataclass(slots=True)
@@ -50,6 +51,7 @@ class Collector:
     """The time of day, for tokens only."""
     elapsed: Clock = time.monotonic
     draining: bool = False
+    _room: tuple[float, bool] | None = None
 
     @property
     def name(self) -> str:
@@ -62,8 +64,12 @@ class Collector:
 
     @property
     def has_room(self) -> bool:
-        """Whether uploads may be stored."""
-        return self.lock is None or self.free_bytes() >= self.settings.free_bytes
+        """Whether uploads may be stored; the disk is looked at twice a second, not for every request."""
+        now = self.elapsed()
+        if self._room is None or now >= self._room[0]:
+            has_room = self.lock is None or self.free_bytes() >= self.settings.free_bytes
+            self._room = (now + _LOOK_AT_DISK_S, has_room)
+        return self._room[1]
 
     @property
     def is_ready(self) -> bool:
@@ -143,5 +149,5 @@ def open_collector(path: Path, settings: ServeSettings) -> Collector:
         lock,
         RateLimit(settings.requests_per_minute),
         RateLimit(settings.reports_per_minute),
-        OpenDatabase(path, store),
+        OpenDatabase(folder, store),
     )

@@ -16,6 +16,7 @@ from deniable.engines.collecting.stored_reports import (
     CollectorFolder,
     collector_folder,
     is_collector_folder,
+    joined_rounds,
     seal,
     stored_tables,
 )
@@ -63,7 +64,7 @@ def _from_store(folder: CollectorFolder, memory_limit: int, spill: Path | None) 
     store = folder.open_store()
     try:
         if sum(store.summary().counts.values()) * BYTES_PER_REPORT <= memory_limit:
-            tables = stored_tables(folder, store)
+            tables = joined_rounds(stored_tables(folder, store))
             return _from_memory(Reports(folder.collection, tables, {}), simulation=folder.simulation)
         sealed = SpillFolder(spill)
         seal(folder, store, sealed.path)

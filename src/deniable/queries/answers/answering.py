@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from deniable.errors import QueryRefused
 from deniable.queries.answers.answer_options import AnswerOptions
-from deniable.queries.answers.compound_answers import Ask, compound_answer, is_plain
+from deniable.queries.answers.compound_answers import compound_answer, is_plain
 from deniable.queries.answers.descriptions import described
 from deniable.queries.answers.quantile_answers import Prefixes, quantile_answer
 from deniable.queries.answers.result import Result
@@ -21,39 +22,61 @@ from deniable.tables.schema.report_format import USER_COLUMN
 from deniable.tables.specification.specification import Specification
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StatementAnswers:
+class AskedDatabase(Protocol):
     """What a database can do for a question."""
 
-    collection: Specification
-    dimensions: Mapping[str, Dimension]
+    @property
+    def collection(self) -> Specification:
+        """What the reports were made under."""
+
+    @property
+    def dimensions(self) -> Mapping[str, Dimension]:
+        """Public tables, by their names."""
+
+    def _plain_answer(self, text: str, options: AnswerOptions) -> Result: ...
+    def _prefixes(self, text: str, options: AnswerOptions) -> Prefixes: ...
+    def _is_planned(self, text: str, options: AnswerOptions) -> bool: ...
+
+    def explain(self, text: str, *, weights: str, sums: str) -> object:
+        """How a question is answered: something that prints."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StatementAnswers:
+    """Answers of a database under some options."""
+
+    database: AskedDatabase
     options: AnswerOptions
-    plain: Ask
-    """Answers one SELECT of sums."""
-    prefixes: Callable[[str], Prefixes]
-    """Counts the rows up to every value of the last group of a question."""
-    explained: Callable[[str], str]
-    seen: Callable[[str], bool]
-    """Whether a text is a plain question that was asked before."""
+
+    def plain(self, text: str) -> Result:
+        """The answer to one SELECT of sums."""
+        return self.database._plain_answer(text, self.options)
+
+    def prefixes(self, text: str) -> Prefixes:
+        """Counts of the rows up to every value of the last group of a question."""
+        return self.database._prefixes(text, self.options)
 
     def statements(self, text: str) -> Iterator[Result]:
         """The answer to every statement of a text."""
         for statement in statements_of(text):
             if statement.kind == EXPLAIN:
-                yield Result({"explain": self.explained(statement.about).splitlines()}, {}, sql=statement.text)
+                explained = self.database.explain(statement.about, weights=self.options.weights, sums=self.options.sums)
+                yield Result({"explain": str(explained).splitlines()}, {}, sql=statement.text)
             elif statement.kind == DESCRIBE:
-                yield described(self.collection, self.dimensions, statement.about)
+                yield described(self.database.collection, self.database.dimensions, statement.about)
             elif statement.kind == SHOW:
-                names = [*(table.name for table in self.collection.tables), *self.dimensions]
+                tables = self.database.collection.tables
+                names = [*(table.name for table in tables), *self.database.dimensions]
                 yield Result({"name": names}, {}, sql=statement.text)
             else:
                 yield self.question(statement.text)
 
     def question(self, text: str) -> Result:
         """The answer to a plain question, or to one that is made of several."""
-        if self.seen(text):
+        if self.database._is_planned(text, self.options):
             return self.plain(text)
-        compound = compound_of(read_question(text), lambda part: flattened(text, part, self.collection, USER_COLUMN))
+        collection = self.database.collection
+        compound = compound_of(read_question(text), lambda part: flattened(text, part, collection, USER_COLUMN))
         first = compound.parts[0].select
         if len(compound.parts) == 1 and (asked := quantile_question(first)) is not None:
             return quantile_answer(asked, self.plain, self.prefixes, self.options)

@@ -22,7 +22,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from itertools import accumulate, islice
 from pathlib import Path
@@ -91,6 +91,20 @@ def create_store(path: Path, specification: str, *, rounds: bool = False) -> Non
             connection.executemany("INSERT INTO settings VALUES (?, ?)", settings)
             if not rounds:
                 connection.execute("INSERT INTO rounds VALUES (0, 1)")
+
+
+def file_damage(path: Path) -> str | None:
+    """What SQLite says about the structure of a file: None if it is whole."""
+    try:
+        with _connected(path) as connection:
+            (first,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+            for _ in _arrived(connection, _ARRIVED):
+                pass
+    except (sqlite3.Error, StoreFailure):
+        return "it cannot be read"
+    except ValueError:
+        return "what arrived last cannot be read"
+    return None if first == "ok" else "its pages do not fit together"
 
 
 class SqliteStore:
@@ -257,6 +271,15 @@ class SqliteStore:
         """Open or close a round."""
         with self._changing() as connection:
             connection.execute("INSERT OR REPLACE INTO rounds VALUES (?, ?)", (number, is_open))
+            connection.execute(_CHANGED)
+            self._version += 1
+
+    def correct_counts(self, counts: Mapping[tuple[str, int], int]) -> None:
+        """Replace the counts by these."""
+        with self._changing() as connection:
+            connection.execute("DELETE FROM counts")
+            for part, rows in counts.items():
+                connection.execute(_ADD_COUNT, (*part, rows))
             connection.execute(_CHANGED)
             self._version += 1
 

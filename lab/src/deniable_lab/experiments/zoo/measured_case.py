@@ -37,6 +37,7 @@ class Measured:
     reference: float
     """The smaller standard error of `hio` and of the grid without assumptions; infinite if neither answers."""
     forecast: float
+    """The error that is predicted by somebody who knows roughly how many rows people have, and how many match."""
 
     @property
     def clear(self) -> tuple[Estimate, ...]:
@@ -65,6 +66,11 @@ class Measured:
     def ratio(self) -> float:
         """Its error over that of the better design without a model."""
         return self.error / self.reference if 0 < self.reference < math.inf else math.nan
+
+    @property
+    def of_forecast(self) -> float:
+        """Its error over the predicted one; not a number where either is not known."""
+        return self.error / self.forecast if 0 < self.forecast < math.inf else math.nan
 
 
 def measured_case(case: Case, releases: int) -> list[Measured]:
@@ -122,4 +128,5 @@ def _reference(grid: Database, plain: Database | None, text: str) -> float:
 
 
 def _forecast(collection: Collection, case: Case, asked: Asked) -> float:
-    return collection.forecast(str(asked), users=case.users).scalar().error
+    known = collection.forecast(str(asked), users=case.users, rows=case.rows(), matching=case.matching(asked))
+    return known.scalar().error

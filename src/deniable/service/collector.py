@@ -23,7 +23,7 @@ from deniable.stores.collector.database_file import check_database, postgresql, 
 from deniable.stores.collector.group_commit import CommitLimits, GroupCommit
 from deniable.stores.collector.sqlite_store import STORE_FILE, create_store
 from deniable.stores.collector.upload import CollectorStore
-from deniable.tables.schema.attributes import check_name
+from deniable.tables.schema.names import check_name
 from deniable.tables.specification.runs import SPECIFICATION_FILE, run_text
 from deniable.tables.specification.specification import Specification
 

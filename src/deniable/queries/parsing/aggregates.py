@@ -20,7 +20,7 @@ from deniable.queries.parsing.draft import CollectedSum
 from deniable.queries.parsing.expressions import Monomial, Polynomial
 from deniable.queries.parsing.functions import AGGREGATES, refused_aggregate
 from deniable.queries.parsing.pair_functions import PAIR_AGGREGATES
-from deniable.queries.parsing.scope import Node, PublicColumn, Scope
+from deniable.queries.parsing.scope import Node, PrivateColumn, PublicColumn, Scope
 from deniable.queries.parsing.summands import ONE, Measure, Piece, Pieces, SummandReader, rows_of
 from deniable.queries.parsing.where import condition_rows
 from deniable.queries.question.conditions import (
@@ -112,6 +112,10 @@ class SumCollector:
             return self.moment("count(*)", (Piece(self._rows, ONE),))
         if isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star):
             raise self._scope.refusal(node, "rows of one table cannot be counted apart", "Write COUNT(*).")
+        if isinstance(inner, exp.Column):
+            column = self._scope.meaning(inner)
+            if isinstance(column, PrivateColumn) and column.dimension is None:  # rules leave nothing missing
+                return self.moment("count(*)", (Piece(self._rows, ONE),))
         rows = self._defined(node, inner)
         name = "count(*)" if rows is self._rows else f"count({inner.sql(dialect='duckdb')})"
         return self.moment(name, (Piece(rows, ONE),))

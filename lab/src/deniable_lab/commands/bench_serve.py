@@ -62,7 +62,7 @@ def serve(requests: int, reports: int, parts: int) -> None:
         f"{grown.reports_per_second[-1]:,.0f} in the end"
     )
     click.echo(f"a question counts a report {max(waits):.2f} s after its acknowledgement, at the latest")
-    with collector(queued_reports=5_000) as process:
+    with collector(queued_reports=2_000) as process:
         over = overload(process, min(reports, 200_000), 6)
     click.echo(
         f"{over.offered_ratio:.1f} times the load that was taken was offered: {over.shed_requests:,} requests were "

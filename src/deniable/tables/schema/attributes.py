@@ -20,7 +20,9 @@ from deniable.checks import check_flag, check_integer
 from deniable.errors import InvalidData, InvalidParameter
 from deniable.limits import LONGEST_CATEGORY, MOST_ATTRIBUTES, MOST_CATEGORIES
 from deniable.notebook import html_table
-from deniable.tables.schema.names import check_name, grid_slack, is_text, repeated
+from deniable.tables.schema.names import check_name as check_name
+from deniable.tables.schema.names import grid_slack, is_text
+from deniable.tables.schema.names import repeated as repeated
 from deniable.tables.schema.report_format import REPORT_COLUMNS, USER_COLUMN
 from deniable.tables.schema.rule_checks import check_choice, checked_category_rules, checked_replacement
 from deniable.tables.schema.scalars import as_scalar, as_step, kind_of, written

@@ -57,7 +57,7 @@ def test_forecasts_are_told_roughly_what_a_table_holds():
 
 
 def test_two_looks_are_drawn_for_every_uneven_shape_alone_and_joined():
-    drawn = [drawn_looks(seed, 100) for seed in range(1, 17, 2)]
+    drawn = [drawn_looks(seed, 100) for seed in range(1, 13, 2)]
     assert {(case.shape, len(case.tables)) for case in drawn} == {(s, n) for s in UNEVEN_SHAPES for n in (1, 2)}
     assert all(0 <= case.truth(asked) <= 100 for case in drawn for asked in case.outside)
     assert list(map(str, drawn[3].outside)) == list(map(str, drawn_looks(7, 100).outside))

@@ -41,12 +41,13 @@ def reported(design):
 @pytest.mark.parametrize("design", ["hio", "grid", "ahio"])
 def test_told_of_rows_a_forecast_says_what_answers_say(design):
     collection, db, rows, matching = reported(design)
-    for text in (COUNT, AVERAGE, JOINED):
+    # The error that an average states depends on its own noisy number of rows.
+    for text, share, tolerance in ((COUNT, matching, 0.06), (AVERAGE, matching, 0.35), (JOINED, 0.15, 0.06)):
         stated = db.sql(text).scalar().stderr
-        told = collection.forecast(text, PEOPLE, rows=rows, matching=matching).scalar()
-        assert told.stderr == pytest.approx(stated, rel=0.25), text
-        explained = db.explain(text, rows=rows, matching=matching).forecast.scalar()
-        assert explained.stderr == pytest.approx(stated, rel=0.25), text
+        told = collection.forecast(text, PEOPLE, rows=rows, matching=share).scalar()
+        assert told.stderr == pytest.approx(stated, rel=tolerance), text
+        explained = db.explain(text, rows=rows, matching=share).forecast.scalar()
+        assert explained.stderr == pytest.approx(stated, rel=tolerance), text
     unknowing = collection.forecast(AVERAGE, PEOPLE).scalar()
     assert db.sql(AVERAGE).scalar().stderr > 2 * unknowing.stderr
 

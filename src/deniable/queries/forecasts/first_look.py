@@ -20,7 +20,7 @@ from deniable.tables.specification.specification import Specification
 from deniable.trees import Tree
 
 LOOK_FANOUT = 5
-MOST_DIVIDED = 12
+MOST_DIVIDED = 32
 """How many ranges of a domain are divided."""
 LEAST_SHARE = 1 / 50
 """A range with a smaller part of the rows is not divided further."""

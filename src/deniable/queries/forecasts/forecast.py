@@ -19,6 +19,7 @@ from deniable.queries.forecasts.assumed_rows import (
     Span,
     assumed_rows,
 )
+from deniable.queries.forecasts.expected_evidence import with_matching
 from deniable.queries.forecasts.influence import Influence
 from deniable.queries.forecasts.predicted_range import WORTH_SAYING, not_known, range_note, ranged, shown_range
 from deniable.queries.forecasts.prediction import CAUSES, Prediction, predict
@@ -124,7 +125,7 @@ def forecast(
     count, assumed = checked_users(users), assumed_rows(collection, rows, matching)
     answering = count / stands_for(collection.rounds)
     plan = planned(collection, text, weights, sums, answering, dimensions, assumed=assumed)
-    return predicted(plan, answering, assumed)
+    return predicted(with_matching(plan, answering, assumed.middle), answering, assumed)
 
 
 def predicted(plan: Plan, answering: float, assumed: AssumedRows) -> Forecast:

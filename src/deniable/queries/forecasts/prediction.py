@@ -24,6 +24,7 @@ from deniable.queries.answers.added_groups import products_of_both
 from deniable.queries.answers.model_error import model_covariance
 from deniable.queries.forecasts.assumed_rows import EVENLY, Assumption
 from deniable.queries.forecasts.even_means import EvenMeans
+from deniable.queries.forecasts.matching_rows import SHOWN_AXES, axis_shares, tilt_of
 from deniable.queries.planning.known_sums import known_moments, without_known
 from deniable.queries.planning.plan import Plan
 from deniable.queries.planning.term_pairs import TermPairs
@@ -185,7 +186,7 @@ def _between(pairs: TermPairs, plan: Plan, users: float, assumed: Assumption) ->
                 mine *= _view_differences(table.parts[0], _Shares.of(plan, table, assumed), left, right)
             else:
                 described = plan.collection[other.table]
-                mine *= (assumed.rows_of(described) ** 2) * _column_means(plan, other, left, right)
+                mine *= (assumed.rows_of(described) ** 2) * _column_means(plan, other, left, right, assumed)
         total += mine
     return total
 
@@ -197,10 +198,12 @@ def _means(plan: Plan, groups: Integers, assumed: Assumption) -> Floats:
     for table, columns in zip(plan.tables, terms.columns.T, strict=True):
         described = plan.collection[table.table]
         distinct, which = np.unique(columns, return_inverse=True)
-        means = _even(plan, table, distinct).columns()
+        means = _even(plan, table, distinct, assumed).columns()
         values = values * assumed.rows_of(described) * means[which]
         rows *= assumed.rows_of(described)
     even = terms.summed(values)
+    if tilt_of(plan, assumed):
+        return even
     shares = even.mean(axis=0) * len(plan.private_groups) / rows
     matching = {plan.question.moments[count].region: float(shares[count]) for count in plan.question.counts}
     return even * [assumed.times_matching(matching.get(moment.region, 1.0)) for moment in plan.question.moments]
@@ -213,24 +216,25 @@ def _relative_rows(plan: Plan, assumed: Assumption) -> float:
 
 
 @lru_cache(maxsize=4)
-def _means_of(_plan: Plan) -> dict[tuple[str, bytes], EvenMeans]:
+def _means_of(_plan: Plan) -> dict[tuple[object, ...], EvenMeans]:
     """The means that stages and assumptions about rows share: a look at every value of wide domains takes long."""
     return {}
 
 
-def _even(plan: Plan, table: TablePlan, columns: Integers) -> EvenMeans:
+def _even(plan: Plan, table: TablePlan, columns: Integers, assumed: Assumption) -> EvenMeans:
     """Means of some columns of a table."""
-    known, key = _means_of(plan), (table.table, columns.tobytes())
+    known, key = _means_of(plan), (table.table, columns.tobytes(), assumed.matching, assumed.times)
     if key not in known:
         asked = [table.asked[column] for column in columns.tolist()]
-        known[key] = EvenMeans.of(plan.collection[table.table], asked)
+        weights = {name: tilt for (owner, name), tilt in tilt_of(plan, assumed).items() if owner == table.table}
+        known[key] = EvenMeans.of(plan.collection[table.table], asked, weights)
     return known[key]
 
 
-def _column_means(plan: Plan, table: TablePlan, left: Integers, right: Integers) -> Floats:
+def _column_means(plan: Plan, table: TablePlan, left: Integers, right: Integers, assumed: Assumption) -> Floats:
     """Products of the means of two columns each."""
     used, which = np.unique(np.stack((left, right)), return_inverse=True)
-    means = _even(plan, table, used).columns()
+    means = _even(plan, table, used, assumed).columns()
     first, second = which.reshape(2, -1)
     return np.asarray(means[first] * means[second])
 
@@ -246,7 +250,7 @@ def _table_second_moments(
     rows, tau, many = assumed.rows_of(described), described.tau, described.many or 1
     used, positions = np.unique(pairs, return_inverse=True)
     first, second = positions.reshape(pairs.shape)
-    even = _even(plan, table, used)
+    even = _even(plan, table, used, assumed)
     plain, mean = even.pairs(first, second), even.columns()
     average = mean[first] * mean[second]
     over_rows = average + (plain - average) / rows  # of the means over one user's rows
@@ -279,25 +283,36 @@ class _Shares:
     design: Design
     up: float | None
     """How likely a weight is rounded up; None where every report counts alike."""
+    tilts: Mapping[int, Floats]
+    """By the number of an attribute, how many times as many rows have each value as if spread evenly."""
 
     @classmethod
     def of(cls, plan: Plan, table: TablePlan, assumed: Assumption) -> _Shares:
         described = plan.collection[table.table]
         up = None if described.many is None else assumed.weighted(described)
-        return cls(plan.collection.design_of(table.table), up)
+        tilts = {
+            described.private.index(name): tilt
+            for (owner, name), tilt in tilt_of(plan, assumed).items()
+            if owner == table.table
+        }
+        return cls(plan.collection.design_of(table.table), up, tilts)
 
     def by_cell(self, view: ViewWeights) -> CellWeights:
         """The weights of a view's cells; half of the reports have weight in plans, and as many as assumed here."""
         cells = view.by_cell()
-        if self.up is None or self.up == 0.5 or view.cell_count > NUMBERED_CELLS:
+        if (self.up in (None, 0.5) and not self.tilts) or view.cell_count > NUMBERED_CELLS:
             return cells
-        numbers = cells.cells
+        numbers, shares = cells.cells, cells.shares
         for axis, level in reversed(list(zip(self.design.view(view.view).group.axes, view.levels, strict=True))):
             numbers, node = np.divmod(numbers, axis.tree.cells(level))
-            if axis.rounds_weight and axis.tree.cells(level) > 1:
+            if self.up is not None and axis.rounds_weight and axis.tree.cells(level) > 1:
                 heavy = node >= axis.tree.cells(level) // 2
-                return cells._replace(shares=cells.shares * np.where(heavy, 2 * self.up, 2 * (1 - self.up)))
-        return cells
+                shares = shares * np.where(heavy, 2 * self.up, 2 * (1 - self.up))
+            tilt = self.tilts.get(axis.attribute)
+            if tilt is not None and axis.kind in SHOWN_AXES:
+                evenly = axis_shares(axis, level, np.ones(tilt.size))
+                shares = shares * (axis_shares(axis, level, tilt) / np.maximum(evenly, 1e-300))[node]
+        return cells._replace(shares=shares)
 
 
 def _part_second_moments(part: PartPlan, shares: _Shares, left: Integers, right: Integers, *, noise: bool) -> Floats:

@@ -2,32 +2,25 @@
 
 Everything is known before the second group answers. A first look says where rows are (`first_look.py`); from that
 follows what the reports of any grid will show, on average, and what answers will then assume
-(`smoothness_evidence.py`). So the plans that answers will use are forecast, under the design of the first group for its
+(`expected_evidence.py`). So the plans that answers will use are forecast, under the design of the first group for its
 users, under the new one for the rest, and under a design that nobody looked for, for everybody.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean
 
-import numpy as np
-
-from deniable.arrays import Floats
 from deniable.queries.forecasts.assumed_rows import AssumedRows
+from deniable.queries.forecasts.expected_evidence import expected_learnt
 from deniable.queries.forecasts.first_look import Densities
 from deniable.queries.forecasts.forecast import largest_error, planned
 from deniable.queries.forecasts.prediction import ExpectedMoments, expected_moments, predictions
-from deniable.queries.grids.grid_cells import kron
-from deniable.queries.grids.learnt_density import Learnt
-from deniable.queries.grids.smoothness_evidence import Evidence
 from deniable.queries.planning.plan import Plan
 from deniable.queries.planning.revised_plan import revised
 from deniable.queries.weights.table_plan import DIRECT
-from deniable.tables.designs.views import POINTS, WEIGHT, Axis, View
-from deniable.tables.schema.attributes import Table
 from deniable.tables.specification.specification import Specification
 
 
@@ -72,7 +65,7 @@ def two_looks(
     """The errors of questions over all users, with two looks and with one."""
     everybody = GroupOfUsers(unlooked, first.users + rest.users)
     learnt = {
-        id(group): {name: _learnt(group, name, mine) for name, mine in seen.items()}
+        id(group): {name: expected_learnt(group.collection, name, group.users, mine) for name, mine in seen.items()}
         for group in (first, rest, everybody)
         if group.collection.grids is not None
     }
@@ -89,37 +82,3 @@ def two_looks(
         (plan, later), (_, earlier) = moments(rest, text), moments(first, text)
         together.append(largest_error(predictions(plan, later.added(earlier)), everybody.users))
     return TwoLooks(everybody.users, tuple(alone), tuple(together))
-
-
-def _learnt(group: GroupOfUsers, name: str, seen: Mapping[str, Floats]) -> Learnt:
-    """What reports of a group will show of a table, on average, if rows are where they were seen."""
-    table, design = group.collection[name], group.collection.design_of(name)
-    evidence = Evidence.of(group.collection, name)
-    reports = np.array([max(round(group.users * float(view.probability)), 1) for view in design], dtype=np.int64)
-    counts = [reports[view.number] * _frequencies(view, table, seen) for view in evidence.views]
-    return evidence.learnt(np.concatenate(counts), reports) if counts else {}
-
-
-def _frequencies(view: View, table: Table, seen: Mapping[str, Floats]) -> Floats:
-    """The part of rows in each cell of a view, attributes being independent."""
-    shares: Floats = np.ones(1)
-    for axis in view.group.axes:
-        if axis.kind == WEIGHT:
-            shares = kron(shares, np.full(2, 0.5))
-            continue
-        domain = table.domains[axis.attribute]
-        density = seen.get(table.private[axis.attribute], np.full(domain.size, 1 / domain.size))
-        shares = kron(shares, _along(axis, density))
-    return shares
-
-
-def _along(axis: Axis, density: Floats) -> Floats:
-    """The part of rows in each cell of an axis, or rounded to each of its points."""
-    places = np.array(axis.places)
-    if axis.kind != POINTS:
-        return np.asarray(np.add.reduceat(density, places))
-    values = np.arange(density.size)
-    lower = np.minimum(np.searchsorted(places, values, side="right") - 1, places.size - 2)
-    up = (values - places[lower]) / np.diff(places)[lower]
-    low, high = (np.bincount(lower + step, density * part, places.size) for step, part in ((0, 1 - up), (1, up)))
-    return np.asarray(low + high)

@@ -125,7 +125,7 @@ class SqliteStore:
         if not path.is_file():
             raise BadInput(f"there is no store {path.name!r}. Nothing was read. Run: deniable serve --init")
         self._path = path
-        self._adding = threading.Lock()
+        self._adding = threading.RLock()
         self._recent: dict[Key, Upload] = {}
         self._version = -1
         self._moving: Iterator[Upload] | None = None
@@ -161,13 +161,14 @@ class SqliteStore:
     def add(self, uploads: Sequence[Upload]) -> list[UploadOutcome]:
         """Keep uploads, all in one commit, and say what became of each."""
         new: dict[Key, Upload] = {}
-        with self._changing() as connection:
-            outcomes = self._judged(connection, uploads, new)
-            if new:
-                self._append(connection, new)
-        self._recent |= new
-        if len(self._recent) > MOST_RECENT:
-            self.tidy(2 * len(new))
+        with self._adding:
+            with self._changing() as connection:
+                outcomes = self._judged(connection, uploads, new)
+                if new:
+                    self._append(connection, new)
+            self._recent |= new
+            if len(self._recent) > MOST_RECENT:
+                self.tidy(2 * len(new))
         return outcomes
 
     def _judged(
@@ -199,6 +200,10 @@ class SqliteStore:
 
     def tidy(self, rows: int = _SLICE) -> bool:
         """Move about so many rows from where they arrived to where they are kept; says whether there are more."""
+        with self._adding:
+            return self._tidied(rows)
+
+    def _tidied(self, rows: int) -> bool:
         moved = 0
         while moved < rows and (self._moving or self._begin_move()):
             slice_ = list(islice(self._moving or (), _SLICE))

@@ -53,6 +53,8 @@ class Summary:
     """The share of cells whose errors in the workload are as forecast, within `AS_FORECAST`."""
     forecasts: int
     """How many cells are forecast."""
+    stated_as_forecast: float
+    """The share of questions of workloads whose stated error is as forecast: few releases do not blur it."""
     worst: float
 
     @classmethod
@@ -71,6 +73,7 @@ class Summary:
         shares = [each.covered for each in (*inside[:shapes], *outside[:shapes]) if each.answers]
         ratios = _by_cell((each, each.ratio) for each in measured)
         forecasts = _by_cell((each, each.of_forecast) for each in measured if each.inside)
+        stated = [m.stated / m.forecast for m in measured if m.inside and not math.isnan(m.of_forecast)]
         return cls(
             inside,
             outside,
@@ -79,6 +82,7 @@ class Summary:
             len(ratios),
             float(np.mean([1 / AS_FORECAST <= ratio <= AS_FORECAST for ratio in forecasts])) if forecasts else math.nan,
             len(forecasts),
+            float(np.mean([1 / AS_FORECAST <= ratio <= AS_FORECAST for ratio in stated])) if stated else math.nan,
             max((each.worst for each in measured), default=0.0),
         )
 

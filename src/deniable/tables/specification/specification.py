@@ -17,9 +17,8 @@ from deniable.notebook import html_table
 from deniable.tables.designs import DESIGNS, Parts
 from deniable.tables.designs.grid import grid
 from deniable.tables.designs.views import Design
-from deniable.tables.schema.attributes import Public, Table
+from deniable.tables.schema.attributes import Public, Table, check_name
 from deniable.tables.schema.grid_views import GridView, listed_grids
-from deniable.tables.schema.names import check_name
 from deniable.tables.schema.report_format import DRAWN, FIELD_BYTES, SLOT_NUMBERS, VIEW_NUMBERS
 from deniable.tables.schema.rounds import MEMOISED, ROUND_COLUMN, Rounds
 from deniable.tables.schema.specification_entries import (

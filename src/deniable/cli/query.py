@@ -52,6 +52,11 @@ def query(
     if json_wanted and csv_wanted:
         raise BadInput("--json and --csv exclude each other. Nothing was read. Choose one.")
     reports, sql = _apart(given, path)
+    for folder in reports:
+        if Path(folder).is_file():
+            raise click.BadParameter(
+                f"'{Path(folder).name}' is a file. Pass a folder of reports.", param_hint="'REPORTS'"
+            )
     text, options = sql_text(sql, path), AnswerOptions(**chosen)
     if plot is not None:
         from deniable.plotting.figure import check_ending, require_plotting

@@ -39,7 +39,7 @@ from deniable.streams.structure.fence import Fence
 from deniable.streams.structure.growing_array import GrowingArray
 from deniable.streams.structure.state_values import packed, seal, unpacked, unseal
 
-STATE_VERSION = 2
+STATE_VERSION = 3
 
 
 class Publisher:
@@ -315,7 +315,7 @@ class Publisher:
         if self.settings.start is not None:
             return Learnt(max(self._grid.unit(self.settings.start), 1))
         values = KeptValues(self._warm.array(), self._top)
-        settings = self.settings.epoch(0) if self.settings.renew else self.settings
+        settings = self.settings.epoch(self.settings.first_epoch) if self.settings.renew else self.settings
         learnt = learn(values, settings, self.settings.epsilon, self._source.stream("warm-up"))
         self._warm.clear()
         return learnt

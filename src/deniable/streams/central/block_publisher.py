@@ -92,6 +92,11 @@ class BlockPublisher:
         """The noisy sums of complete blocks, if they were kept."""
         return self._totals.array()
 
+    def noisy_mean(self) -> float | None:
+        """The mean of the values of complete blocks, cut at θ, with its noise."""
+        count = int(self._layout.position(np.array([self._block]))[0])
+        return self.noisy_sum / count if count else None
+
     def knots(self) -> list[Knot]:
         """How much neighbouring blocks differ beyond their noise, once no more will come."""
         return self._differences.knots(self.plan, self.perturber.node_variance)

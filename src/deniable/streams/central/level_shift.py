@@ -69,7 +69,7 @@ class LevelShift:
         usual, theta, count = self.learnt.mean, self.learnt.theta, stop - start
         if usual is None:
             return False
-        doubt = _CERTAIN * math.sqrt(self.noise(start, stop)) / count
+        doubt = _CERTAIN * math.sqrt(self.noise(start, stop) / count**2 + self.learnt.mean_variance)
         high = min(_FACTOR * usual, usual + _TOWARDS_THETA * (theta - usual))
         rate = noisy_sum / count
         return (self.falls and rate + doubt < usual / _FACTOR) or (theta < self.top and rate - doubt > high)

@@ -106,10 +106,8 @@ def learn(
         noisy = mechanism.draw(np.array([question.total]), source.stream(question.name))
         totals[question.name], variances[question.name] = float(noisy[0]), mechanism.variance()
     mean, mean_variance = totals["mean"] / count, variances["mean"] / count**2
-    if epoch is not None and theta <= 2 * epoch.learnt.theta:
-        mean, mean_variance = epoch.mean, epoch.variance  # far less noise
-    elif epoch is not None:
-        mean = max(mean, epoch.mean)
+    if epoch is not None and 0.5 <= theta / epoch.learnt.theta <= 2:
+        mean, mean_variance = epoch.mean, epoch.variance  # far less noise, and cut at nearly the same θ
     mean = min(max(mean, 0.0), float(theta))
     above, above_variance = totals["above"] / count, variances["above"] / count**2
     excess, excess_variance = totals["excess"] / count, variances["excess"] / count**2

@@ -42,11 +42,14 @@ class Truncation:
     def pressed(self, rates: Floats, noise: float) -> NDArray[np.bool_]:
         """Whether blocks of these mean values press against θ: most of what they hold may be cut.
 
-        Their mean is above three fourths of θ and twice what it was when θ was learnt, by more than three standard
-        errors of noise. A stream whose values are all close to θ was like that before.
+        Their mean is above three fourths of θ, or has jumped to three times what it was when θ was learnt and above a
+        third of θ; by more than three standard errors of noise, and to twice what it was at least. A stream whose
+        values are all close to θ was like that before.
         """
-        usual = math.inf if self.level is None or self.theta >= self.bound else 2 * self.level
-        return np.asarray(rates - 3 * noise > max(0.75 * self.theta, usual))
+        if self.level is None or self.theta >= self.bound:
+            return np.zeros(rates.shape, dtype=bool)
+        jumped = max(3 * self.level, self.theta / 3)
+        return np.asarray(rates - 3 * noise > max(2 * self.level, min(0.75 * self.theta, jumped)))
 
     def loss(self, count: Floats) -> Floats:
         """What truncation may have taken from sums of `count` values: an estimate plus two standard errors, or NaN."""

@@ -92,6 +92,11 @@ GOLDEN = [
     "SELECT COUNT(*) AS n FROM people WHERE NOT (city IN ('Rome', NULL) OR member) OR points * 2 - score > 1",
     "SELECT COUNT(*) AS n FROM people WHERE born = DATE '1990-01-02' OR seen > '2020-01-01 02:00:00' AND member",
     "SELECT COUNT(*) AS n FROM people WHERE member IS NOT TRUE AND (score = 0.0 OR points IS NULL OR -points >= 3)",
+    "SELECT COUNT(*) AS n FROM people WHERE lower(city) LIKE 'r%' OR starts_with(city, 'O') AND NOT city ILIKE 'OS_O'",
+    "SELECT COUNT_IF(age > 3) AS n, SUM(CASE WHEN city = 'Rome' THEN age ELSE points END) AS s FROM people "
+    "WHERE YEAR(born) = 1990",
+    "SELECT UPPER(k) AS u, ROUND(AVG(a), 1) AS r FROM (SELECT kind AS k, age AS a FROM people "
+    "WHERE COALESCE(score, 1) > 0) AS t WHERE a % 3 = 1 GROUP BY u",
     f"SELECT COUNT(*) AS n, SUM(hours * age) AS s, AVG(hours - age) AS a FROM {J} WHERE age > 2 OR hours < 5",
     f"SELECT SUM(pay * age) AS s, SUM(score * pay) AS t FROM {J} WHERE NOT (city = 'Rome' OR region = 'north')",
     f"SELECT city, region, COUNT(*) AS n, SUM(pay) AS s FROM {J} WHERE pay > 10 GROUP BY city, region",

@@ -12,7 +12,7 @@ from plain_sql import Pair  # noqa: E402
 
 # For every table what can be summed, what can be tested, and what can be grouped by.
 NUMBERS = {
-    "people": ["age", "weight", "score", "points"],
+    "people": ["age", "weight", "score", "points", "CASE WHEN flag THEN age ELSE weight END", "ABS(age)"],
     "jobs": ["hours", "jobs.pay"],
     "gifts": ["amount"],
     "kinds": ["factor"],
@@ -22,7 +22,8 @@ TESTS = {
     "people": [
         "age > 3", "age BETWEEN -1 AND 6", "age <> 4", "FLOOR(age / 4) = 1", "weight < 1", "weight IN (0.5, 1, 2.25)",
         "kind = 'a'", "kind IN ('b', 'c')", "flag", "city = 'Rome'", "city > 'P'", "city IS NULL", "score >= 0",
-        "score NOT BETWEEN 0 AND 2", "points IN (0, 7)", "points < score", "member",
+        "score NOT BETWEEN 0 AND 2", "points IN (0, 7)", "points < score", "member", "age IN (3, 99, NULL)", "kind LIKE 'a%'",
+        "lower(city) LIKE 'r%'", "CASE WHEN flag THEN kind = 'a' ELSE age > 3 END", "age % 3 = 1", "COALESCE(score, 1) > 0",
     ],
     "jobs": ["hours >= 12", "hours IN (1, 3, 5, 7)", "sector = 'it'", "region = 'north'", "region <> 'south'", "jobs.pay > 10"],
     "gifts": ["amount < 4", "wrap = 'box'"],
@@ -30,7 +31,16 @@ TESTS = {
     "cities": ["country = 'it'", "population > 10"],
 }  # fmt: skip
 GROUPS = {
-    "people": ["kind", "flag", "FLOOR(age / 6)", "city", "member", "score"],
+    "people": [
+        "kind",
+        "flag",
+        "FLOOR(age / 6)",
+        "city",
+        "member",
+        "score",
+        "CASE WHEN age < 3 THEN 'low' END",
+        "UPPER(kind)",
+    ],
     "jobs": ["sector", "FLOOR(hours / 10)", "region"],
     "gifts": ["wrap", "amount"],
     "kinds": ["label"],

@@ -155,6 +155,7 @@ PASS_CASES = [
     "SELECT COUNT(*) FROM users JOIN jobs USING (uid) WHERE 2 * hours // 3 >= 40 OR city = 'Rome'",
     "SELECT SUM(amount * price) FROM orders JOIN categories c USING (category) WHERE c.shelf = 'left'",
     "SELECT country, COUNT(*) FROM users JOIN cities ON city = cities.name WHERE age > 30 GROUP BY country",
+    "WITH t AS (SELECT age AS a, marital FROM users WHERE age > 20) SELECT COUNT_IF(a > 200) AS n FROM t WHERE marital <> 'single'",
     "SELECT AVG(minutes) FROM visits WHERE day BETWEEN '2020-01-08' AND DATE '2020-01-20'",
 ]
 

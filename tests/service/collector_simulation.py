@@ -1,7 +1,13 @@
 """Random lists of operations against a collector that is killed again and again, and a model of what may be stored.
 
-`python collector_simulation.py FOLDER seeds FIRST COUNT` runs seeds, and prints the shortest list of operations that
-fails. `… FOLDER ends` ends a commit and a seal at every place, and `… FOLDER bugs` shows that planted bugs are found.
+`python collector_simulation.py FOLDER PART…` runs one or several of these, and prints the shortest list of operations
+that fails:
+
+    killed,FIRST,COUNT               seeds, with processes that are killed
+    here,FIRST,COUNT                 seeds in this process, with simulated crashes: ten times faster
+    postgresql,FIRST,COUNT,ADDRESS   seeds on two servers with one database
+    ends                             ends a commit and a seal at every place
+    bugs                             shows that planted bugs are found
 
 Every life of the collector is a process of its own, forked from this one: real code from the HTTP application to
 SQLite's files. It ends by SIGKILL between operations, or at a chosen byte of what it writes: a limit of file sizes
@@ -11,6 +17,7 @@ makes the operating system end it there. Every report is unique, so that a doubl
 import asyncio
 import gc
 import json
+import logging
 import os
 import pickle
 import random
@@ -20,6 +27,7 @@ import signal
 import sys
 import traceback
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -33,6 +41,7 @@ from deniable.service.collector import init_folder, open_collector
 from deniable.service.keys import KeyFile
 from deniable.service.settings import ServeSettings
 from deniable.service.tokens import make_token
+from deniable.stores.collector import sqlite_store
 from deniable.stores.collector.upload import Upload, UploadOutcome, outcome
 from deniable.tables.reports.upload_format import BINARY_REPORTS, REPORT_LINES, binary_body
 
@@ -41,6 +50,8 @@ HOUR = 3600
 NOW = 1_800_000_000
 PROXY = "10.0.0.7"
 FAST = {"requests_per_minute": 1e6, "reports_per_minute": 1e6}
+# Rows move from where they arrived at every chance, a few at a time.
+sqlite_store.MOST_RECENT, sqlite_store.IDLE_RECENT, sqlite_store._SLICE = 6, 3, 2
 SETTINGS = ServeSettings(host="0.0.0.0", proxies=(PROXY,), free_bytes=0, **FAST)  # noqa: S104 - no port is opened
 
 
@@ -146,6 +157,16 @@ def uploads_of(operation, reports):
     ]
 
 
+@cache
+def loop_of(_):
+    return asyncio.new_event_loop()
+
+
+def run_here(work):
+    """Run something in the event loop of this process: a new one for every request would take longer than it."""
+    return loop_of(os.getpid()).run_until_complete(work)
+
+
 class Life:
     """One process of a collector."""
 
@@ -191,7 +212,7 @@ class Life:
     def post(self, body, media_type, headers=None, lost=False, **more):
         chosen = {"content-type": media_type, **(headers or {"deniable-user": "*"})}
         app = losing(self.app) if lost else self.app
-        answer = asyncio.run(request(app, "POST", REPORTS, body, chosen, client=PROXY, **more))
+        answer = run_here(request(app, "POST", REPORTS, body, chosen, client=PROXY, **more))
         if lost:
             return {"status": None}
         return {"status": answer.status, "answer": answer.json}
@@ -262,7 +283,7 @@ def live(folder, reports, operations, first, out):
     life.collector.close()
 
 
-def final(folder, asked, out):
+def final_state(folder, asked=False, sealed=True):
     """What the store and the sealed files hold in the end; if it is asked, a database as well."""
     opened = collector_folder(folder)
     store = opened.open_store()
@@ -272,14 +293,22 @@ def final(folder, asked, out):
         for rows in store.read(table, number)
         for uid, report, public in zip(*rows, strict=True)
     ]
-    seal(opened, store)
-    sealed = {}
-    for table in {key[0] for key, _ in stored}:
-        sealed[table] = pq.read_table(folder / table / "part-0.parquet", use_threads=False).num_rows
     counts = {table: rows for (table, _), rows in store.summary().counts.items()}
+    files = counts
+    if sealed:
+        seal(opened, store)
+        files = {
+            table: pq.read_table(folder / table / "part-0.parquet", use_threads=False).num_rows
+            for table in {key[0] for key, _ in stored}
+        }
     store.close()
     whole = {table: reports.rows for table, reports in connect(folder).stores.items()} if asked else None
-    os.write(out, pickle.dumps((stored, sealed, counts, whole)))
+    return stored, files, counts, whole
+
+
+def final(folder, asked, out):
+    """The same, told by another process."""
+    os.write(out, pickle.dumps(final_state(folder, asked)))
 
 
 def in_child(work, *arguments):
@@ -307,10 +336,18 @@ def in_child(work, *arguments):
     return told, code
 
 
+def empty_folder(folder):
+    """The folder of a new collector: a copy, because making one waits for the disk."""
+    made = folder.with_name("new")
+    if not made.exists():
+        init_folder(SHOP, made)
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(made, folder)
+
+
 def simulate(folder, reports, operations, asked=True):
     """Run a list of operations, and compare with the model; returns how many lives ended inside an operation."""
-    shutil.rmtree(folder, ignore_errors=True)
-    init_folder(SHOP, folder)
+    empty_folder(folder)
     model, first, ends = Model(), 0, 0
     while first < len(operations):
         told, code = in_child(live, folder, reports, operations, first)
@@ -321,18 +358,23 @@ def simulate(folder, reports, operations, asked=True):
             for upload in uploads_of(operations[first], reports):
                 model.unanswered(upload)
             first, ends = first + 1, ends + 1
-    ((stored, sealed, counts, whole),), _ = in_child(final, folder, asked)
+    (state,), _ = in_child(final, folder, asked)
+    check_state(model, *state)
+    return ends
+
+
+def check_state(model, stored, sealed, counts, whole):
+    """Whether the end is a possible one: the store, its counts, sealed files and what a database sees."""
     model.check(stored)
     rows = {table: sum(key[0] == table for key, _ in stored) for table in counts}
     assert rows == counts == sealed, "counts differ"
     if whole is None:
-        return ends
+        return
     complete = {uid: 0 for (table, _, uid, _), _ in stored if table == "orders"}
     for (table, _, uid, _), _ in stored:
         complete[uid] = complete.get(uid, 0) + (table == "orders")
     assert whole.get("orders", 0) == sum(2 for slots in complete.values() if slots == 2), "a database sees another set"
     assert whole.get("users", 0) == rows.get("users", 0), "a database sees another set"
-    return ends
 
 
 def learn(model, operation, reports, facts):
@@ -381,16 +423,14 @@ def each(model, uploads, answer, skip=frozenset()):
     assert answer["accepted"] + answer["repeated"] == good, answer
 
 
-def shortest(folder, reports, operations):
+def shortest(fails, operations):
     """Leave out operations as long as the rest still fails."""
     smaller = True
     while smaller:
         smaller = False
         for index in range(len(operations)):
             rest = operations[:index] + operations[index + 1 :]
-            try:
-                simulate(folder, reports, rest)
-            except AssertionError:
+            if fails(rest):
                 operations, smaller = rest, True
                 break
     return operations
@@ -418,17 +458,17 @@ def answers_early():
 
 def replaces():
     """The last bytes stay, not the first."""
-    from deniable.stores.collector import sqlite_store
 
-    sqlite_store._INSERT = "INSERT OR REPLACE INTO reports VALUES (?, ?, ?, ?, ?, ?)"
+    def judged(upload, held, *, is_open):
+        became = outcome(upload, held, is_open=is_open)
+        return UploadOutcome.ACCEPTED if became is UploadOutcome.CONFLICT and is_open else became
+
+    sqlite_store.outcome = judged
 
 
 def forgets_rounds():
     """A closed round still takes reports."""
-    from deniable.stores.collector import sqlite_store
-
-    added = sqlite_store._added
-    sqlite_store._added = lambda connection, upload, _: added(connection, upload, True)
+    sqlite_store.outcome = lambda upload, held, *, is_open: outcome(upload, held, is_open=True)
 
 
 BUGS = {"answers early": answers_early, "replaces": replaces, "forgets rounds": forgets_rounds}
@@ -453,43 +493,60 @@ def every_end(folder, reports):
     return ends
 
 
-def run_seeds(folder, reports, seeds):
+def run_seeds(folder, reports, seeds, run=simulate):
     """How many lives ended inside an operation, and the shortest list of operations that fails, if any does."""
     ends = 0
     for seed in seeds:
-        operations = arbitrary(seed, len(reports))
+        operations, asked = arbitrary(seed, len(reports)), seed % 20 == 0
         try:
-            ends += simulate(folder, reports, operations, asked=seed % 20 == 0)
+            ends += run(folder, reports, operations, asked)
         except AssertionError as problem:
-            return ends, [f"seed {seed}: {problem}", *shortest(folder, reports, operations)]
+
+            def fails(rest):
+                try:
+                    run(folder, reports, rest, False)
+                except AssertionError:
+                    return True
+                return False
+
+            return ends, [f"seed {seed}: {problem}", *shortest(fails, operations)]
     return ends, []
 
 
-def planted(bug, folder, reports, out):
+def planted(bug, folder, reports, run, out):
     """What is told of a collector with a bug."""
     BUGS[bug]()
-    os.write(out, pickle.dumps(run_seeds(folder, reports, range(20))))
+    os.write(out, pickle.dumps(run_seeds(folder, reports, range(20), run)))
 
 
-def main(folder, what, *numbers):
+def main(folder, *parts):
     """Print what happened; the exit code is 3 if a list fails, or a bug is not found."""
+    from simulated_crashes import simulate_here, simulate_two_servers
+
+    logging.disable(logging.CRITICAL)  # answers are lost on purpose
     reports = prepared()
     ReportDoor(SHOP).warm_up()
     gc.freeze()
-    begun, ends, failing = cpu(), 0, []
-    if what == "seeds":
-        first, count = map(int, numbers)
-        ends, failing = run_seeds(folder, reports, range(first, first + count))
-    elif what == "ends":
-        ends = every_end(folder, reports)
-    else:
-        for bug in BUGS:
-            ((_, shows),), _ = in_child(planted, bug, folder, reports)
-            print(f"{bug}: {len(shows) - 1} operations show it")
-            failing += [] if shows else [f"not found: {bug}"]
+    failing = []
+    for part in parts:
+        what, *numbers = part.split(",")
+        begun, ends, failed = cpu(), 0, []
+        if what == "bugs":
+            for bug in BUGS:
+                ((_, shows),), _ = in_child(planted, bug, folder, reports, simulate_here)
+                print(f"{bug}: {len(shows) - 1} operations show it")
+                failed += [] if shows else [f"not found: {bug}"]
+        elif what == "ends":
+            ends = every_end(folder, reports)
+        else:
+            here = simulate_here if what == "here" else simulate
+            run = simulate_two_servers(numbers[2]) if what == "postgresql" else here
+            first, count = map(int, numbers[:2])
+            ends, failed = run_seeds(folder, reports, range(first, first + count), run)
+        print(*failed, sep="\n  ")
+        print(f"{what}: {ends} ends inside an operation, {cpu() - begun:.1f} s of processor")
+        failing += failed
     gc.unfreeze()
-    print(*failing, sep="\n  ")
-    print(f"{ends} ends inside an operation, {cpu() - begun:.1f} s of processor")
     sys.exit(3 if failing else 0)
 
 

@@ -2,13 +2,26 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
+from postgresql_server import new_database
+
 SCRIPT = Path(__file__).with_name("collector_simulation.py")
+
+
+@pytest.fixture
+def folder():
+    """In memory where there is such a folder: a process that is killed loses nothing there either."""
+    memory = Path("/dev/shm")  # noqa: S108
+    made = Path(tempfile.mkdtemp(dir=memory if os.access(memory, os.W_OK) else None))
+    yield made
+    shutil.rmtree(made)
 
 
 def simulated(folder, *arguments):
@@ -19,26 +32,30 @@ def simulated(folder, *arguments):
     return ended.stdout
 
 
-def ends_of(text):
-    return int(re.search(r"(\d+) ends inside", text)[1])
+def ends_of(text, part):
+    return int(re.search(rf"{part}: (\d+) ends inside", text)[1])
 
 
-@pytest.mark.parametrize("first", [0, 100])
-def test_random_lists_of_operations(tmp_path, first):
-    assert ends_of(simulated(tmp_path, "seeds", first, 100)) > 20
+def test_nothing_is_lost_nothing_is_twice_and_planted_bugs_are_found(folder):
+    """200 lists, most with simulated crashes, the first 16 with processes that are killed."""
+    text = simulated(folder, "killed,0,16", "here,16,184", "ends", "bugs")
+    assert ends_of(text, "killed") > 3
+    assert ends_of(text, "here") > 40
+    assert ends_of(text, "ends") > 10
+    shown = re.findall(r"(.*): (\d+) operations show it", text)
+    assert {bug for bug, _ in shown} == {"answers early", "replaces", "forgets rounds"}
+    assert all(1 <= int(count) <= 3 for _, count in shown)
+
+
+def test_two_servers_on_one_database(folder):
+    assert ends_of(simulated(folder, f"postgresql,0,8,{new_database()}"), "postgresql") >= 1
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(200, 10_200, 500))
-def test_many_random_lists_of_operations(tmp_path, first):
-    assert ends_of(simulated(tmp_path, "seeds", first, 500)) > 100
-
-
-def test_a_commit_and_a_seal_may_end_anywhere(tmp_path):
-    assert ends_of(simulated(tmp_path, "ends")) > 10
-
-
-def test_planted_bugs_are_found_and_shown_by_few_operations(tmp_path):
-    shown = re.findall(r"(.*): (\d+) operations show it", simulated(tmp_path, "bugs"))
-    assert {bug for bug, _ in shown} == {"answers early", "replaces", "forgets rounds"}
-    assert all(1 <= int(count) <= 3 for _, count in shown)
+@pytest.mark.parametrize("first", range(200, 10_200, 1000))
+def test_many_random_lists_of_operations(folder, first):
+    """A tenth with real processes, most in one, a few on PostgreSQL."""
+    text = simulated(
+        folder, f"killed,{first},100", f"here,{first + 100},850", f"postgresql,{first + 950},50,{new_database()}"
+    )
+    assert (ends_of(text, "killed") > 20, ends_of(text, "here") > 150, ends_of(text, "postgresql") >= 5) == (True,) * 3

@@ -240,7 +240,7 @@ def test_the_answer_comes_after_the_commit(served):
 
 def test_every_reason_has_a_word():
     from deniable.engines.collecting import wire_reports
-    from deniable.service.reports_resource import REASON_WORDS
+    from deniable.service.report_commits import REASON_WORDS
     from deniable.tables.reports import report_table
 
     known = {wire_reports.MALFORMED, wire_reports.NO_ROUND,

@@ -26,6 +26,7 @@ folder_argument = click.argument("folder", type=click.Path(file_okay=False))
 @click.option("--open", "open_", is_flag=True, default=None, help="Take uploads without a token, on any address.")
 @click.option("--check", is_flag=True, help="Check folder and settings, and start nothing.")
 @click.option("--simulation", is_flag=True, help="With --init: for reports that protect nobody.")
+@click.option("--store", help="With --init: a database for several collectors, postgresql://….")
 def serve(
     folder: str,
     specification: str | None,
@@ -35,6 +36,7 @@ def serve(
     open_: bool | None,
     check: bool,
     simulation: bool,
+    store: str | None,
 ) -> None:
     """Collect reports over HTTP into a folder.
 
@@ -51,11 +53,12 @@ def serve(
     if specification is not None:
         from deniable.service.collector import init_folder
 
-        init_folder(Collection.load(specification), path, simulation=simulation)
+        init_folder(Collection.load(specification), path, simulation=simulation, database=store)
         click.echo(f"made {path.name}: start it with deniable serve {folder}", err=True)
         return
-    if simulation:
-        raise BadInput("--simulation belongs to --init. Nothing was started. The folder says what it is.")
+    if simulation or store is not None:
+        option = "--simulation" if simulation else "--store"
+        raise BadInput(f"{option} belongs to --init. Nothing was started. The folder says what it is.")
     from deniable.service.settings import load_settings
 
     settings = load_settings(config, {"host": host, "port": port, "open": open_})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
@@ -22,13 +23,18 @@ def refusal(status: int, reason: str, words: str, *, wait_s: float | None = None
     headers = {} if wait_s is None else {"Retry-After": str(max(1, math.ceil(wait_s)))}
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    return JSONResponse({"error": reason, "message": words}, status, headers=headers)
+    return Response(refusal_body(reason, words), status, headers=headers, media_type="application/json")
 
 
 async def refused_answer(_: Request, problem: Exception) -> Response:
     """Starlette calls this for `Refused`."""
     assert isinstance(problem, Refused)  # noqa: S101 - Starlette's types do not say so
     return refusal(problem.status, problem.reason, problem.words, wait_s=problem.wait_s)
+
+
+def refusal_body(reason: str, words: str) -> bytes:
+    """The body of the answer to a refused request."""
+    return json.dumps({"error": reason, "message": words}, separators=(",", ":")).encode()
 
 
 def answered(content: Any, headers: dict[str, str] | None = None) -> Response:

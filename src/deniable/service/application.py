@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -15,15 +15,16 @@ from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deniable.service.answers import Refused, refusal, refused_answer
-from deniable.service.collection_resource import get_collection
+from deniable.service.collection_resource import get_collection, no_such_collection
 from deniable.service.collector import Collector
 from deniable.service.health_resource import get_health, get_metrics, get_readiness, get_version
-from deniable.service.logs import log
+from deniable.service.logs import UploadLog, log
 from deniable.service.questions_resource import post_explain, post_forecast, post_sql
 from deniable.service.reports_resource import post_reports
 
+REPORTS_ROUTE = "/v1/collections/{name}/reports"
 ROUTES: tuple[BaseRoute, ...] = (
-    Route("/v1/collections/{name}/reports", post_reports, methods=["POST"]),
+    Route(REPORTS_ROUTE, no_such_collection, methods=["POST"]),
     Route("/v1/collections/{name}", get_collection),
     Route("/v1/sql", post_sql, methods=["POST"]),
     Route("/v1/explain", post_explain, methods=["POST"]),
@@ -38,11 +39,13 @@ _QUIET = ("/healthz", "/readyz", "/metrics")
 
 def application(collector: Collector) -> ASGIApp:
     """The ASGI application of a collector. When it ends, what waits is committed."""
+    uploads = UploadLog()
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         yield
         collector.close()
+        uploads.write()
 
     app = Starlette(
         routes=ROUTES,
@@ -50,7 +53,7 @@ def application(collector: Collector) -> ASGIApp:
         exception_handlers={Refused: refused_answer, HTTPException: _http_answer, Exception: _failed_answer},
     )
     app.state.collector = collector
-    return Watched(app, collector)
+    return Watched(app, collector, uploads)
 
 
 async def _http_answer(_: Request, problem: Exception) -> Response:
@@ -60,23 +63,30 @@ async def _http_answer(_: Request, problem: Exception) -> Response:
     return refusal(status, "http", words.get(status, "The request is not understood."))
 
 
+_FAILED = refusal(500, "internal", "Something failed here, and what became of the request is not known. Send it again.")
+
+
 async def _failed_answer(*_: object) -> Response:
     """Starlette sends this and raises the exception again, which `Watched` logs."""
-    return refusal(
-        500, "internal", "Something failed here, and what became of the request is not known. Send it again."
-    )
+    return _FAILED
 
 
 class Watched:
     """Counts and logs every request by its route. What fails is answered with 500 and logged without its text."""
 
-    def __init__(self, app: Starlette, collector: Collector) -> None:
-        self._app, self._collector = app, collector
+    def __init__(self, app: Starlette, collector: Collector, uploads: UploadLog) -> None:
+        self._app, self._collector, self._uploads = app, collector, uploads
+        self._reports_path = f"/v1/collections/{collector.name}/reports"
+        requests = collector.metrics.requests
+        self._answered = {status: requests.labels(REPORTS_ROUTE, str(status)) for status in (200, 429)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
+            return
+        if scope["path"] == self._reports_path and scope["method"] == "POST":
+            await self._take_reports(scope, receive, send)
             return
         begun, status = time.monotonic(), 0
 
@@ -94,6 +104,20 @@ class Watched:
         self._collector.metrics.requests.labels(route, str(status)).inc()
         if route not in _QUIET:
             log("request", route=route, status=status, ms=round(1000 * (time.monotonic() - begun), 1))
+
+    async def _take_reports(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The path with the load: counted here, and logged once a second."""
+        begun, status = time.monotonic(), 0
+        try:
+            status = await post_reports(self._collector, scope, receive, send)
+        except Exception as problem:
+            status = status or 500
+            log("request failed", level=logging.ERROR, problem=problem, route=REPORTS_ROUTE)
+            with suppress(Exception):  # perhaps the answer has begun, or nobody is there
+                await _FAILED(scope, receive, send)
+        counted = self._answered.get(status) or self._collector.metrics.requests.labels(REPORTS_ROUTE, str(status))
+        counted.inc()
+        self._uploads.note(status, begun, time.monotonic())
 
 
 def _route(scope: Scope) -> str:

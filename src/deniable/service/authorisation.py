@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 
 from starlette.requests import Request
 
 from deniable.service.answers import Refused
 from deniable.service.collector import Collector
+from deniable.service.report_commits import MayUpload
 from deniable.service.settings import is_loopback
 from deniable.service.tokens import read_token
 
@@ -15,45 +16,43 @@ VOUCHED_HEADER = "deniable-user"
 EVERYBODY = "*"
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 
-MayUpload = Callable[[str], bool]
-
 
 def address_of(request: Request) -> str:
     """The address that a request came from; behind a proxy, the proxy's."""
     return request.client.host if request.client else ""
 
 
-def uploader(collector: Collector, request: Request) -> MayUpload:
-    """For which users this request may upload.
+def uploader(collector: Collector, headers: Mapping[str, str], address: str) -> MayUpload | None:
+    """For which users a request may upload; None for everybody. Names of headers are in small letters.
 
     a token                               → for the user that it was made for
     a listed proxy with Deniable-User     → for that user, or for everybody if it says *
     neither, where uploads are open       → for everybody
     neither                               → refused
     """
-    presented = bearer(request)
+    presented = bearer(headers)
     if presented is not None:
         token = read_token(presented, collector.keys.keys().token_secrets, collector.now())
         if token is None:
             raise Refused(401, "token", "The token is invalid or has expired.")
         specification = collector.folder.collection.sha256
         return lambda uid: token.names(uid, specification)
-    vouched = request.headers.get(VOUCHED_HEADER)
+    vouched = headers.get(VOUCHED_HEADER)
     if vouched is not None:
-        if not collector.settings.is_proxy(address_of(request)):
+        if not collector.settings.is_proxy(address):
             raise Refused(403, "not_a_proxy", "This address may not vouch for users.")
-        return lambda uid: vouched in (EVERYBODY, uid)
+        return None if vouched == EVERYBODY else lambda uid: vouched == uid
     if collector.settings.needs_token:
         raise Refused(401, "no_token", "Uploads need a token.")
-    if not collector.settings.open and any(header in request.headers for header in _FORWARDED):
+    if not collector.settings.open and any(header in headers for header in _FORWARDED):
         # The port is open because only this machine can reach it, and this came from elsewhere.
         raise Refused(401, "forwarded", "Forwarded uploads need a token, or a proxy that is listed.")
-    return lambda _: True
+    return None
 
 
 def require_scope(collector: Collector, request: Request, scope: str) -> None:
     """Refuse a request without a key of this scope."""
-    presented = bearer(request)
+    presented = bearer(request.headers)
     if presented is None or not collector.keys.keys().allows(presented, scope):
         raise Refused(401 if presented is None else 403, "key", f"This needs a key with the scope {scope}.")
 
@@ -67,7 +66,7 @@ def is_local(collector: Collector, request: Request) -> bool:
     )
 
 
-def bearer(request: Request) -> str | None:
+def bearer(headers: Mapping[str, str]) -> str | None:
     """What follows "Bearer" in the header Authorization."""
-    kind, _, value = request.headers.get("authorization", "").partition(" ")
+    kind, _, value = headers.get("authorization", "").partition(" ")
     return value.strip() if kind.lower() == "bearer" and value.strip() else None

@@ -15,6 +15,11 @@ from deniable.tables.reports.upload_format import BINARY_REPORTS, REPORT_LINES
 CACHE_SECONDS = 60
 
 
+async def no_such_collection(_: Request) -> Response:
+    """Reports for a collection that this collector does not have."""
+    raise Refused(404, "collection", "There is no collection of that name.")
+
+
 async def get_collection(request: Request) -> Response:
     """The specification, open rounds and limits, with an ETag."""
     collector: Collector = request.app.state.collector

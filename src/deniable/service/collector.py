@@ -17,7 +17,9 @@ from deniable.service.keys import KeyFile
 from deniable.service.metrics import Metrics
 from deniable.service.open_database import OpenDatabase
 from deniable.service.rate_limits import RateLimit
+from deniable.service.report_commits import ArrivedRequest, ReportCommits, to_event_loops
 from deniable.service.settings import ServeSettings
+from deniable.stores.collector.database_file import check_database, postgresql, write_database
 from deniable.stores.collector.group_commit import CommitLimits, GroupCommit
 from deniable.stores.collector.sqlite_store import STORE_FILE, create_store
 from deniable.stores.collector.upload import CollectorStore
@@ -35,11 +37,12 @@ class Collector:
     folder: CollectorFolder
     settings: ServeSettings
     store: CollectorStore
-    writer: GroupCommit
+    writer: GroupCommit[ArrivedRequest, bytes]
     door: ReportDoor
     keys: KeyFile
     metrics: Metrics
-    lock: Lock
+    lock: Lock | None
+    """Only one server may add to a file; PostgreSQL takes several."""
     addresses: RateLimit
     users: RateLimit
     questions: OpenDatabase
@@ -60,7 +63,7 @@ class Collector:
     @property
     def has_room(self) -> bool:
         """Whether uploads may be stored."""
-        return self.free_bytes() >= self.settings.free_bytes
+        return self.lock is None or self.free_bytes() >= self.settings.free_bytes
 
     @property
     def is_ready(self) -> bool:
@@ -73,7 +76,8 @@ class Collector:
         self.writer.close()
         self.questions.close()
         self.store.close()
-        self.lock.close()
+        if self.lock is not None:
+            self.lock.close()
 
 
 def collection_name(folder: CollectorFolder) -> str:
@@ -81,8 +85,15 @@ def collection_name(folder: CollectorFolder) -> str:
     return folder.collection.name or folder.path.resolve().name
 
 
-def init_folder(specification: Specification, folder: Path, *, simulation: bool = False) -> None:
-    """Make a folder for a collector: specification, empty store, keys. The store comes last, so that half is none."""
+def init_folder(
+    specification: Specification, folder: Path, *, simulation: bool = False, database: str | None = None
+) -> None:
+    """Make a folder for a collector: specification, empty store, keys. The store comes last, so that half is none.
+
+    With the address of a PostgreSQL database the store is there. If it has one for this specification, it is joined.
+    """
+    if database is not None:
+        check_database(database)
     if folder.exists() and any(folder.iterdir()):
         raise BadInput(f"{folder.name!r} exists and is not empty. Nothing was written. Choose another folder.")
     if specification.name is None:
@@ -91,28 +102,42 @@ def init_folder(specification: Specification, folder: Path, *, simulation: bool 
     os.chmod(folder, 0o700)  # noqa: PTH101 - nobody else has to read it
     (folder / SPECIFICATION_FILE).write_text(run_text(specification, simulation=simulation), encoding="utf-8")
     KeyFile(folder).create()
-    create_store(folder / STORE_FILE, specification.sha256, rounds=specification.rounds is not None)
+    rounds = specification.rounds is not None
+    if database is None:
+        create_store(folder / STORE_FILE, specification.sha256, rounds=rounds)
+    else:
+        postgresql().create_postgresql_store(database, specification.sha256, rounds=rounds)
+        write_database(folder, database)
 
 
 def open_collector(path: Path, settings: ServeSettings) -> Collector:
-    """Open a folder to serve it. Only one server at a time may."""
+    """Open a folder to serve it. Only one server at a time may, unless the store is in PostgreSQL."""
     folder = collector_folder(path)
     keys = KeyFile(path)
     keys.keys()
-    lock = Lock(path / STORE_FILE, "the store", cost="Nothing was started")
+    local = folder.database is None
+    lock = Lock(path / STORE_FILE, "the store", cost="Nothing was started") if local else None
     try:
         store = folder.open_store()
     except BaseException:
-        lock.close()
+        if lock is not None:
+            lock.close()
         raise
     metrics = Metrics()
-    writer = GroupCommit(store, CommitLimits(queued_reports=settings.queued_reports), metrics.committed)
+    door = ReportDoor(folder.collection, simulation=folder.simulation)
+    writer = GroupCommit(
+        ReportCommits(door, store, metrics),
+        CommitLimits(queued_reports=settings.queued_reports),
+        watch=metrics.committed,
+        deliver=to_event_loops,
+        tidy=store.tidy,
+    )
     return Collector(
         folder,
         settings,
         store,
         writer,
-        ReportDoor(folder.collection, simulation=folder.simulation),
+        door,
         keys,
         metrics,
         lock,

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import sys
 import time
 import traceback
+from collections import Counter
 from pathlib import Path
 from typing import IO, Any
 
@@ -50,6 +52,31 @@ def log(message: str, *, level: int = logging.INFO, problem: BaseException | Non
     """Write one line. `facts` are public: counts, times, names of settings."""
     info = None if problem is None else (type(problem), problem, problem.__traceback__)
     LOGGER.log(level, message, exc_info=info, extra={"facts": facts})
+
+
+class UploadLog:
+    """One line a second about uploads, however many there are: their number by status, and the slowest."""
+
+    def __init__(self, every_s: float = 1.0) -> None:
+        self._every_s, self._since = every_s, -math.inf
+        self._statuses: Counter[int] = Counter()
+        self._slowest_s = 0.0
+
+    def note(self, status: int, begun: float, ended: float) -> None:
+        """Count an upload. The first after a pause is written at once."""
+        self._statuses[status] += 1
+        self._slowest_s = max(self._slowest_s, ended - begun)
+        if ended - self._since >= self._every_s:
+            self._since = ended
+            self.write()
+
+    def write(self) -> None:
+        """Write what was counted since the last line."""
+        if self._statuses:
+            counts = {str(status): count for status, count in sorted(self._statuses.items())}
+            log("uploads", requests=counts, slowest_ms=round(1000 * self._slowest_s, 1))
+            self._statuses.clear()
+            self._slowest_s = 0.0
 
 
 def start_logging() -> None:

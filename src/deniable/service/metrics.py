@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -27,8 +28,16 @@ class Metrics:
         self.free_bytes = Gauge("disk_free_bytes", "Room on the disk of the store", **made)
         self.stored = Gauge("stored_reports", "Reports in the store, by table", ["table"], **made)
         self.open_rounds = Gauge("open_rounds", "Rounds that are open", **made)
-        for outcome in ("accepted", "repeated", "refused"):
-            self.reports.labels(outcome)
+        self._outcomes = {outcome: self.reports.labels(outcome) for outcome in ("accepted", "repeated", "refused")}
+
+    def answered(self, counts: Mapping[str, int]) -> None:
+        """Note what became of reports: accepted, repeated, or the word of a refusal."""
+        for word, count in counts.items():
+            if word in self._outcomes:
+                self._outcomes[word].inc(count)
+            else:
+                self._outcomes["refused"].inc(count)
+                self.refused.labels(word).inc(count)
 
     def committed(self, commit: Committed) -> None:
         """Note one commit."""

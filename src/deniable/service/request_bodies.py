@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import asyncio
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
+from starlette.types import Receive
 
 from deniable.service.answers import Refused
 
 
 async def whole_body(request: Request, most: int, seconds: float) -> bytes:
+    """All bytes of the body of a request."""
+    return await received_body(request.receive, request.headers.get("content-length", ""), most, seconds)
+
+
+async def received_body(receive: Receive, declared: str, most: int, seconds: float) -> bytes:
     """All bytes of a body. A declared length that is too large is refused before anything is read."""
-    too_large = Refused(413, "size", f"A body may have {most:,} bytes. Send several requests.")
-    declared = request.headers.get("content-length", "")
+    too_large = f"A body may have {most:,} bytes. Send several requests."
     if declared.isdigit() and int(declared[:20]) > most:
-        raise too_large
-    parts, size = [], 0
+        raise Refused(413, "size", too_large)
+    parts, size, more = [], 0, True
     try:
         async with asyncio.timeout(seconds):
-            async for part in request.stream():
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise Refused(400, "disconnected", "The body ended early.")
+                part, more = message.get("body", b""), message.get("more_body", False)
                 size += len(part)
                 if size > most:
-                    raise too_large
+                    raise Refused(413, "size", too_large)
                 parts.append(part)
     except TimeoutError:
         raise Refused(408, "slow", "The body did not arrive in time.") from None
-    except ClientDisconnect:
-        raise Refused(400, "disconnected", "The body ended early.") from None
-    return b"".join(parts)
+    return parts[0] if len(parts) == 1 else b"".join(parts)

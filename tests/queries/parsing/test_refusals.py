@@ -74,8 +74,6 @@ COUNT = "SELECT COUNT(*) FROM users "
         (COUNT + "LIMIT 10 PERCENT", "is not supported", None),
         (COUNT + "LIMIT 10%", "LIMIT OPTIONS of LIMIT is not supported", None),
         ("SELECT SUM(age ORDER BY kind) FROM users", "THIS of ORDER is not supported", "age"),
-        ("SELECT COUNT(*) FROM x.users", "collection's own tables", "x.users"),
-        (COUNT + "WHERE x.users.age = 3", "schemas are not supported", "x.users"),
         # Two attributes in one condition: each would be taken for the first.
         (COUNT + "WHERE 3 IN (age, other)", "a condition has two attributes", "3 IN"),
         (COUNT + "WHERE 3 BETWEEN age AND other", "a condition has two attributes", "3 BETWEEN"),
@@ -84,8 +82,21 @@ COUNT = "SELECT COUNT(*) FROM users "
         ("SELECT COUNT(*) FROM users JOIN jobs ON users.uid = users.uid", "joined on the user id only", "jobs"),
         ("SELECT COUNT(*) FROM users JOIN jobs ON users.uid = jobs.uid AND users.age = 3", "joined on the user id only", "jobs"),
         ("SELECT COUNT(*) FROM users JOIN jobs ON users.uid <> jobs.uid", "joined on the user id only", "jobs"),
-        ("SELECT COUNT(*) FROM users, jobs WHERE users.uid = jobs.uid", "joined on the user id only", "jobs"),
-        ("SELECT COUNT(*) FROM users NATURAL JOIN jobs", "only inner joins", "jobs"),
+        ("SELECT COUNT(*) FROM users, jobs", "joined on the user id only", "jobs"),
+        ("SELECT COUNT(*) FROM users, jobs WHERE users.age = jobs.hours", "joined on the user id only", "jobs"),
+        ("SELECT COUNT(*) FROM users NATURAL LEFT JOIN jobs", "only inner joins", "jobs"),
+        # Derived tables.
+        ("SELECT COUNT(*) FROM (SELECT age AS a FROM users) t WHERE age = 3", "the derived table has no column 'age'", "age"),
+        ("SELECT COUNT(*) FROM (SELECT age FROM users LIMIT 3) t", "rows of a derived table cannot be chosen", "age"),
+        ("SELECT COUNT(*) FROM (SELECT DISTINCT age FROM users) t", "rows of a derived table cannot be chosen", "age"),
+        ("SELECT COUNT(*) FROM (SELECT kind, COUNT(*) AS n FROM users GROUP BY kind) t", "only sums and counts can be added", None),
+        ("SELECT AVG(n) FROM (SELECT kind, COUNT(*) AS n FROM users GROUP BY kind) t", "only sums and counts can be added", None),
+        ("SELECT SUM(n) FROM (SELECT kind, COUNT(*) AS n FROM users GROUP BY kind) t WHERE n > 3", "chosen and then added up", None),
+        ("SELECT n FROM (SELECT kind, COUNT(*) AS n FROM users GROUP BY kind LIMIT 2) t WHERE n > 3", "LIMIT in a derived table", None),
+        ("SELECT COUNT(*) FROM users JOIN (SELECT kind, COUNT(*) AS n FROM users GROUP BY kind) t USING (kind)", "answers cannot be joined", None),
+        ("WITH RECURSIVE t AS (SELECT age FROM users) SELECT COUNT(*) FROM t", "WITH takes SELECTs", None),
+        ("SELECT COUNT(*) FROM users WHERE uid NOT IN (SELECT uid FROM jobs)", "subqueries are not supported", None),
+        ("SELECT COUNT(*) FROM users WHERE uid IN (SELECT uid FROM jobs GROUP BY uid)", "a semi-join is with one table", None),
         ("SELECT COUNT(*) FROM users SEMI JOIN jobs USING (uid)", "only inner joins", "jobs"),
         ("SELECT COUNT(*) FROM kinds", "a dimension cannot come first", "kinds"),
         ("SELECT COUNT(*) FROM users JOIN kinds ON kinds.kind <> users.kind", "a dimension is joined on one attribute", "kinds"),
@@ -100,19 +111,20 @@ COUNT = "SELECT COUNT(*) FROM users "
         ("SELECT COUNT(*) * 1e999 FROM users", "too long", "1e9"),
         ("SELECT SUM(1e9 * 1e9 * 1e9 * 1e9 * age) FROM users", "too large", "1e9"),
         (COUNT + "LIMIT 99999999999999999999999", "whole number", "99"),
-        (COUNT + "WHERE kind = CAST('a' AS INTEGER)", "a constant is expected here", "'a'"),
-        (COUNT + "WHERE kind = DATE '2020-01-01'", "not in the attribute's public list", "'2020"),
+        (COUNT + "WHERE kind = CAST('a' AS INTEGER)", "cannot be calculated for every value", "'a'"),
+        (COUNT + "WHERE kind = DATE '2020-01-01'", "has another type than the attribute", "'2020"),
         (COUNT + "WHERE day < TIMESTAMP '2020-01-03 10:00:00'", "has another type than the attribute", "'2020"),
         (COUNT + "WHERE seen < '2020-01-01 10:00:00+02:00'", "not a date or time", "'2020"),
         (COUNT + "WHERE seen < '2020-01-01 10:30:00'", "lies inside an interval", "'2020"),
         (COUNT + "WHERE week >= '2020-01-09'", "lies inside an interval", "'2020"),
         (COUNT + "WHERE age = 'NaN'", "has another type than the attribute", "'NaN'"),
-        (COUNT + "WHERE age = NULL", "a constant is expected here", "NULL"),
-        (COUNT + "WHERE age IN (1, NULL)", "a constant is expected here", "NULL"),
-        (COUNT + "WHERE kind", "not in the attribute's public list", "kind"),
-        (COUNT + "WHERE TRUE", "not supported", "TRUE"),
-        (COUNT + "WHERE age = ?", "a constant is expected here", None),
-        (COUNT + "WHERE age = $1", "a constant is expected here", None),
+        (COUNT + "WHERE kind", "has another type than the attribute", "kind"),
+        (COUNT + "WHERE age = ?", "PLACEHOLDER is not known here", None),
+        (COUNT + "WHERE age = $1", "PLACEHOLDER is not known here", None),
+        (COUNT + "WHERE day < CURRENT_DATE", "depend on the day it is asked on", "CURRENT_DATE"),
+        (COUNT + "WHERE seen < now()", "depend on the day it is asked on", "now"),
+        (COUNT + "WHERE DATE_TRUNC('minute', seen) = TIMESTAMP '2020-01-01 10:00:00'", "divides the intervals", "DATE_TRUNC"),
+        (COUNT + "WHERE DATE_TRUNC('month', week) = DATE '2020-01-01'", "divides the intervals", "DATE_TRUNC"),
         # Text that one parser forgives.
         ("SELECT FLOOR(age / 5 AS bin, COUNT(*) FROM users GROUP BY bin", "the text is not SQL", "AS bin"),
         (COUNT + "WHERE age BETWEEN 2 5", "the text is not SQL", "5"),
@@ -130,26 +142,30 @@ COUNT = "SELECT COUNT(*) FROM users "
         (COUNT + "WHERE city IN (SELECT city FROM cities)", "subqueries are not supported", "city"),
         (COUNT + "WHERE EXISTS (SELECT 1)", "subqueries are not supported", "1"),
         (COUNT + "WHERE city = (SELECT 'Rome')", "subqueries are not supported", "city"),
-        (COUNT + "WHERE city = read_text('x')", "this condition is not supported", "read_text"),
-        (COUNT + "WHERE city = getenv('HOME')", "this condition is not supported", "getenv"),
+        (COUNT + "WHERE city = read_text('x')", "READ_TEXT is not known here", "read_text"),
+        (COUNT + "WHERE city = getenv('HOME')", "GETENV is not known here", "getenv"),
         (COUNT + "WHERE CAST(city AS INTEGER) = 3", "this condition is not supported", "city"),
-        (COUNT + "WHERE city LIKE 'R%'", "this condition is not supported", "city"),
-        (COUNT + "WHERE city COLLATE nocase = 'rome'", "this condition is not supported", "city"),
-        (COUNT + "WHERE city IS DISTINCT FROM 'Rome'", "this condition is not supported", "city"),
-        (COUNT + "WHERE score / 0 = 1", "this condition is not supported", "score"),
+        (COUNT + "WHERE city COLLATE nocase = 'rome'", "COLLATE is not known here", "city"),
+        (COUNT + "WHERE score / 0 = 1", "DIV is for private attributes", "score"),
+        (COUNT + "WHERE age = read_text('x')", "READ_TEXT is not known here", "read_text"),
+        (COUNT + "WHERE age + random() > 3", "RAND is not known here", None),
         (COUNT + "WHERE rowid = 3", "there is no attribute 'rowid'", "rowid"),
         (COUNT + "WHERE uid = 3", "users cannot be distinguished by their id", "uid"),
         ("SELECT uid, COUNT(*) FROM users GROUP BY uid", "users cannot be distinguished by their id", "uid"),
         ("SELECT COUNT(*) FROM users GROUP BY GROUPING SETS ((kind), (flag))", "only plain GROUP BY", None),
         ("SELECT users.* FROM users", "rows cannot be shown", "users"),
         ("SELECT COLUMNS(*) FROM users", "rows cannot be shown", None),
-        ("SELECT COUNT(users.*) FROM users", "only COUNT(*) can be counted", "COUNT"),
-        ("SELECT COUNT(age) FROM users", "only COUNT(*) can be counted", "COUNT"),
+        ("SELECT COUNT(users.*) FROM users", "rows of one table cannot be counted apart", "COUNT"),
         ("SELECT SUM(COUNT(*)) FROM users", "this cannot be summed", "COUNT"),
-        ("SELECT SUM(CASE WHEN age > 3 THEN 1 END) FROM users", "this cannot be summed", None),
+        ("SELECT SUM(CASE WHEN age > 3 THEN 'x' END) FROM users", "this cannot be summed", None),
+        ("SELECT SUM(LOWER(kind)) FROM users", "this is not a number", None),
+        ("SELECT GREATEST(AVG(age), AVG(other)) FROM users", "decided by noise", None),
+        ("SELECT COUNT(*) % 2 FROM users", "% of an answer", None),
+        ("SELECT STRING_AGG(kind, ',') FROM users", "STRING_AGG would show values", None),
+        ("SELECT ANY_VALUE(kind) FROM users", "ANY_VALUE would show a value", None),
+        ("SELECT KURTOSIS(age) FROM users", "KURTOSIS is not a function that can be answered", None),
         ("SELECT SUM(age) FILTER (WHERE age = kind) FROM users", "two attributes of one person cannot be compared", None),
         ("SELECT SUM(age) FILTER (WHERE uid = 3) FROM users", "users cannot be distinguished by their id", "uid"),
-        ("SELECT SUM(age % 2) FROM users", "this cannot be summed", "age"),
         ("SELECT kind, COUNT(*) AS n FROM users GROUP BY kind ORDER BY other", "does not select", "other"),
         ("SELECT kind, COUNT(*) AS n FROM users GROUP BY kind ORDER BY n USING >", "not SQL", None),
         ("SELECT COUNT(*) FROM users WHERE " + "(" * 3000 + "age = 1" + ")" * 3000, "nested more than 32", "(("),
@@ -176,8 +192,9 @@ def test_names_and_texts_cannot_leave_their_quotes(database):
         text = "'" + constant.replace("'", "''") + "'"
         assert database.sql(f"SELECT COUNT(*) FROM users WHERE city = {text}").scalar().value == 0.0
         assert database.sql(f"SELECT COUNT(*) FROM {joined} WHERE {quoted} = {text}").scalar().value == 0.0
-        with pytest.raises(QueryRefused, match="public list"):
-            database.sql(f"SELECT COUNT(*) FROM users WHERE kind = {text}")
+        nobody = database.sql(f"SELECT COUNT(*) FROM users WHERE kind = {text}")
+        assert nobody.scalar().value == 0.0
+        assert "is not in the list of kind: nobody has it" in nobody.notes[0]
     looked = f"users JOIN cities c ON c.city = users.city WHERE c.{quoted} = 'south'"
     assert (
         database.sql(f"SELECT COUNT(*) FROM {looked}").scalar().value
@@ -213,9 +230,3 @@ def test_dimensions_that_do_not_fit(database):
         database.sql('SELECT COUNT(*) FROM users JOIN cities AS "a.b" ON "a.b".city = users.city')
     same = database.sql("SELECT COUNT(*) FROM users JOIN dates ON day = dates.when").scalar()
     assert math.isfinite(same.value)
-
-
-@pytest.mark.parametrize("column", ["day", "seen"])
-def test_who_calculates_with_dates_is_told_to_compare_them(database, column):
-    with pytest.raises(QueryRefused, match=f"'{column}' is not a number .* Compare it with dates or times"):
-        database.sql(f"SELECT COUNT(*) FROM users WHERE YEAR({column}) = 2020")

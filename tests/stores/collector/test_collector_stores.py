@@ -13,10 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.errors import BadInput, Failure
-from deniable.stores.collector.group_commit import CommitLimits, GroupCommit, QueueFull
+from deniable.stores.collector import sqlite_store
+from deniable.stores.collector.group_commit import CommitLimits, GroupCommit, QueueFull, adding
 from deniable.stores.collector.model_store import ModelStore
-from deniable.stores.collector.sqlite_store import STORE_FILE, SqliteStore, StoreFailure, create_store
-from deniable.stores.collector.upload import Upload, UploadOutcome
+from deniable.stores.collector.postgresql_store import PostgresqlStore, create_postgresql_store
+from deniable.stores.collector.sqlite_store import STORE_FILE, SqliteStore, create_store
+from deniable.stores.collector.upload import StoreFailure, Upload, UploadOutcome
+from postgresql_server import new_database
 
 HASH = "ab" * 32
 A, R, C, X = UploadOutcome.ACCEPTED, UploadOutcome.REPEATED, UploadOutcome.CONFLICT, UploadOutcome.CLOSED
@@ -35,8 +38,33 @@ def sqlite(folder):
     return SqliteStore(path, HASH)
 
 
-STORES = {"model": model, "sqlite": sqlite}
-LASTING = ["sqlite"]
+def moving(folder):
+    """A store that moves what arrived at every chance, a row at a time."""
+    return Moving(sqlite(folder))
+
+
+class Moving:
+    def __init__(self, store):
+        self._store = store
+
+    def __getattr__(self, name):
+        with pytest.MonkeyPatch.context() as patch:
+            for constant, value in (("MOST_RECENT", 2), ("IDLE_RECENT", 0), ("_SLICE", 1)):
+                patch.setattr(sqlite_store, constant, value)
+            self._store.tidy(1)
+        return getattr(self._store, name)
+
+
+def postgresql(folder):
+    address = folder / "address"
+    if not address.exists():
+        address.write_text(new_database())
+        assert create_postgresql_store(address.read_text(), HASH)
+    return PostgresqlStore(address.read_text(), HASH)
+
+
+STORES = {"model": model, "sqlite": sqlite, "moving": moving, "postgresql": postgresql}
+LASTING = ["sqlite", "moving", "postgresql"]
 
 
 @pytest.fixture(params=STORES)
@@ -109,7 +137,7 @@ steps = st.lists(st.one_of(st.lists(uploads, max_size=5), st.tuples(st.integers(
 
 
 @pytest.mark.parametrize("name", LASTING)
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(plan=steps)
 def test_every_store_does_what_the_model_does(tmp_path_factory, name, plan):
     folder = tmp_path_factory.mktemp("store")
@@ -165,8 +193,10 @@ def test_a_reader_sees_one_moment_while_others_are_added(tmp_path):
 
 def test_after_an_error_nothing_of_the_batch_is_there(tmp_path):
     store = sqlite(tmp_path)
+    store._open_writer().execute("CREATE TRIGGER no BEFORE INSERT ON counts BEGIN SELECT RAISE(ABORT, 'no'); END")
     with pytest.raises(StoreFailure, match="What was being stored is not"):
-        store.add([sent(), sent(uid="8", slot=None)])
+        store.add([sent(), sent(uid="8")])
+    store._open_writer().execute("DROP TRIGGER no")
     assert rows(store) == []
     assert store.add([sent()]) == [A]
     store.close()
@@ -204,7 +234,59 @@ def test_what_was_acknowledged_survives_kill_9(tmp_path):
         assert len(set(batches) - told) <= attempt + 1  # stored, and killed before it was told
 
 
+# PostgreSQL -----------------------------------------------------------------------------------------------------------
+
+
+def test_two_servers_on_one_database_keep_one_report_each(tmp_path):
+    """Both add other bytes under the same keys, in opposite orders and many at once."""
+    stores = [postgresql(tmp_path), postgresql(tmp_path)]
+    told = [[], []]
+
+    def add(number):
+        for batch in range(5):
+            keys = range(40 * batch, 40 * batch + 40)
+            ids = [str(key) for key in (keys if number else reversed(keys))]
+            told[number] += zip(
+                ids, stores[number].add([sent(uid=uid, report=b"%d" % number) for uid in ids]), strict=True
+            )
+
+    threads = [threading.Thread(target=add, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    held = {uid: int(report) for uid, report, _ in rows(stores[0])}
+    assert len(held) == 200 == stores[1].summary().counts["users", 0]
+    for number, outcomes in enumerate(told):
+        assert all(became is (A if held[uid] == number else C) for uid, became in outcomes)
+    stores[1].set_round(0, is_open=False)
+    assert stores[0].add([sent(uid="new"), sent(uid="0", report=b"%d" % held["0"])]) == [X, R]
+    for store in stores:
+        store.close()
+
+
+def test_a_database_belongs_to_one_specification_and_its_errors_show_nothing(tmp_path):
+    address = new_database()
+    with pytest.raises(BadInput, match="the database holds no store"):
+        PostgresqlStore(address, HASH)
+    assert create_postgresql_store(address, HASH)
+    assert not create_postgresql_store(address, HASH)  # joins
+    with pytest.raises(BadInput, match="another specification"):
+        create_postgresql_store(address, "cd" * 32)
+    store = PostgresqlStore(address, HASH)
+    store._open_writer().close()  # as after a restart of the database
+    assert store.add([sent()]) == [A]
+    store.close()
+    with pytest.raises(StoreFailure) as told:
+        PostgresqlStore("postgresql://somebody:secret@/nowhere?host=/nowhere", HASH)
+    assert not {"secret", "somebody", "nowhere"} & set(str(told.value).replace(":", " ").replace("/", " ").split())
+
+
 # Group commit ---------------------------------------------------------------------------------------------------------
+
+
+def submit(writer, uploads):
+    return writer.submit(uploads, len(uploads))
 
 
 class Slow(ModelStore):
@@ -225,12 +307,12 @@ class Slow(ModelStore):
 
 def test_requests_wait_together_and_each_gets_its_own_outcomes():
     store = Slow()
-    writer = GroupCommit(store, CommitLimits(delay_s=5.0, quiet_s=5.0, reports=3))
-    futures = [writer.submit([sent(uid=str(number))]) for number in range(3)]
+    writer = GroupCommit(adding(store), CommitLimits(delay_s=5.0, quiet_s=5.0, reports=3))
+    futures = [submit(writer, [sent(uid=str(number))]) for number in range(3)]
     store.go.release()
     assert [future.result(10) for future in futures] == [[A], [A], [A]]
     assert store.commits == [3]
-    futures = [writer.submit([sent(uid="2"), sent(uid="3")]), writer.submit([sent(uid="3", report=b"other")])]
+    futures = [submit(writer, [sent(uid="2"), sent(uid="3")]), submit(writer, [sent(uid="3", report=b"other")])]
     store.go.release()
     assert [future.result(10) for future in futures] == [[R, A], [C]]
     writer.close()
@@ -238,38 +320,38 @@ def test_requests_wait_together_and_each_gets_its_own_outcomes():
 
 def test_a_full_queue_refuses_and_drains():
     store = Slow()
-    writer = GroupCommit(store, CommitLimits(queued_reports=4, reports=1))
-    futures = [writer.submit([sent(uid="1"), sent(uid="2")]), writer.submit([sent(uid="3"), sent(uid="4")])]
+    writer = GroupCommit(adding(store), CommitLimits(queued_reports=4, reports=1))
+    futures = [submit(writer, [sent(uid="1"), sent(uid="2")]), submit(writer, [sent(uid="3"), sent(uid="4")])]
     with pytest.raises(QueueFull, match=r"Nothing was stored\. Send them again later"):
-        writer.submit([sent(uid="5")])
+        submit(writer, [sent(uid="5")])
     assert writer.queued == 4
     store.go.release(10)
     assert [future.result(10) for future in futures] == [[A, A], [A, A]]
     assert writer.queued == 0
-    assert writer.submit([sent(uid="5")]).result(10) == [A]
+    assert submit(writer, [sent(uid="5")]).result(10) == [A]
     writer.close()
 
 
 def test_closing_commits_what_waits_and_takes_nothing_more():
     store = Slow()
-    writer = GroupCommit(store, CommitLimits(reports=1))
-    futures = [writer.submit([sent(uid=str(number))]) for number in range(5)]
+    writer = GroupCommit(adding(store), CommitLimits(reports=1))
+    futures = [submit(writer, [sent(uid=str(number))]) for number in range(5)]
     store.go.release(10)
     writer.close()
     writer.close()
     assert [future.result(0) for future in futures] == [[A]] * 5
     with pytest.raises(Failure, match=r"being closed\. Nothing was stored"):
-        writer.submit([sent()])
+        submit(writer, [sent()])
     assert not writer.alive
 
 
 def test_a_failed_commit_is_told_to_all_who_wait_and_the_next_succeeds():
     store, watched = Slow(), []
-    writer = GroupCommit(store, CommitLimits(reports=1), watched.append)
+    writer = GroupCommit(adding(store), CommitLimits(reports=1), watch=watched.append)
     store.go.release(10)
     with pytest.raises(StoreFailure, match="the disk is full"):
-        writer.submit([sent(uid="bad")]).result(10)
-    assert writer.submit([sent()]).result(10) == [A]
+        submit(writer, [sent(uid="bad")]).result(10)
+    assert submit(writer, [sent()]).result(10) == [A]
     writer.close()
     assert [(commit.reports, commit.failed) for commit in watched] == [(1, True), (1, False)]
 

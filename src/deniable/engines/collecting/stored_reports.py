@@ -24,6 +24,7 @@ from deniable.engines.collecting.folder_writing import even_batches
 from deniable.engines.collecting.wire_reports import public_column, value_family, wire_reports, wire_table
 from deniable.engines.duckdb.regular_files import is_folder, why_not_a_file
 from deniable.files import settle
+from deniable.stores.collector.database_file import DATABASE_FILE, postgresql, read_database
 from deniable.stores.collector.sqlite_store import STORE_FILE, SqliteStore
 from deniable.stores.collector.upload import CollectorStore, StoredRows
 from deniable.tables.specification.runs import SPECIFICATION_FILE, load_run, run_text
@@ -38,14 +39,23 @@ class CollectorFolder:
     collection: Specification
     simulation: bool
 
-    def open_store(self) -> SqliteStore:
+    @property
+    def database(self) -> str | None:
+        """The address of the PostgreSQL database that holds the reports; None if a file in the folder does."""
+        return read_database(self.path)
+
+    def open_store(self) -> CollectorStore:
         """Its store; any number of processes may open it."""
-        return SqliteStore(self.path / STORE_FILE, self.collection.sha256)
+        address = self.database
+        if address is None:
+            return SqliteStore(self.path / STORE_FILE, self.collection.sha256)
+        store: CollectorStore = postgresql().PostgresqlStore(address, self.collection.sha256)
+        return store
 
 
 def is_collector_folder(folder: Path) -> bool:
     """Whether a folder has a store."""
-    return is_folder(folder) and not why_not_a_file(folder / STORE_FILE)
+    return is_folder(folder) and any(not why_not_a_file(folder / name) for name in (STORE_FILE, DATABASE_FILE))
 
 
 def collector_folder(folder: Path) -> CollectorFolder:

@@ -47,6 +47,9 @@ NO_ROUND = "of a round that the collection does not have"
 NOT_MY_TURN = "which say that it is not their turn"
 UNNAMED_PUBLIC = "without the public attributes of its table, which lines of JSON can hold"
 
+_ROW_REASONS = (None, NOT_MY_TURN, *ROW_FAULTS, OTHER_TURN, OTHER_COINS)
+_COVER_CODE, _TURN_CODE, _COINS_CODE = 1, len(_ROW_REASONS) - 2, len(_ROW_REASONS) - 1
+
 Wire = NDArray[np.void]
 
 
@@ -131,7 +134,9 @@ class ReportDoor:
         self._collection, self._simulation = collection, simulation
         names = [table.name for table in collection.tables]
         self._by_tag = {run_tag(collection, name, simulation=simulation): name for name in names}
-        self._other_tags = {run_tag(collection, name, simulation=not simulation) for name in names}
+        others = [run_tag(collection, name, simulation=not simulation) for name in names]
+        self._other_tags = np.array(others, dtype=np.uint64)
+        self._head_reasons = (None, MALFORMED, OTHER_KIND[simulation], OTHER_SPECIFICATION, NO_ROUND)
         self._coins = COIN_MODES.index(collection.coins)
 
     def warm_up(self) -> None:
@@ -150,39 +155,38 @@ class ReportDoor:
             if len(arrived.report) == REPORT_BYTES and kind_of(arrived.uid) is str and not is_long(arrived.uid)
         ]
         wire = wire_reports([sent[index].report for index in readable])
-        by_table: dict[str, list[int]] = {}
-        for number, (index, version, coins, turn, tag) in enumerate(
-            zip(readable, *(wire[field].tolist() for field in ("version", "coins", "round", "tag")), strict=True)
-        ):
-            table = self._by_tag.get(tag)
-            refusal = self._refusal(sent[index], table, (version, coins, turn, tag))
-            checked[index] = CheckedReport(refusal)
-            if refusal is None and table is not None:
-                by_table.setdefault(table, []).append(number)
-        for table, numbers in by_table.items():
-            indexes = [readable[number] for number in numbers]
-            self._check_table(table, [sent[index] for index in indexes], wire[numbers], indexes, checked)
+        which = np.full(wire.size, -1)
+        for number, tag in enumerate(self._by_tag):
+            which[wire["tag"] == np.uint64(tag)] = number
+        heads = self._head_faults(wire, which)
+        for row in np.flatnonzero(heads).tolist():
+            checked[readable[row]] = CheckedReport(self._head_reasons[heads[row]])
+        for row, index in enumerate(readable):
+            if sent[index].table is not None and heads[row] != 1:
+                checked[index], heads[row] = self._named(sent[index], int(which[row]), int(heads[row]))
+        for number, name in enumerate(self._by_tag.values()):
+            rows = np.flatnonzero((heads == 0) & (which == number))
+            if rows.size:
+                self._check_table(name, sent, wire[rows], [readable[row] for row in rows.tolist()], checked)
         return checked
 
-    def _refusal(self, arrived: SentReport, table: str | None, head: tuple[int, int, int, int]) -> str | None:
-        """Why a report cannot be of this collection, by the first bytes and by what came with it."""
-        version, coins, turn, tag = head
-        if version != REPORT_VERSION or coins >= len(COIN_MODES):
-            return MALFORMED
-        if arrived.table is not None and not any(arrived.table == known for known in self._by_tag.values()):
-            return UNKNOWN_TABLE
-        if tag in self._other_tags:
-            return OTHER_KIND[self._simulation]
-        if table is None or coins != self._coins or arrived.table not in (None, table):
-            return OTHER_SPECIFICATION
+    def _head_faults(self, wire: Wire, which: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Why reports cannot be of this collection, by their first bytes: numbers of `_head_reasons`."""
         most = 0 if self._collection.rounds is None else self._collection.rounds.count
-        if turn > most or (turn == 0) != (most == 0):
-            return NO_ROUND
-        public = self._collection[table].public
-        if public and arrived.public is None:
-            return UNNAMED_PUBLIC
-        values = [(arrived.public or {}).get(column) for column in public]
-        return None if all(value is None or value_family(value) for value in values) else ODD_PUBLIC
+        malformed = (wire["version"] != REPORT_VERSION) | (wire["coins"] >= len(COIN_MODES))
+        other_kind = np.isin(wire["tag"], self._other_tags)
+        other = (which < 0) | (wire["coins"] != self._coins)
+        no_round = (wire["round"] > most) | ((wire["round"] == 0) != (most == 0))
+        return np.select([malformed, other_kind, other, no_round], [1, 2, 3, 4], 0)
+
+    def _named(self, arrived: SentReport, which: int, head: int) -> tuple[CheckedReport, int]:
+        """A report whose line of JSON names its table: it has to be that of the bytes."""
+        names = list(self._by_tag.values())
+        if arrived.table not in names:
+            return CheckedReport(UNKNOWN_TABLE), -1
+        if head != 2 and (head == 3 or arrived.table != names[which]):
+            return CheckedReport(OTHER_SPECIFICATION), -1
+        return CheckedReport(self._head_reasons[head]), head
 
     def _check_table(
         self,
@@ -192,34 +196,50 @@ class ReportDoor:
         indexes: Sequence[int],
         checked: list[CheckedReport],
     ) -> None:
-        """Judge the numbers of one table's reports: ranges, then the coins that the user was assigned."""
+        """Judge the reports of one table: public values, ranges, then the coins that the user was assigned."""
         columns = {column: wire[column].astype(np.int64) for column in REPORT_COLUMNS}
         faults = row_faults(self._collection, name, columns)
         good = np.flatnonzero(faults == 0)
-        uids = pa.array([sent[row].uid for row in good.tolist()], pa.string())
+        uids = pa.array([sent[indexes[row]].uid for row in good.tolist()], pa.string())
         numbers = {column: pa.array(values[good]) for column, values in columns.items()}
-        assigned = np.ones(len(sent), dtype=np.bool_)
         if self._collection.rounds is not None:
             numbers[ROUND_COLUMN] = pa.array(wire[ROUND_COLUMN].astype(np.uint32)[good])
         arrived = pa.table({USER_COLUMN: uids, **numbers})
-        hers = np.ones(len(sent), dtype=np.bool_)
-        hers[good] = is_turn(self._collection, arrived)
-        assigned[good] = has_assigned_coins(self._collection, name, arrived)
-        covers = (wire["y"] == COVER).tolist() if self._collection.rounds is not None else [False] * len(sent)
-        columns_wanted = self._collection[name].public
-        slots, turns = wire["slot"].tolist(), wire["round"].tolist()
-        for row, index in enumerate(indexes):
-            if covers[row]:
-                checked[index] = CheckedReport(NOT_MY_TURN)
-            elif faults[row]:
-                checked[index] = CheckedReport(ROW_FAULTS[int(faults[row]) - 1])
-            elif not hers[row]:
-                checked[index] = CheckedReport(OTHER_TURN)
-            elif not assigned[row]:
-                checked[index] = CheckedReport(OTHER_COINS)
-            else:
-                public = _public_text(columns_wanted, sent[row].public)
-                checked[index] = CheckedReport(None, name, turns[row], slots[row], public)
+        codes = faults.astype(np.int64) + 1
+        codes[good] = np.select(
+            [~is_turn(self._collection, arrived), ~has_assigned_coins(self._collection, name, arrived)],
+            [_TURN_CODE, _COINS_CODE],
+            0,
+        )
+        if self._collection.rounds is not None:
+            codes[wire["y"] == COVER] = _COVER_CODE
+        public = self._collection[name].public
+        rows = list(zip(codes.tolist(), wire["round"].tolist(), wire["slot"].tolist(), strict=True))
+        judged = {row: _judged(name, *row) for row in set(rows)}  # few of them differ
+        for index, row in zip(indexes, rows, strict=True):
+            result = judged[row]
+            if public:
+                reason, sent_public = _public_fault(public, sent[index].public), sent[index].public
+                if reason is not None:
+                    result = CheckedReport(reason)
+                elif result.refusal is None:
+                    result = result._replace(public=_public_text(public, sent_public))
+            checked[index] = result
+
+
+def _judged(name: str, code: int, turn: int, slot: int) -> CheckedReport:
+    reason = _ROW_REASONS[code]
+    return CheckedReport(None, name, turn, slot) if reason is None else CheckedReport(reason)
+
+
+def _public_fault(columns: Sequence[str], public: Mapping[str, Any] | None) -> str | None:
+    """What is wrong with the public attributes of a report."""
+    if not columns:
+        return None
+    if public is None:
+        return UNNAMED_PUBLIC
+    values = (public.get(column) for column in columns)
+    return None if all(value is None or value_family(value) for value in values) else ODD_PUBLIC
 
 
 def _public_text(columns: Sequence[str], public: Mapping[str, Any] | None) -> str | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from deniable.arrays import Booleans, Floats, Integers
 from deniable.queries.answers.answer_options import DEFAULTS, AnswerOptions
 from deniable.queries.answers.result import UNCLEAR, Estimate, Result
 from deniable.queries.planning.known_sums import without_known
-from deniable.queries.question.formula import CLEAR, Formula, evaluate, moments_of
+from deniable.queries.question.formula import CLEAR, Applied, Formula, evaluate, moments_of
 from deniable.queries.question.question import Having, HavingComparison, Ordering, Question
 from deniable.tables.schema.rounds import ROTATING, Rounds
 from deniable.wording import counted, percent
@@ -130,6 +131,8 @@ def answer(
     estimates = _FormulaEstimates(question, moments, single_rows, model)
     together, all_hold = at_once(question, len(moments.keys), options.confidence) if options.simultaneous else (1, [])
     kept = np.ones(len(moments.keys), dtype=bool) if question.having is None else _truth(question.having, estimates)[0]
+    if question.groups and not question.possible:  # WHERE excludes every row, and so every group
+        kept = np.zeros_like(kept)
     order = _sorted(estimates, np.flatnonzero(kept))
     end = None if question.limit is None else question.offset + question.limit
     order = order[question.offset : end]
@@ -150,13 +153,21 @@ def answer(
                 values = np.clip(values, low * scale, high * scale)
             if options.nonnegative and low >= 0:
                 values = np.maximum(values, 0.0)
+        bounds = estimates.bounds(output.formula, options.confidence, together)
         unclear |= bool(np.isnan(values[order]).any())
         fewest = min(fewest, _fewest(estimates, output.formula, effective, order, errors))
         answers[output.name] = tuple(
-            Estimate(float(values[row]), float(errors[row]), options.confidence, together, float(biases[row]))
+            Estimate(
+                float(values[row]),
+                float(errors[row]),
+                options.confidence,
+                together,
+                float(biases[row]),
+                None if bounds is None else (float(bounds[0][row]), float(bounds[1][row])),
+            )
             for row in order
         )
-    notes = [UNCLEAR] if unclear else []
+    notes = [*question.notes, *([UNCLEAR] if unclear else [])]
     if fewest < FEW_USERS:
         carriers = max(math.ceil(fewest), 1)
         notes.append(FEW_CARRY.format(counted(carriers, "user"), "carries" if carriers == 1 else "carry"))
@@ -228,6 +239,17 @@ class _FormulaEstimates:
             np.where(clear, errors, math.nan),
             np.where(clear, biases, 0.0),
         )
+
+    def bounds(self, formula: Formula, confidence: float, together: int) -> tuple[Floats, Floats] | None:
+        """The intervals of a function of an answer; None where they are the value and its error to both sides."""
+        if not isinstance(formula, Applied):
+            return None
+        inner = self.bounds(formula.of, confidence, together)
+        if inner is None:
+            values, errors, biases = self.of(formula.of)
+            reach = NormalDist().inv_cdf(1 - (1 - confidence) / together / 2) * np.hypot(errors, biases)
+            inner = values - reach, values + reach
+        return formula.of_interval(*inner)
 
 
 _COMPARED: dict[str, Any] = {

@@ -48,6 +48,8 @@ class Estimate:
     """How many intervals hold at once with that confidence (Bonferroni)."""
     model: float = 0.0
     """The additional error on data that meets a grid's assumption: one standard deviation."""
+    bounds: tuple[float, float] | None = None
+    """The interval, where it is not the value and the same distance to both sides."""
 
     @property
     def error(self) -> float:
@@ -57,6 +59,8 @@ class Estimate:
     @property
     def interval(self) -> tuple[float, float]:
         """From low to high."""
+        if self.bounds is not None:
+            return self.bounds
         tail = (1 - self.confidence) / self.together / 2
         reach = NormalDist().inv_cdf(1 - tail) * self.error
         return self.value - reach, self.value + reach

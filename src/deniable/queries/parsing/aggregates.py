@@ -13,12 +13,14 @@ from sqlglot import exp
 from deniable.arrays import Floats
 from deniable.errors import QueryRefused
 from deniable.limits import MOST_MOMENTS, MOST_TERMS
+from deniable.queries.parsing.answer_functions import applied
+from deniable.queries.parsing.case_branches import branches_of
 from deniable.queries.parsing.constants import number
-from deniable.queries.parsing.domain_functions import numbers
 from deniable.queries.parsing.draft import CollectedSum
-from deniable.queries.parsing.expressions import Monomial, Polynomial, Variable
-from deniable.queries.parsing.functions import AGGREGATES
-from deniable.queries.parsing.scope import ColumnMeaning, Node, PrivateColumn, PublicColumn, Scope
+from deniable.queries.parsing.expressions import Monomial, Polynomial
+from deniable.queries.parsing.functions import AGGREGATES, refused_aggregate
+from deniable.queries.parsing.scope import Node, PublicColumn, Scope
+from deniable.queries.parsing.summands import ONE, Measure, Piece, Pieces, SummandReader, rows_of
 from deniable.queries.parsing.where import condition_rows
 from deniable.queries.question.conditions import (
     MOST_CONJUNCTIONS,
@@ -27,19 +29,14 @@ from deniable.queries.question.conditions import (
     Disjoint,
     TooManyConjunctions,
     both,
-    private,
-    public,
 )
 from deniable.queries.question.formula import Binary, Formula, Moment, Number
-from deniable.queries.question.public_trees import PublicFactor, PublicTest, is_known, product_of
+from deniable.queries.question.public_trees import PublicFactor, PublicTest, product_of
 from deniable.queries.question.question import MomentOf, Term
-from deniable.tables.schema.attributes import Ordinal
 
 _SIGNS: dict[Any, str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
-_ADVICE = "Ask for COUNT(*), SUM, AVG, VAR_POP, VAR_SAMP or STDDEV, and calculate with these."
 LARGEST = 10**30
 """Coefficients up to here leave room for squares."""
-ONE = Polynomial.constant(Fraction(1))
 
 
 class SumCollector:
@@ -47,7 +44,7 @@ class SumCollector:
 
     def __init__(self, scope: Scope, rows: Disjoint, sums: Sequence[CollectedSum], *, centred: bool) -> None:
         self._scope, self._rows, self._centred = scope, rows, centred
-        self._columns: dict[Variable, ColumnMeaning] = {}
+        self._reader = SummandReader(scope)
         self._sums = list(sums)
         self._numbers = {known.key: index for index, known in enumerate(sums)}
         self._regions = {known.key[1]: known.moment.region for known in sums}
@@ -69,164 +66,126 @@ class SumCollector:
         if type(node) in _SIGNS:
             return Binary(_SIGNS[type(node)], self.formula(node.left), self.formula(node.right))
         if isinstance(node, exp.Count):
-            if not isinstance(node.this, exp.Star):
-                problem = "only COUNT(*) can be counted: reports say neither what is distinct nor what is missing"
-                raise self._scope.refusal(node, problem, "Write COUNT(*).")
-            return self.moment("count(*)", ONE, self._rows)
+            return self._count(node)
+        if isinstance(node, exp.CountIf):
+            return self._within(node, condition_rows(self._scope, node.this), exp.Count(this=exp.Star()))
         if type(node) in AGGREGATES:
             return self._aggregate(node)
-        if isinstance(node, exp.Window):
-            raise self._scope.refusal(node, "windows are not supported", "Use GROUP BY.")
         if isinstance(node, exp.Filter):
-            return self._filtered(node)
-        if isinstance(node, (exp.Max, exp.Min, exp.Median, exp.Quantile)):
-            problem = "extremes and quantiles cannot be read off randomised reports by adding"
-            raise self._scope.refusal(node, problem, _ADVICE)
-        raise self._scope.refusal(node, "this is neither an aggregate nor in GROUP BY", _ADVICE)
+            if not isinstance(node.this, exp.AggFunc) or not isinstance(node.expression, exp.Where):
+                raise self._scope.refusal(node, "FILTER follows an aggregate", "Write COUNT(*) FILTER (WHERE …).")
+            return self._within(node, condition_rows(self._scope, node.expression.this), node.this)
+        function = applied(self._scope, node, self.formula)
+        if function is not None:
+            return function
+        raise self._scope.refusal(node, *refused_aggregate(node))
 
-    def _filtered(self, node: Node) -> Formula:
+    def _within(self, node: Node, rows: Disjoint, aggregate: Node) -> Formula:
         """An aggregate over the rows that pass a further condition: COUNT(*) FILTER (WHERE …)."""
-        if not isinstance(node.this, exp.AggFunc) or not isinstance(node.expression, exp.Where):
-            raise self._scope.refusal(node, "FILTER follows an aggregate", "Write COUNT(*) FILTER (WHERE …).")
         before = self._rows
         try:
-            self._rows = both(before, condition_rows(self._scope, node.expression.this))
-            return self.formula(node.this)
+            self._rows = both(before, rows)
+            return self.formula(aggregate)
         except TooManyConjunctions:
-            problem = f"the condition needs more than {MOST_CONJUNCTIONS} terms"
-            raise self._scope.refusal(node, problem, "Simplify it.") from None
+            raise self._too_many(node) from None
         finally:
             self._rows = before
+
+    def _too_many(self, node: Node) -> QueryRefused:
+        return self._scope.refusal(node, f"the condition needs more than {MOST_CONJUNCTIONS} terms", "Simplify it.")
+
+    def _count(self, node: Node) -> Formula:
+        """How many rows have a value of what is counted."""
+        inner = node.this
+        if isinstance(inner, exp.Distinct):
+            if len(inner.expressions) != 1 or not self._scope.is_key(inner.expressions[0]):
+                problem = "COUNT(DISTINCT …) is not possible: randomised reports do not say whose value is whose"
+                raise self._scope.refusal(node, problem, "Count rows: COUNT(*), or group by the attribute.")
+            if any(self._scope.collection[table].many is not None for table in self._scope.tables):
+                problem = "people with several rows cannot be counted once: reports hide how many rows somebody has"
+                raise self._scope.refusal(node, problem, "Count rows, or people of a table with one row each.")
+            inner = exp.Star()
+        if inner is None or isinstance(inner, (exp.Star, exp.Literal)) or self._scope.is_key(inner):
+            return self.moment("count(*)", (Piece(self._rows, ONE),))
+        if isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star):
+            raise self._scope.refusal(node, "rows of one table cannot be counted apart", "Write COUNT(*).")
+        rows = self._defined(node, inner)
+        name = "count(*)" if rows is self._rows else f"count({inner.sql(dialect='duckdb')})"
+        return self.moment(name, (Piece(rows, ONE),))
+
+    def _defined(self, node: Node, inner: Node) -> Disjoint:
+        """The rows in which an expression has a value."""
+        known = exp.Not(this=exp.Is(this=exp.Paren(this=inner.copy()), expression=exp.null()))
+        try:
+            if isinstance(inner, (exp.Case, exp.If)):
+                defined = rows_of(self._reader.pieces(_with_numbers(inner)))
+            else:
+                defined = condition_rows(self._scope, known)
+            met = both(self._rows, defined)
+        except TooManyConjunctions:
+            raise self._too_many(node) from None
+        return self._rows if _identity(met) == _identity(self._rows) else met
 
     def _aggregate(self, node: Node) -> Formula:
         inner = node.this
         if isinstance(inner, exp.Distinct):
             problem = "DISTINCT is not possible: randomised reports do not say whose value is whose"
             raise self._scope.refusal(node, problem, "Leave it out.")
-        polynomial = self._polynomial(inner)
-        if any(abs(coefficient) > LARGEST for coefficient in polynomial.terms.values()):
-            raise self._scope.refusal(inner, "the numbers in it are too large", "Use smaller ones.")
-        if polynomial.degree > 2:
-            raise self._scope.refusal(inner, "more than two attributes are multiplied", "Multiply at most two.")
+        pieces = self._pieces(inner)
+        for polynomial in (piece.polynomial for piece in pieces):
+            if any(abs(coefficient) > LARGEST for coefficient in polynomial.terms.values()):
+                raise self._scope.refusal(inner, "the numbers in it are too large", "Use smaller ones.")
+            if polynomial.degree > 2:
+                raise self._scope.refusal(inner, "more than two attributes are multiplied", "Multiply at most two.")
+        middle = self._reader.middle(pieces) if self._centred else Fraction(0)
         try:
-            rows = both(self._rows, self._defined(polynomial))
+            pieces = tuple(Piece(both(self._rows, piece.rows), piece.polynomial) for piece in pieces)
+            text = str(inner.sql(dialect="duckdb"))
+            return AGGREGATES[type(node)].formula(_SumsOf(self, text, pieces, middle))
         except TooManyConjunctions:
-            problem = f"the condition needs more than {MOST_CONJUNCTIONS} terms"
-            raise self._scope.refusal(node, problem, "Simplify it.") from None
-        middle = self._middle(polynomial) if self._centred else Fraction(0)
-        text = str(inner.sql(dialect="duckdb"))
-        return AGGREGATES[type(node)].formula(_SumsOf(self, text, polynomial, rows, middle))
+            raise self._too_many(node) from None
+
+    def _pieces(self, node: Node) -> Pieces:
+        try:
+            return self._reader.pieces(node)
+        except TooManyConjunctions:
+            raise self._too_many(node) from None
 
     def possible(self, node: Node) -> tuple[tuple[float, float] | None, bool]:
         """The least and the largest that an aggregate can be, if known, and whether they are per row."""
         node = node.this if isinstance(node, exp.Filter) else node
-        if isinstance(node, exp.Count):
+        if isinstance(node, (exp.Count, exp.CountIf)):
             return (0.0, 1.0), True
         aggregate = AGGREGATES.get(type(node))
         if aggregate is None:
             return None, False
-        bounds = self._range(self._polynomial(node.this))
+        bounds = self._reader.range(self._pieces(node.this))
         return None if bounds is None else aggregate.bounds(*bounds), aggregate.adds_up
-
-    def _range(self, polynomial: Polynomial) -> tuple[float, float] | None:
-        """Bounds of an expression of private attributes, each monomial taken on its own."""
-        low = high = 0.0
-        for monomial, coefficient in polynomial.terms.items():
-            ends = np.array([1.0])
-            for variable in monomial:
-                column = self._columns[variable]
-                if isinstance(column, PublicColumn):
-                    return None
-                values = _values(column)
-                ends = np.multiply.outer(ends, [values.min(), values.max()]).ravel()
-            low += float((float(coefficient) * ends).min())
-            high += float((float(coefficient) * ends).max())
-        return low, high
-
-    def _polynomial(self, node: Node) -> Polynomial:
-        """What is summed, as a polynomial of attributes."""
-        if isinstance(node, exp.Paren):
-            return self._polynomial(node.this)
-        if isinstance(node, exp.Neg):
-            return Polynomial({}).plus(self._polynomial(node.this), Fraction(-1))
-        if isinstance(node, exp.Literal) and not node.is_string:
-            return Polynomial.constant(number(self._scope, node))
-        if isinstance(node, exp.Column):
-            return Polynomial.variable(self._variable(node))
-        if isinstance(node, (exp.Add, exp.Sub)):
-            sign = Fraction(1 if isinstance(node, exp.Add) else -1)
-            return self._polynomial(node.left).plus(self._polynomial(node.right), sign)
-        if isinstance(node, exp.Mul):
-            return self._polynomial(node.left).times(self._polynomial(node.right))
-        if isinstance(node, exp.Div):
-            divisor = self._polynomial(node.right)
-            if divisor.is_constant and divisor.value:
-                return self._polynomial(node.left).times(Polynomial.constant(1 / divisor.value))
-        repair = "Use sums, differences and products of attributes and numbers."
-        raise self._scope.refusal(node, "this cannot be summed", repair)
-
-    def _variable(self, node: Node) -> Variable:
-        column = self._scope.meaning(node)
-        if isinstance(column, PublicColumn):
-            key = (column.table, column.column, "")
-        else:
-            summable = isinstance(column.domain, Ordinal) and column.domain.kind == "number"
-            if column.dimension is not None:
-                summable = column.dimension.numbers(column.column) is not None
-            if not summable:
-                raise self._scope.refusal(node, f"{node.name!r} is not a number", "Sum attributes of numbers.")
-            key = (*column.attribute, f"{id(column.dimension)}.{column.column}" if column.dimension else "")
-        self._columns[key] = column
-        return key
-
-    def _defined(self, polynomial: Polynomial) -> Disjoint:
-        """Where all attributes of an expression have a value: SQL leaves the other rows out."""
-        defined: Disjoint = (Conjunction(),)
-        for variable in sorted(polynomial.variables):
-            column = self._columns[variable]
-            if isinstance(column, PublicColumn):
-                defined = both(defined, public((column.table, is_known(column.column))))
-            elif column.dimension is not None:
-                defined = both(defined, private(column.attribute, ~np.isnan(_numbers_of_dimension(column))))
-        return defined
-
-    def _middle(self, polynomial: Polynomial) -> Fraction:
-        """The middle of an expression's range, which a mean is measured from: smaller numbers need smaller weights."""
-        if polynomial.degree != 1:
-            return Fraction(0)
-        middle = Fraction(0)
-        for monomial, coefficient in polynomial.terms.items():
-            if not monomial:
-                middle += coefficient
-                continue
-            column = self._columns[monomial[0]]
-            if isinstance(column, PublicColumn):
-                return Fraction(0)
-            values = _values(column)
-            middle += coefficient * Fraction(float(values.min() + values.max())) / 2
-        return middle
 
     # Moments --------------------------------------------------------------------------------------------------------
 
-    def moment(self, name: str, polynomial: Polynomial, rows: Disjoint) -> Moment:
-        """The sum of a polynomial over some rows, by its number."""
-        region = _identity(rows)
-        key = (tuple(sorted(polynomial.terms.items())), region)
+    def moment(self, name: str, pieces: Pieces) -> Moment:
+        """The sum of polynomials over some rows, by its number."""
+        parts = _joined(pieces)
+        counts = all(part.polynomial.terms == ONE.terms for part in parts)
+        region = _identity(rows_of(parts if counts else pieces))
+        key = (tuple((tuple(sorted(part.polynomial.terms.items())), _identity(part.rows)) for part in parts), region)
         if key in self._numbers:
             return Moment(self._numbers[key])
-        size = len(rows) * len(polynomial.terms)
+        size = sum(len(part.rows) * len(part.polynomial.terms) for part in parts)
         self._size += size
         if len(self._sums) >= MOST_MOMENTS or self._size > MOST_TERMS:
             problem = f"the answers need over {MOST_MOMENTS} sums, or {MOST_TERMS:,} products in them"
             raise QueryRefused(problem, "Ask several questions, or simplify the condition.")
         terms = [
             self._term(conjunction, monomial, coefficient)
-            for conjunction in rows
-            for monomial, coefficient in polynomial.terms.items()
+            for part in parts
+            for conjunction in part.rows
+            for monomial, coefficient in part.polynomial.terms.items()
             if coefficient
         ]
         shared = self._regions.setdefault(region, len(self._regions))
-        moment = MomentOf(name, tuple(terms), indicator=polynomial is ONE, region=shared)
+        moment = MomentOf(name, tuple(terms), indicator=counts, region=shared)
         self._numbers[key] = len(self._sums)
         self._sums.append(CollectedSum(key, size, moment))
         return Moment(self._numbers[key])
@@ -235,11 +194,11 @@ class SumCollector:
         measures: dict[AttributeKey, Floats] = {}
         factors: dict[str, list[str]] = {}
         for variable in monomial:
-            column = self._columns[variable]
+            column = self._reader.columns[variable]
             if isinstance(column, PublicColumn):
                 factors.setdefault(column.table, []).append(column.column)
-            else:
-                measures[column.attribute] = measures.get(column.attribute, 1.0) * _values(column)
+            elif isinstance(column, Measure):
+                measures[column.attribute] = measures.get(column.attribute, 1.0) * np.nan_to_num(column.values)
         tests: dict[str, list[PublicTest]] = {}
         for (table, test), wanted in conjunction.public.items():
             tests.setdefault(table, []).append((test, wanted))
@@ -259,8 +218,7 @@ class _SumsOf:
 
     collector: SumCollector
     text: str
-    polynomial: Polynomial
-    rows: Disjoint
+    pieces: Pieces
     exact_middle: Fraction
 
     @property
@@ -269,41 +227,50 @@ class _SumsOf:
 
     @property
     def plain(self) -> Formula:
-        return self.collector.moment(f"sum({self.text})", self.polynomial, self.rows)
+        return self.collector.moment(f"sum({self.text})", self.pieces)
 
     @property
     def count(self) -> Formula:
-        return self.collector.moment(f"count({self.text})", ONE, self.rows)
+        return self.collector.moment(f"count({self.text})", (Piece(rows_of(self.pieces), ONE),))
 
     @property
     def centred(self) -> Formula:
-        return self.collector.moment(f"sum({self._shifted})", self._difference, self.rows)
+        return self.collector.moment(f"sum({self._shifted})", self._differences)
 
     @property
     def squares(self) -> Formula:
-        return self.collector.moment(f"sum(({self._shifted})^2)", self._difference.times(self._difference), self.rows)
+        squares = tuple(Piece(piece.rows, piece.polynomial.times(piece.polynomial)) for piece in self._differences)
+        return self.collector.moment(f"sum(({self._shifted})^2)", squares)
 
     @property
-    def _difference(self) -> Polynomial:
-        return self.polynomial.plus(Polynomial.constant(self.exact_middle), Fraction(-1))
+    def _differences(self) -> Pieces:
+        middle = Polynomial.constant(self.exact_middle)
+        return tuple(Piece(piece.rows, piece.polynomial.plus(middle, Fraction(-1))) for piece in self.pieces)
 
     @property
     def _shifted(self) -> str:
         return f"{self.text} - {self.middle:g}" if self.exact_middle else self.text
 
 
-def _values(column: PrivateColumn) -> Floats:
-    """A private attribute's numbers, or a dimension's, at every value of the domain; zero where there is none."""
-    if column.dimension is not None:
-        return np.nan_to_num(_numbers_of_dimension(column))
-    assert isinstance(column.domain, Ordinal)  # noqa: S101 - _variable sees to it
-    return numbers(column.domain)
+def _joined(pieces: Pieces) -> Pieces:
+    """Pieces that sum the same as one; without those that sum nothing."""
+    by_terms: dict[Any, list[Piece]] = {}
+    for piece in pieces:
+        if piece.rows and any(piece.polynomial.terms.values()):
+            by_terms.setdefault(tuple(sorted(piece.polynomial.terms.items())), []).append(piece)
+    return tuple(Piece(rows_of(tuple(same)), same[0].polynomial) for same in by_terms.values())
 
 
-def _numbers_of_dimension(column: PrivateColumn) -> Floats:
-    values = None if column.dimension is None else column.dimension.numbers(column.column)
-    assert values is not None  # noqa: S101 - _variable sees to it
-    return values
+def _with_numbers(node: Node) -> Node:
+    """A CASE whose values are all 1, or NULL: counting does not care what they are."""
+    branches, default = branches_of(node)
+
+    def known(value: Node) -> Node:
+        return exp.null() if value is None or isinstance(value, exp.Null) else exp.Literal.number(1)
+
+    made = exp.Case(ifs=[exp.If(this=condition.copy(), true=known(value)) for condition, value in branches])
+    made.set("default", known(default))
+    return made
 
 
 def _identity(rows: Disjoint) -> tuple[Any, ...]:

@@ -11,11 +11,14 @@ from typing import Any
 from sqlglot import exp
 
 from deniable.checks import is_integer
+from deniable.queries.parsing.domain_values import constant_of
 from deniable.queries.parsing.scope import Node, Scope
 from deniable.tables.schema.attributes import Categorical, Private
 
 _TYPES = exp.DataType.Type
 CAST_TO: dict[Any, Any] = {_TYPES.DATE: date, _TYPES.TIMESTAMP: datetime, _TYPES.TIMESTAMPNTZ: datetime}
+BELOW = -1
+"""The position of a category that is not in the list."""
 WHOLE_NUMBER = re.compile(r"[0-9]{1,18}")
 _NUMBER = re.compile(r"(?=.{1,20}\Z)([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9])?")
 
@@ -49,18 +52,26 @@ def literal(scope: Scope, node: Node) -> Any:
         and node.to.this in CAST_TO
     ):
         return _point(scope, node, node.this.this, CAST_TO[node.to.this])  # DATE '2020-01-31'
-    repair = "Compare an attribute with a number, a text or a date."
-    raise scope.refusal(node, "a constant is expected here", repair)
+    if isinstance(node, exp.Null) or node.find(exp.Column, exp.Placeholder, exp.Parameter, exp.Subquery):
+        repair = "Compare an attribute with a number, a text or a date."
+        raise scope.refusal(node, "a constant is expected here", repair)
+    value = constant_of(scope, node)
+    if isinstance(value, float):
+        return Decimal(repr(value))
+    return value
 
 
 def position(scope: Scope, node: Node, domain: Private) -> Any:
-    """A constant as a position in a domain: a whole number, or a fraction between two positions."""
+    """A constant as a position in a domain: a whole number, or a fraction between two positions.
+
+    Outside of the domain it is negative, or beyond the last position.
+    """
     value = literal(scope, node)
     if isinstance(domain, Categorical):
-        if type(value) is not type(domain.values[0]) or value not in domain.values:
+        if type(value) is not type(domain.values[0]):
             known = ", ".join(map(str, domain.values[:5])) + (", …" if domain.size > 5 else "")
-            raise scope.refusal(node, "the constant is not in the attribute's public list", f"It has {known}.")
-        return domain.encode(value)
+            raise scope.refusal(node, "the constant has another type than the attribute", f"It has {known}.")
+        return domain.encode(value) if value in domain.values else BELOW
     if domain.kind != "number" and isinstance(value, str):
         value = _point(scope, node, value, datetime if domain.kind == "time" else date)
     if type(value) is date and domain.kind == "time":
@@ -71,15 +82,18 @@ def position(scope: Scope, node: Node, domain: Private) -> Any:
     odd = isinstance(value, bool) or (isinstance(value, datetime) and domain.kind == "date")
     if odd or not isinstance(value, kinds[domain.kind]):
         raise scope.refusal(node, "the constant has another type than the attribute", "Compare like with like.")
-    if not domain.low <= value <= domain.high:
-        repair = f"Use {domain.low} to {domain.high}."
-        raise scope.refusal(node, "the constant is outside the attribute's domain", repair)
     if domain.kind == "number":
         return (Fraction(value) - Fraction(domain.low)) / Fraction(domain.step)
     if (value - domain.low) % domain.step:
         problem = "the constant lies inside an interval, but the attribute is known only by whole intervals"
         raise scope.refusal(node, problem, f"Use {domain.low} and multiples of {domain.step} after it.")
-    return domain.encode(value)
+    return (value - domain.low) // domain.step
+
+
+def is_outside(scope: Scope, node: Node, domain: Private) -> bool:
+    """Whether a constant is none of the values of a domain, and outside of its range."""
+    position_there = position(scope, node, domain)
+    return bool(position_there < 0 or position_there > domain.size - 1)
 
 
 def _point(scope: Scope, node: Node, text: str, kind: Any) -> Any:

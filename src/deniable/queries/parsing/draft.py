@@ -66,6 +66,7 @@ class Draft:
     offset: int = 0
     filters: Mapping[str, tuple[PublicTest, ...]] = field(default_factory=dict)
     moments: tuple[MomentOf, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def scope(self) -> Scope:
@@ -89,6 +90,8 @@ class Draft:
             order=self.order,
             limit=self.limit,
             offset=self.offset,
+            possible=tuple(conjunction.private for conjunction in self.rows),
+            notes=self.notes,
         )
 
     def __str__(self) -> str:
@@ -121,5 +124,6 @@ class Draft:
             yield f"limit: {self.limit}, offset {self.offset}"
         for table, tests in self.filters.items():
             yield from (f"filter {table}: {test if wanted else f'not ({test})'}" for test, wanted in tests)
+        yield from (f"note: {note}" for note in self.notes)
         for number, moment in enumerate(self.moments):
             yield from (f"moment m{number}: {term}" for term in moment.terms)

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from sqlglot import exp
 
 from deniable.queries.parsing.rationals import Rationals
+from deniable.queries.parsing.scalar_functions import ON_DOMAINS, named
 from deniable.queries.question.formula import Binary, Formula, Number, Root
 
 Refusal = tuple[str, str]
@@ -143,8 +144,41 @@ AGGREGATES: dict[Any, Aggregate] = {
 """COUNT(*) is not among them: it has no argument (`aggregates.py`)."""
 
 
+_ADVICE = "Ask for COUNT(*), SUM, AVG, VAR_POP, VAR_SAMP or STDDEV, and calculate with these."
+_INSTEAD: dict[Any, Refusal] = {
+    exp.Max: ("MAX is one person's value, which randomised reports hide", "Group by the attribute, or by bins of it."),
+    exp.Min: ("MIN is one person's value, which randomised reports hide", "Group by the attribute, or by bins of it."),
+    exp.Median: ("MEDIAN cannot be calculated from sums", "Group by bins of the attribute."),
+    exp.Window: ("windows are not supported", "Use GROUP BY."),
+    exp.GroupConcat: ("STRING_AGG would show values of single people", "Group by the attribute and count."),
+    exp.ArrayAgg: ("ARRAY_AGG would show values of single people", "Group by the attribute and count."),
+    exp.AnyValue: ("ANY_VALUE would show a value of one person", "Group by the attribute and count."),
+    exp.First: ("FIRST would show a value of one person", "Group by the attribute and count."),
+    exp.Last: ("LAST would show a value of one person", "Group by the attribute and count."),
+    exp.LogicalOr: ("BOOL_OR is decided by one person", "Count those with the condition: COUNT_IF(…)."),
+    exp.LogicalAnd: ("BOOL_AND is decided by one person", "Count those with the condition: COUNT_IF(…)."),
+    exp.ApproxDistinct: ("distinct values cannot be counted: reports hide whose value is whose", "Use GROUP BY."),
+    exp.Mod: ("% of an answer with an error means nothing", "Take % of an attribute: SUM(x % 2)."),
+}
+
+
+def refused_aggregate(node: Any) -> Refusal:
+    """Why something cannot be answered, and the nearest thing that can."""
+    inner = node.this if isinstance(node, exp.IgnoreNulls) else node
+    if type(inner) in _INSTEAD:
+        return _INSTEAD[type(inner)]
+    if isinstance(inner, exp.Column) or not isinstance(inner, (exp.Func, exp.Anonymous)):
+        return "this is neither an aggregate nor in GROUP BY", _ADVICE
+    if inner.find(exp.Column) and not isinstance(inner, exp.AggFunc) and type(inner) in ON_DOMAINS:
+        return "this is neither an aggregate nor in GROUP BY", "Add it to GROUP BY, or sum it."
+    return f"{named(inner)} is not a function that can be answered", _ADVICE
+
+
 def parts_of(kind: Any) -> frozenset[str] | None:
     """The parts that the node of a function may have; None if there is no such function."""
+    own: frozenset[str] = frozenset()
     if kind in DOMAIN_FUNCTIONS:
-        return frozenset((*DOMAIN_FUNCTIONS[kind].arguments, *DOMAIN_FUNCTIONS[kind].settings))
-    return frozenset({"this"}) if kind in AGGREGATES else None
+        own = frozenset((*DOMAIN_FUNCTIONS[kind].arguments, *DOMAIN_FUNCTIONS[kind].settings))
+    if kind in AGGREGATES:
+        own = frozenset({"this"})
+    return own | ON_DOMAINS.get(kind, frozenset()) or None

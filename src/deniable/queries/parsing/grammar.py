@@ -31,6 +31,7 @@ _PARTS: dict[Any, set[str] | frozenset[str]] = {
     exp.Join: {"this", "on", "using", "kind", "side", "method"},
     exp.Table: {"this", "alias", "db", "catalog"},
     exp.TableAlias: {"this"},
+    exp.Filter: {"this", "expression"},
     exp.Where: {"this"},
     exp.Group: {"expressions", "all", "rollup", "cube", "grouping_sets"},
     exp.Having: {"this"},
@@ -44,12 +45,13 @@ _PARTS: dict[Any, set[str] | frozenset[str]] = {
     exp.Literal: {"this", "is_string"},
     exp.Star: set(),
     exp.Count: {"this", "big_int", "distinct"},
+    exp.CountIf: {"this"},
     **dict.fromkeys((exp.Paren, exp.Not, exp.Boolean, exp.Null), _THIS),
     **dict.fromkeys((exp.And, exp.Or, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Is), _BINARY),
     exp.Between: {"this", "low", "high"},
     exp.In: {"this", "expressions", "query"},
     exp.Cast: {"this", "to"},
-    exp.DataType: {"this", "nested"},
+    exp.DataType: {"this", "nested", "expressions"},
 }
 _CLAUSES = {"expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset"}
 _WHY = {
@@ -84,7 +86,7 @@ def _word(text: str, word: str) -> int | None:
 
 
 def read_select(text: str) -> Any:
-    """The tree of a text that is one SELECT, with no part that is not known."""
+    """The tree of a text that is one SELECT; `check_parts` looks at what is in it."""
     if not isinstance(text, str) or not text.strip():
         raise QueryRefused("there is no text", "Write SELECT COUNT(*) FROM …")
     if half := _SURROGATE.search(text):  # which DuckDB cannot be handed
@@ -102,7 +104,11 @@ def read_select(text: str) -> Any:
         second = statements[1] if len(statements) > 1 else None
         repair = "Write SELECT COUNT(*) FROM …, without UNION or others."
         raise QueryRefused("one SELECT is expected", repair, text=text, start=position_of(text, second) or 0)
-    select = statements[0]
+    return statements[0]
+
+
+def check_parts(text: str, select: Any) -> None:
+    """Refuse a tree that has a part which would be ignored."""
     for clause, value in select.args.items():
         if value and clause not in _CLAUSES:
             word = clause.strip("_").upper()
@@ -123,7 +129,6 @@ def read_select(text: str) -> Any:
                     part, (f"{part.strip('_').replace('_', ' ').upper()} of {kind} is not supported", "Leave it out.")
                 )
                 raise QueryRefused(*why, text=text, start=position_of(text, node))
-    return select
 
 
 def _check_size(text: str) -> None:

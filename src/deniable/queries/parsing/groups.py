@@ -11,10 +11,11 @@ from sqlglot import exp
 
 from deniable.queries.parsing.constants import WHOLE_NUMBER
 from deniable.queries.parsing.domain_functions import evaluate, single_attribute
+from deniable.queries.parsing.domain_values import distinct_of, only_attribute, values_of
 from deniable.queries.parsing.draft import SelectItem
 from deniable.queries.parsing.functions import AGGREGATES
 from deniable.queries.parsing.scope import Node, PublicColumn, Scope
-from deniable.queries.parsing.where import without_parentheses
+from deniable.queries.parsing.where import is_exact, without_parentheses
 from deniable.queries.question.question import MOST_GROUPS, PrivateGroups, PublicGroups
 from deniable.tables.schema.attributes import Ordinal
 
@@ -106,14 +107,19 @@ def _group(scope: Scope, node: Node, label: str) -> Groups:
 
 def _bins(scope: Scope, node: Node, label: str) -> PrivateGroups:
     """The distinct values of an expression of one attribute, in order."""
-    column = single_attribute(scope, node)
-    assert isinstance(column.domain, Ordinal)  # noqa: S101 - single_attribute sees to it
-    distinct, which = evaluate(scope, node, column.domain).distinct()
-    _check_count(scope, node, len(distinct))
-    values = [Fraction(*pair) for pair in distinct]
-    order = sorted(range(len(values)), key=values.__getitem__)
-    shown = (int(value) if value.denominator == 1 else float(value) for value in sorted(values))
-    return PrivateGroups(label, column.attribute, tuple(shown), np.argsort(order)[which])
+    column = only_attribute(scope, node)
+    if column is None or (is_exact(node) and isinstance(column.domain, Ordinal)):
+        column = single_attribute(scope, node)
+        assert isinstance(column.domain, Ordinal)  # noqa: S101 - single_attribute sees to it
+        distinct, which = evaluate(scope, node, column.domain).distinct()
+        _check_count(scope, node, len(distinct))
+        values = [Fraction(*pair) for pair in distinct]
+        order = sorted(range(len(values)), key=values.__getitem__)
+        shown = (int(value) if value.denominator == 1 else float(value) for value in sorted(values))
+        return PrivateGroups(label, column.attribute, tuple(shown), np.argsort(order)[which])
+    groups, codes = distinct_of(values_of(scope, node, column.domain))
+    _check_count(scope, node, len(groups))
+    return PrivateGroups(label, column.attribute, groups, codes)
 
 
 def _check_count(scope: Scope, node: Node, groups: int) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from deniable.errors import QueryRefused
-from deniable.queries.parsing.grammar import read_select
+from deniable.queries.parsing.grammar import check_parts, read_select
 from deniable.queries.parsing.scope import Node
 from deniable.tables.schema.rounds import ROUND_COLUMN
 
@@ -21,6 +21,7 @@ def question_by_round(text: str, rounds: Sequence[int]) -> tuple[str, str]:
     'SELECT COUNT(*) FILTER(WHERE round = 1) AS r1, COUNT(*) FILTER(WHERE round = 2) AS r2 FROM users'
     """
     select = read_select(text)
+    check_parts(text, select)
     if len(select.expressions) != 1 or any(select.args.get(part) for part in ("group", "having", "order", "limit")):
         raise QueryRefused("a trend follows one number", "Ask for one aggregate, without GROUP BY, ORDER BY or LIMIT.")
     if len(rounds) > MOST_TREND_ROUNDS:

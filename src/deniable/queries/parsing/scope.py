@@ -14,6 +14,7 @@ from deniable.queries.parsing.grammar import position_of
 from deniable.queries.question.conditions import AttributeKey
 from deniable.queries.question.question import Lookup
 from deniable.tables.schema.attributes import PUBLIC_PREFIX, Private
+from deniable.tables.schema.report_format import USER_COLUMN
 from deniable.tables.schema.rounds import ROUND_COLUMN
 from deniable.tables.specification.specification import Specification
 from deniable.wording import listed
@@ -117,7 +118,7 @@ class Scope:
         return bool(self._candidates(node.table.casefold(), node.name))
 
     def _unknown(self, node: Node, name: str) -> QueryRefused:
-        if name.casefold() == "uid":
+        if name.casefold() in self._keys:
             return self.refusal(node, "users cannot be distinguished by their id", "Use it in JOIN … USING (uid) only.")
         known = listed((attribute for table in self.tables for attribute in self.collection[table].attributes), 20)
         quoted = isinstance(node.this, exp.Identifier) and node.this.quoted
@@ -156,6 +157,8 @@ class Scope:
             raise self.refusal(select, "FROM is missing", "Name a table of the collection.")
         scope = self._with_table(source.this)
         for join in select.args.get("joins") or []:
+            if join.args.get("method") == "NATURAL" and not join.args.get("side"):
+                join = scope._natural(join)
             if join.args.get("side") or join.args.get("method") or join.args.get("kind") not in (None, "", "INNER"):
                 raise self.refusal(join, "only inner joins are possible", f"Write JOIN … USING ({self.key}).")
             dimension = scope._known(join.this, self.known_dimensions)
@@ -165,6 +168,27 @@ class Scope:
                 scope = scope._with_table(join.this)
                 scope._check_join(join)
         return scope
+
+    def _natural(self, join: Node) -> Node:
+        """A NATURAL JOIN with its columns named: the user id, or the only column that a dimension shares."""
+        dimension, table = (self._known(join.this, names) for names in (self.known_dimensions, self._names))
+        here = {attribute.casefold() for name in self.tables for attribute in self.collection[name].attributes}
+        if table is not None:
+            shared = here & {attribute.casefold() for attribute in self.collection[table].attributes}
+            columns = [self.key] if not shared else []
+        else:
+            columns = (
+                []
+                if dimension is None
+                else [each for each in self.known_dimensions[dimension].columns if each.casefold() in here]
+            )
+        if len(columns) != 1:
+            problem = "NATURAL JOIN would join on other columns than one"
+            raise self.refusal(join, problem, f"Write JOIN … USING ({self.key}).")
+        made = join.copy()
+        made.set("method", None)
+        made.set("using", [exp.to_identifier(columns[0])])
+        return made
 
     @property
     def _names(self) -> list[str]:
@@ -196,18 +220,23 @@ class Scope:
 
     def _check_join(self, join: Node) -> None:
         using = join.args.get("using")
-        if using and [_plain_name(node).casefold() for node in using] == [self.key.casefold()]:
+        if using and len(using) == 1 and _plain_name(using[0]).casefold() in self._keys:
             return
         on = join.args.get("on")
         sides: list[Node] = [on.left, on.right] if isinstance(on, exp.EQ) else []
-        if sides and all(self._is_key(side) for side in sides):
+        if sides and all(self.is_key(side) for side in sides):
             tables, this = {side.table.casefold() for side in sides}, join.this.alias_or_name.casefold()
             if len(tables) == 2 and this in tables and tables <= set(self.aliases):
                 return
         raise self.refusal(join, "tables can be joined on the user id only", f"Write JOIN … USING ({self.key}).")
 
-    def _is_key(self, node: Node) -> bool:
-        return isinstance(node, exp.Column) and node.name.casefold() == self.key.casefold() and not node.db
+    def is_key(self, node: Node) -> bool:
+        """Whether a column is the user id: "uid", or what the collection calls it."""
+        return isinstance(node, exp.Column) and node.name.casefold() in self._keys and not self.has(node)
+
+    @property
+    def _keys(self) -> set[str]:
+        return {USER_COLUMN, self.key.casefold()}
 
     def _with_dimension(self, join: Node, name: str) -> Scope:
         alias = self._new_alias(join.this, name)

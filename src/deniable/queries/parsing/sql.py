@@ -16,11 +16,13 @@ from deniable.errors import QueryRefused
 from deniable.limits import MOST_ANSWERS, MOST_CONDITIONS
 from deniable.queries.parsing.aggregates import SumCollector
 from deniable.queries.parsing.constants import WHOLE_NUMBER
+from deniable.queries.parsing.derived_tables import flattened
 from deniable.queries.parsing.dimensions import Dimension
 from deniable.queries.parsing.domain_functions import COMPARISONS
 from deniable.queries.parsing.draft import Draft, SelectItem
-from deniable.queries.parsing.grammar import read_select
+from deniable.queries.parsing.grammar import check_parts, read_select
 from deniable.queries.parsing.groups import by_alias, groups_of, item_meant, label_of, normal_form
+from deniable.queries.parsing.outside_constants import outside_notes
 from deniable.queries.parsing.scope import Node, Scope
 from deniable.queries.parsing.where import rows_asked, without_parentheses
 from deniable.queries.question.public_trees import PublicFactor, PublicTest
@@ -62,8 +64,15 @@ def parse(
 
 
 def read_tree(draft: Draft) -> Draft:
-    """The text as a tree without any part that would be ignored."""
+    """The text as a tree."""
     return replace(draft, select=read_select(draft.text))
+
+
+def flatten_sources(draft: Draft) -> Draft:
+    """One SELECT of tables, without WITH and derived tables, and without any part that would be ignored."""
+    select = flattened(draft.text, draft.select, draft.collection, draft.key)
+    check_parts(draft.text, select)
+    return replace(draft, select=select)
 
 
 def name_sources(draft: Draft) -> Draft:
@@ -217,6 +226,11 @@ def share_tests(draft: Draft) -> Draft:
     return replace(draft, filters=filters, moments=tuple(moments))
 
 
+def note_constants(draft: Draft) -> Draft:
+    """Notes about constants that no value of an attribute equals: they are allowed, and may be a mistake."""
+    return replace(draft, notes=tuple(dict.fromkeys(outside_notes(draft.scope, draft.select))))
+
+
 def _without_tests(term: Term, common: set[tuple[str, PublicTest]]) -> Term:
     left = {
         table: PublicFactor(tuple(test for test in factor.tests if (table, test) not in common), factor.measure)
@@ -244,6 +258,7 @@ def _with_items(draft: Draft, node: Node) -> Node:
 Pass = Callable[[Draft], Draft]
 PASSES: tuple[Pass, ...] = (
     read_tree,
+    flatten_sources,
     name_sources,
     select_rows,
     list_items,
@@ -253,5 +268,6 @@ PASSES: tuple[Pass, ...] = (
     order_answers,
     limit_answers,
     share_tests,
+    note_constants,
 )
 """The order is part of what users see: the first pass that cannot go on says why."""

@@ -7,16 +7,23 @@ from sqlglot import exp
 
 from deniable.arrays import Booleans
 from deniable.limits import MOST_CONDITIONS
+from deniable.queries.parsing.case_branches import branches_of, lifted
 from deniable.queries.parsing.constants import CAST_TO, position
 from deniable.queries.parsing.domain_functions import COMPARISONS, FLIPPED, compare, evaluate, single_attribute
+from deniable.queries.parsing.domain_values import constant_of, only_attribute, truth_of
+from deniable.queries.parsing.functions import DOMAIN_FUNCTIONS
+from deniable.queries.parsing.scalar_functions import ANYWHERE, why_not
 from deniable.queries.parsing.scope import Node, PrivateColumn, PublicColumn, Scope
 from deniable.queries.question.conditions import (
     EVERYTHING,
     MOST_CONJUNCTIONS,
+    Conjunction,
     Disjoint,
     TooManyConjunctions,
     both,
     either,
+    merged,
+    opposite,
     private,
     public,
 )
@@ -24,11 +31,8 @@ from deniable.queries.question.public_trees import PublicTree, is_known
 from deniable.queries.question.public_trees import column as public_column
 from deniable.tables.schema.attributes import Categorical, Ordinal
 
-_PUBLIC_NODES = {
-    exp.And, exp.Or, exp.Not, exp.Paren, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Is,
-    exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Cast,
-    exp.DataType,
-}  # fmt: skip
+_SIMPLE = {*COMPARISONS, exp.Between, exp.In, exp.Is}
+_VALUE_NODES = {exp.Paren, exp.Column, exp.Identifier, exp.Literal, exp.Boolean}
 
 
 def rows_asked(scope: Scope, select: Node) -> Disjoint:
@@ -62,14 +66,65 @@ def _read(scope: Scope, node: Node, *, negated: bool) -> Disjoint:
         return _read(scope, node.this, negated=not negated)
     if node.find(exp.Subquery, exp.Select, exp.Exists):
         raise scope.refusal(node, "subqueries are not supported", "Ask two questions.")
+    if not node.find(exp.Column):
+        return EVERYTHING if constant_of(scope, node) is (not negated) else ()
     whole = _evaluated_by_engine(scope, node, negated)
     if whole is not None:
         return whole
     if isinstance(node, (exp.And, exp.Or)):
         left, right = _read(scope, node.left, negated=negated), _read(scope, node.right, negated=negated)
         return both(left, right) if isinstance(node, exp.And) != negated else either(left, right)
+    alone = only_attribute(scope, node)
+    if alone is not None and _is_calculated(node, alone):
+        return private(alone.attribute, truth_of(scope, node, alone.domain)[int(negated)])
+    if isinstance(node, (exp.Case, exp.If)):
+        return _branches(scope, node, negated=negated)
+    branched = lifted(node) if alone is None else None
+    if branched is not None:
+        return _branches(scope, branched, negated=negated)
     column, mask = _condition(scope, node)
     return private(column.attribute, ~mask if negated else mask)
+
+
+def _branches(scope: Scope, node: Node, *, negated: bool) -> Disjoint:
+    """A CASE of conditions: the first branch whose condition is true decides."""
+    branches, default = branches_of(node)
+    made: list[Conjunction] = []
+    rest: Disjoint = EVERYTHING
+    for condition, value in branches:
+        holds = _read(scope, condition, negated=False)
+        made += both(both(rest, holds), _read(scope, value, negated=negated))
+        rest = both(rest, opposite(holds))
+    if default is not None:
+        made += both(rest, _read(scope, default, negated=negated))
+    return merged(made)
+
+
+def _is_calculated(node: Node, column: PrivateColumn) -> bool:
+    """Whether a condition needs more than comparisons of numbers, which are exact in rationals."""
+    if node.find(exp.Null) and not (
+        isinstance(node, exp.Is) and isinstance(without_parentheses(node.this), exp.Column)
+    ):
+        return True
+    if type(node) not in _SIMPLE:
+        return not isinstance(node, exp.Column)
+    sides = [without_parentheses(side) for side in _sides(node)]
+    if isinstance(column.domain, Ordinal) and column.domain.kind == "number":
+        return not all(is_exact(side) for side in sides)
+    plain = [side for side in sides if side.find(exp.Column)]
+    return any(not isinstance(side, exp.Column) for side in plain) or len(plain) > 1
+
+
+def is_exact(node: Node) -> bool:
+    """Whether an expression of numbers is computed in exact rationals, and not as DuckDB does."""
+    return all(type(part) in DOMAIN_FUNCTIONS or type(part) in _VALUE_NODES for part in node.walk())
+
+
+def _sides(node: Node) -> list[Node]:
+    """What a condition compares."""
+    if isinstance(node, exp.Between):
+        return [node.this, node.args["low"], node.args["high"]]
+    return [node.this, *(node.expressions if isinstance(node, exp.In) else [node.expression])]
 
 
 def _evaluated_by_engine(scope: Scope, node: Node, negated: bool) -> Disjoint | None:
@@ -95,8 +150,11 @@ def _evaluated_by_engine(scope: Scope, node: Node, negated: bool) -> Disjoint | 
 def checked_tree(scope: Scope, node: Node, negated: bool = False) -> PublicTree:
     """A condition on public columns, after every node of it was recognised."""
     for part in node.walk():
-        odd_cast = isinstance(part, exp.Cast) and part.to.this not in CAST_TO
-        if type(part) not in _PUBLIC_NODES or odd_cast or (isinstance(part, exp.In) and not part.expressions):
+        if refused := why_not(part, ANYWHERE):
+            raise scope.refusal(part, *refused)
+        if (isinstance(part, exp.Cast) and part.to.this not in CAST_TO) or (
+            isinstance(part, exp.In) and not part.expressions
+        ):
             raise scope.refusal(part, "this condition is not supported", "Use comparisons with constants.")
 
     def by_engine_name(part: Node) -> Node:

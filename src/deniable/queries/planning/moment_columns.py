@@ -44,7 +44,7 @@ def moment_columns(question: Question, collection: Specification) -> MomentColum
     if count > MOST_GROUPS:
         raise QueryRefused(f"there are {count:,} groups, over {MOST_GROUPS:,}", "Group by fewer attributes, or bins.")
     check_crosses(question, count)
-    combinations = tuple(combinations_of(*(range(len(group.values)) for group in private)))
+    combinations = possible_groups(question, private)
     book = _Book(question, collection)
     owners: list[int] = []
     terms: list[PlannedTerm] = []
@@ -69,6 +69,30 @@ def moment_columns(question: Question, collection: Specification) -> MomentColum
             public=np.array(public, dtype=np.int64).reshape(len(terms), width),
         ),
     )
+
+
+def possible_groups(question: Question, private: list[PrivateGroups]) -> tuple[tuple[int, ...], ...]:
+    """The combinations of private groups, without those that WHERE, or one of the groups, excludes.
+
+    Groups of different attributes are independent of each other within a conjunction, so each is looked at alone.
+    """
+    everything = combinations_of(*(range(len(group.values)) for group in private))
+    if not private:
+        return tuple(everything)
+    attributes = list(dict.fromkeys(group.attribute for group in private))
+    allowed: set[tuple[int, ...]] = set()
+    for masks in question.possible:
+        choices: list[list[tuple[tuple[int, int], ...]]] = []
+        for attribute in attributes:
+            members = [number for number, group in enumerate(private) if group.attribute == attribute]
+            codes = np.stack([private[number].codes for number in members])
+            if attribute in masks:
+                codes = codes[:, masks[attribute]]
+            seen = np.unique(codes[:, (codes >= 0).all(axis=0)], axis=1).T.tolist()
+            choices.append([tuple(zip(members, chosen, strict=True)) for chosen in seen])
+        for combination in combinations_of(*choices):
+            allowed.add(tuple(code for _, code in sorted(pair for part in combination for pair in part)))
+    return tuple(sorted(allowed)) or (tuple(0 for _ in private),)  # a plan has a group, even one that nobody is in
 
 
 def check_crosses(question: Question, groups: int) -> None:

@@ -58,14 +58,14 @@ def public(test: TableTest) -> Disjoint:
 
 def both(left: Disjoint, right: Disjoint) -> Disjoint:
     """Left and right."""
-    return _tidy(
+    return merged(
         met for conjunction in left for other in right if (met := _intersection(conjunction, other)) is not None
     )
 
 
 def either(left: Disjoint, right: Disjoint) -> Disjoint:
     """Left or right, disjointly: left, and what of right is not in left."""
-    return _tidy((*left, *both(right, opposite(left))))
+    return merged((*left, *both(right, opposite(left))))
 
 
 def opposite(condition: Disjoint) -> Disjoint:
@@ -103,16 +103,16 @@ def _intersection(left: Conjunction, right: Conjunction) -> Conjunction | None:
     return Conjunction(masks, tests)
 
 
-def _tidy(conjunctions: Iterable[Conjunction]) -> Disjoint:
-    """The same set with fewer conjunctions: two that differ in one attribute only are merged."""
+def merged(conjunctions: Iterable[Conjunction]) -> Disjoint:
+    """The same set of disjoint conjunctions with fewer of them: two that differ in one attribute only are merged."""
     kept: list[Conjunction] = []
     for conjunction in conjunctions:
-        merged: Conjunction | None = conjunction
-        while merged is not None:
-            conjunction, merged = merged, None
+        union: Conjunction | None = conjunction
+        while union is not None:
+            conjunction, union = union, None
             for index, other in enumerate(kept):
-                merged = _merge(conjunction, other)
-                if merged is not None:
+                union = _merge(conjunction, other)
+                if union is not None:
                     del kept[index]
                     break
         kept.append(conjunction)

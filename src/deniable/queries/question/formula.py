@@ -59,7 +59,52 @@ class Root:
         return f"√{self.of}"
 
 
-Formula = Number | Moment | Binary | Root
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A function of an answer that is monotone on each side of zero: round, floor, ceil, abs, greatest, least."""
+
+    name: str
+    of: Formula
+    setting: float = 0.0
+    """Decimals, or the constant that it is compared with."""
+
+    def __str__(self) -> str:
+        return f"{self.name}({self.of}, {self.setting:g})"
+
+    def at(self, values: Floats) -> Floats:
+        """The function of some numbers, as DuckDB has it: halves are rounded away from zero."""
+        if self.name == "round":
+            scale = 10.0**self.setting
+            scaled = np.abs(values) * scale
+            whole = np.floor(scaled + 0.5)
+            near = np.abs(scaled - np.rint(scaled)) < 1e-9 * np.maximum(scaled, 1.0)
+            return np.asarray(np.copysign(np.where(near, np.rint(scaled), whole) / scale, values))
+        if self.name in ("floor", "ceil"):
+            near = np.rint(values)
+            rounded = np.floor(values) if self.name == "floor" else np.ceil(values)
+            # A sum of many floats may miss the whole number that it is by a hair.
+            return np.asarray(np.where(np.abs(values - near) < 1e-9 * np.maximum(np.abs(values), 1.0), near, rounded))
+        if self.name == "abs":
+            return np.abs(values)
+        extreme = np.maximum if self.name == "greatest" else np.minimum
+        return np.asarray(extreme(values, self.setting))
+
+    def of_interval(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        """The smallest interval that holds the function of every number of an interval."""
+        ends = self.at(low), self.at(high)
+        least, most = np.minimum(*ends), np.maximum(*ends)
+        return np.where((self.name == "abs") & (low < 0) & (high > 0), 0.0, least), most
+
+    def slope(self, values: Floats) -> Floats:
+        """Its derivative; that of rounding is 1, because it follows what is rounded."""
+        if self.name == "abs":
+            return np.where(values < 0, -1.0, 1.0)
+        if self.name in ("greatest", "least"):
+            return np.where(self.at(values) == values, 1.0, 0.0)
+        return np.ones_like(values)
+
+
+Formula = Number | Moment | Binary | Root | Applied
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,6 +140,10 @@ def evaluate(formula: Formula, sums: Floats, covariance: Floats, counts: Contain
         clear = inner.clear & (inner.value > CLEAR * np.sqrt(inner.variance(covariance)))
         root = np.sqrt(np.where(clear, inner.value, 1.0))
         return Valued(root, inner.gradient / (2 * root[:, None]), clear)
+    if isinstance(formula, Applied):
+        inner = evaluate(formula.of, sums, covariance, counts)
+        slope = formula.slope(inner.value)
+        return Valued(formula.at(inner.value), inner.gradient * slope[:, None], inner.clear)
     left, right = (evaluate(side, sums, covariance, counts) for side in (formula.left, formula.right))
     clear = left.clear & right.clear
     a, b = left.value[:, None], right.value[:, None]
@@ -123,4 +172,4 @@ def moments_of(formula: Formula) -> set[int]:
         return {formula.number}
     if isinstance(formula, Binary):
         return moments_of(formula.left) | moments_of(formula.right)
-    return moments_of(formula.of) if isinstance(formula, Root) else set()
+    return moments_of(formula.of) if isinstance(formula, (Root, Applied)) else set()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from deniable.arrays import Floats, Integers
+from deniable.arrays import Booleans, Floats, Integers
 from deniable.queries.question.conditions import AttributeKey
 from deniable.queries.question.formula import Formula
 from deniable.queries.question.public_trees import PublicFactor, PublicTest
@@ -48,7 +48,7 @@ class MomentOf:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PrivateGroups:
-    """A private attribute, or bins of one, that is grouped by: all its values appear."""
+    """A private attribute, or bins of one, that is grouped by: all values that WHERE allows appear."""
 
     label: str
     attribute: AttributeKey
@@ -144,6 +144,10 @@ class Question:
     order: tuple[Ordering, ...] = ()
     limit: int | None = None
     offset: int = 0
+    possible: tuple[Mapping[AttributeKey, Booleans], ...] = ({},)
+    """For each conjunction of WHERE the positions that it allows; a group that none of them meets is left out."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the answer should know about the question."""
 
     @property
     def counts(self) -> frozenset[int]:

@@ -1,24 +1,27 @@
 """Group commit: many requests wait together for one write to the disk.
 
-    submitted → queued → taken → stored   → its future holds the outcomes
-                             └→ failed    → its future holds the error; nothing of it is stored
+    submitted → queued → taken → stored   → whoever waits is given the result
+                             └→ failed    → whoever waits is given the error; nothing of it is stored
 
-Requests put their uploads into a bounded queue, and one thread takes them out: when 100 reports wait, when the oldest
-has waited 20 ms, or when nothing has arrived for a millisecond. Clocks of the day are not read.
+Requests go into a bounded queue, and one thread takes all that wait: when 100 reports do, when the oldest has waited
+20 ms, or when nothing has arrived for a moment. Clocks of the day are not read. When nothing waits, the thread tidies
+the store.
 """
 
 from __future__ import annotations
 
-import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from deniable.errors import Failure
 from deniable.stores.collector.upload import CollectorStore, Upload, UploadOutcome
+
+Request = TypeVar("Request")
+Given = TypeVar("Given")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +32,14 @@ class CommitLimits:
     """As many begin a commit at once."""
     delay_s: float = 0.02
     """The longest that a report waits for others."""
-    quiet_s: float = 0.001
+    quiet_s: float = 0.0005
     """A commit begins as soon as nothing has arrived for this long."""
     most_reports: int = 10_000
-    """In one commit, if so many have arrived during the last one."""
+    """In one commit, if so many have arrived during the last one. A single request may hold more."""
     queued_reports: int = 50_000
     """Waiting in memory. More are refused."""
+    idle_s: float = 0.05
+    """So long without a request, the store is tidied a little."""
 
 
 class QueueFull(Failure):
@@ -52,32 +57,64 @@ class Committed(NamedTuple):
     failed: bool
 
 
+class Delivery(NamedTuple):
+    """What became of a request, for whoever waits: a result, or the error of the whole commit."""
+
+    waiter: Any
+    result: Any
+    problem: Exception | None
+
+
 class _Waiting(NamedTuple):
-    uploads: Sequence[Upload]
-    done: Future[list[UploadOutcome]]
+    request: Any
+    reports: int
+    waiter: Any
 
 
-class GroupCommit:
-    """Adds uploads to a store from one thread. Any thread may submit.
+def to_futures(deliveries: Sequence[Delivery]) -> None:
+    """End the futures of `concurrent.futures` that wait."""
+    for delivery in deliveries:
+        if delivery.problem is not None:
+            delivery.waiter.set_exception(delivery.problem)
+        else:
+            delivery.waiter.set_result(delivery.result)
+
+
+def adding(store: CollectorStore) -> Callable[[Sequence[Sequence[Upload]]], list[list[UploadOutcome]]]:
+    """Requests that are lists of uploads: all are added in one commit, and each gets its own outcomes."""
+
+    def add(requests: Sequence[Sequence[Upload]]) -> list[list[UploadOutcome]]:
+        following = iter(store.add([upload for request in requests for upload in request]))
+        return [[next(following) for _ in request] for request in requests]
+
+    return add
+
+
+class GroupCommit(Generic[Request, Given]):
+    """Runs `commit` on groups of requests, from one thread. Any thread may submit.
 
     >>> from deniable.stores.collector.model_store import ModelStore
     >>> store = ModelStore()
     >>> store.set_round(0, is_open=True)
-    >>> writer = GroupCommit(store)
-    >>> writer.submit([Upload("users", 0, "7", 0, b"report")]).result()
+    >>> writer = GroupCommit(adding(store))
+    >>> writer.submit([Upload("users", 0, "7", 0, b"report")], 1).result()
     [<UploadOutcome.ACCEPTED: 'accepted'>]
     >>> writer.close()
     """
 
     def __init__(
         self,
-        store: CollectorStore,
+        commit: Callable[[Sequence[Request]], Sequence[Given]],
         limits: CommitLimits = CommitLimits(),
+        *,
         watch: Callable[[Committed], None] = lambda _: None,
+        deliver: Callable[[Sequence[Delivery]], None] = to_futures,
+        tidy: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._store, self._limits, self._watch = store, limits, watch
-        self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
-        self._counting = threading.Lock()
+        """`tidy` does a little work that can wait, and says whether there is more."""
+        self._commit, self._limits, self._watch, self._deliver, self._tidy = commit, limits, watch, deliver, tidy
+        self._changed = threading.Condition()
+        self._waiting: list[_Waiting] = []
         self._queued = 0
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="group-commit", daemon=True)
@@ -85,74 +122,85 @@ class GroupCommit:
 
     @property
     def queued(self) -> int:
-        """Reports that wait."""
+        """Reports that wait, or are being stored."""
         return self._queued
 
     @property
     def alive(self) -> bool:
-        """Whether uploads are still taken."""
+        """Whether requests are still taken."""
         return self._thread.is_alive() and not self._closed
 
-    def submit(self, uploads: Sequence[Upload]) -> Future[list[UploadOutcome]]:
-        """Queue the uploads of one request. They are committed together, and the future ends after that."""
-        waiting = _Waiting(uploads, Future())
-        with self._counting:
+    def submit(self, request: Request, reports: int, waiter: Any = None) -> Any:
+        """Queue a request. What becomes of it is delivered to the waiter, by default to a new future; returns it."""
+        waiter = Future() if waiter is None else waiter
+        with self._changed:
             if self._closed:
                 raise Failure("the store is being closed. Nothing was stored. Send the reports again later.")
-            if self._queued + len(uploads) > self._limits.queued_reports:
+            if self._queued + reports > self._limits.queued_reports:
                 raise QueueFull
-            self._queued += len(uploads)
-            self._queue.put(waiting)
-        return waiting.done
+            self._queued += reports
+            self._waiting.append(_Waiting(request, reports, waiter))
+            if len(self._waiting) == 1:
+                self._changed.notify()
+        return waiter
 
     def close(self) -> None:
         """Take nothing more, commit what waits, and end the thread. A second call does nothing."""
-        with self._counting:
-            if not self._closed:
-                self._closed = True
-                self._queue.put(None)
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
         self._thread.join()
 
     def _run(self) -> None:
-        last = False
-        while not last:
-            taken, last = self._take()
-            if taken:
-                self._commit(taken)
+        more = True
+        while True:
+            with self._changed:
+                if not self._waiting and not self._closed:
+                    self._changed.wait(self._limits.idle_s if more else None)
+            if self._waiting:
+                self._gather()
+                self._store(self._take())
+                more = True
+            elif self._closed:
+                return
+            else:
+                more = self._tidied()
 
-    def _take(self) -> tuple[list[_Waiting], bool]:
-        """The requests of the next commit, and whether they are the last."""
-        first = self._queue.get()
-        if first is None:
-            return [], True
-        taken, reports, begun = [first], len(first.uploads), time.monotonic()
-        while reports < self._limits.most_reports:
-            left = begun + self._limits.delay_s - time.monotonic()
-            enough = reports >= self._limits.reports or left <= 0 or self._closed
-            try:
-                following = self._queue.get(timeout=0 if enough else min(left, self._limits.quiet_s))
-            except queue.Empty:
-                break
-            if following is None:
-                return taken, True
-            taken.append(following)
-            reports += len(following.uploads)
-        return taken, False
-
-    def _commit(self, taken: list[_Waiting]) -> None:
-        uploads = [upload for waiting in taken for upload in waiting.uploads]
-        begun, problem, outcomes = time.monotonic(), None, []
+    def _tidied(self) -> bool:
+        """Tidy a little. If it fails, it is tried again after the next commit."""
         try:
-            outcomes = self._store.add(uploads)
+            return self._tidy()
+        except Failure:
+            return False
+
+    def _gather(self) -> None:
+        """Let others join: until enough wait, the first has waited long enough, or nothing arrives."""
+        ends, seen = time.monotonic() + self._limits.delay_s, -1
+        while seen != self._queued < self._limits.reports and not self._closed and time.monotonic() < ends:
+            seen = self._queued
+            time.sleep(self._limits.quiet_s)
+
+    def _take(self) -> list[_Waiting]:
+        """The requests of the next commit."""
+        with self._changed:
+            reports, count = 0, 0
+            while count < len(self._waiting) and (
+                count == 0 or reports + self._waiting[count].reports <= self._limits.most_reports
+            ):
+                reports += self._waiting[count].reports
+                count += 1
+            taken, self._waiting = self._waiting[:count], self._waiting[count:]
+        return taken
+
+    def _store(self, taken: list[_Waiting]) -> None:
+        begun, problem = time.monotonic(), None
+        results: Sequence[Any] = [None] * len(taken)
+        try:
+            results = self._commit([waiting.request for waiting in taken])
         except Exception as error:  # whatever it is, those who wait are told, and the thread goes on
             problem = error
-        with self._counting:
-            self._queued -= len(uploads)
-        self._watch(Committed(len(uploads), time.monotonic() - begun, problem is not None))
-        first = 0
-        for waiting in taken:
-            if problem is not None:
-                waiting.done.set_exception(problem)
-            else:
-                waiting.done.set_result(outcomes[first : first + len(waiting.uploads)])
-            first += len(waiting.uploads)
+        reports = sum(waiting.reports for waiting in taken)
+        with self._changed:
+            self._queued -= reports
+        self._watch(Committed(reports, time.monotonic() - begun, problem is not None))
+        self._deliver([Delivery(w.waiter, result, problem) for w, result in zip(taken, results, strict=True)])

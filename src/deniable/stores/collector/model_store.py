@@ -62,5 +62,9 @@ class ModelStore:
         self._rounds[number] = is_open
         self._version += 1
 
+    def tidy(self) -> bool:
+        """Nothing has to be tidied."""
+        return False
+
     def close(self) -> None:
         """Nothing has to be closed."""

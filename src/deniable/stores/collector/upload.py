@@ -1,4 +1,4 @@
-"""What a store takes, what becomes of it, and the five verbs that every store has."""
+"""What a store takes, what becomes of it, and the verbs that every store has."""
 
 from __future__ import annotations
 
@@ -6,6 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, Protocol
+
+from deniable.errors import Failure
+
+Key = tuple[str, int, str, int]
+"""Table, round, user and slot: what is kept only once."""
+Held = tuple[bytes, str | None]
+"""What is kept under a key: the report and the public attributes."""
 
 
 class Upload(NamedTuple):
@@ -20,7 +27,7 @@ class Upload(NamedTuple):
     """The user's public attributes as canonical JSON; None in a table without any."""
 
     @property
-    def key(self) -> tuple[str, int, str, int]:
+    def key(self) -> Key:
         """What is kept only once."""
         return self[:4]
 
@@ -63,6 +70,10 @@ class StoredRows(NamedTuple):
 ROWS_AT_ONCE = 1 << 14
 
 
+class StoreFailure(Failure):
+    """The disk is full or unusable, or the database is. What was being added is not acknowledged."""
+
+
 class CollectorStore(Protocol):
     """Keeps each upload once. `add` returns only after what it accepted would survive a power cut."""
 
@@ -78,11 +89,14 @@ class CollectorStore(Protocol):
     def set_round(self, number: int, *, is_open: bool) -> None:
         """Open or close a round. After it is closed, nothing new is accepted for it."""
 
+    def tidy(self) -> bool:
+        """Do a little of the work that can wait for quiet times; says whether there is more."""
+
     def close(self) -> None:
         """Let go of files and connections. A second call does nothing."""
 
 
-def outcome(upload: Upload, stored: tuple[bytes, str | None] | None, *, is_open: bool) -> UploadOutcome:
+def outcome(upload: Upload, stored: Held | None, *, is_open: bool) -> UploadOutcome:
     """What becomes of an upload, given what is stored under its key. Every store decides here."""
     if stored is not None:
         return UploadOutcome.REPEATED if stored == (upload.report, upload.public) else UploadOutcome.CONFLICT

@@ -32,6 +32,7 @@ _HIGH_CORNER = np.array([1.0, math.log(0.5), math.log(0.7), 0.0])
 _POINTS = (17, 4, 13, 12)
 _REFINEMENTS = 3
 _NEGLIGIBLE = 1e-3  # a likelihood, next to the largest
+_MOST_MEMBERS = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,12 +80,20 @@ class TailFit:
         return self.best - self.evidence
 
     def members(self) -> tuple[Floats, Floats]:
-        """The distributions that are not negligible, as rows, and their weights."""
+        """The distributions that are not negligible, as rows, and their weights.
+
+        Where few reports leave very many, some stand for all: those at even steps along the sum of the weights.
+        """
         where = np.nonzero(self.weights > 10 * _NEGLIGIBLE * self.weights.max())
+        kept = self.weights[where]
+        if kept.size > _MOST_MEMBERS:
+            steps = (np.arange(_MOST_MEMBERS) + 0.5) / _MOST_MEMBERS
+            chosen = np.searchsorted(np.cumsum(kept), steps * kept.sum())
+            where = tuple(index[chosen] for index in where)
+            kept = np.ones(_MOST_MEMBERS)
         position, left, right = (axis[index] for axis, index in zip(self.axes, where[:3], strict=False))
         bumps = _bumps(position, left, right, SHAPES[where[3]], self.body.size)
         share = np.exp(self.axes[3][where[4]])[:, None]
-        kept = self.weights[where]
         return share * bumps + (1 - share) * self.body, kept / kept.sum()
 
 

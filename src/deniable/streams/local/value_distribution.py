@@ -62,14 +62,12 @@ class DistributionBelief:
 
     def excess(self, thetas: Floats) -> Floats:
         """Σ_{t>θ} f_t·(t − θ) for every distribution (rows) and θ (columns): what cutting takes from a value."""
-        above, beyond = self._tails()
-        index = np.searchsorted(self.values, thetas, side="right")
-        result: Floats = beyond[:, index] - thetas * above[:, index]
-        return np.maximum(result, 0.0)
+        result: Floats = self.shares @ np.maximum(self.values[:, None] - thetas, 0.0)
+        return result
 
     def above(self, theta: float) -> Floats:
         """The share of values above θ, for every distribution."""
-        result: Floats = self.shares[:, self.values > theta].sum(axis=1)
+        result: Floats = self.shares @ (self.values > theta).astype(np.float64)
         return result
 
     def mean(self, of: Floats) -> float:
@@ -81,15 +79,6 @@ class DistributionBelief:
         """The believed distribution: the weighted mean of all."""
         result: Floats = self.weights @ self.shares
         return result
-
-    def _tails(self) -> tuple[Floats, Floats]:
-        """Σ f and Σ f·t over the values from each index on, with a zero at the end."""
-
-        def tails(terms: Floats) -> Floats:
-            zero = np.zeros((terms.shape[0], 1))
-            return np.concatenate((np.cumsum(terms[:, ::-1], axis=1)[:, ::-1], zero), axis=1)
-
-        return tails(self.shares), tails(self.shares * self.values)
 
 
 def reconstructed(reports: FirstReports, *, smooth: bool = True) -> DistributionBelief:

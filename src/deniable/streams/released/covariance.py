@@ -91,15 +91,20 @@ class TreeNoise:
         blocks = self.layout.blocks
         # Count chunks from the first one of a window, so that no precision is lost far out.
         base = np.minimum.reduce([edge // blocks for edge, _ in taps])
-        located = [(edge // blocks - base, edge % blocks, weight) for edge, weight in taps]
+        chunks = np.stack([edge // blocks - base for edge, _ in taps])
+        inside = np.stack([edge % blocks for edge, _ in taps])
+        weights = np.stack([np.broadcast_to(weight, starts.shape) for _, weight in taps])
         result = np.zeros(starts.shape)
-        for index, tap in enumerate(located):
-            result += tap[2] ** 2 * self._covariance(tap, tap)
-            for other in located[index + 1 :]:
-                result += 2 * tap[2] * other[2] * self._covariance(tap, other)
+        # Every tap with itself, and twice with each later one.
+        earlier, later = np.triu_indices(len(taps))
+        twice = np.where(earlier == later, 1.0, 2.0)[:, None]
+        at_once = max(WINDOWS_AT_ONCE // max(starts.size, 1), 1)
+        for first in range(0, earlier.size, at_once):
+            i, j = earlier[first : first + at_once], later[first : first + at_once]
+            shared = self._covariance((chunks[i], inside[i]), (chunks[j], inside[j]))
+            result += np.sum(twice[first : first + at_once] * weights[i] * weights[j] * shared, axis=0)
         # Whole chunks before: their weights add up to nothing, unless the smoother remembers them.
-        common = sum(weight for _, weight in taps)
-        result += base * self._whole * common**2
+        result += base * self._whole * weights.sum(axis=0) ** 2
         return np.maximum(result * self.node_variance + self.initial_variance * initial**2, 0.0)
 
     def _window_taps(self, starts: Integers, stops: Integers) -> tuple[list[tuple[Integers, Floats]], Floats]:
@@ -121,16 +126,13 @@ class TreeNoise:
             taps.append((early, np.where(same, 0.0, -early_weight - apart)))
         return taps, upper_initial - lower_initial
 
-    def _covariance(self, tap: tuple[Any, ...], other: tuple[Any, ...]) -> Floats:
+    def _covariance(self, tap: tuple[Integers, Integers], other: tuple[Integers, Integers]) -> Floats:
         """Cov(N, N) over several chunks: whole chunks in common, and the shared part of the earlier tap's chunk."""
-        tree, blocks = self.tree, self.layout.blocks
-        (chunk_i, i, _), (chunk_j, j, _) = tap, other
-        if tap is other:
-            return np.asarray(chunk_i * self._whole + tree.covariance(i, i))
-        common = np.minimum(chunk_i, chunk_j)
+        blocks = self.layout.blocks
+        (chunk_i, i), (chunk_j, j) = tap, other
         inside_i = np.where(chunk_i > chunk_j, blocks, i)
         inside_j = np.where(chunk_j > chunk_i, blocks, j)
-        return np.asarray(common * self._whole + tree.covariance(inside_i, inside_j))
+        return np.asarray(np.minimum(chunk_i, chunk_j) * self._whole + self.tree.covariance(inside_i, inside_j))
 
     @property
     def _whole(self) -> float:

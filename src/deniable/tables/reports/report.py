@@ -100,7 +100,7 @@ def kind_of(value: Any) -> type | None:
     (<class 'str'>, None, None)
     """
     if isinstance(value, str):
-        return None if any("\ud800" <= character <= "\udfff" for character in value) else str
+        return None if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value) else str
     if is_integer(value):
         return int if -(2**63) <= value < 2**63 else None
     if isinstance(value, float):

@@ -1,0 +1,288 @@
+"""WITH, derived tables and semi-joins → one SELECT from tables, as BI tools wrap every query.
+
+A derived table of rows is merged into the query around it: its columns are put in the place of their names, its
+conditions are joined by AND. A derived table of aggregates stays what it is, and what the outer query says of its
+columns is said of the aggregates: WHERE becomes HAVING, and a SUM of counts a count.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp
+
+from deniable.errors import QueryRefused
+from deniable.queries.parsing.grammar import position_of
+from deniable.queries.parsing.source_names import conjuncts, with_named_joins, without_schemas
+from deniable.tables.schema.report_format import USER_COLUMN
+from deniable.tables.specification.specification import Specification
+
+Node = Any
+_ROW_CLAUSES = ("group", "having", "order", "limit", "offset", "distinct")
+_AFTERWARDS = ("order", "limit", "offset")
+_SUMMED = (exp.Sum, exp.Count, exp.CountIf)
+
+
+def flattened(text: str, select: Node, collection: Specification, key: str) -> Node:
+    """The same question as one SELECT from tables."""
+    return _Flattening(text, collection, {USER_COLUMN, key.casefold()}).select(select.copy(), {})
+
+
+class _Flattening:
+    def __init__(self, text: str, collection: Specification, keys: set[str]) -> None:
+        self._text, self._collection, self._keys = text, collection, keys
+
+    def refusal(self, node: Node, problem: str, repair: str) -> QueryRefused:
+        return QueryRefused(problem, repair, text=self._text, start=position_of(self._text, node))
+
+    def select(self, select: Node, known: dict[str, Node]) -> Node:
+        """A SELECT without WITH and derived tables."""
+        known = dict(known)
+        for table in (select.args.get("with_") or exp.With(expressions=[])).expressions:
+            if select.args["with_"].args.get("recursive") or not isinstance(table.this, exp.Select):
+                raise self.refusal(table, "WITH takes SELECTs, not recursive", "Write WITH t AS (SELECT …).")
+            inner = self.select(table.this, known)
+            known[table.alias.casefold()] = exp.Subquery(this=inner, alias=table.args["alias"])
+        select.set("with_", None)
+        without_schemas(select)
+        source = select.args.get("from_")
+        if source is None:
+            return select
+        self._semi_joins(select)
+        with_named_joins(select, self._keys)
+        for holder in (source, *(select.args.get("joins") or [])):
+            table = holder.this
+            if isinstance(table, exp.Table) and table.name.casefold() in known:
+                meant = known[table.name.casefold()].copy()
+                names = (meant.args.get("alias") or exp.TableAlias()).args.get("columns")
+                alias = exp.TableAlias(this=exp.to_identifier(table.alias or table.name), columns=names)
+                table = exp.Subquery(this=meant.this, alias=alias)
+            if isinstance(table, exp.Subquery):
+                if not isinstance(table.this, exp.Select):
+                    raise self.refusal(table, "a derived table is one SELECT", "Write FROM (SELECT …) AS t.")
+                inner = self.select(table.this, known)
+                select = self._merged(select, holder, _Derived.of(self, table, inner))
+        return select
+
+    # A derived table and the query around it ------------------------------------------------------------------------
+
+    def _merged(self, select: Node, holder: Node, derived: _Derived) -> Node:
+        if derived.aggregated:
+            return self._of_aggregates(select, holder, derived)
+        inner = derived.select
+        if any(inner.args.get(clause) for clause in ("distinct", "limit", "offset")):
+            problem = "rows of a derived table cannot be chosen: nobody's row is known"
+            raise self.refusal(inner, problem, "Leave out DISTINCT and LIMIT there.")
+        inner.set("order", None)
+        joins = inner.args.get("joins") or []
+        if joins and holder is not select.args["from_"]:
+            raise self.refusal(inner, "a derived table with joins stands first", "Put it into FROM.")
+        table = inner.args["from_"].this
+        if not joins:
+            derived.base = derived.alias or table.alias_or_name
+            table = exp.Table(this=table.this.copy(), alias=exp.TableAlias(this=exp.to_identifier(derived.base)))
+        derived.replace_in(select, sole=holder is select.args["from_"] and not select.args.get("joins"))
+        holder.set("this", table)
+        select.set("joins", [*(join.copy() for join in joins), *(select.args.get("joins") or [])])
+        _add_where(select, derived.qualified(inner.args["where"].this) if inner.args.get("where") else None)
+        return select
+
+    def _of_aggregates(self, select: Node, holder: Node, derived: _Derived) -> Node:
+        """Rows of the derived table are answers: the outer query may choose, order and add them up."""
+        inner = derived.select
+        if holder is not select.args["from_"] or select.args.get("joins"):
+            raise self.refusal(inner, "answers cannot be joined with tables", "Ask two questions.")
+        adds = select.args.get("group") or any(item.find(exp.AggFunc) for item in select.expressions)
+        more = adds or any(select.args.get(clause) for clause in ("where", "having", *_AFTERWARDS))
+        if more and any(inner.args.get(clause) for clause in ("limit", "offset")):
+            raise self.refusal(inner, "LIMIT in a derived table cannot be followed by more", "Put it outside.")
+        derived.replace_in(select, sole=True, keep_names=True)
+        if not adds:
+            made = inner.copy()
+            made.set("expressions", select.expressions)
+            _add_condition(made, select.args.get("where"))
+            for clause in _AFTERWARDS:
+                if select.args.get(clause):
+                    made.set(clause, select.args[clause])
+            return made
+        made = select
+        if made.args.get("where") is not None and made.args["where"].find(exp.AggFunc):
+            raise self.refusal(made, "answers cannot be chosen and then added up", "Filter the groups instead.")
+        made.set("from_", inner.args["from_"].copy())
+        made.set("joins", [join.copy() for join in inner.args.get("joins") or []])
+        self._added(made, derived)
+        outer = made.args.get("where")
+        made.set("where", None)
+        _add_where(made, outer.this if outer is not None else None)
+        _add_where(made, inner.args["where"].this if inner.args.get("where") else None)
+        return made
+
+    def _added(self, select: Node, derived: _Derived) -> None:
+        """A SUM of counts is a count, and a SUM of sums a sum; nothing else of answers can be added up."""
+        if derived.select.args.get("having"):
+            raise self.refusal(derived.select, "answers cannot be chosen and then added up", "Leave out HAVING.")
+        for node in list(select.find_all(exp.AggFunc)):
+            outer = node.find_ancestor(exp.AggFunc)
+            if outer is not None:
+                continue
+            inner = node.this
+            while isinstance(inner, exp.Paren):
+                inner = inner.this
+            if not isinstance(node, exp.Sum) or not _is_sum(inner):
+                problem = "of the answers of a derived table only sums and counts can be added up"
+                raise self.refusal(derived.select, problem, "Write SUM of a COUNT(*) or SUM, or ask one SELECT.")
+            node.replace(inner.copy())
+
+    # uid IN (SELECT uid …) and EXISTS -------------------------------------------------------------------------------
+
+    def _semi_joins(self, select: Node) -> None:
+        """Conditions that somebody is in another table, as joins: the same where everybody has one row there."""
+        where = select.args.get("where")
+        for part in list(conjuncts(where.this)) if where is not None else []:
+            inner = _semi_joined(part, self._keys)
+            if inner is None:
+                continue
+            self._check_semi_join(part, inner)
+            table = inner.args["from_"].this
+            first = select.args["from_"].this.alias_or_name
+            condition = [] if inner.args.get("where") is None else list(conjuncts(inner.args["where"].this))
+            kept = [each for each in condition if not _joins_keys(each, self._keys)]
+            same = isinstance(select.args["from_"].this, exp.Table) and table.name.casefold() == (
+                select.args["from_"].this.name.casefold()
+            )
+            alias = first if same else table.alias_or_name
+            qualified = [_with_table(each, alias) for each in kept]
+            part.replace(exp.and_(*qualified) if qualified else exp.true())
+            if not same:
+                on = exp.EQ(this=exp.column(USER_COLUMN, table=first), expression=exp.column(USER_COLUMN, table=alias))
+                select.append("joins", exp.Join(this=table.copy(), on=on))
+
+    def _check_semi_join(self, part: Node, inner: Node) -> None:
+        source = inner.args.get("from_")
+        table: Node = None if source is None else source.this
+        plain = isinstance(table, exp.Table) and not inner.args.get("joins")
+        if not plain or any(inner.args.get(clause) for clause in (*_ROW_CLAUSES, "with_") if clause != "distinct"):
+            raise self.refusal(part, "a semi-join is with one table", "Write uid IN (SELECT uid FROM t WHERE …).")
+        described = {each.name.casefold(): each for each in self._collection.tables}.get(table.name.casefold())
+        if described is not None and described.many is not None:
+            problem = f"people may have many rows in {described.name!r}, and reports hide how many"
+            raise self.refusal(part, problem, "Join the tables: that counts rows.")
+
+
+class _Derived:
+    """A derived table: its SELECT, and what its columns are called."""
+
+    def __init__(self, flattening: _Flattening, select: Node, alias: str, names: list[str]) -> None:
+        self._flattening, self.select, self.alias, self.base = flattening, select, alias, ""
+        self.aggregated = bool(select.args.get("group")) or any(item.find(exp.AggFunc) for item in select.expressions)
+        self.everything = any(isinstance(item, exp.Star) for item in select.expressions)
+        items = [item for item in select.expressions if not isinstance(item, exp.Star)]
+        self.columns = {
+            name.casefold(): item.this if isinstance(item, exp.Alias) else item
+            for item, name in zip(items, names or [item.alias_or_name for item in items], strict=False)
+        }
+        self.names = names or [item.alias_or_name for item in items]
+
+    @classmethod
+    def of(cls, flattening: _Flattening, table: Node, inner: Node) -> _Derived:
+        alias = table.args.get("alias")
+        names = [str(name.name) for name in (alias.args.get("columns") or [])] if alias is not None else []
+        return cls(flattening, inner, str(table.alias or ""), names)
+
+    def qualified(self, node: Node) -> Node:
+        """An expression of the inner query, with its columns named by the table that is left of it."""
+        return _with_table(node, self.base) if self.base else node.copy()
+
+    def replace_in(self, select: Node, *, sole: bool, keep_names: bool = False) -> None:
+        """Put the derived table's expressions in the place of its columns."""
+        items: list[Node] = []
+        for item in select.expressions:
+            if isinstance(item, exp.Star) and not self.everything:
+                items += [
+                    exp.alias_(self.qualified(node), name, quoted=True)
+                    for name, node in zip(self.names, self.columns.values(), strict=True)
+                ]
+                continue
+            named = isinstance(item, exp.Column) and not isinstance(item.this, exp.Star)
+            replaced = item.transform(lambda part: self._replaced(part, sole=sole))
+            items.append(exp.alias_(replaced, item.name, quoted=True) if named and replaced != item else replaced)
+        select.set("expressions", items)
+        named_items = {item.alias.casefold() for item in items if isinstance(item, exp.Alias)}
+        names = named_items if keep_names or sole else set()
+        for clause, node in list(select.args.items()):
+            if clause in ("where", "group", "having") and node is not None:
+                select.set(clause, node.transform(lambda part: self._replaced(part, sole=sole)))
+            if clause == "order" and node is not None:
+                select.set(clause, node.transform(lambda part: self._ordered(part, names, sole=sole)))
+        for join in select.args.get("joins") or []:
+            if join.args.get("on") is not None:
+                join.set("on", join.args["on"].transform(lambda part: self._replaced(part, sole=sole)))
+
+    def _ordered(self, part: Node, names: set[str], *, sole: bool) -> Node:
+        if isinstance(part, exp.Column) and not part.table and part.name.casefold() in names:
+            return part
+        return self._replaced(part, sole=sole)
+
+    def _replaced(self, part: Node, *, sole: bool) -> Node:
+        if not isinstance(part, exp.Column) or isinstance(part.this, exp.Star):
+            return part
+        prefix = part.table.casefold()
+        if prefix != self.alias.casefold() if prefix else not sole and part.name.casefold() not in self.columns:
+            return part
+        node = self.columns.get(part.name.casefold())
+        if node is not None:
+            made = self.qualified(node)
+            return made if isinstance(made, exp.Column) else exp.Paren(this=made)
+        if self.everything:
+            return part if not prefix or self.base else exp.column(part.this.copy())
+        known = ", ".join(self.names)
+        raise self._flattening.refusal(part, f"the derived table has no column {part.name!r}", f"It has {known}.")
+
+
+def _add_where(select: Node, condition: Node | None) -> None:
+    if condition is not None:
+        select.where(condition.copy(), copy=False)
+
+
+def _add_condition(select: Node, where: Node | None) -> None:
+    """An outer WHERE about answers: those about aggregates go to HAVING, the others choose groups."""
+    for part in conjuncts(where.this) if where is not None else []:
+        if part.find(exp.AggFunc):
+            select.having(part.copy(), copy=False)
+        else:
+            select.where(part.copy(), copy=False)
+
+
+def _is_sum(node: Node) -> bool:
+    inner = node.this if isinstance(node, exp.Filter) else node
+    return isinstance(inner, _SUMMED) and not isinstance(inner.this, exp.Distinct)
+
+
+def _with_table(node: Node, alias: str) -> Node:
+    def named(part: Node) -> Node:
+        if isinstance(part, exp.Column) and not isinstance(part.this, exp.Star):
+            return exp.Column(this=part.this.copy(), table=exp.to_identifier(alias))
+        return part
+
+    return node.copy().transform(named)
+
+
+def _semi_joined(node: Node, keys: set[str]) -> Node | None:
+    """The SELECT of a condition that somebody is in another table; None for any other condition."""
+    if isinstance(node, exp.In) and node.args.get("query") is not None and _is_key(node.this, keys):
+        inner = node.args["query"].this
+        if isinstance(inner, exp.Select) and len(inner.expressions) == 1 and _is_key(inner.expressions[0], keys):
+            return inner
+    if isinstance(node, exp.Exists) and isinstance(node.this, exp.Select):
+        where = node.this.args.get("where")
+        if where is not None and any(_joins_keys(part, keys) for part in conjuncts(where.this)):
+            return node.this
+    return None
+
+
+def _joins_keys(node: Node, keys: set[str]) -> bool:
+    return isinstance(node, exp.EQ) and _is_key(node.left, keys) and _is_key(node.right, keys)
+
+
+def _is_key(node: Node, keys: set[str]) -> bool:
+    return isinstance(node, exp.Column) and node.name.casefold() in keys

@@ -1,0 +1,147 @@
+"""An expression of one private attribute at every value of its domain, evaluated by DuckDB: what it means there is
+what it means here, by construction. A domain is public, so nothing is learnt of anybody.
+"""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+from functools import cache
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from deniable.arrays import Booleans, Floats, Integers
+from deniable.queries.parsing.scalar_functions import ON_DOMAINS, why_not
+from deniable.queries.parsing.scope import ColumnMeaning, Node, PrivateColumn, Scope
+from deniable.tables.schema.attributes import Categorical, Ordinal, Private
+from deniable.tables.schema.scalars import named_span, written
+
+MOST_COMPUTED_VALUES = 1_000_000
+_VALUE = "value"
+
+
+def only_attribute(scope: Scope, node: Node) -> PrivateColumn | None:
+    """The private attribute that an expression is a function of; None if it has none, several, or other columns."""
+    columns: list[ColumnMeaning] = [scope.meaning(column) for column in node.find_all(exp.Column)]
+    private = [column for column in columns if isinstance(column, PrivateColumn) and column.dimension is None]
+    if not private or len(private) < len(columns) or len({column.attribute for column in private}) > 1:
+        return None
+    return private[0]
+
+
+def values_of(scope: Scope, node: Node, domain: Private) -> pa.Array:
+    """An expression at every value of a domain, in order."""
+    if domain.size > MOST_COMPUTED_VALUES:
+        raise scope.refusal(node, "the attribute's domain is too large to calculate with", "Compare the attribute.")
+    inside = _moments_inside(domain)
+    if isinstance(domain, Categorical) or not inside:
+        return _computed(scope, node, pa.table({_VALUE: domain_column(domain)}))
+    starts, *others = (_computed(scope, node, pa.table({_VALUE: domain_column(domain, after)})) for after in inside)
+    if not all(starts.equals(other) for other in others):
+        problem = "this divides the intervals that the attribute is known by"
+        raise scope.refusal(node, problem, f"Use units of which {named_span(written(domain.step))} is a part.")
+    return starts
+
+
+def _moments_inside(domain: Private) -> list[timedelta]:
+    """Moments within an interval of time at which a function has to be the same; none where values are points."""
+    if isinstance(domain, Categorical) or domain.kind == "number":
+        return []
+    unit = timedelta(days=1) if domain.kind == "date" else timedelta(microseconds=1)
+    if domain.step <= unit:
+        return []
+    return [timedelta(0), unit, domain.step // 4 // unit * unit, domain.step // 2 // unit * unit, domain.step - unit]
+
+
+def constant_of(scope: Scope, node: Node) -> Any:
+    """The value of an expression without columns, such as DATE '2024-01-31' + INTERVAL 1 MONTH."""
+    return _computed(scope, node, pa.table({_VALUE: pa.array([0])}))[0].as_py()
+
+
+def _computed(scope: Scope, node: Node, frame: pa.Table) -> pa.Array:
+    for part in node.walk():
+        if refused := why_not(part, ON_DOMAINS):
+            raise scope.refusal(part, *refused)
+
+    def by_value(part: Node) -> Node:
+        return exp.column(_VALUE, quoted=True) if isinstance(part, exp.Column) else part
+
+    query = exp.select(exp.alias_(node.copy().transform(by_value), "result")).from_("rows").sql(dialect="duckdb")
+    with _evaluator().cursor() as connection:
+        connection.register("rows", frame)
+        try:
+            result = connection.sql(query).to_arrow_table()["result"].combine_chunks()
+        except duckdb.Error:
+            problem = "this cannot be calculated for every value of the attribute's domain"
+            raise scope.refusal(node, problem, "Calculate with values of one type; use TRY_CAST and CASE.") from None
+    return result
+
+
+@cache
+def _evaluator() -> duckdb.DuckDBPyConnection:
+    """An empty database that can open nothing; one thread, so that rows stay in their order."""
+    settings: dict[str, Any] = {
+        "threads": 1,
+        "enable_external_access": False,
+        "autoload_known_extensions": False,
+        "autoinstall_known_extensions": False,
+        "lock_configuration": True,
+    }
+    return duckdb.connect(config=settings)
+
+
+def domain_column(domain: Private, after: timedelta = timedelta(0)) -> pa.Array:
+    """The values of a domain as files would have them; of intervals, a moment so long after their start."""
+    if isinstance(domain, Categorical):
+        return pa.array(domain.values)
+    if domain.kind == "number":
+        return _numbers(domain)
+    step: timedelta = domain.step
+    if domain.kind == "date":
+        first = domain.low.toordinal() - date(1970, 1, 1).toordinal() + after.days
+        days = first + step.days * np.arange(domain.size)
+        return pa.array(days.astype(np.int32), pa.int32()).cast(pa.date32())
+    first = (domain.low + after - datetime(1970, 1, 1)) // timedelta(microseconds=1)
+    moments = first + (step // timedelta(microseconds=1)) * np.arange(domain.size)
+    return pa.array(moments.astype(np.int64), pa.int64()).cast(pa.timestamp("us"))
+
+
+def _numbers(domain: Ordinal) -> pa.Array:
+    scale = domain.denominator
+    low, step = int(domain.low * scale), int(domain.step * scale)
+    values = low + step * np.arange(domain.size)
+    return pa.array(values) if scale == 1 else pa.array(values / scale)
+
+
+def truth_of(scope: Scope, node: Node, domain: Private) -> tuple[Booleans, Booleans]:
+    """Where a condition is true, and where it is false; it may be neither."""
+    values = values_of(scope, node, domain)
+    if not pa.types.is_boolean(values.type):
+        raise scope.refusal(node, "a condition is expected here", "Compare it with something.")
+    return _mask(values), _mask(pc.invert(values))
+
+
+def _mask(values: pa.Array) -> Booleans:
+    return np.asarray(values.fill_null(False)).astype(bool)
+
+
+def numbers_of(values: pa.Array) -> Floats | None:
+    """Numbers, with NaN for NULL; None for values of another type."""
+    kind = values.type
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind):
+        values = values.cast(pa.float64())
+    if not pa.types.is_floating(values.type):
+        return None
+    return np.asarray(values.cast(pa.float64()).fill_null(np.nan), dtype=np.float64)
+
+
+def distinct_of(values: pa.Array) -> tuple[tuple[Any, ...], Integers]:
+    """The different values in order, NULL last, and the number of the one that each has."""
+    distinct = values.drop_null().unique().sort()
+    codes = np.asarray(pc.index_in(values, distinct).fill_null(len(distinct))).astype(np.int64)
+    shown = distinct.to_pylist()
+    return tuple([*shown, None] if values.null_count else shown), codes

@@ -1,0 +1,270 @@
+"""The store of several collectors: tables of one PostgreSQL database, committed and flushed before `add` returns.
+
+    deniable_settings (name, value)                                    format, and the specification's hash
+    deniable_rounds   (number, is_open)
+    deniable_reports  (table_, round, uid, slot, report, public)       ids as bytes: they sort alike everywhere
+    deniable_counts   (table_, round, shard, rows)                     shards, so that servers need not wait
+    deniable_changes  (version)
+
+Any number of servers add at the same time. Of two that add different bytes under one key, the database lets one be
+first. A round that is being closed waits for commits that began while it was open.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import psycopg
+
+from deniable.errors import BadInput, Failure
+from deniable.stores.collector.upload import (
+    ROWS_AT_ONCE,
+    Held,
+    Key,
+    StoredRows,
+    StoreFailure,
+    StoreSummary,
+    Upload,
+    UploadOutcome,
+    outcome,
+)
+
+POSTGRESQL_FORMAT = "1"
+_CONNECT_S = 10
+_SHARDS, _ATTEMPTS = 16, 5
+_CREATION_LOCK = 4_703_661_205  # any number that no other program uses
+_DATABASE_SCHEMA = (
+    "CREATE TABLE deniable_settings (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "CREATE TABLE deniable_rounds (number BIGINT PRIMARY KEY, is_open BOOLEAN NOT NULL)",
+    "CREATE TABLE deniable_changes (version BIGINT NOT NULL)",
+    """CREATE TABLE deniable_counts (table_ TEXT, round BIGINT, shard INTEGER, rows BIGINT NOT NULL,
+      PRIMARY KEY (table_, round, shard))""",
+    """CREATE TABLE deniable_reports (table_ TEXT, round BIGINT, uid BYTEA, slot INTEGER,
+      report BYTEA NOT NULL, public BYTEA, PRIMARY KEY (table_, round, uid, slot))""",
+    "INSERT INTO deniable_changes VALUES (0)",
+)
+_INSERT_NEW = """INSERT INTO deniable_reports
+  SELECT * FROM unnest(%s::text[], %s::bigint[], %s::bytea[], %s::integer[], %s::bytea[], %s::bytea[])
+  ON CONFLICT DO NOTHING RETURNING table_, round, uid, slot"""
+_STORED = """SELECT table_, round, uid, slot, report, public FROM deniable_reports
+  JOIN unnest(%s::text[], %s::bigint[], %s::bytea[], %s::integer[]) AS asked (table_, round, uid, slot)
+  USING (table_, round, uid, slot)"""
+_ADD_SHARD_COUNT = """INSERT INTO deniable_counts VALUES (%s, %s, %s, %s)
+  ON CONFLICT (table_, round, shard) DO UPDATE SET rows = deniable_counts.rows + excluded.rows"""
+_ROWS = "SELECT uid, report, public FROM deniable_reports WHERE table_ = %s AND round = %s ORDER BY uid, slot"
+
+Connection = Any
+Given = TypeVar("Given")
+
+
+def create_postgresql_store(url: str, specification: str, *, rounds: bool = False) -> bool:
+    """Make the tables, or join those that are there for the same specification; says whether they are new.
+
+    Without rounds all reports are of round 0, which is open. With rounds none is open yet.
+    """
+    with _connected(url) as connection, connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (_CREATION_LOCK,))
+        (existing,) = connection.execute("SELECT to_regclass('deniable_settings')").fetchone()
+        if existing is not None:
+            _check_settings(connection, specification)
+            return False
+        for statement in _DATABASE_SCHEMA:
+            connection.execute(statement)
+        for setting in (("format", POSTGRESQL_FORMAT), ("specification", specification)):
+            connection.execute("INSERT INTO deniable_settings VALUES (%s, %s)", setting)
+        if not rounds:
+            connection.execute("INSERT INTO deniable_rounds VALUES (0, true)")
+    return True
+
+
+class PostgresqlStore:
+    """A `CollectorStore` in a PostgreSQL database. Threads and processes may share it."""
+
+    def __init__(self, url: str, specification: str) -> None:
+        self._url, self._specification = url, specification
+        self._adding = threading.Lock()
+        self._shard = secrets.randbelow(_SHARDS)
+        self._closed = False
+        self._writer: Connection | None = None
+        try:
+            with _as_failures():
+                self._open_writer()
+        except BaseException:
+            self.close()
+            raise
+
+    def _open_writer(self) -> Connection:
+        """The connection that adds; opened again after the database has closed it."""
+        if self._closed:
+            raise Failure("the store is closed. Nothing was stored. Open it again.")
+        if self._writer is None or self._writer.closed:
+            self._writer = _connect(self._url)
+            _check_settings(self._writer, self._specification)
+        return self._writer
+
+    def _changed(self, change: Callable[[Connection], Given]) -> Given:
+        """Run a change in a transaction, durable when this ends; again if it met another one."""
+        with self._adding, _as_failures():
+            for attempt in range(1, _ATTEMPTS + 1):
+                connection = self._open_writer()
+                try:
+                    with connection.transaction():
+                        return change(connection)
+                except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure):
+                    if attempt == _ATTEMPTS:
+                        raise
+        raise AssertionError("unreachable")
+
+    def add(self, uploads: Sequence[Upload]) -> list[UploadOutcome]:
+        """Keep uploads, all in one commit, and say what became of each."""
+        return self._changed(lambda connection: self._add(connection, uploads))
+
+    def _add(self, connection: Connection, uploads: Sequence[Upload]) -> list[UploadOutcome]:
+        # Held until the commit, so that no round closes between this and what is accepted because of it.
+        is_open = dict(connection.execute("SELECT number, is_open FROM deniable_rounds FOR SHARE").fetchall())
+        first: dict[Key, Upload] = {}
+        for upload in uploads:
+            first.setdefault(upload.key, upload)
+        # All servers insert in the order of keys, so that none waits for another that waits for it.
+        new = sorted(upload for upload in first.values() if is_open.get(upload.round))
+        inserted = set(_keys(connection.execute(_INSERT_NEW, _columns(new, whole=True)))) if new else set()
+        asked = [upload for key, upload in first.items() if key not in inserted]
+        held: dict[Key, Held] = {key: first[key][4:] for key in inserted}
+        if asked:
+            for *key, report, public in connection.execute(_STORED, _columns(asked)):
+                held[_key(key)] = (report, None if public is None else public.decode())
+        outcomes, accepted = [], set()
+        for upload in uploads:
+            if upload.key in inserted and upload.key not in accepted:
+                accepted.add(upload.key)
+                outcomes.append(UploadOutcome.ACCEPTED)
+            else:
+                outcomes.append(outcome(upload, held.get(upload.key), is_open=False))
+        for (table, number), rows in sorted(Counter(key[:2] for key in inserted).items()):
+            connection.execute(_ADD_SHARD_COUNT, (table, number, self._shard, rows))
+        return outcomes
+
+    def read(self, table: str, round_: int) -> Iterator[StoredRows]:
+        """The reports of a table and round as they were at one moment, ordered by id and slot."""
+        with (
+            _connected(self._url) as connection,
+            connection.transaction(),
+            connection.cursor(name="deniable_reading", binary=True) as cursor,
+        ):
+            cursor.execute(_ROWS, (table, round_))
+            while rows := cursor.fetchmany(ROWS_AT_ONCE):
+                uids, reports, publics = zip(*rows, strict=True)
+                texts = [None if public is None else public.decode() for public in publics]
+                yield StoredRows([uid.decode() for uid in uids], reports, texts)
+
+    def summary(self) -> StoreSummary:
+        """What is there."""
+        with _connected(self._url) as connection, connection.transaction():
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            counted = connection.execute("SELECT table_, round, sum(rows)::bigint FROM deniable_counts GROUP BY 1, 2")
+            counts = {(table, number): rows for table, number, rows in counted}
+            rounds = dict(connection.execute("SELECT number, is_open FROM deniable_rounds").fetchall())
+            (version,) = connection.execute("SELECT version FROM deniable_changes").fetchone()
+        # Both only grow, so the sum is another one after every change.
+        return StoreSummary(counts, rounds, version + sum(counts.values()))
+
+    def set_round(self, number: int, *, is_open: bool) -> None:
+        """Open or close a round."""
+
+        def change(connection: Connection) -> None:
+            connection.execute(
+                """INSERT INTO deniable_rounds VALUES (%s, %s)
+                  ON CONFLICT (number) DO UPDATE SET is_open = excluded.is_open""",
+                (number, is_open),
+            )
+            connection.execute("UPDATE deniable_changes SET version = version + 1")
+
+        self._changed(change)
+
+    def tidy(self) -> bool:
+        """The database tidies itself."""
+        return False
+
+    def close(self) -> None:
+        """Close the connection. A second call does nothing."""
+        self._closed = True
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.close()
+
+
+def _columns(uploads: Sequence[Upload], *, whole: bool = False) -> tuple[list[Any], ...]:
+    """Keys, or whole uploads, as one list per column."""
+    keys = (
+        [upload.table for upload in uploads],
+        [upload.round for upload in uploads],
+        [upload.uid.encode() for upload in uploads],
+        [upload.slot for upload in uploads],
+    )
+    if not whole:
+        return keys
+    publics = [None if upload.public is None else upload.public.encode() for upload in uploads]
+    return (*keys, [upload.report for upload in uploads], publics)
+
+
+def _keys(rows: Any) -> Iterator[Key]:
+    return map(_key, rows)
+
+
+def _key(row: Sequence[Any]) -> Key:
+    table, number, uid, slot = row
+    return table, number, uid.decode(), slot
+
+
+def _check_settings(connection: Connection, specification: str) -> None:
+    try:
+        held = dict(connection.execute("SELECT name, value FROM deniable_settings").fetchall())
+    except psycopg.errors.UndefinedTable:
+        raise BadInput("the database holds no store. Nothing was read. Run: deniable serve --init --store") from None
+    if held.get("format") != POSTGRESQL_FORMAT:
+        raise BadInput("the store in the database is of another version. Nothing was changed. Use that version.")
+    if held.get("specification") != specification:
+        raise BadInput(
+            "the store in the database holds reports of another specification. Nothing was changed. "
+            "Use another database, or the collection.json that it was made with."
+        )
+
+
+def _connect(url: str) -> Connection:
+    connection = psycopg.connect(url, autocommit=True, connect_timeout=_CONNECT_S)
+    try:
+        # A commit waits for the disk, whatever the database's default is.
+        connection.execute("SET synchronous_commit = on")
+        connection.execute("SET client_min_messages = error")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+@contextmanager
+def _connected(url: str) -> Iterator[Connection]:
+    with _as_failures():
+        connection = _connect(url)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+
+@contextmanager
+def _as_failures() -> Iterator[None]:
+    """PostgreSQL's errors as failures. Its messages may quote rows or the address, so only their code is shown."""
+    try:
+        yield
+    except psycopg.Error as problem:
+        code = problem.sqlstate or type(problem).__name__
+        raise StoreFailure(
+            f"the store in PostgreSQL cannot be used ({code}). What was being stored may not be. "
+            "Check that the database runs, has room, and lets this address in."
+        ) from None

@@ -200,6 +200,8 @@ class Progress:
             left = settings.warmup - run.publisher.consumed
             text += f"; warming up, {left:,} more values are needed"
             text += "; no file was written" if last and self._writes_file else ""
+        elif notice := run.publisher.notice:
+            text += f"; {notice}"
         elif last:
             per = " per person and epoch" if run.publisher.kind == "person" else ""
             text += f"; ε = {settings.epsilon:g}{per}, θ = {settings.grid.value(learnt.theta):g}"

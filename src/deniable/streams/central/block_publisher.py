@@ -6,6 +6,7 @@ block it is whatever makes the block add up to its noisy sum. In blocks of one v
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import replace
 from typing import Any
@@ -20,6 +21,7 @@ from deniable.streams.central.perturber import LeafNoise
 from deniable.streams.central.published_roughness import BlockDifferences, Knot
 from deniable.streams.central.stream_forecast import StreamPlan
 from deniable.streams.central.warmup import Learnt
+from deniable.streams.released.windows import PRESSED, Truncation
 from deniable.streams.structure.block_layout import BlockLayout
 from deniable.streams.structure.growing_array import GrowingArray
 from deniable.streams.structure.smoother import SLAB, publish_blocks, published_values
@@ -51,6 +53,7 @@ class BlockPublisher:
     ) -> None:
         self.plan, self.learnt, self._source = plan, learnt, source
         self._cut = min(learnt.theta, bound)  # an uncapped θ may lie above the bound
+        self._bound = bound
         self.perturber = plan.perturber(epsilon, learnt.theta)
         self._layout = plan.layout
         self._initial_rate = learnt.theta / 2 if learnt.mean is None else learnt.mean
@@ -59,6 +62,7 @@ class BlockPublisher:
         self._differences = BlockDifferences()  # of neighbouring ones, if they have more than one value
         self._keep = keep
         self._block = 0  # number of the open block, through all chunks
+        self._newest: float | None = None  # noisy mean of the last complete block
         self._sum = self._over = 0  # its cut values, and how many
         self._length = self._layout.length(0)
         self._rate = self._initial_rate
@@ -91,6 +95,16 @@ class BlockPublisher:
     def totals(self) -> Integers:
         """The noisy sums of complete blocks, if they were kept."""
         return self._totals.array()
+
+    def notice(self) -> str | None:
+        """What the last complete block of several values says about θ, if it presses against it."""
+        if self._newest is None or self.plan.block == 1:
+            return None
+        ends = self._layout.position(np.array([self._block - 1, self._block]))
+        noise = self.plan.noise_model(self.perturber.node_variance, 0.0).variance(ends[:1], ends[1:])[0]
+        truncation = Truncation(self.learnt.theta, self._bound, level=self.learnt.mean)
+        pressed = truncation.pressed(np.array([self._newest]), math.sqrt(noise) / int(ends[1] - ends[0]))
+        return PRESSED if pressed[0] else None
 
     def noisy_mean(self) -> float | None:
         """The mean of the values of complete blocks, cut at θ, with its noise."""
@@ -185,6 +199,7 @@ class BlockPublisher:
         self._sum = self._over = 0
         self._length = self._layout.length(self._block)
         self.noisy_sum += int(totals.sum())
+        self._newest = float(totals[-1] / lengths[-1])
         self._differences.extend(totals)
         if self._keep:
             self._totals.extend(totals)
@@ -263,5 +278,14 @@ class BlockPublisher:
 
 def state_before(*, keep: bool) -> dict[str, Any]:
     """This part of a state before anything can be published."""
-    nothing = {"block": 0, "noisy_sum": 0, "differences": None, "sum": 0, "over": 0, "missing": 0.0, "rate": 0.0, "memory": []}
+    nothing: dict[str, Any] = {
+        "block": 0,
+        "noisy_sum": 0,
+        "differences": None,
+        "sum": 0,
+        "over": 0,
+        "missing": 0.0,
+        "rate": 0.0,
+        "memory": [],
+    }
     return {**nothing, "totals": "" if keep else None}

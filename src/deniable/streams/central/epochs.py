@@ -24,6 +24,8 @@ from deniable.streams.central.stream_forecast import StreamPlan
 from deniable.streams.central.threshold import PredictedError
 from deniable.streams.central.warmup import Before, Learnt, learn, plan_after
 
+MOVED = "published sums say that the stream has moved since θ was learnt: θ is learnt again from the values that come"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Finished:
@@ -124,6 +126,10 @@ class Epochs:
         begins = [0, *(epoch.end for epoch in self._finished)]
         epochs = [*((epoch.learnt, epoch.blocks) for epoch in self._finished), (self.learnt, self._open)]
         return [(begin, *epoch) for begin, epoch in zip(begins, epochs, strict=True)]
+
+    def notice(self) -> str | None:
+        """What published sums say about θ now, if they say that it no longer fits."""
+        return self._open.notice() if self._recent is None else MOVED
 
     def forget(self) -> None:
         """Keep nothing of what was published, now and later."""

@@ -1,8 +1,8 @@
 """Whether a stream has moved away from what was learnt about it, judged by published sums alone, so at no cost.
 
 An epoch is looked at in sixteenths. Where one of them says that the stream has moved, and the next four say so again,
-these four show it as it is now: the epoch ends, and the next one is learnt from that quarter. Everything here is a function of published sums
-and of private answers that are published too, so when an epoch ends tells nothing that was not public.
+these four show it as it is now: the epoch ends, and the next one is learnt from that quarter. Everything here is a
+function of published sums and of private answers, which are public, too: when an epoch ends tells nothing more.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from deniable.streams.central.warmup import Learnt
 
 _PARTS, _PARTS_OF_QUARTER = 16, 4
 _FACTOR = 3.0
-"""A mean three times as large or small is a shift. Days and nights, seen through sixteenths of an epoch, are mostly less."""
+"""A mean three times as large or small is a shift. Days and nights, seen in sixteenths of an epoch, are mostly less."""
 _CERTAIN = 4.0
 """Standard errors of noise that may not explain it."""
 _TOWARDS_THETA = 2 / 3

@@ -87,17 +87,14 @@ class Publisher:
     ) -> None:
         """Set up a new publisher, or one that goes on from a state."""
         if not settings.threshold.private and not simulation:
-            raise InvalidParameter(
-                "threshold", "is not private", "Use it with simulation=True, on data that need no protection."
-            )
+            raise InvalidParameter("threshold", "is not private", "Use it with simulation=True, on data of nobody.")
         if source is None:
             key = SecureSource.new_key() if key is None else key
             source = SecureSource(key)
         elif key is not None:
             raise InvalidParameter("key", "and source exclude each other", "Give one of them.")
         source = release_source(source, simulation=simulation, epsilon=settings.epsilon)
-        self.simulation = simulation
-        self.settings, self._key = settings, key
+        self.settings, self.simulation, self._key = settings, simulation, key
         check_possible(settings)
         self._source = own_noise(source, settings.digest, given=key is None, goes_on=goes_on)
         self._grid = settings.grid
@@ -154,6 +151,12 @@ class Publisher:
     def plan(self) -> StreamPlan:
         """Blocks and tree that hold now, or are expected."""
         return self.settings.plan if self._blocks is None else self._blocks.plan
+
+    @property
+    @in_turn
+    def notice(self) -> str | None:
+        """A warning that published numbers give now: the stream presses against θ, or has moved. Free, and public."""
+        return None if self._blocks is None else self._blocks.notice()
 
     @property
     @in_turn
@@ -340,7 +343,7 @@ class Publisher:
         It is valid until something more is pushed here. After that `restore` refuses it on this machine.
 
         >>> sorted(tops.state())[:3]
-        ['block', 'ended', 'epochs']
+        ['block', 'differences', 'ended']
         """
         if self._key is None and not self._source.simulation:
             raise InvalidParameter("source", "was handed in, so its key is not known here", "Use key= instead.")

@@ -18,7 +18,6 @@ from deniable.streams.released.roughness import Roughness
 from deniable.streams.released.stretch import Stretch
 from deniable.streams.released.windows import Truncation
 
-
 Part = tuple[int, Learnt, BlockPublisher]
 """Where an epoch begins, what it was published with, and its blocks."""
 _LEVEL_DOUBT = 0.25

@@ -15,7 +15,7 @@ from deniable.queries.answers.result import Estimate
 SINGLE_LAPLACE = 3.0
 """The excess kurtosis of one Laplace noise; that of a sum of k of them is 3/k, and 0 is a normal distribution."""
 _BETWEEN = 0.7
-PRESSED = "published sums press against θ: the stream has risen, and the answer is a lower bound until θ is renewed"
+PRESSED = "published sums press against θ: the stream has risen, and sums are lower bounds until θ is renewed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -224,6 +224,6 @@ def restore(state: dict[str, Any], *, source: Source | None = None, replay: bool
     """
     kind = BY_KIND.get(str(state.get("kind"))) if isinstance(state, dict) else None
     if kind is None:
-        unseal(state, STATE_VERSION)
+        unseal(state, state.get("version", STATE_VERSION) if isinstance(state, dict) else STATE_VERSION)
         raise InvalidParameter("state", "is of a kind this version does not know", "Use the version that wrote it.")
     return kind.restore(state, source=source, replay=replay)

@@ -21,9 +21,9 @@ from deniable.streams.central.stream_forecast import StreamPlan, choose_plan
 from deniable.streams.central.threshold import PredictedError, PublicThreshold, Situation
 from deniable.streams.released.roughness import Roughness
 
-_USUAL_SHARE, _SHARE_DOUBT, _USUAL_EXCESS = 0.25, 0.6, 0.2
-"""Of drawn streams: the share of values above θ and how much it differs, of what the choice of θ leaves open; and how
-much such values exceed θ, of θ."""
+_USUAL_SHARE, _SHARE_DOUBT, _USUAL_EXCESS, _EXCESS_DOUBT = 0.25, 0.6, 0.3, 1.5
+"""Of drawn streams: the share of values above θ and how much it differs, of what the choice of θ leaves open; how much
+such values exceed θ, of θ; and how much that differs, of what is expected of the tail."""
 
 _STALE = 4.0
 
@@ -116,7 +116,7 @@ def learn(
         largest = aim + (0.0 if math.isinf(epsilon) else 1 / (cost * count))
         above, above_variance = _weighted(above, above_variance, _USUAL_SHARE * largest, _SHARE_DOUBT * largest)
     above = min(max(above, 0.0), 1.0)
-    doubt = tail * theta * math.hypot(above, math.sqrt(above_variance))
+    doubt = _EXCESS_DOUBT * tail * theta * math.hypot(above, math.sqrt(above_variance))
     excess, excess_variance = _weighted(excess, excess_variance, _USUAL_EXCESS * theta * above, doubt)
     if theta >= settings.grid.top:
         excess = excess_variance = 0.0

@@ -62,7 +62,7 @@ def _in_hindsight(truncation: Truncation, blocks: BlockPublisher, after: Part) -
         return truncation
     whole = level + learnt.excess
     seen, doubt = max(whole - mean, 0.0), (_LEVEL_DOUBT * whole) ** 2 + learnt.excess_variance
-    before = truncation.excess_variance + (_LEVEL_DOUBT * seen) ** 2
+    before = truncation.excess_variance + seen**2
     weight = before / (before + doubt) if before + doubt > 0 else 0.0
     said = truncation.excess or 0.0
     excess = max(weight * seen + (1 - weight) * said, said)

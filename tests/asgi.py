@@ -32,12 +32,14 @@ class Answer:
         return json.loads(self.body)
 
 
-async def request(app, method, path, body=b"", headers=(), client="127.0.0.1", parts=None):
-    """One request. `parts` are the pieces of the body; None among them means that the client leaves."""
+async def request(app, method, path, body=b"", headers=(), client="127.0.0.1", parts=None, leaves=False):
+    """One request. `parts` are the pieces of the body; None among them means that the client leaves, and as the last
+    one after the whole body, that it leaves before the answer."""
     pieces = [body] if parts is None else list(parts)
+    whole = pieces[:-1] if pieces[1:] == [None] and leaves else pieces
     messages = [
         {"type": "http.disconnect"} if piece is None
-        else {"type": "http.request", "body": piece, "more_body": index < len(pieces) - 1}
+        else {"type": "http.request", "body": piece, "more_body": index < len(whole) - 1}
         for index, piece in enumerate(pieces)
     ]  # fmt: skip
     answer = Answer()

@@ -177,6 +177,29 @@ def test_operators_charge_runs_and_streams(path, tmp_path):
     assert another.taken == another.publisher.published == 0
 
 
+def test_an_operator_is_charged_for_rounds_as_people_answer_them(path, tmp_path):
+    def spent(number, rounds, epsilon=1.0, limit=50.0):
+        users, name = dn.Table("users", flag=dn.Categorical("a", "b")), f"{path}-{number}"
+        collection = dn.Collection(users, epsilon=epsilon, name="shop", design="mg", rounds=rounds)
+        ledger, amounts = dn.Ledger(name, limit=limit), []
+        for turn in range(1, rounds.count + 1):
+            rows = {"uid": [1, 2], "flag": ["a", "b"]}
+            memory = None if rounds.mode == "fresh" else tmp_path / f"memory-{number}"
+            collection.perturb(users=rows, round=turn, memory=memory, ledger=ledger)
+            amounts.append(ledger.spent)
+        collection.perturb(users=rows, round=1, memory=memory, ledger=ledger)  # asked again, everybody answers again
+        return collection, [*amounts, ledger.spent]
+
+    rotating, amounts = spent(1, dn.Rounds(4, answers=2))
+    assert amounts == [Fraction(1, 2), 1, 1, 1, Fraction(3, 2)]  # nobody answers in more than two rounds
+    assert rotating.spends.epsilon == 1
+    assert spent(2, dn.Rounds(3, mode="fresh"))[1] == [1, 2, 3, 4]
+    kept = dn.Rounds(3, mode="memoised", permanent=1.5, changes_are_public=True)
+    memoised, amounts = spent(3, kept, 1.4)
+    assert amounts[:3] == [memoised.spent_on("users", answered).epsilon for answered in (1, 2, 3)]
+    assert amounts[2] == memoised.spends.epsilon > 3 * Fraction(1.4)
+
+
 # Bad input ------------------------------------------------------------------------------------------------------------
 
 

@@ -52,6 +52,52 @@ def test_clients_in_javascript_repeat_every_vector(name):
         assert [report[:size] for report in line["fresh"]] == [report[:size] for report in expected]
 
 
+REPEAT_ROUNDS = """
+import { readFileSync } from "node:fs";
+const [folder, vectors] = process.argv.slice(1);
+const { needsSecret, newSecret, reports } = await import(`${folder}/client.mjs`);
+for (const { specification, sha256, table, rows, draws, user } of JSON.parse(readFileSync(vectors))) {
+  let secret = null;
+  const sent = rows.map((row, index) => {
+    const drawn = draws[index][Symbol.iterator]();
+    const replay = (bound) => {
+      const { value, done } = drawn.next();
+      if (done || BigInt(value[0]) !== bound) throw new Error(`drew below ${bound}`);
+      return BigInt(value[1]);
+    };
+    if (needsSecret(specification)) secret ??= newSecret(replay);
+    const made = reports(specification, sha256, table, row, replay, user, index + 1, secret);
+    if ([...drawn].length) throw new Error("draws are left");
+    return made;
+  });
+  const refused = [0, rows.length + 1, 1.5, null].filter((round) => {
+    try {
+      reports(specification, sha256, table, rows[0], undefined, user, round, secret);
+    } catch (error) {
+      return error.message.includes("round must be an integer from 1 to");
+    }
+  });
+  console.log(JSON.stringify({ sent, refused: refused.length }));
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
+def test_the_client_in_javascript_repeats_every_vector_of_rounds():
+    command = [
+        shutil.which("node"),
+        "--input-type=module",
+        "-e",
+        REPEAT_ROUNDS,
+        str(CLIENTS),
+        str(VECTORS / "rounds.json"),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    vectors, lines = json.loads((VECTORS / "rounds.json").read_text()), done.stdout.splitlines()
+    assert [json.loads(line) for line in lines] == [{"sent": vector["reports"], "refused": 4} for vector in vectors]
+
+
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
 def test_a_value_outside_its_domain_does_not_silence_the_client(tmp_path):
     (vector, *_) = json.loads((VECTORS / "reports.json").read_text())

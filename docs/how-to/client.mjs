@@ -1,6 +1,7 @@
 // A client for tables in JavaScript: the reports of one user, for every design. It imports only SHA-256 and random
 // bytes. `below(n)` draws an integer from 0 to n - 1; numbers that decide anything are BigInt. Dates and times of a
-// row are Date objects, read in UTC.
+// row are Date objects, read in UTC. In a collection with rounds, the caller keeps what was sent, and a secret where
+// `needsSecret` says so: a second draw would spend again.
 import { createHash, randomBytes } from "node:crypto";
 
 export function secureBelow(n) {
@@ -175,23 +176,77 @@ export function checkNoise(epsilon) {
   if (!(epsilon > 0 && epsilon <= 64)) throw new Error("epsilon must be above 0 and at most 64. Nothing was sent.");
 }
 
-// ε of a report: an even share, or by `shares` of the tables; the largest float that is not above it.
-function epsilonOf(specification, shape, name) {
+// ε of a report: an even share, or by `shares` of the tables; the largest float that is not above it. Rounds that rotate
+// divide it among a person's answers.
+function epsilonOf(specification, shape, name, all = specification.epsilon) {
+  const answers = BigInt(specification.rounds?.answers ?? 1);
   const count = ({ table, groups }) => table.tau * groups.length, mine = count(shape.find(({ table }) => table.name === name));
-  if (specification.shares === null) return share(specification.epsilon, 1n, BigInt(shape.reduce((sum, each) => sum + count(each), 0)));
+  if (specification.shares === null) return share(all, 1n, answers * BigInt(shape.reduce((sum, each) => sum + count(each), 0)));
   const shares = Object.entries(specification.shares).map(([table, value]) => [table, fraction(value)]);
   const whole = shares.reduce((product, [, [, d]]) => product * d, 1n);
   const scaled = ([n, d]) => (n * whole) / d, total = shares.reduce((sum, [, value]) => sum + scaled(value), 0n);
-  return share(specification.epsilon, scaled(shares.find(([table]) => table === name)[1]), total * BigInt(mine));
+  return share(all, scaled(shares.find(([table]) => table === name)[1]), total * answers * BigInt(mine));
 }
 
-// The public draws of a report where coins are assigned: group, view and seed follow from the user id and the slot.
-function assignedBelow(digest, slot, user) {
-  const purpose = Buffer.alloc(34);
-  purpose.write("deniable coins"), purpose.writeUInt16BE(slot, 32);
-  const coins = createHash("sha256").update(digest).update(purpose).update(String(user)).digest();
+const sha = (...parts) => parts.reduce((hash, part) => hash.update(part), createHash("sha256")).digest();
+const digestOf = (sha256, name) => sha(`${sha256}:${name}`);
+
+// Public numbers that follow from 32 bytes, a purpose, a number, a slot and the user id.
+function hashedBelow(first, purpose, number, slot, user) {
+  const rest = Buffer.alloc(34);
+  rest.write(purpose), rest.writeBigUInt64BE(BigInt(number), 24), rest.writeUInt16BE(slot, 32);
+  const words = sha(first, rest, String(user));
   let next = 0;
-  return (n) => (coins.readBigUInt64BE(8 * next++) * n) >> 64n;
+  return (n) => (words.readBigUInt64BE(8 * next++) * n) >> 64n;
+}
+
+// Rounds ---------------------------------------------------------------------------------------------------------------
+
+// A secret of 32 bytes, drawn once for a collection and kept for life, where turns or answers must come out the same.
+export const needsSecret = ({ rounds, coins }) =>
+  Boolean(rounds) && (rounds.mode === "memoised" || (rounds.mode === "rotating" && coins !== "assigned"));
+export const newSecret = (below = secureBelow) =>
+  Buffer.from(below(1n << 256n).toString(16).padStart(64, "0"), "hex");
+
+// The rounds in which a person answers, where rounds rotate.
+export function turnsOf({ rounds, coins }, sha256, user, secret) {
+  const assigned = coins === "assigned", chosen = [];
+  for (let answer = 0; answer < rounds.answers; answer++) {
+    const first = assigned ? digestOf(sha256, "") : secret;
+    const left = hashedBelow(first, "deniable turns", 0, answer, assigned ? user : "");
+    let turn = Number(left(BigInt(rounds.count - answer)));
+    for (const earlier of [...chosen].sort((a, b) => a - b)) turn += turn >= earlier ? 1 : 0;
+    chosen.push(turn);
+  }
+  return chosen.map((turn) => turn + 1);
+}
+
+// Draws that come again: SHA-256 of the secret and a label. They are for what is kept for life.
+const sticky = (secret, table) => (label) => {
+  let count = 0;
+  return (n) => {
+    const room = 1n << 256n;
+    for (;;) {
+      const drawn = BigInt("0x" + sha(secret, `${table}:${label}:${count++}`).toString("hex"));
+      if (drawn < room - (room % n)) return drawn % n;
+    }
+  };
+};
+
+// An instantaneous answer on top of a permanent one, which is drawn again and comes out the same.
+function memoised(outcome, k, e, permanent, again, below) {
+  const unit = 1n << 64n, kept = response(outcome, k, permanent, again);
+  const whole = permanent + (k - 1n) * unit, alone = e + (k - 1n) * unit;
+  let [keep, of] = [e * whole - unit * alone, alone * (permanent - unit)];
+  if (keep > of) keep = of;
+  const repeats = coin(keep, of, below), other = below(k - 1n);
+  return repeats ? kept : other + (other >= kept ? 1n : 0n);
+}
+
+function checkRound({ rounds }, round) {
+  if (!rounds && round !== null) throw new Error("this collection has no rounds. Nothing was sent.");
+  if (rounds && !(Number.isInteger(round) && round >= 1 && round <= rounds.count))
+    throw new Error(`round must be an integer from 1 to ${rounds.count}. Nothing was sent.`);
 }
 
 // Where a row lies on an axis. All coins that the axis may need are tossed, whatever the row is.
@@ -213,29 +268,44 @@ function coordinate({ kind, size, attribute, places }, row, domains, weight, bel
   return kind === "weight and rounded" ? 2n * heavy + up : heavy + up;
 }
 
-export function reports(specification, sha256, name, rows, below = secureBelow, user = null) {
+// The reports of a user: none in a round that is not hers, or covers of the same size that say so.
+export function reports(specification, sha256, name, rows, below = secureBelow, user = null, round = null, secret = null) {
   const shape = specification.tables.map((table) => {
     const private_ = table.attributes.filter(({ kind }) => kind !== "public"), domains = private_.map(domainOf);
     const names = private_.map(({ name }) => name);
     return { table, domains, names, ...parts(table, specification, domains, names) };
   });
   const { table, domains, names, groups: each, weights, leaves } = shape.find(({ table }) => table.name === name);
-  if (specification.rounds) throw new Error("this client does not know rounds. Nothing was sent.");
+  const { rounds } = specification;
+  checkRound(specification, round);
+  if (needsSecret(specification) && secret?.length !== 32) throw new Error("a secret of 32 bytes is missing. Nothing was sent.");
   const epsilon = Number.isFinite(specification.epsilon) ? epsilonOf(specification, shape, name) : NaN;
   checkNoise(epsilon);
-  const e = expBelow(epsilon), digest = createHash("sha256").update(`${sha256}:${name}`).digest();
+  const e = expBelow(epsilon), digest = digestOf(sha256, name), life = rounds?.mode === "memoised" ? sticky(secret, name) : null;
+  const permanent = life && expBelow(Math.max(epsilonOf(specification, shape, name, rounds.permanent), epsilon));
   const assigned = specification.coins === "assigned";
   if (assigned && user === null) throw new Error("this collection assigns coins: pass the user id. Nothing was sent.");
   if (table.many === null && rows.length !== 1) throw new Error("this table takes exactly one row. Nothing was sent.");
 
+  const packed = (slot, view, seed, y) => {
+    const bytes = Buffer.alloc(32);
+    bytes.writeUInt8(2, 0), bytes.writeUInt8(assigned ? 1 : 0, 1), bytes.writeUInt16BE(slot, 2), bytes.writeUInt32BE(round ?? 0, 4);
+    digest.copy(bytes, 8, 0, 8);
+    bytes.writeUInt32BE(view, 16), bytes.writeUInt32BE(seed, 20), bytes.writeBigUInt64BE(y, 24);
+    return bytes.toString("hex");
+  };
+  if (rounds?.mode === "rotating" && !turnsOf(specification, sha256, user, secret).includes(round))
+    return rounds.cover ? numbers(table.tau * each.length, (slot) => packed(slot, 0, 0, (1n << 64n) - 1n)) : [];
+
   // Truncation: `tau` rows with replacement, of at most `many`; a user without rows sends random ones of weight zero.
   // All draws are made, whatever the rows are.
   const pool = rows.map((row) => positionsOf(row, names, domains)).filter((positions) => positions !== null);
-  const used = Math.min(pool.length, table.many ?? 1), numbered = new Map();
+  if (life) pool.sort((a, b) => a.map((v, i) => Number(v - b[i])).find((apart) => apart) ?? 0); // in any order, the same
+  const used = Math.min(pool.length, table.many ?? 1), numbered = new Map(), forRows = life ? life("rows") : below;
   const chosen = Array.from({ length: table.tau }, () => {
-    const dummy = domains.map(({ size }) => below(BigInt(size)));
+    const dummy = domains.map(({ size }) => forRows(BigInt(size)));
     if (table.many === null) return pool[0] ?? dummy;
-    const number = secretBelow(used || 1, below), index = secretBelow(pool.length || 1, below);
+    const number = secretBelow(used || 1, forRows), index = secretBelow(pool.length || 1, forRows);
     if (used && !numbered.has(number)) numbered.set(number, pool.splice(index, 1)[0]);
     return used ? numbered.get(number) : dummy;
   });
@@ -245,13 +315,15 @@ export function reports(specification, sha256, name, rows, below = secureBelow, 
   const sent = [];
   for (const row of chosen)
     each.forEach((groups, part) => {
-      const choose = assigned ? assignedBelow(digest, sent.length, user) : below;
+      const slot = sent.length, before = life ? life(slot) : below, turn = rounds && !life ? round + 1 : 0;
+      const choose = assigned ? hashedBelow(digest, "deniable coins", turn, slot, user) : before;
+      const seeds = life && !assigned ? life(`${slot}:seed`) : choose;
       const chances = groups.map((_, i) => BigInt(weights ? weights[i] : 1));
       let group = 0, drawn = choose(chances.reduce((sum, chance) => sum + chance, 0n));
       for (; drawn >= chances[group]; group++) drawn -= chances[group];
       const axes = groups[group], local = Number(choose(BigInt(views(axes))));
       const view = local + [...each.slice(0, part).flat(), ...groups.slice(0, group)].reduce((n, axes) => n + views(axes), 0);
-      const coordinates = axes.map((axis) => coordinate(axis, row, domains, weight, below));
+      const coordinates = axes.map((axis) => coordinate(axis, row, domains, weight, before));
       let rest = local, cells = 1n, number = 0n;
       const nodes = [];
       for (let i = axes.length - 1; i >= 0; i--) {
@@ -264,18 +336,16 @@ export function reports(specification, sha256, name, rows, below = secureBelow, 
       if (cells > 1n << 32n) // more than can be numbered: folded into 32 bits
         number = BigInt(nodes.reduce((folded, node) => mixed((folded + Number(node & 0xffffffffn)) >>> 0), 0));
       const few = specification.oracle === "auto" && Number(cells) < 3 * Math.exp(epsilon) + 2;
+      const answer = (outcome, k) =>
+        life ? memoised(outcome, k, e, permanent, life(`${slot}:answer to ${outcome}`), below) : response(outcome, k, e, below);
       let seed = 0, y = 0n;
-      if (cells > 1n && few) y = response(number, cells, e, below);
+      if (cells > 1n && few) y = answer(number, cells);
       else if (cells > 1n) {
         const buckets = Math.min(Math.round(Math.exp(epsilon) + 1), 65_536);
-        seed = Number(choose(1n << 32n));
-        y = response(bucket(seed, number, buckets), BigInt(buckets), e, below);
+        seed = Number(seeds(1n << 32n));
+        y = answer(bucket(seed, number, buckets), BigInt(buckets));
       }
-      const bytes = Buffer.alloc(32);
-      bytes.writeUInt8(2, 0), bytes.writeUInt8(assigned ? 1 : 0, 1), bytes.writeUInt16BE(sent.length, 2);
-      digest.copy(bytes, 8, 0, 8);
-      bytes.writeUInt32BE(view, 16), bytes.writeUInt32BE(seed, 20), bytes.writeBigUInt64BE(y, 24);
-      sent.push(bytes.toString("hex"));
+      sent.push(packed(slot, view, seed, y));
     });
   return sent;
 }

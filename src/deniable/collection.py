@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, overload
 from deniable.errors import InvalidParameter
 from deniable.tables.designs import GRID
 from deniable.tables.schema.attributes import Table
-from deniable.tables.specification.runs import charge_run
 from deniable.tables.specification.specification import Specification
 
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
     from deniable.engines.collecting.collected_reports import Collected, Reports
     from deniable.ledger import Ledger
+    from deniable.queries.forecasts.assumed_rows import RowsGiven
     from deniable.queries.forecasts.fit import Fit
     from deniable.queries.forecasts.forecast import Forecast
     from deniable.queries.forecasts.proposal import Proposal
@@ -164,31 +164,44 @@ class Collection(Specification):
         if engine is not None:
             from deniable.engines.spark.spark_perturbing import perturb_spark
 
-            if self.rounds is not None:
-                raise InvalidParameter("engine", "is Spark, which does not collect rounds", "Leave it out.")
-            charge_run(ledger, self, *tables)
-            return perturb_spark(
-                self, tables, engine, key=key, out=out, everyone=everyone, source=source, simulation=simulation
-            )
+            given: dict[str, Any] = {"key": key, "out": out, "everyone": everyone, "source": source, "ledger": ledger}
+            return perturb_spark(self, tables, engine, simulation=simulation, number=round, memory=memory, **given)
         from deniable.engines.collecting.perturbing import perturb
 
         options: dict[str, Any] = {"source": source, "simulation": simulation, "spill": spill, "ledger": ledger}
         options |= {"number": round, "memory": memory}
         return perturb(self, tables, key=key, out=out, everyone=everyone, **options)
 
-    def forecast(self, sql: str, users: int, *, weights: str = "optimal", sums: str = "direct") -> Forecast:
+    def forecast(
+        self,
+        sql: str,
+        users: int,
+        *,
+        weights: str = "optimal",
+        sums: str = "direct",
+        rows: RowsGiven = None,
+        matching: float | tuple[float, float] | None = None,
+    ) -> Forecast:
         """The standard errors that a question's answers would have with `users` users, before anything is collected.
 
         Prints with the causes of each error; `.scalar().stderr` is the number.
+
+        `rows` says how many rows a user has on average, those without any included: a number, a range as (low, high),
+        or either by table. In a table of one row each it is the share of users who have it. `matching` is the share of
+        rows that meet the question's conditions, on which averages depend. Without them, half of the rows that a table
+        allows are assumed, spread evenly, and where that matters the forecast is a range, with its reasons.
 
         >>> print(shop.forecast("SELECT COUNT(*) AS n FROM users WHERE age < 30", users=1_000_000))
         1,000,000 users, ε = 2, design hio, optimal weights
            stderr  of users  truncation  rounding  view sampling  randomiser
         n   2,269    0.227%          0%        0%             8%         92%
+        >>> average = "SELECT AVG(age) AS age FROM users WHERE age < 30"
+        >>> shop.forecast(average, users=1_000_000, matching=0.2).scalar().stderr > 0
+        True
         """
         from deniable.queries.forecasts.forecast import forecast
 
-        return forecast(self, sql, users, weights=weights, sums=sums)
+        return forecast(self, sql, users, weights=weights, sums=sums, rows=rows, matching=matching)
 
     def gather(self, lines: Iterable[str], *, simulation: bool = False) -> Reports:
         """The reports that devices sent, from lines of JSON (`Report.to_json`); `dn.connect` opens the result.
@@ -212,14 +225,16 @@ def fit(
     workload: Sequence[str] | None = None,
     compared: bool = True,
     only_workload: bool = False,
+    rows: RowsGiven = None,
     **settings: Any,
 ) -> Fit[Collection]:
     """Choose the views of a grid for the questions of a workload, before anything is collected.
 
     `tables` are dn.Table values with their ε, or a collection whose design is to be replaced. Without a workload, all
     ranges of one and of two attributes count alike. Nothing but these public facts is looked at, and the same facts
-    give the same fit. With `compared`, other designs are forecast too. Further settings are the collection's `fanout`,
-    `oracle`, `shares`, `name` and `coins`.
+    give the same fit. With `compared`, other designs are forecast too. `rows` are those that users are expected to
+    have, as in `Collection.forecast`. Further settings are the collection's `fanout`, `oracle`, `shares`, `name` and
+    `coins`.
 
     >>> import deniable as dn
     >>> people = dn.Table("people", age=dn.Ordinal(0, 99), sex=dn.Categorical("f", "m"))
@@ -230,7 +245,7 @@ def fit(
     from deniable.queries.forecasts.fit import fit_grids
 
     start = _with_grids(tables, epsilon, settings)
-    return fit_grids(start, users, workload, compared=compared, only_workload=only_workload)
+    return fit_grids(start, users, workload, compared=compared, only_workload=only_workload, rows=rows)
 
 
 def plan(
@@ -240,6 +255,7 @@ def plan(
     users: int,
     epsilon: float | None = None,
     only_workload: bool = False,
+    rows: RowsGiven = None,
     after: Any = None,
     advance: Callable[[float], None] | None = None,
     **settings: Any,
@@ -249,8 +265,8 @@ def plan(
     Fits a grid to them, compares it with other designs, and predicts the error of every question, before anything is
     collected. Arguments are those of `fit`. With `after`, the database of a first group of users, the design is for the
     rest: cells, views and their probabilities follow what the first group's reports say about where rows are. Nobody
-    may report in both groups; `connect([first, second])` answers over both. `advance` is called with the part of the
-    work that was done since it was last called.
+    may report in both groups; `connect([first, second])` answers over both, and `.looks` are the errors to expect of
+    that. `advance` is called with the part of the work that was done since it was last called.
 
     >>> import deniable as dn
     >>> people = dn.Table("people", age=dn.Ordinal(0, 99), sex=dn.Categorical("f", "m"))
@@ -269,20 +285,15 @@ def plan(
     Proposed: design = "grid".
     """
     from deniable.queries.forecasts.fit import fit_grids, ignored
-    from deniable.queries.forecasts.proposal import propose
+    from deniable.queries.forecasts.proposal import propose, propose_after
 
     start = _with_grids(tables, epsilon, settings)
-    seen = None
-    if after is not None:
-        from deniable.queries.forecasts.first_look import densities
-
-        if after.collection.tables != start.tables:
-            raise InvalidParameter("after", "is about other tables", "Plan the rest for the tables of the first look.")
-        seen = densities(after, start)
-    options: dict[str, Any] = {"only_workload": only_workload, "seen": seen, "advance": advance or ignored}
-    # Other designs do not follow what was seen, and are forecast for evenly spread rows: there is nothing to compare.
-    fitted = fit_grids(start, users, workload, compared=seen is None, **options)
-    return propose(start, fitted)
+    options: dict[str, Any] = {"only_workload": only_workload, "rows": rows, "advance": advance or ignored}
+    if after is None:
+        return propose(start, fit_grids(start, users, workload, **options))
+    if after.collection.tables != start.tables:
+        raise InvalidParameter("after", "is about other tables", "Plan the rest for the tables of the first look.")
+    return propose_after(after, start, users, workload, **options)
 
 
 def _with_grids(tables: Any, epsilon: float | None, settings: Mapping[str, Any]) -> Collection:

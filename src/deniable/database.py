@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from deniable.engines.collecting.input_frames import as_arrow
 from deniable.engines.duckdb.dimension_tables import DimensionTable
 from deniable.engines.engine import Engine
 from deniable.engines.local.opening import MEMORY_LIMIT, open_local
-from deniable.engines.reports.shared_users import check_disjoint
+from deniable.engines.reports.shared_users import check_disjoint, shared_users
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.queries.answers.added_groups import added_carriers, added_models, added_moments
 from deniable.queries.answers.answer_options import AnswerOptions
@@ -23,6 +23,8 @@ from deniable.queries.answers.effective_users import effective_users
 from deniable.queries.answers.estimation import answer
 from deniable.queries.answers.guard import GUARDED
 from deniable.queries.answers.result import Result
+from deniable.queries.forecasts.influence import Influence, over_groups
+from deniable.queries.weights.table_plan import DIRECT
 from deniable.single_database import Database
 from deniable.tables.specification.specification import Specification
 
@@ -61,7 +63,24 @@ class JointDatabase(Database):
             ),
         )
         notes = (*result.notes, GUARDED) if any(part.contradicted for part in parts) else result.notes
-        return replace(result, notes=notes, simulation=self.simulation)
+        coins = dict.fromkeys(note for group in self.groups for note in group._drawn.notes(question.tables))
+        return replace(result, notes=(*notes, *coins), simulation=self.simulation)
+
+    def influence(
+        self,
+        text: str,
+        *,
+        weights: str = "optimal",
+        sums: str = DIRECT,
+        unbiased: bool = False,
+        exact: bool = False,
+    ) -> tuple[Influence, ...]:
+        """How far one lying user, of whichever group, moves each answer. See `Database.influence`."""
+        plans = [group.plan(text, weights=weights, sums=sums, unbiased=unbiased) for group in self.groups]
+        moments = added_moments([group._moments(plan) for group, plan in zip(self.groups, plans, strict=True)])
+        return over_groups(
+            [group._influences(plan, moments, exact=exact) for group, plan in zip(self.groups, plans, strict=True)]
+        )
 
     def close(self) -> None:
         """Give back what the engines keep."""
@@ -72,10 +91,15 @@ class JointDatabase(Database):
         return f"JointDatabase({'; '.join(map(repr, self.groups))})"
 
 
-def _connect_groups(reports: Sequence[Any], **options: Any) -> JointDatabase:
+def _connect_groups(reports: Sequence[Any], engine: Any, **options: Any) -> JointDatabase:
     """Groups of reports as one database, if they are about the same tables and share nobody."""
-    groups = [connect(group, **options) for group in reports]
-    check_disjoint([(group.collection, group.simulation, group.engine.stores) for group in groups])
+    groups = [connect(group, engine=engine, **options) for group in reports]
+    shared_by: Callable[[Sequence[Mapping[str, Any]]], int] = shared_users
+    if engine is not None:
+        from deniable.engines.spark.shared_spark_users import shared_spark_users
+
+        shared_by = shared_spark_users
+    check_disjoint([(group.collection, group.simulation, group.engine.stores) for group in groups], shared_by)
     return JointDatabase(groups)
 
 
@@ -100,7 +124,7 @@ def connect(
     were made under need `collection`.
 
     A list opens several groups of users, collected under different designs for the same tables (`plan(after=…)`), and
-    answers over all of them. Nobody may be in two groups; this is checked. Lists are for the engine of one machine.
+    answers over all of them. Nobody may be in two groups; this is checked, by Spark if that is the engine.
 
     An `engine` of your own (`deniable.engines.engine.Engine` says what it needs) holds its reports already: leave
     `reports` out.
@@ -112,9 +136,10 @@ def connect(
     Database(users: 3 reports)
     """
     if isinstance(reports, (list, tuple)):
-        if engine is not None or collection is not None:
-            raise InvalidParameter("reports", "in a list are for one machine", "Leave out engine and collection.")
-        return _connect_groups(reports, dimensions=dimensions, memory_limit=memory_limit, spill=spill)
+        if isinstance(engine, Engine) or collection is not None:
+            problem = "in a list are opened by DuckDB or Spark, each under the specification next to it"
+            raise InvalidParameter("reports", problem, "Leave out collection, and engines of your own.")
+        return _connect_groups(reports, engine, dimensions=dimensions, memory_limit=memory_limit, spill=spill)
     reports = reports.path if isinstance(reports, Collected) else reports
     opened: Engine
     if isinstance(engine, Engine) and not isinstance(engine, type):

@@ -13,7 +13,7 @@ import numpy as np
 from deniable.arrays import Floats
 from deniable.collection import Collection
 from deniable.engines.counted_pairs import CountedPairs
-from deniable.engines.drawn_coins import DrawnCoins
+from deniable.engines.drawn_coins import DrawnCoins, reported_coins
 from deniable.engines.duckdb.dimension_tables import DimensionTable
 from deniable.engines.engine import Engine
 from deniable.engines.kernel.grouped_moments import stores_of
@@ -29,9 +29,10 @@ from deniable.queries.answers.guard import GUARDED, guarded
 from deniable.queries.answers.model_error import model_spread
 from deniable.queries.answers.result import Result
 from deniable.queries.answers.trend import trend
-from deniable.queries.forecasts.forecast import Explanation, Forecast, sampling, scaled_up
+from deniable.queries.forecasts.assumed_rows import RowsGiven, assumed_rows
+from deniable.queries.forecasts.forecast import Explanation, Forecast, predicted
 from deniable.queries.forecasts.influence import Influence, influences
-from deniable.queries.forecasts.prediction import predict
+from deniable.queries.forecasts.round_forecast import rounds_in_words
 from deniable.queries.parsing.round_questions import question_by_round
 from deniable.queries.parsing.sql import parse
 from deniable.queries.planning.bounding_plan import bounding_plans
@@ -257,9 +258,18 @@ class Database:
         return plan
 
     def explain(
-        self, text: str, *, weights: str = "optimal", sums: str = DIRECT, unbiased: bool = False
+        self,
+        text: str,
+        *,
+        weights: str = "optimal",
+        sums: str = DIRECT,
+        unbiased: bool = False,
+        rows: RowsGiven = None,
+        matching: float | tuple[float, float] | None = None,
     ) -> Explanation:
         """How a question is answered, how many reports count, and the error to expect with its causes; it prints.
+
+        `rows` and `matching` are as in `Collection.forecast`.
 
         >>> print(db.explain("SELECT COUNT(*) FROM users WHERE age < 25"))
         optimal weights, direct sums
@@ -268,39 +278,52 @@ class Database:
         table users: 3 views, 75.0% of the reports, 12.0 cells per report
           age 1+4+19+25
         users: 7,500 of 10,000 reports count, 1 per user with ε = 2 each
-        one liar moves count by 17.42 (at most 22.16); 1% of liars: 1,742
+        one liar moves count by 18.61 (at most 22.16); 1% of liars: 1,861
         predicted:
         10,000 users, ε = 2, design hio, optimal weights
                stderr  of users  truncation  rounding  view sampling  randomiser
         count   196.1    1.961%          0%        0%            10%         90%
         Assumed: rows spread evenly over the domains, half as many rows per user as the
-        table allows, all users pass public conditions, public measures of size one.
+        table allows unless rows are given, all users pass public conditions, public
+        measures of size one.
         """
         plan = self.plan(text, weights=weights, sums=sums, unbiased=unbiased)
         reports = {name: store.rows for name, store in stores_of(plan, self.stores).items()}
-        users = self._users(plan.question.tables)
-        if self.collection.rounds is not None:  # who answers one round, on average
-            rounds = max(len(self.stores[name].distinct(ROUND_COLUMN)) for name in plan.question.tables)
-            users = math.ceil(users / max(rounds, 1))
-        scale = sampling(self.collection)
-        predicted = scaled_up(predict(plan, users), scale) if users else ()
-        forecast = Forecast(plan, math.ceil(users * scale), predicted)
-        return Explanation(forecast, reports, influences(plan, self._moments(plan), users) if users else ())
+        users = self._users_a_round(plan.question.tables)
+        assumed = assumed_rows(self.collection, rows, matching).among_reporters(self.collection.tables)
+        forecast = predicted(plan, users, assumed) if users else Forecast(plan, 0, ())
+        liars = self._influences(plan, self._moments(plan), exact=False) if users else ()
+        return Explanation(forecast, reports, liars, rounds_in_words(self.collection, text, forecast.users))
+
+    def _users_a_round(self, tables: tuple[str, ...]) -> int:
+        """How many users answer: in rounds, on average."""
+        users = self._users(tables)
+        if self.collection.rounds is None:
+            return users
+        rounds = max(len(self.stores[name].distinct(ROUND_COLUMN)) for name in tables)
+        return math.ceil(users / max(rounds, 1))
+
+    def _influences(self, plan: Plan, moments: Moments, *, exact: bool) -> tuple[Influence, ...]:
+        users = self._users_a_round(plan.question.tables)
+        return influences(plan, moments, users, coins=reported_coins(self.engine, plan, exact=exact), exact=exact)
 
     def influence(
-        self, text: str, *, weights: str = "optimal", sums: str = DIRECT, unbiased: bool = False
+        self, text: str, *, weights: str = "optimal", sums: str = DIRECT, unbiased: bool = False, exact: bool = False
     ) -> tuple[Influence, ...]:
         """How far one lying user moves each answer of a question, and what a share of liars does.
 
         With drawn coins a liar chooses view, seed and y, with assigned coins only y. Ratios are moved as their
-        derivative at the estimates says. Of several private groups the first counts; a public measure counts as one.
+        derivative at the estimates says. Of several private groups the first counts; a public measure counts as one. In
+        a collection with rounds this is about one round. With `exact`, a liar who draws his coins tries all 2^32 seeds
+        of every view, which may take minutes; without it a million or so, and a bound is stated where he might find
+        better ones. With assigned coins everybody who reported is tried.
 
         >>> liar, = db.influence("SELECT COUNT(*) AS young FROM users WHERE age < 25")
         >>> print(liar)
-        one liar moves young by 17.42 (at most 22.16); 1% of liars: 1,742
+        one liar moves young by 18.61 (at most 22.16); 1% of liars: 1,861
         """
         plan = self.plan(text, weights=weights, sums=sums, unbiased=unbiased)
-        return influences(plan, self._moments(plan), self._users(plan.question.tables))
+        return self._influences(plan, self._moments(plan), exact=exact)
 
     def trend(self, text: str, *, moves: float | None = None, confidence: float = 0.95) -> Result:
         """Follow one number over all rounds; the intervals of all rounds hold at once.

@@ -60,6 +60,23 @@ def test_the_promise_of_each_kind_of_rounds(saved):
     assert "That and when she changed, beyond the numbers above." in memoised
 
 
+def test_it_says_how_far_one_liar_moves_a_count(saved):
+    drawn, assigned = (words(saved(epsilon=1.0, coins=coins)) for coins in ("drawn", "assigned"))
+    found = re.search(r"typical count \(SELECT COUNT\(\*\) FROM .*?\) by ([\d.]+) people, and 1% of a million", drawn)
+    assert 10 < float(found[1]) < 200
+    bound = re.search(r"by ([\d.]+) people on average and at most by ([\d.]+), and 1% of a million", assigned)
+    assert float(bound[1]) < float(bound[2]) <= float(found[1])
+    # Where rounds rotate, whoever answers stands for twelve.
+    rotating = re.search(r"by ([\d,.]+) people on average", words(saved(dn.Rounds(12), epsilon=1.0, coins="assigned")))
+    assert float(rotating[1].replace(",", "")) == pytest.approx(12 * float(bound[1]), rel=0.02)
+
+
+def test_it_says_what_other_modes_would_spend(saved):
+    said = words(saved(dn.Rounds(12), epsilon=6.0, design="mg"))
+    assert "For the same ε over a lifetime, fresh rounds ε = 0.5 each and memoised rounds ε = " in said
+    assert "(for two people who change in the same rounds; for any two a lifetime of " in said
+
+
 def test_without_noise_nothing_is_promised(saved):
     path = saved(epsilon=math.inf)
     refused = run("check", path)

@@ -100,8 +100,8 @@ def test_what_does_not_fit_together_is_refused(tmp_path):
         dn.connect([reports(rows), release])
     with pytest.raises(InvalidParameter, match="empty list"):
         dn.connect([])
-    with pytest.raises(InvalidParameter, match="one machine"):
-        dn.connect([reports(rows)], engine=object())
+    with pytest.raises(InvalidParameter, match="DuckDB or Spark"):
+        dn.connect([reports(rows)], collection=object())
     both = dn.connect([reports(rows), reports(people(50, 50), seed=2)])
     with pytest.raises(QueryRefused, match="one group"):
         both.sql(QUESTIONS[0], postprocess="consistent")

@@ -6,6 +6,7 @@ import pytest
 
 import deniable as dn
 from deniable.engines.drawn_coins import chi_square
+from deniable.queries.forecasts import influence
 
 USERS = dn.Table("users", age=dn.Ordinal(1, 60), sex=dn.Categorical("f", "m"))
 ORDERS = dn.Table("orders", many=3, tau=2, amount=dn.Ordinal(0, 20))
@@ -85,6 +86,70 @@ def test_with_randomized_response_alone_the_bound_is_exact():
     assert liar.exact
     assert liar.most == pytest.approx(1 / (p - q))
     assert liar.typical == pytest.approx(liar.most)
+
+
+def test_with_assigned_coins_everybody_who_reported_is_tried():
+    """Each person sends every y at her view and seed: nobody moves the count further than said, and somebody does."""
+    collection = dn.Collection(USERS, epsilon=3.0, design="hio", coins="assigned")
+    db = database(collected(collection), collection)
+    (liar,) = db.influence(COUNT)
+    plan = db.plan(COUNT)
+    (weights,) = plan.tables[0].parts
+    table, apart = db.engine.stores["users"].reports, np.zeros(PEOPLE)
+    view, seed = (table[column].to_numpy().astype(np.int64) for column in ("view", "seed"))
+    for mine in weights.views:
+        cells, _, rows = mine.by_cell()
+        values = rows.values / (mine.p - mine.q)
+        for user in np.flatnonzero(view == mine.view):
+            outcomes = range(mine.oracle.outcomes)
+            sums = [values[mine.oracle.supports(cells, seed[user], y)].sum() for y in outcomes]
+            apart[user] = max(sums) - min(sums)
+    assert liar.exact
+    assert (liar.most, liar.reached, liar.typical) == pytest.approx((apart.max(), apart.max(), apart.mean()))
+
+
+def test_a_liar_who_tries_all_seeds(monkeypatch):
+    """With 2^14 seeds instead of 2^32 all can be tried by hand."""
+    monkeypatch.setattr(influence, "ALL_SEEDS", 2**14)
+    collection = dn.Collection(dn.Table("users", age=dn.Ordinal(1, 40)), epsilon=1.0, design="hio")
+    reports = collection.perturb(users={"uid": range(200), "age": [1, 2] * 100})
+    db = dn.connect(reports)
+    (liar,) = db.influence(COUNT, exact=True)
+    (part,) = db.plan(COUNT).tables[0].parts
+    lows, highs = [0.0] if part.share < 1 else [], [0.0] if part.share < 1 else []
+    for mine in part.views:
+        cells, _, rows = mine.by_cell()
+        values = rows.values / (mine.p - mine.q)
+        seeds = np.arange(2**14 if mine.oracle.seeds > 1 else 1)
+        for y in range(mine.oracle.outcomes):
+            sums = mine.oracle.supports(cells[None, :], seeds[:, None], y) @ values - mine.q * values.sum()
+            lows.append(sums.min())
+            highs.append(sums.max())
+    assert liar.exact
+    assert liar.reached == pytest.approx(max(highs) - min(lows))
+    assert liar.reached <= db.influence(COUNT)[0].most * (1 + 1e-9)
+
+
+def test_liars_in_several_groups_and_in_rounds(tmp_path):
+    groups = [dn.Collection(USERS, epsilon=epsilon, design="hio", coins="assigned") for epsilon in (1.0, 3.0)]
+    ids, frames = range(PEOPLE), {"age": [20, 30] * (PEOPLE // 2), "sex": ["f", "m"] * (PEOPLE // 2)}
+    reports = [
+        group.perturb(users={"uid": [PEOPLE * number + user for user in ids], **frames})
+        for number, group in enumerate(groups)
+    ]
+    (both,), alone = dn.connect(reports).influence(COUNT), [dn.connect(each).influence(COUNT)[0] for each in reports]
+    assert both.users == 2 * PEOPLE
+    assert both.reached == max(each.reached for each in alone)
+    assert both.typical == pytest.approx(np.mean([each.typical for each in alone]))
+    # Where rounds rotate, whoever answers stands for all whose turn it is not.
+    rounds = dn.Collection(
+        USERS, epsilon=3.0, design="hio", coins="assigned", name="shop", rounds=dn.Rounds(4, answers=2)
+    )
+    weekly = dn.connect(rounds.perturb(users={"uid": ids, **frames}, round=1))
+    once = dn.Collection(USERS, epsilon=1.5, design="hio", coins="assigned")
+    (liar,), (other,) = weekly.influence(COUNT), dn.connect(once.perturb(users={"uid": ids, **frames})).influence(COUNT)
+    assert liar.typical == pytest.approx(2 * other.typical, rel=0.05)
+    assert liar.users < PEOPLE
 
 
 def test_chosen_views_and_seeds_are_noticed_and_drawn_ones_are_not():

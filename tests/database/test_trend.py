@@ -8,7 +8,7 @@ import deniable as dn
 from command_line import run
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.queries.answers.trend import smoothed
-from deniable.queries.forecasts.round_forecast import round_errors
+from deniable.queries.forecasts.round_forecast import answering, round_errors
 from deniable.queries.parsing.round_questions import question_by_round
 
 USERS = dn.Table("users", age=dn.Ordinal(1, 95))
@@ -108,19 +108,58 @@ def test_dividing_people_beats_dividing_epsilon():
     assert errors["rotating"].change == pytest.approx(2**0.5 * errors["rotating"].level)
 
 
+def by_mode(collection, **options):
+    return {each.mode: each for each in round_errors(collection, YOUNG, 100_000, **options)}
+
+
 def test_memoised_changes_are_more_precise_than_levels():
     kept = dn.Rounds(12, mode="memoised", permanent=2.0, changes_are_public=True)
-    (errors,) = round_errors(shop(kept, epsilon=1.9, design="mg"), YOUNG, 100_000, changing=0.05)
-    assert errors.change < errors.level
-    (moving,) = round_errors(shop(kept, epsilon=1.9, design="mg"), YOUNG, 100_000, changing=1.0)
+    errors = by_mode(shop(kept, epsilon=1.9, design="mg"), changing=0.05)
+    assert errors["memoised"].change < errors["memoised"].level
+    moving = by_mode(shop(kept, epsilon=1.9, design="mg"), changing=1.0)["memoised"]
     assert moving.change == pytest.approx(2**0.5 * moving.level)
+    assert list(errors) == ["rotating", "fresh", "memoised"]
+    # Compared at what two people who change in the same rounds are promised: 8 outcomes, 2 each.
+    assert [errors[mode].lifetime for mode in ("rotating", "fresh")] == pytest.approx([16.0, 16.0])
+    assert errors["memoised"].same_changes == 16.0 < errors["memoised"].lifetime
+
+
+@pytest.mark.parametrize(("count", "most"), [(2, 0.33), (12, 0.2)])
+def test_all_modes_are_compared_at_the_same_lifetime(count, most):
+    """At ε = 8 and 5 % who change, a memoised change has a fraction of the error of a fresh one."""
+    errors = by_mode(shop(dn.Rounds(count), epsilon=8.0, design="mg"))
+    assert errors["memoised"].same_changes == pytest.approx(8.0, rel=0.01)
+    assert errors["memoised"].change < most * errors["fresh"].change
+    assert errors["rotating"].level < errors["fresh"].level
+
+
+def test_who_answers_is_part_of_the_forecast():
+    """COUNT(*) of a rotating round is known only up to the draw of who answers."""
+    forecast = shop(dn.Rounds(12)).forecast("SELECT COUNT(*) AS n FROM users", users=120_000).scalar()
+    assert forecast.stderr == pytest.approx((120_000 * 11) ** 0.5)
+    assert forecast.causes["who answers"] == 1.0
+    assert (
+        answering(shop(dn.Rounds(12, answers=3)), 120_000)
+        == "rounds: 12, and about 30,000 of 120,000 users answer each"
+    )
+    assert "all 9 users" in answering(shop(dn.Rounds(2, mode="fresh")), 9)
+
+
+def test_explanations_know_rounds(db):
+    said = str(db.explain(f"{YOUNG} AND round = 2"))
+    assert "rounds: 4, and all 3,000 users answer each" in said
+    assert [line.split()[0] for line in said.splitlines() if line.startswith(("rot", "fresh", "memoised "))] == [
+        "rotating",
+        "fresh",
+        "memoised",
+    ]
 
 
 def test_forecasts_meet_what_simulations_measure(tmp_path):
     """Errors of a level and of a change over 24 memoised collections, within what so few of them can show."""
     kept = dn.Rounds(2, mode="memoised", permanent=4.0, changes_are_public=True)
     collection = shop(kept, epsilon=3.0, design="mg")
-    (predicted,) = round_errors(collection, YOUNG, 1_500, changing=0.05)
+    predicted = {each.mode: each for each in round_errors(collection, YOUNG, 1_500, changing=0.05)}["memoised"]
     rng, levels, changes = np.random.default_rng(4), [], []
     counts = [f"COUNT(*) FILTER (WHERE age < 30 AND round = {number})" for number in (1, 2)]
     for number in range(24):
@@ -150,4 +189,10 @@ def test_the_command_shows_levels_and_changes(tmp_path):
     shop(dn.Rounds(12), epsilon=1.0).save(tmp_path / "shop.toml")
     shown = run("forecast", tmp_path / "shop.toml", "--users", "100000", f"{YOUNG} AND round = 2").stdout
     assert "Rounds: 12" in shown
-    assert [line.split()[0] for line in shown.splitlines() if "young" in line][1:] == ["rotating", "fresh"]
+    assert [line.split()[0] for line in shown.splitlines() if "young" in line][1:] == ["rotating", "fresh", "memoised"]
+    assert "about 8,333 of 100,000 users answer each" in shown
+    (tmp_path / "questions.sql").write_text(f"{YOUNG};\nSELECT AVG(age) AS age FROM users;\n")
+    compared = run("compare", tmp_path / "shop.toml", tmp_path / "questions.sql", "--users", "100000").stdout
+    assert [line.split()[:2] for line in compared.splitlines() if "memoised" in line and "young" in line] == [
+        ["q1", "memoised"]
+    ]

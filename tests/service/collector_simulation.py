@@ -6,7 +6,7 @@ that fails:
     killed,FIRST,COUNT               seeds, with processes that are killed
     here,FIRST,COUNT                 seeds in this process, with simulated crashes: ten times faster
     postgresql,FIRST,COUNT,ADDRESS   seeds on two servers with one database
-    ends                             ends a commit and a seal at every place
+    ends                             ends a commit and a seal at every thousandth byte, and around fsyncs and renames
     bugs                             shows that planted bugs are found
 
 Every life of the collector is a process of its own, forked from this one: real code from the HTTP application to
@@ -521,7 +521,7 @@ def planted(bug, folder, reports, run, out):
 
 def main(folder, *parts):
     """Print what happened; the exit code is 3 if a list fails, or a bug is not found."""
-    from simulated_crashes import simulate_here, simulate_two_servers
+    from simulated_crashes import every_crash, simulate_here, simulate_two_servers
 
     logging.disable(logging.CRITICAL)  # answers are lost on purpose
     reports = prepared()
@@ -538,6 +538,7 @@ def main(folder, *parts):
                 failed += [] if shows else [f"not found: {bug}"]
         elif what == "ends":
             ends = every_end(folder, reports)
+            print(f"crashes: {every_crash(folder, reports)} ends inside an operation")
         else:
             here = simulate_here if what == "here" else simulate
             run = simulate_two_servers(numbers[2]) if what == "postgresql" else here

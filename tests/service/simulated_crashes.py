@@ -74,8 +74,25 @@ def patched(point):
         yield
 
 
-def simulate_here(folder, reports, operations, asked):
-    """A list of operations on one folder; returns how many lives ended inside an operation."""
+def every_crash(folder, reports):
+    """End an upload, and a seal, before and after each fsync, rename and commit; returns how many there are."""
+    mine = tuple(number for number, (table, *_) in enumerate(reports) if table == "users")
+    ends = 0
+    for name in ("upload", "seal"):
+        ended, at = True, 0
+        while ended:
+            crashing = simulation.Operation(name, mine[4:8] if name == "upload" else (), at)
+            steps = [simulation.Operation("upload", mine[:4]), crashing, simulation.Operation("upload", mine[:8])]
+            ended = simulate_here(folder, reports, [*steps, simulation.Operation("seal")], True, every=True)
+            ends, at = ends + ended, at + 1
+    return ends
+
+
+def simulate_here(folder, reports, operations, asked, *, every=False):
+    """A list of operations on one folder; returns how many lives ended inside an operation.
+
+    With `every`, the number of an operation's end is exact; otherwise one of the first few is taken.
+    """
     simulation.empty_folder(folder)
     state = {"folder": folder, "copies": 0}
 
@@ -103,7 +120,7 @@ def simulate_here(folder, reports, operations, asked):
                 keep()
                 life = begin_again(life, crashed=True)
                 continue
-            ended = perform(life, point, model, operation, reports)
+            ended = perform(life, point, model, operation, reports, places=None if every else PLACES)
             if ended or operation.name == "stop":
                 life = begin_again(life, crashed=ended)
             ends += ended
@@ -112,9 +129,10 @@ def simulate_here(folder, reports, operations, asked):
     return ends
 
 
-def perform(life, point, model, operation, reports):
+def perform(life, point, model, operation, reports, places=PLACES):
     """Do one thing, and compare with the model; says whether the life ended in the middle."""
-    point.arm(None if operation.ends_at is None else operation.ends_at % PLACES)
+    at = operation.ends_at
+    point.arm(at if at is None or places is None else at % places)
     told = None
     with suppress(Crash):
         told = life.perform(operation)

@@ -42,6 +42,7 @@ def test_nothing_is_lost_nothing_is_twice_and_planted_bugs_are_found(folder):
     assert ends_of(text, "killed") > 3
     assert ends_of(text, "here") > 40
     assert ends_of(text, "ends") > 10
+    assert ends_of(text, "crashes") >= 7  # three of a commit, four of a seal
     shown = re.findall(r"(.*): (\d+) operations show it", text)
     assert {bug for bug, _ in shown} == {"answers early", "replaces", "forgets rounds"}
     assert all(1 <= int(count) <= 3 for _, count in shown)

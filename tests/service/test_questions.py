@@ -1,5 +1,6 @@
 """Analysts ask over HTTP what they could ask of the folder."""
 
+import asyncio
 import csv
 import io
 import json
@@ -9,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 import deniable as dn
-from asgi import SHOP, Served, report_of
+from asgi import SHOP, Served, report_of, request
+from deniable.cancellation import checkpoint
 from deniable.service.keys import Keys
 from deniable.service.open_database import MOST_WAITING
 
@@ -131,3 +133,60 @@ def test_a_question_that_takes_too_long(tmp_path, keys):
     go.set()
     slow.close()
     assert (answer.status, answer.json["error"]) == (504, "time")
+
+
+def test_a_question_ends_when_its_asker_leaves(served, keys):
+    """It is being computed; the next block of reports is not read, and others may ask."""
+    ended, begun = threading.Event(), threading.Event()
+
+    class Endless:
+        def answer(self, sql, options):
+            begun.set()
+            try:
+                while not ended.wait(0.01):
+                    checkpoint()
+            finally:
+                ended.set()
+
+    questions = served.collector.questions
+    questions._database, database = Endless, questions._database
+    body = json.dumps({"sql": COUNT}).encode()
+    headers = {"authorization": f"Bearer {keys['ask']}"}
+
+    async def leaving():
+        asked = asyncio.create_task(
+            request(served.app, "POST", "/v1/sql", headers=headers, parts=[body, None], leaves=True)
+        )
+        return await asked
+
+    answer = asyncio.run(leaving())
+    assert (answer.status, answer.json["error"]) == (400, "disconnected")
+    assert ended.wait(10) or not begun.is_set()
+    questions._database = database
+    assert ask(served, keys["ask"], sql=COUNT).status == 200
+
+
+def test_only_rounds_that_grew_are_read_again(tmp_path):
+    rounds = dn.Collection(
+        dn.Table("users", age=dn.Ordinal(1, 95)),
+        epsilon=2.0,
+        coins="assigned",
+        name="shop",
+        rounds=dn.Rounds(3, mode="fresh"),
+    )
+    served = Served(tmp_path / "collected", rounds)
+    client = rounds.client(user="7")
+    for number in (1, 2):
+        served.collector.store.set_round(number, is_open=True)
+        served.send(("7", client.report("users", {"age": 31}, round=number).to_bytes()))
+    questions, moment = served.collector.questions, [0.0]
+    questions._elapsed = lambda: moment[0]
+    assert questions.ask(repr).result(60) == "Database(users: 2 reports)"
+    first = questions._kept
+    other = rounds.client(user="8")
+    served.send(("8", other.report("users", {"age": 40}, round=2).to_bytes()))
+    moment[0] = 2.0
+    assert questions.ask(repr).result(60) == "Database(users: 3 reports)"
+    assert questions._kept["users", 1] is first["users", 1]
+    assert questions._kept["users", 2].num_rows == 2
+    served.close()

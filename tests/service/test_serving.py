@@ -1,13 +1,17 @@
 """A real server: its process, its port, its signals and its files."""
 
+import datetime
 import http.client
+import ipaddress
 import os
 import re
 import signal
 import socket
+import ssl
 import subprocess
 import sys
-from contextlib import contextmanager
+import time
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -28,7 +32,7 @@ def running(folder, *options, **environment):
         try:
             port = None
             for line in process.stderr:
-                if match := re.search(r"listening on http://127\.0\.0\.1:(\d+)", line):
+                if match := re.search(r"listening on https?://127\.0\.0\.1:(\d+)", line):
                     port = int(match[1])
                     break
             assert port, process.wait(10)
@@ -104,3 +108,58 @@ def test_a_head_that_is_too_long_or_too_slow_ends_the_connection(tmp_path):
                 while b"}" not in answer:
                     answer += connection.recv(1000) or b"} closed"
                 assert answer.startswith(b"HTTP/1.1 200 ")
+
+
+def self_signed(folder):
+    """A certificate for this machine and its key, as PEM files."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "collector")])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(1)).not_valid_after(now + datetime.timedelta(1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )  # fmt: skip
+    (folder / "tls.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    private = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    (folder / "tls.key").write_bytes(key.private_bytes(*private))
+    return folder / "tls.pem", folder / "tls.key"
+
+
+def test_tls_a_slow_body_and_too_many_connections(tmp_path):
+    folder = tmp_path / "collected"
+    init_folder(SHOP, folder)
+    certificate, key = self_signed(tmp_path)
+    settings = {"CERTIFICATE": certificate, "PRIVATE_KEY": key, "BODY_SECONDS": 1, "CONNECTIONS": 4}
+    with running(folder, **{f"DENIABLE_SERVE_{name}": str(value) for name, value in settings.items()}) as (_, port):
+        trusted = ssl.create_default_context(cafile=str(certificate))
+
+        def connected():
+            return trusted.wrap_socket(socket.create_connection(("127.0.0.1", port), 20), server_hostname="127.0.0.1")
+
+        connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=20, context=trusted)
+        connection.request("POST", REPORTS, binary_body([("7", report_of("7"))]), {"Content-Type": BINARY_REPORTS})
+        assert b'"accepted":1' in connection.getresponse().read()
+        connection.close()
+        with pytest.raises(ssl.SSLCertVerificationError):  # nobody vouches for the certificate
+            http.client.HTTPSConnection("127.0.0.1", port, context=ssl.create_default_context()).connect()
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), 20) as plain:
+            plain.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+            assert b" 200 " not in plain.recv(1000)
+        with connected() as slow:
+            slow.sendall(f"POST {REPORTS} HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\nhalf".encode())
+            assert b" 408 " in slow.recv(1000)
+        held = [connected() for _ in range(6)]
+        deadline, answers = time.monotonic() + 20, set()
+        while b"503" not in answers and time.monotonic() < deadline:
+            held[-1].sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+            answers.add(held[-1].recv(1000)[9:12])
+        for connection in held:
+            connection.close()
+        assert b"503" in answers

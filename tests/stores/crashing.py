@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from deniable import Collection, Ledger, Ordinal, Table
+from deniable import Categorical, Collection, Ledger, Ordinal, Rounds, Table
 from deniable.cli import main
 from deniable.randomness import SeededSource
 from deniable.stores import Batch, DurablePublisher, DurableServer, ReportBatch
@@ -156,8 +156,8 @@ def collect_command(folder):
 
 
 def charged_clients(folder):
-    """Answers to two collections and a stream. What was told is charged, once, whenever a run ended."""
-    ledger, memory = Ledger(folder / "ledger.json", limit=4.0), folder / "memory.json"
+    """Answers to two collections, a stream and two rounds. What was told is charged, once, whenever a run ended."""
+    ledger, memory = Ledger(folder / "ledger.json", limit=8.0), folder / "memory.json"
     charged = {entry.charge.key for entry in ledger.entries}
     assert {key for keys in told(folder).values() for key in keys} <= charged, "an answer without its charge"
     shops = [Collection(Table("users", age=Ordinal(1, 95)), epsilon=epsilon) for epsilon in (1.0, 2.0)]
@@ -167,7 +167,12 @@ def charged_clients(folder):
     stream = ToPLClient(1.0, 500, memory, ledger=ledger)
     stream.report(7)
     tell(folder, 2, [name_of_draw(FileMemory(memory), f"topl:{stream.protocol.sha256}")])
-    assert (ledger.spent, len(ledger.entries)) == (4, 3)
+    kept = Rounds(2, mode="memoised", permanent=1.5, changes_are_public=True)
+    weekly = Collection(Table("users", flag=Categorical("a", "b")), epsilon=0.5, name="weekly", rounds=kept)
+    for number in (1, 2):
+        weekly.client(memory, ledger=ledger).report("users", {"flag": "a"}, number)
+        tell(folder, 2 + number, [name_of_draw(FileMemory(memory), f"{weekly.sha256}:users:{number}")])
+    assert (ledger.spent, len(ledger.entries)) == (4 + weekly.spends.epsilon, 5)
 
 
 SENT = [ToPLClient(2.0, 500).report(value, 40.0).to_json(uid) + "\n" for uid, value in enumerate(VALUES.tolist())]

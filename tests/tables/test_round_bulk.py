@@ -14,6 +14,7 @@ from command_line import run
 from deniable.errors import BadInput, Failure, InvalidParameter
 from deniable.mechanisms.memoised_response import MemoisedResponse
 from deniable.mechanisms.randomized_response import RandomizedResponse
+from deniable.queries.answers.estimation import Moments, over_rounds
 from deniable.tables.bulk import memoised_bulk
 from deniable.tables.bulk.memoised_bulk import BulkLife
 from deniable.tables.coins.coin_columns import CoinColumns, turn_columns
@@ -53,7 +54,7 @@ def test_memoised_rounds_in_bulk_have_the_law_of_devices(monkeypatch, epsilon, p
         def run(choose, lifetime=lifetime):
             coins = enumerated_words(choose, mechanism.kept, k)
             monkeypatch.setattr(memoised_bulk, "secret_coins", coins)
-            life = BulkLife(permanent, bytes(32), pa.array(["ann"]))
+            life = BulkLife.of(permanent, bytes(32), pa.array(["ann"]), 1, 1)
             source, zero = EnumeratedSource(choose), np.zeros(1, dtype=np.int64)
             return tuple(
                 int(life.responses([oracle], zero, np.array([outcome]), zero.astype(np.uint32), 0, source)[0])
@@ -72,7 +73,7 @@ def test_permanent_answers_follow_their_law_and_stay():
     outcomes = np.full(40_000, k)
 
     def share(permanent, secret=b"s" * 32):
-        life = BulkLife(permanent, secret, users)
+        life = BulkLife.of(permanent, secret, users, 1, 1)
         return life._permanent([RandomizedResponse(permanent, k).p], which, outcomes, truth, 0)
 
     def agrees(kept, permanent):
@@ -208,11 +209,6 @@ def test_what_a_run_needs_and_what_is_refused(tmp_path):
     (tmp_path / "memory").write_text("nonsense")
     with pytest.raises(Failure, match=r"is damaged.* Nothing was read or written"):
         rotating.perturb(users=frame(1), round=2, memory=tmp_path / "memory")
-    kept = dn.Rounds(3, mode="memoised", permanent=8.0, changes_are_public=True)
-    with pytest.raises(InvalidParameter, match="has many rows per user"):
-        shop(kept, dn.Table("orders", many=2, amount=dn.Ordinal(0, 9))).perturb(
-            orders={"uid": [1], "amount": [2]}, round=1, memory=tmp_path / "m"
-        )
 
 
 def test_the_command_adds_rounds_to_a_folder(tmp_path):
@@ -267,10 +263,10 @@ def test_without_noise_answers_equal_plain_sql(tmp_path, rounds):
     assert [estimate.value for estimate in grouped.answers["n"]] == pytest.approx([count for _, count in by_hand])
 
 
-def test_users_are_the_unit_of_variance():
+def test_users_are_the_unit_of_variance(tmp_path):
     """Two rounds with the same answers are not twice the evidence: the error of their sum is twice that of one."""
-    collection = shop(dn.Rounds(2, mode="fresh"))
-    first = collection.perturb(users=frame(1, 3_000), round=1)["users"]
+    collection = shop(dn.Rounds(2, mode="memoised", permanent=3.0, changes_are_public=True))
+    first = collection.perturb(users=frame(1, 3_000), round=1, memory=tmp_path / "memory")["users"]
     again = first.set_column(5, "round", pa.array([2] * 3_000, pa.uint32()))
     db = dn.connect(dn.Reports(collection, {"users": pa.concat_tables([first, again])}, {}))
     alone = db.sql("SELECT COUNT(*) FROM users WHERE age < 30 AND round = 1").scalar()
@@ -280,6 +276,42 @@ def test_users_are_the_unit_of_variance():
     assert pooled.value == pytest.approx(2 * alone.value)
     assert pooled.stderr == pytest.approx(2 * alone.stderr, rel=0.05)
     assert (db.sql(change).scalar().value, db.sql(change).scalar().stderr) == (0, 0)
+
+
+def test_the_noise_of_fresh_rounds_is_independent():
+    """Whoever stays counts in every round, but her noise is drawn anew: errors of a sum over rounds grow as a root."""
+    collection = shop(dn.Rounds(6, mode="fresh"), design="mg", coins="assigned")
+    tables = [collection.perturb(users=frame(1, 1_500), round=number)["users"] for number in range(1, 7)]
+    db = dn.connect(dn.Reports(collection, {"users": pa.concat_tables(tables)}, {}))
+    for sum_of in ("COUNT(*)", "SUM(age)"):
+        alone = db.sql(f"SELECT {sum_of} AS n FROM users WHERE age < 60 AND round = 1").scalar()
+        pooled = db.sql(f"SELECT {sum_of} AS n FROM users WHERE age < 60").scalar()
+        assert pooled.stderr == pytest.approx(6**0.5 * alone.stderr, rel=0.1)
+
+
+@pytest.mark.parametrize("answers", [1, 2, 3, 4])
+def test_the_variance_of_pooled_rounds_in_which_people_answer_several_times(answers):
+    """4 rounds, 60 people who hold 0 or 1 in each, 4,000 draws of turns and noise: the mean of both estimates."""
+    rng, rounds = np.random.default_rng(7), dn.Rounds(4, answers=answers)
+    truth = (rng.random((60, 1)) < 0.5) ^ (rng.random((60, 4)) < 0.1)
+    sums, summed, separate = [], [], []
+    for _ in range(4_000):
+        turns = rng.permuted(np.tile(np.arange(4) < answers, (60, 1)), axis=1)
+        w = turns * (truth + rng.normal(0, 1, (60, 4)))
+        made = np.array([[[(w.sum(axis=1) ** 2).sum()]], [[(w**2).sum()]]])
+        nothing = np.zeros((1, 1, 1))
+        moments = Moments(
+            ((),), np.array([60.0]), np.array([[w.sum()]]), made[:1], nothing, np.zeros(1, np.int64),
+            np.zeros((1, 1), bool), by_round=made[1:], rows=np.array([60.0 * answers]),
+        )  # fmt: skip
+        over = over_rounds(moments, rounds, 60.0, 4)
+        sums.append(over.sums[0, 0])
+        summed.append(over.crosses[0, 0, 0])
+        separate.append(over.crosses[0, 0, 0] if over.by_round is None else over.by_round[0, 0, 0])
+    actual, whole = np.var(sums), truth.sum(axis=1)
+    assert np.mean(summed) - (whole**2).sum() == pytest.approx(actual, rel=0.1)
+    if answers > 1:  # squares of single rounds suffice: nothing has to be known about two rounds of a person
+        assert np.mean(separate) - truth.sum() == pytest.approx(actual, rel=0.1)
 
 
 @pytest.mark.parametrize("mode", ["rotating", "fresh", "memoised"])
@@ -313,3 +345,29 @@ def test_intervals_of_levels_and_changes_cover(tmp_path, mode):
             misses[index] += abs(answer.value - truth) > 1.96 * answer.stderr
     assert binom.sf(5, 20, 0.05) < 1e-3
     assert (misses <= 5).all()
+
+
+def test_rounds_that_do_not_fit_into_memory_are_answered_alike(tmp_path):
+    orders = dn.Table("orders", many=3, tau=2, amount=dn.Ordinal(0, 9))
+    collection = shop(dn.Rounds(4, answers=3), USERS, orders, coins="assigned")
+    rng = np.random.default_rng(5)
+    for number in (1, 2, 4):
+        users = {"uid": [f"u{user}" for user in range(300)], "age": frame(number)["age"]}
+        bought = {"uid": [f"u{user}" for user in rng.integers(0, 300, 500)], "amount": rng.integers(0, 10, 500)}
+        collection.perturb(users=users, orders=bought, round=number, out=tmp_path / "out")
+    inside, outside = dn.connect(tmp_path / "out"), dn.connect(tmp_path / "out", memory_limit=0, spill=tmp_path)
+    assert {name: type(store).__name__ for name, store in outside.engine.stores.items()} == {
+        "users": "RoundFileStore",
+        "orders": "RoundFileStore",
+    }
+    for sql in (
+        "SELECT COUNT(*) AS n FROM users WHERE age < 30",
+        "SELECT round, AVG(age) AS n FROM users GROUP BY round",
+        "SELECT SUM(amount) FILTER (WHERE round = 4) - SUM(amount) FILTER (WHERE round = 2) AS n FROM orders",
+        "SELECT COUNT(*) AS n FROM users JOIN orders USING (uid) WHERE age < 50 AND amount > 3 AND round < 4",
+    ):
+        here, there = inside.sql(sql), outside.sql(sql)
+        assert here.groups == there.groups
+        for mine, theirs in zip(here.answers["n"], there.answers["n"], strict=True):
+            assert (mine.value, mine.stderr) == pytest.approx((theirs.value, theirs.stderr))
+    outside.close()

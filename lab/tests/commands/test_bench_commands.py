@@ -25,3 +25,11 @@ def test_parts_of_a_benchmark_that_do_not_exist_are_refused():
     for command in (["accuracy", "--grids"], ["streams"], ["streams", "--local"]):
         done = run("bench", *command, "--part", "ranged")
         assert (done.returncode, "ranged" in done.stderr) == (2, True)
+
+
+@pytest.mark.slow
+def test_the_collector_is_measured_next_to_a_bare_application():
+    done = run("bench", "serve", "--requests", "300", "--reports", "4000", "--parts", "2")
+    assert "one by one:" in done.stdout
+    assert "0 lost; sent again, 4,000 of 4,000 are stored" in done.stdout
+    assert done.returncode == 0 or "targets missed" in done.stderr

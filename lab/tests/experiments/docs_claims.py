@@ -6,6 +6,9 @@ from committed_results import RESULTS
 from page_claims import sections, table_rows
 from table_claims import measured_over_stated
 
+from deniable.cli.demo.shop import TOO_MUCH, specification
+from deniable.collection import fit
+from deniable.queries.forecasts.forecast import users_needed
 from deniable_lab.experiments import stream_reference
 from deniable_lab.experiments.ratios import geometric_mean
 
@@ -29,6 +32,15 @@ def choose():
     )
 
 
+def readme():
+    """What the question that needs too many people takes, as collected in the demonstration and in a grid."""
+    shop = specification()
+    fitted = fit(shop, users=60_000, workload=[TOO_MUCH], rows=5, compared=False).collection
+    plain, better = (users_needed(each, TOO_MUCH, 25, rows=5) for each in (shop, fitted))
+    yield "takes about {} million people", f"{plain / 1e6:.0f}"
+    yield "then it takes about {}.", f"{round(better, -3):,}"
+
+
 def tails():
     """What the page of results repeats from the page on streams."""
     rows = table_rows(sections(DOCS / "streams.md")["How θ is chosen"])
@@ -36,4 +48,4 @@ def tails():
     yield "with B = 5,000 it has {} times at ε = 0.5 and {} times at ε = 2 there", errors[0], errors[2]
 
 
-CLAIMS = {"streams.md": streams, "grids.md": grids, "how-to/choose.md": choose}
+CLAIMS = {"../README.md": readme, "streams.md": streams, "grids.md": grids, "how-to/choose.md": choose}

@@ -1,6 +1,7 @@
 """A small sample of the zoo: drawn tables, whose truths are those of plain SQL, are covered."""
 
 import math
+from dataclasses import replace
 
 import duckdb
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 from deniable_lab.experiments.zoo.drawn_case import ALL_SHAPES, ALONE, ONE_TO_MANY, ONE_TO_ONE, drawn_case
 from deniable_lab.experiments.zoo.measured_case import measured_case
+from deniable_lab.experiments.zoo.measured_looks import UNEVEN_SHAPES, drawn_looks
 from deniable_lab.experiments.zoo.summary import Summary
 
 
@@ -39,4 +41,23 @@ def test_a_sample_of_the_zoo_is_covered():
     assert len(covered) > 30
     assert np.mean(covered) >= 0.8
     assert summary.worst < 6
+    assert summary.forecasts == 3
+    counts = [m for m in measured if m.inside and "COUNT" in m.question and m.answers[0].model == 0]
+    assert len(counts) > 6
+    assert all(1 / 2 < each.answers[0].error / each.forecast < 2 for each in counts)
     assert {coverage.name for coverage in summary.inside} == {"skewed", "atoms", "codes", "alone"}
+
+
+def test_forecasts_are_told_roughly_what_a_table_holds():
+    case = drawn_case(19)  # one to many
+    assert case.rows() == {"b": float(f"{case.frames['b']['uid'].size / case.users:.1g}")}
+    asked = case.workload[0]
+    assert 0 < case.matching(asked) <= 1
+    assert case.matching(replace(asked, tests=())) == 1
+
+
+def test_two_looks_are_drawn_for_every_uneven_shape_alone_and_joined():
+    drawn = [drawn_looks(seed, 100) for seed in range(1, 13, 2)]
+    assert {(case.shape, len(case.tables)) for case in drawn} == {(s, n) for s in UNEVEN_SHAPES for n in (1, 2)}
+    assert all(0 <= case.truth(asked) <= 100 for case in drawn for asked in case.outside)
+    assert list(map(str, drawn[3].outside)) == list(map(str, drawn_looks(7, 100).outside))

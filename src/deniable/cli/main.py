@@ -17,6 +17,7 @@ from deniable.cli import installed_commands, standard_streams
 from deniable.cli.audit import audit_command
 from deniable.cli.collect import check, init, perturb
 from deniable.cli.demo.command import demo
+from deniable.cli.doctor import doctor
 from deniable.cli.forecast import compare, explain, forecast
 from deniable.cli.gather import gather
 from deniable.cli.ledger import ledger
@@ -71,7 +72,7 @@ def cli() -> None:
 
 for group, commands in (
     (cli, (audit_command, check, compare, demo, explain, fit, forecast, gather, init, perturb)),
-    (cli, (key, ledger, round_, plan, query, seal, serve, shell, stream, token)),
+    (cli, (doctor, key, ledger, round_, plan, query, seal, serve, shell, stream, token)),
     (stream, (collect, publish, report)),
 ):
     for command in commands:

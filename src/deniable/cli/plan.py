@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from deniable.cli.query_options import open_reports
+from deniable.cli.rows_options import given_rows, rows_option
 from deniable.cli.sql_text import questions_about
 from deniable.cli.terminal import WHOLE, count, progress, show, table
 from deniable.collection import Collection
@@ -27,16 +29,35 @@ only_workload_option = click.option(
 @click.option("--users", type=count, required=True, help="How many people will report.")
 @click.option("-o", "--out", type=click.Path(dir_okay=False), help="Write it here; default: NAME.planned.toml.")
 @only_workload_option
-def plan(specification: str, queries: str, users: int, out: str | None, only_workload: bool) -> None:
+@rows_option
+@click.option(
+    "--after",
+    "first",
+    type=click.Path(file_okay=False),
+    help="Reports of a first group of users: plan for the rest by what these say.",
+)
+def plan(
+    specification: str,
+    queries: str,
+    users: int,
+    out: str | None,
+    only_workload: bool,
+    rows_given: tuple[str, ...],
+    first: str | None,
+) -> None:
     """Propose a specification for your questions: begin here.
 
     QUERIES is a file of SELECTs separated by `;` (`-` reads stdin). Fits a grid to them, compares it with others,
     prints the predicted error of each question (per user for COUNT and SUM, in its own unit for others) and of ranges
     outside the workload, and writes the specification. It needs no data.
 
+    With `--after`, the folder of a first group's reports, the specification is for the other users, and `--users` is
+    how many these are. Nobody may report in both groups; `deniable query FIRST SECOND` answers over both.
+
     \b
     Example:
       deniable plan shop.toml questions.sql --users 60000
+      deniable plan shop.toml questions.sql --users 54000 --after first/
     """
     from deniable.collection import plan as planned
 
@@ -45,17 +66,22 @@ def plan(specification: str, queries: str, users: int, out: str | None, only_wor
     _check_folder(target)
     if out is None and target.exists():
         raise BadInput(f"{target.name!r} exists. Nothing was planned. Move it away, or name another file with -o.")
-    collection = Collection.load(specification)
+    collection, rows = Collection.load(specification), given_rows(rows_given)
     questions = questions_about(collection, queries)
+    looked = None if first is None else open_reports((first,), (), "duckdb")
     with progress("planning", WHOLE) as advance:
         proposal = planned(
             collection,
             questions,
             users=users,
             only_workload=only_workload,
+            rows=rows,
+            after=looked,
             advance=lambda part: advance(part * WHOLE),
         )
     _show_fit(proposal.fitted)
+    if proposal.looks is not None:
+        click.echo(str(proposal.looks))
     click.echo(proposal.advice)
     proposal.collection.save(target)
     click.echo(f"Wrote {target}. Collect with it: deniable perturb.")
@@ -67,7 +93,15 @@ def plan(specification: str, queries: str, users: int, out: str | None, only_wor
 @click.option("--users", type=count, required=True, help="How many people will report.")
 @click.option("-o", "--out", type=click.Path(dir_okay=False), help="Write the fitted specification here.")
 @only_workload_option
-def fit(specification: str, queries: str | None, users: int, out: str | None, only_workload: bool) -> None:
+@rows_option
+def fit(
+    specification: str,
+    queries: str | None,
+    users: int,
+    out: str | None,
+    only_workload: bool,
+    rows_given: tuple[str, ...],
+) -> None:
     """Choose the views of a grid for your questions.
 
     QUERIES is a file of SELECTs separated by `;` (`-` reads stdin); without it, views are chosen for all ranges of one
@@ -82,12 +116,12 @@ def fit(specification: str, queries: str | None, users: int, out: str | None, on
 
     if out is not None:
         _check_folder(Path(out))
-    collection = Collection.load(specification)
+    collection, rows = Collection.load(specification), given_rows(rows_given)
     questions = None if queries is None else questions_about(collection, queries)
     start = collection.with_settings(design="grid")
     with progress("fitting", WHOLE) as advance:
         grid = fit_grids(
-            start, users, questions, only_workload=only_workload, advance=lambda part: advance(part * WHOLE)
+            start, users, questions, only_workload=only_workload, rows=rows, advance=lambda part: advance(part * WHOLE)
         )
     _show_fit(grid)
     if out is None:
@@ -107,9 +141,10 @@ def _show_fit(grid: Fit[Collection]) -> None:
     from deniable.queries.forecasts.fit import shown_error
 
     title = f"Predicted errors, {counted(grid.users, 'user')}, ε = {grid.collection.epsilon:g}"
-    made = table(title, "", *grid.errors)
+    ranges = grid.ranges()
+    made = table(title, "", *grid.errors, *["grid, range"] * bool(ranges))
     for number, errors in enumerate(zip(*grid.errors.values(), strict=True), 1):
-        made.add_row(f"q{number}", *map(shown_error, errors))
+        made.add_row(f"q{number}", *map(shown_error, errors), *ranges[number - 1 : number])
     show(made)
     for number, question in enumerate(grid.questions, 1):
         click.echo(f"q{number}: {' '.join(question.split())}")

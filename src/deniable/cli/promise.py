@@ -6,20 +6,24 @@ import html
 import math
 import textwrap
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deniable import __version__
 from deniable.collection import Collection
 from deniable.simulation import has_noise
 from deniable.tables.schema.report_format import ASSIGNED
-from deniable.tables.schema.rounds import FRESH, MEMOISED, ROTATING, Rounds
+from deniable.tables.schema.rounds import FRESH, MEMOISED, ROTATING, Rounds, stands_for
 from deniable.tables.specification.lifetime_promises import memoised_promises
 from deniable.tables.specification.runs import largest_epsilon
 from deniable.wording import counted
 
+if TYPE_CHECKING:
+    from deniable.queries.forecasts.influence import Influence
+
 LARGEST_LIFETIME_EPSILON = 8.0
 LARGEST_SHOWN_ODDS = 1e6
 _WIDTH = 80
+_TYPICAL_USERS = 10**6
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,7 @@ def sections(collection: Collection) -> dict[str, list[str]]:
             "Everybody: all services together, the server, and anyone who gets the reports later. Only her device "
             "sees her rows; where somebody runs `perturb` for many people, he sees them too."
         ],
-        "How much": _how_much(numbers, rounds),
+        "How much": [*_how_much(numbers, rounds), *_other_modes(collection)],
         "What travels in clear": [
             f"Public columns: {', '.join(public)}." if public else "There are no public columns.",
             "User ids, the name of the table" + (", and the number of the round." if rounds else "."),
@@ -84,9 +88,40 @@ def sections(collection: Collection) -> dict[str, list[str]]:
         "Who decides views and hash seeds": [
             "The user id, by a public function: a server refuses others, and a liar is left with his answer."
             if collection.coins == ASSIGNED
-            else "The device. A liar may choose them, and a server cannot tell."
+            else "The device. A liar may choose them, and a server cannot tell.",
+            *_liars(collection),
         ],
     }
+
+
+def _liars(collection: Collection) -> list[str]:
+    """How far one liar moves a typical count, before anything is collected; nothing without noise."""
+    if not has_noise(largest_epsilon(collection)):
+        return []
+    text, liar = typical_influence(collection)
+    typical, most = f"{liar.typical:,.3g}", f"{liar.most:,.3g}"
+    moved = f"by {typical} people on average and at most by {most}" if liar.coins == ASSIGNED else f"by {most} people"
+    return [
+        f"One liar moves a typical count ({text}) {moved}, and 1% of a million people who lie alike by "
+        f"{liar.of_share(0.01):,.3g}."
+    ]
+
+
+def typical_influence(collection: Collection) -> tuple[str, Influence]:
+    """A count of half a domain, and how far one of a million people who lies moves it."""
+    import numpy as np
+
+    from deniable.queries.forecasts.example_questions import ranges_of
+    from deniable.queries.forecasts.forecast import planned
+    from deniable.queries.forecasts.influence import influences_at
+
+    table = collection.tables[0]
+    text = next(ranges_of(table, table.private[:1]))
+    plan = planned(collection, text, "optimal", "direct", _TYPICAL_USERS)
+    (liar,) = influences_at(
+        plan, np.zeros(len(plan.question.moments)), round(_TYPICAL_USERS / stands_for(collection.rounds))
+    )
+    return text, liar
 
 
 def _how_much(numbers: PromiseNumbers, rounds: Rounds | None) -> list[str]:
@@ -119,6 +154,22 @@ def _how_much(numbers: PromiseNumbers, rounds: Rounds | None) -> list[str]:
         f"An attacker who would bet 1:1 on a fact can bet at most {odds(numbers.one_round)} after one round, and at "
         f"most {odds(lifetime)} after all of them.",
     ]
+
+
+def _other_modes(collection: Collection) -> list[str]:
+    """What a round would spend in other modes, for the same ε over a lifetime."""
+    from deniable.queries.forecasts.round_forecast import modes_of
+
+    said: list[str] = []
+    for other in modes_of(collection):
+        if collection.rounds is None or other.rounds is None or other.rounds.mode == collection.rounds.mode:
+            continue
+        numbers = PromiseNumbers.of(Collection.of(other))
+        said.append(f"{other.rounds.mode} rounds ε = {numbers.one_round:.3g} each")
+        if numbers.same_changes is not None:
+            any_two = numbers.lifetime
+            said[-1] += f" (for two people who change in the same rounds; for any two a lifetime of {any_two:.4g})"
+    return [f"For the same ε over a lifetime, {' and '.join(said)}."] if said else []
 
 
 def _not_hidden(single: list[str], rounds: Rounds | None) -> list[str]:

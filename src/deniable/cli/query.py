@@ -15,16 +15,14 @@ from deniable.queries.answers.plain_rows import as_csv
 
 
 @click.command()
-@click.argument("reports", type=click.Path(file_okay=False))
-@click.argument("sql", required=False)
+@click.argument("given", nargs=-1, required=True, metavar="REPORTS... [SQL]")
 @click.option("-f", "--file", "path", type=click.Path(dir_okay=False), help="Read the SQL from a file.")
 @query_options
 @click.option("--json", "json_wanted", is_flag=True, help="Print one JSON object per row.")
 @click.option("--csv", "csv_wanted", is_flag=True, help="Print comma-separated values.")
 @click.option("--plot", type=click.Path(dir_okay=False), help="Also plot the answer to a .png, .svg or .pdf file.")
 def query(
-    reports: str,
-    sql: str | None,
+    given: tuple[str, ...],
     path: str | None,
     dimensions: tuple[str, ...],
     json_wanted: bool,
@@ -39,15 +37,20 @@ def query(
     VAR_POP, VAR_SAMP and STDDEV, and arithmetic with them; tables joined with USING (uid), and dimensions joined on an
     attribute; WHERE and GROUP BY on private and public attributes; ORDER BY, HAVING and LIMIT.
 
+    Several folders are groups of users that were asked under different designs (`deniable plan --after`): each user in
+    one group only, which is checked, and the answer is over all of them.
+
     \b
     Example:
       deniable query reports/ "SELECT COUNT(*) FROM users WHERE age < 30"
       deniable query hdfs:///reports --engine spark=yarn @question.sql
+      deniable query first/ second/ "SELECT COUNT(*) FROM users WHERE age < 30"
     """
     from deniable.queries.answers.answer_options import AnswerOptions
 
     if json_wanted and csv_wanted:
         raise BadInput("--json and --csv exclude each other. Nothing was read. Choose one.")
+    reports, sql = _apart(given, path)
     text, options = sql_text(sql, path), AnswerOptions(**chosen)
     if plot is not None:
         from deniable.plotting.figure import check_ending, require_plotting
@@ -66,3 +69,9 @@ def query(
             click.echo(note, err=True)
         return
     show_table(result)
+
+
+def _apart(given: tuple[str, ...], path: str | None) -> tuple[tuple[str, ...], str | None]:
+    """Folders, and the SQL after them unless it is in a file of its own."""
+    written = path is None or given[-1] == "-" or given[-1].startswith("@") or " " in given[-1].strip()
+    return (given[:-1], given[-1]) if written and len(given) > 1 else (given, None)

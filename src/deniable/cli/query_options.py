@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -64,8 +64,8 @@ def query_options(command: F) -> F:
     return command
 
 
-def open_reports(reports: str, dimensions: tuple[str, ...], engine: str) -> Database:
-    """The database of a folder; reports that were refused are counted on stderr."""
+def open_reports(reports: Sequence[str], dimensions: tuple[str, ...], engine: str) -> Database:
+    """The database of a folder, or of several groups of users; refused reports are counted on stderr."""
     from deniable.database import connect
 
     paths: dict[str, str] = {}
@@ -76,7 +76,8 @@ def open_reports(reports: str, dimensions: tuple[str, ...], engine: str) -> Data
         if name in paths:
             raise BadInput(f"dimension {name!r} is given twice. Nothing was read. Name each once.")
         paths[name] = path
-    database = connect(reports, dimensions=paths, engine=_session(engine))
+    opened = reports[0] if len(reports) == 1 else list(reports)
+    database = connect(opened, dimensions=paths, engine=_session(engine))
     for name, refused in database.refused.items():
         for reason, count in refused.items():
             click.echo(f"{name}: {counted(count, 'report')} refused: {reason}", err=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import click
 
 from deniable.collection import Collection
 from deniable.errors import BadInput, MissingExtra
+from deniable.tables.specification.specification_files import read_file
 from deniable.wording import counted
 
 _DAY_S = 86_400
@@ -27,6 +29,7 @@ folder_argument = click.argument("folder", type=click.Path(file_okay=False))
 @click.option("--check", is_flag=True, help="Check folder and settings, and start nothing.")
 @click.option("--simulation", is_flag=True, help="With --init: for reports that protect nobody.")
 @click.option("--store", help="With --init: a database for several collectors, postgresql://….")
+@click.option("--streams", type=click.Path(dir_okay=False), help="With --init: streams without trust, in this file.")
 def serve(
     folder: str,
     specification: str | None,
@@ -37,6 +40,7 @@ def serve(
     check: bool,
     simulation: bool,
     store: str | None,
+    streams: str | None,
 ) -> None:
     """Collect reports over HTTP into a folder.
 
@@ -52,12 +56,14 @@ def serve(
     path = Path(folder)
     if specification is not None:
         from deniable.service.collector import init_folder
+        from deniable.stores.collector.stream_log import check_streams
 
-        init_folder(Collection.load(specification), path, simulation=simulation, database=store)
+        chosen = None if streams is None else read_file(streams, check_streams)
+        init_folder(Collection.load(specification), path, simulation=simulation, database=store, streams=chosen)
         click.echo(f"made {path.name}: start it with deniable serve {folder}", err=True)
         return
-    if simulation or store is not None:
-        option = "--simulation" if simulation else "--store"
+    if simulation or store is not None or streams is not None:
+        option = "--simulation" if simulation else "--streams" if store is None else "--store"
         raise BadInput(f"{option} belongs to --init. Nothing was started. The folder says what it is.")
     from deniable.service.settings import load_settings
 
@@ -75,8 +81,8 @@ def serve(
     serve_folder(path, settings, lambda address: click.echo(f"listening on {address}", err=True))
 
 
-def check_folder_of(path: Path) -> Any:
-    """A collector's folder; refused if it has no store, or one of another specification."""
+def check_folder_of(path: Path, *, keys: bool = True) -> Any:
+    """A collector's folder; refused if it has no store, or one of another specification, or (with `keys`) no keys."""
     from deniable.engines.collecting.stored_reports import collector_folder, is_collector_folder
     from deniable.service.keys import KeyFile
 
@@ -86,8 +92,9 @@ def check_folder_of(path: Path) -> Any:
             f"Make one: deniable serve --init shop.toml {path.name}"
         )
     folder = collector_folder(path)
-    folder.open_store().close()
-    KeyFile(path).keys()
+    if keys:
+        folder.open_store().close()
+        KeyFile(path).keys()
     return folder
 
 
@@ -115,6 +122,25 @@ def seal(folder: str, out: str | None) -> None:
         store.close()
     for (table, number), rows in sealed.items():
         click.echo(f"{table}, round {number}: {counted(rows, 'report')}")
+    for stream, estimates in _sealed_streams(opened, Path(folder if out is None else out)):
+        click.echo(f"stream {stream}: {counted(estimates, 'estimate')}")
+
+
+def _sealed_streams(folder: Any, out: Path) -> Iterator[tuple[str, int]]:
+    """Write what every stream has published, for `deniable stream query`; streams in their first phase have nothing."""
+    from deniable.stores.collector.stream_log import StreamLog, has_streams
+
+    if not has_streams(folder.path):
+        return
+    log = StreamLog(folder.path, simulation=folder.simulation)
+    try:
+        for name in log.names:
+            server = log.server(name)
+            if server.published:
+                server.released.save(out / f"stream-{name}.parquet")
+            yield name, server.published
+    finally:
+        log.close()
 
 
 @click.group("round")

@@ -52,7 +52,7 @@ def shell(reports: str, dimensions: tuple[str, ...], engine: str, **chosen: Any)
     from deniable.queries.answers.answer_options import AnswerOptions
 
     options = AnswerOptions(**chosen)
-    database = open_reports(reports, dimensions, engine)
+    database = open_reports((reports,), dimensions, engine)
     at_terminal = sys.stdin.isatty()
     if at_terminal:
         click.echo("SQL ends with a semicolon. .help lists commands, .quit leaves.")

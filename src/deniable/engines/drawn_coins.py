@@ -8,12 +8,14 @@ forged reports among many stay unnoticed. With assigned coins there is nothing t
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from scipy.stats import chi2
 
-from deniable.arrays import Floats, Integers
+from deniable.arrays import Booleans, Floats, Integers
 from deniable.engines.engine import Engine
+from deniable.queries.planning.plan import Plan
 from deniable.tables.schema.report_format import DRAWN, SEED_BITS
 
 COIN_FALSE_ALARM = 1e-6
@@ -22,6 +24,8 @@ MOST_TESTED_VIEWS = 2**12
 FEWEST_EXPECTED = 20.0
 """Views with fewer expected reports are counted together."""
 _SEED_BINS_BITS = 6
+MOST_TRIED_REPORTS = 2**18
+"""Coins of more reports are looked at only when it has to be exact."""
 
 
 class DrawnCoins:
@@ -65,17 +69,39 @@ class DrawnCoins:
             squares, freedom = squares + more, freedom + free
         chances = {"views": float(chi2.sf(squares, freedom)) if freedom else 1.0}
         hashed = np.array([view.oracle.seeds == 1 << SEED_BITS for view in views])
-        read = getattr(store, "read", None)  # on Spark, seeds are not looked at
-        if hashed.any() and read is not None:
-            seeds: Integers = np.zeros(1 << _SEED_BINS_BITS, dtype=np.int64)
-            for block in read(("view", "seed")):
-                mine_seeds = np.asarray(block.reports["seed"])[hashed[np.asarray(block.reports["view"])]]
-                seeds += np.bincount(mine_seeds >> (SEED_BITS - _SEED_BINS_BITS), minlength=seeds.size)
+        if hashed.any() and (seeds := _seed_ranges(store, hashed)) is not None:
             while seeds.size > 1 and seeds.sum() < seeds.size * FEWEST_EXPECTED:
                 seeds = seeds.reshape(-1, 2).sum(axis=1)
             squares, freedom = chi_square(seeds.astype(np.float64), np.full(seeds.size, seeds.sum() / seeds.size))
             chances["seeds"] = float(chi2.sf(squares, freedom)) if freedom else 1.0
         return chances
+
+
+def _seed_ranges(store: Any, hashed: Booleans) -> Integers | None:
+    """How many reports of hashed views have a seed in each range; None if an engine can neither read nor count them."""
+    if hasattr(store, "seed_ranges"):
+        counted: Integers = store.seed_ranges(hashed, _SEED_BINS_BITS)
+        return counted
+    if not hasattr(store, "read"):
+        return None
+    seeds: Integers = np.zeros(1 << _SEED_BINS_BITS, dtype=np.int64)
+    for block in store.read(("view", "seed")):
+        mine = np.asarray(block.reports["seed"])[hashed[np.asarray(block.reports["view"])]]
+        seeds += np.bincount(mine >> (SEED_BITS - _SEED_BINS_BITS), minlength=seeds.size)
+    return seeds
+
+
+def reported_coins(engine: Engine, plan: Plan, *, exact: bool) -> dict[str, tuple[Integers, Integers]]:
+    """The views and seeds of the reports of a question's only table, where they are assigned; of many if `exact`."""
+    if engine.collection.coins == DRAWN or len(plan.tables) != 1:
+        return {}
+    name = plan.tables[0].table
+    store: Any = engine.stores[name]
+    if not hasattr(store, "read") or not store.rows or (store.rows > MOST_TRIED_REPORTS and not exact):
+        return {}
+    blocks = [block.reports for block in store.read(("view", "seed"))]
+    view, seed = (np.concatenate([np.asarray(block[column]) for block in blocks]) for column in ("view", "seed"))
+    return {name: (view.astype(np.int64), seed.astype(np.int64))}
 
 
 def chi_square(counts: Floats, expected: Floats) -> tuple[float, int]:

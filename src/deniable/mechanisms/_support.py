@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.arrays import Integers, Words32
+from deniable.arrays import Floats, Integers, Words32
 from deniable.mechanisms._compiled import compiled
 from deniable.mechanisms.hashing import LAST_FACTOR, MIDDLE_FACTOR, SPREAD_SHIFT
 
@@ -66,3 +66,29 @@ def support_counts(seeds: Words32, chosen: Integers, buckets: int, keys: Words32
             done.result()
     counts: Integers = partial.sum(axis=0)
     return counts
+
+
+@compiled
+def extreme_sums(
+    seeds: Words32, keys: Words32, factors: Words32, values: Floats, totals: Floats, least: Floats, most: Floats
+) -> None:
+    """The smallest and the largest sum of the values in one bucket, for every seed. An empty bucket has the sum 0."""
+    buckets = np.uint64(totals.size)
+    taken = np.zeros(totals.size, dtype=np.int64)
+    where = np.empty(keys.size, dtype=np.int64)
+    for number in range(seeds.size):
+        used = 0
+        for cell in range(keys.size):
+            hashed = hash_cell(seeds[number], keys[cell], factors[cell])
+            bucket = np.int64((np.uint64(hashed) * buckets) >> np.uint64(32))
+            if taken[bucket] != number + 1:
+                taken[bucket] = number + 1
+                totals[bucket] = 0.0
+                where[used] = bucket
+                used += 1
+            totals[bucket] += values[cell]
+        low = high = 0.0 if used < totals.size else totals[where[0]]
+        for index in range(used):
+            low = min(low, totals[where[index]])
+            high = max(high, totals[where[index]])
+        least[number], most[number] = low, high

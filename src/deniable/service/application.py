@@ -21,11 +21,13 @@ from deniable.service.health_resource import get_health, get_metrics, get_readin
 from deniable.service.logs import UploadLog, log
 from deniable.service.questions_resource import post_explain, post_forecast, post_sql
 from deniable.service.reports_resource import post_reports
+from deniable.service.streams_resource import post_stream_reports
 
 REPORTS_ROUTE = "/v1/collections/{name}/reports"
 ROUTES: tuple[BaseRoute, ...] = (
     Route(REPORTS_ROUTE, no_such_collection, methods=["POST"]),
     Route("/v1/collections/{name}", get_collection),
+    Route("/v1/collections/{name}/streams/{stream}/reports", post_stream_reports, methods=["POST"]),
     Route("/v1/sql", post_sql, methods=["POST"]),
     Route("/v1/explain", post_explain, methods=["POST"]),
     Route("/v1/forecast", post_forecast, methods=["POST"]),

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from deniable.service.answers import Refused
 from deniable.service.collector import Collector
+from deniable.stores.collector.stream_log import StreamLog
 from deniable.tables.reports.upload_format import BINARY_REPORTS, REPORT_LINES
 
 CACHE_SECONDS = 60
@@ -47,4 +48,13 @@ def _description(collector: Collector) -> dict[str, object]:
             "reports_per_request": settings.reports_per_request,
         },
         "media_types": [BINARY_REPORTS, REPORT_LINES],
+        "streams": {} if collector.streams is None else _streams(collector.streams),
+    }
+
+
+def _streams(log: StreamLog) -> dict[str, object]:
+    """What devices have to know about streams: settings, phase and, once it is announced, θ."""
+    return {
+        name: {**state.settings, "sha256": state.sha256, "phase": 1 if state.theta is None else 2, "theta": state.theta}
+        for name, state in ((name, log.state(name)) for name in log.names)
     }

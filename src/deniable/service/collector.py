@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from deniable.engines.collecting.stored_reports import CollectorFolder, collector_folder
 from deniable.engines.collecting.wire_reports import ReportDoor
@@ -22,12 +23,14 @@ from deniable.service.settings import ServeSettings
 from deniable.stores.collector.database_file import check_database, postgresql, write_database
 from deniable.stores.collector.group_commit import CommitLimits, GroupCommit
 from deniable.stores.collector.sqlite_store import STORE_FILE, create_store
+from deniable.stores.collector.stream_log import StreamLog, StreamRequest, create_stream_log, has_streams
 from deniable.stores.collector.upload import CollectorStore
 from deniable.tables.schema.attributes import check_name
 from deniable.tables.specification.runs import SPECIFICATION_FILE, run_text
 from deniable.tables.specification.specification import Specification
 
 Clock = Callable[[], float]
+_LOOK_AT_DISK_S = 0.5
 
 
 @dataclass(slots=True)
@@ -46,10 +49,13 @@ class Collector:
     addresses: RateLimit
     users: RateLimit
     questions: OpenDatabase
+    streams: StreamLog | None = None
+    stream_writer: GroupCommit[StreamRequest, list[str]] | None = None
     now: Clock = time.time
     """The time of day, for tokens only."""
     elapsed: Clock = time.monotonic
     draining: bool = False
+    _room: tuple[float, bool] | None = None
 
     @property
     def name(self) -> str:
@@ -62,8 +68,12 @@ class Collector:
 
     @property
     def has_room(self) -> bool:
-        """Whether uploads may be stored."""
-        return self.lock is None or self.free_bytes() >= self.settings.free_bytes
+        """Whether uploads may be stored; the disk is looked at twice a second, not for every request."""
+        now = self.elapsed()
+        if self._room is None or now >= self._room[0]:
+            has_room = self.lock is None or self.free_bytes() >= self.settings.free_bytes
+            self._room = (now + _LOOK_AT_DISK_S, has_room)
+        return self._room[1]
 
     @property
     def is_ready(self) -> bool:
@@ -74,6 +84,9 @@ class Collector:
         """Commit what waits, and let go of the folder. A second call does nothing."""
         self.draining = True
         self.writer.close()
+        if self.stream_writer is not None and self.streams is not None:
+            self.stream_writer.close()
+            self.streams.close()
         self.questions.close()
         self.store.close()
         if self.lock is not None:
@@ -86,12 +99,21 @@ def collection_name(folder: CollectorFolder) -> str:
 
 
 def init_folder(
-    specification: Specification, folder: Path, *, simulation: bool = False, database: str | None = None
+    specification: Specification,
+    folder: Path,
+    *,
+    simulation: bool = False,
+    database: str | None = None,
+    streams: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> None:
     """Make a folder for a collector: specification, empty store, keys. The store comes last, so that half is none.
 
     With the address of a PostgreSQL database the store is there. If it has one for this specification, it is joined.
+    `streams` are settings of streams without trust, by name. They are kept in the folder, because their reports have an
+    order, so one server takes them.
     """
+    if streams and database is not None:
+        raise BadInput("streams are kept in a folder, not in PostgreSQL. Nothing was written. Make a folder for them.")
     if database is not None:
         check_database(database)
     if folder.exists() and any(folder.iterdir()):
@@ -102,6 +124,8 @@ def init_folder(
     os.chmod(folder, 0o700)  # noqa: PTH101 - nobody else has to read it
     (folder / SPECIFICATION_FILE).write_text(run_text(specification, simulation=simulation), encoding="utf-8")
     KeyFile(folder).create()
+    if streams:
+        create_stream_log(folder, streams, simulation=simulation)
     rounds = specification.rounds is not None
     if database is None:
         create_store(folder / STORE_FILE, specification.sha256, rounds=rounds)
@@ -123,11 +147,19 @@ def open_collector(path: Path, settings: ServeSettings) -> Collector:
         if lock is not None:
             lock.close()
         raise
+    try:
+        streams = StreamLog(path, simulation=folder.simulation) if has_streams(path) else None
+    except BaseException:
+        store.close()
+        if lock is not None:
+            lock.close()
+        raise
     metrics = Metrics()
     door = ReportDoor(folder.collection, simulation=folder.simulation)
+    limits = CommitLimits(queued_reports=settings.queued_reports)
     writer = GroupCommit(
         ReportCommits(door, store, metrics),
-        CommitLimits(queued_reports=settings.queued_reports),
+        limits,
         watch=metrics.committed,
         deliver=to_event_loops,
         tidy=store.tidy,
@@ -143,5 +175,7 @@ def open_collector(path: Path, settings: ServeSettings) -> Collector:
         lock,
         RateLimit(settings.requests_per_minute),
         RateLimit(settings.reports_per_minute),
-        OpenDatabase(path, store),
+        OpenDatabase(folder, store),
+        streams,
+        None if streams is None else GroupCommit(streams.commit, limits, deliver=to_event_loops),
     )

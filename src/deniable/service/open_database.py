@@ -1,7 +1,8 @@
-"""The database that analysts ask: opened once, and opened again after reports have arrived.
+"""The database that analysts ask: opened once, kept, and refreshed as reports arrive.
 
 Questions are answered by one thread, one after the other, and only so many may wait. An answer sees every report that
-was acknowledged a second before it was asked.
+was acknowledged a second before it was asked. Of a refreshed database only tables and rounds are read that have grown.
+A question whose asker has left ends before its turn, or at the next block of reports.
 """
 
 from __future__ import annotations
@@ -9,16 +10,22 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 from threading import Lock
 from typing import TypeVar
 
+import pyarrow as pa
+
+from deniable.cancellation import Ended, ends_when
 from deniable.database import Database, connect
+from deniable.engines.collecting.collected_reports import Reports
+from deniable.engines.collecting.stored_reports import CollectorFolder, joined_rounds, stored_tables
 from deniable.errors import Failure
 from deniable.stores.collector.upload import CollectorStore
 
 MOST_WAITING = 16
 FRESH_S = 1.0
+MOST_KEPT_REPORTS = 20_000_000
+"""Above this, reports are not kept in memory: the folder is opened anew, in files."""
 Given = TypeVar("Given")
 
 
@@ -32,20 +39,31 @@ class TooManyQuestions(Failure):
 class OpenDatabase:
     """Answers questions about a folder, from one thread."""
 
-    def __init__(self, folder: Path, store: CollectorStore, elapsed: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, folder: CollectorFolder, store: CollectorStore, elapsed: Callable[[], float] = time.monotonic
+    ) -> None:
         self._folder, self._store, self._elapsed = folder, store, elapsed
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="questions")
         self._counting = Lock()
         self._waiting = 0
         self._opened: tuple[int, float, Database] | None = None
+        self._kept: dict[tuple[str, int], pa.Table] = {}
 
-    def ask(self, question: Callable[[Database], Given]) -> Future[Given]:
-        """Queue a question. A future that is cancelled before its turn costs nothing."""
+    def ask(self, question: Callable[[Database], Given], ended: Callable[[], bool] = lambda: False) -> Future[Given]:
+        """Queue a question. It is not begun, or not finished, once `ended` says that nobody waits for it."""
         with self._counting:
             if self._waiting >= MOST_WAITING:
                 raise TooManyQuestions
             self._waiting += 1
-        future = self._thread.submit(lambda: question(self._database()))
+
+        def answered() -> Given:
+            if ended():
+                raise Ended
+            database = self._database()
+            with ends_when(ended):
+                return question(database)
+
+        future = self._thread.submit(answered)
         future.add_done_callback(self._answered)
         return future
 
@@ -57,12 +75,19 @@ class OpenDatabase:
         """The database, not older than a second if there is anything new. Only the thread of questions calls this."""
         now = self._elapsed()
         if self._opened is None or now - self._opened[1] >= FRESH_S:
-            version = self._store.summary().version
-            if self._opened is None or version != self._opened[0]:
-                self._opened = (version, now, connect(self._folder))
+            summary = self._store.summary()
+            if self._opened is None or summary.version != self._opened[0]:
+                self._opened = (summary.version, now, self._refreshed(sum(summary.counts.values())))
             else:
-                self._opened = (version, now, self._opened[2])
+                self._opened = (summary.version, now, self._opened[2])
         return self._opened[2]
+
+    def _refreshed(self, reports: int) -> Database:
+        if reports > MOST_KEPT_REPORTS or self._folder.simulation:
+            self._kept = {}
+            return connect(self._folder.path)
+        self._kept = stored_tables(self._folder, self._store, self._kept)
+        return connect(Reports(self._folder.collection, joined_rounds(self._kept), {}))
 
     def close(self) -> None:
         """Let a question that runs end; others are not answered."""

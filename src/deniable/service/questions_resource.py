@@ -7,6 +7,7 @@ The body is JSON: {"sql": "SELECT …", "options": {…}}, where the options are
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
@@ -37,7 +38,7 @@ async def post_sql(request: Request) -> Response:
     """Answer a question."""
     collector, entries = await _asked(request, {"sql", "options"})
     options = _options(entries.get("options", {}))
-    result = await _answer(collector, lambda database: database.answer(entries["sql"], options))
+    result = await _answer(collector, request, lambda database: database.answer(entries["sql"], options))
     accepted = {part.partition(";")[0].strip().lower() for part in request.headers.get("accept", "").split(",")}
     if ARROW in accepted:
         return Response(_arrow(result), media_type=ARROW)
@@ -52,7 +53,7 @@ async def post_sql(request: Request) -> Response:
 async def post_explain(request: Request) -> Response:
     """How a question is answered, and the error to expect."""
     collector, entries = await _asked(request, {"sql"})
-    return answered({"text": await _answer(collector, lambda database: str(database.explain(entries["sql"])))})
+    return answered({"text": await _answer(collector, request, lambda database: str(database.explain(entries["sql"])))})
 
 
 async def post_forecast(request: Request) -> Response:
@@ -60,7 +61,11 @@ async def post_forecast(request: Request) -> Response:
     collector, entries = await _asked(request, {"sql", "users"})
     collection = Collection.of(collector.folder.collection)
     return answered(
-        {"text": await _answer(collector, lambda _: str(collection.forecast(entries["sql"], entries.get("users", 0))))}
+        {
+            "text": await _answer(
+                collector, request, lambda _: str(collection.forecast(entries["sql"], entries.get("users", 0)))
+            )
+        }
     )
 
 
@@ -89,11 +94,19 @@ def _options(entries: Any) -> AnswerOptions:
         raise Refused(400, "options", "An option has a value of another type.") from None
 
 
-async def _answer(collector: Collector, question: Callable[[Database], Given]) -> Given:
-    """What the database says, within the limit of time."""
+async def _answer(collector: Collector, request: Request, question: Callable[[Database], Given]) -> Given:
+    """What the database says, within the limit of time. The question ends when the time is over or the asker leaves."""
+    ended = threading.Event()
+    left = asyncio.ensure_future(_left(request))
     try:
         async with asyncio.timeout(collector.settings.question_seconds):
-            return await asyncio.wrap_future(collector.questions.ask(question))
+            answer = asyncio.wrap_future(collector.questions.ask(question, ended.is_set))
+            waiting: set[asyncio.Future[Any]] = {answer, left}
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            if not answer.done():
+                answer.cancel()
+                raise Refused(400, "disconnected", "The client has left.")
+            return answer.result()
     except TooManyQuestions:
         raise Refused(429, "questions", "Too many questions wait. Ask again later.", wait_s=5) from None
     except TimeoutError:
@@ -102,6 +115,15 @@ async def _answer(collector: Collector, question: Callable[[Database], Given]) -
         raise Refused(400, "refused", str(problem)) from None
     except DeniableError as problem:
         raise Refused(503, "failed", str(problem), wait_s=5) from None
+    finally:
+        ended.set()
+        left.cancel()
+
+
+async def _left(request: Request) -> None:
+    """Returns when the client has gone away."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def _arrow(result: Result) -> bytes:

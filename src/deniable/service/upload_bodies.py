@@ -10,10 +10,12 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from deniable.engines.collecting.gathering import LONGEST_LINE
-from deniable.engines.collecting.wire_reports import SentReport
+from deniable.engines.collecting.wire_reports import SentReport, is_long
 from deniable.errors import InvalidData
-from deniable.tables.reports.report import parse
-from deniable.tables.reports.upload_format import BINARY_REPORTS, ID_LENGTH_BYTES, REPORT_LINES
+from deniable.streams.local.stream_report import SIZE
+from deniable.streams.local.stream_report import parse as parse_stream_line
+from deniable.tables.reports.report import kind_of, parse
+from deniable.tables.reports.upload_format import BINARY_REPORTS, ID_LENGTH_BYTES, REPORT_LINES, STREAM_REPORTS
 from deniable.tables.schema.report_format import REPORT_BYTES
 
 _UNREADABLE = SentReport("", b"")
@@ -65,13 +67,31 @@ def read_body(body: bytes, media_type: str, limits: BodyLimits) -> list[SentRepo
     return reader(body, limits.reports)
 
 
-def _read_binary(body: bytes, most: int) -> list[SentReport]:
+def read_stream_body(body: bytes, media_type: str, limits: BodyLimits) -> list[tuple[str, bytes]]:
+    """(user, report) of every report of a stream. One that cannot be read is empty."""
+    if media_type == STREAM_REPORTS:
+        return [(arrived.uid, arrived.report) for arrived in _read_binary(body, limits.reports, SIZE)]
+    if media_type != REPORT_LINES:
+        raise BodyRefused(415, "media_type", f"The content type must be {STREAM_REPORTS} or {REPORT_LINES}.")
+    return [_stream_line(line) for line in _lines(body, limits.reports)]
+
+
+def _stream_line(line: bytes) -> tuple[str, bytes]:
+    try:
+        uid, report = parse_stream_line(line if len(line) <= LONGEST_LINE else b"")
+    except InvalidData:
+        return "", b""
+    text = str(uid)
+    return (text, report) if kind_of(text) is str and not is_long(text) else ("", b"")
+
+
+def _read_binary(body: bytes, most: int, size: int = REPORT_BYTES) -> list[SentReport]:
     sent: list[SentReport] = []
     at, end = 0, len(body)
     while at < end:
         first = at + ID_LENGTH_BYTES
         last = first + int.from_bytes(body[at:first], "big")
-        at = last + REPORT_BYTES
+        at = last + size
         if at > end:
             raise BodyRefused(400, "framing", "The body ends inside a report.")
         if len(sent) == most:
@@ -84,10 +104,14 @@ def _read_binary(body: bytes, most: int) -> list[SentReport]:
 
 
 def _read_lines(body: bytes, most: int) -> list[SentReport]:
+    return [_read_line(line) for line in _lines(body, most)]
+
+
+def _lines(body: bytes, most: int) -> list[bytes]:
     lines = [line for line in body.split(b"\n") if line.strip()]
     if len(lines) > most:
         raise _too_many(most)
-    return [_read_line(line) for line in lines]
+    return lines
 
 
 def _read_line(line: bytes) -> SentReport:

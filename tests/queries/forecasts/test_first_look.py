@@ -7,6 +7,7 @@ import deniable as dn
 from deniable.errors import InvalidParameter
 from deniable.queries.forecasts.first_look import densities
 from deniable.queries.grids.fitting_prior import expected_density
+from deniable.tables.reports.report import Report
 
 SIZE, PEOPLE = 1_000, 40_000
 TABLE = dn.Table("p", a=dn.Ordinal(0, SIZE - 1))
@@ -47,8 +48,8 @@ def test_two_looks_halve_the_error_on_uneven_data_and_say_so_beforehand(shape):
         errors["two"].append(both.sql(text).scalar().value - truth)
     spread = {name: np.sqrt(np.mean(np.square(each))) for name, each in errors.items()}
     assert spread["one"] > 1.5 * spread["two"]
-    assert proposal.fitted.gains["p"] > 1.5
-    assert "the first look makes errors" in str(proposal)
+    assert proposal.looks.gain > 1.5
+    assert "times smaller than with one look" in str(proposal)
 
 
 def test_a_look_finds_where_rows_are():
@@ -67,3 +68,32 @@ def test_a_look_at_other_tables_is_refused():
     other = dn.Table("p", a=dn.Ordinal(0, 9))
     with pytest.raises(InvalidParameter, match="other tables"):
         dn.plan(other, None, epsilon=4.0, users=100, after=db)
+
+
+def test_both_groups_together_are_as_private_as_each():
+    """All that two people send, one in each group, for all their values: the second design follows the first report."""
+    table, epsilon = dn.Table("p", a=dn.Ordinal(0, 2)), 1.0
+    first = dn.Collection(table, epsilon=epsilon, design="mg")
+    (view,) = first.design_of("p")
+    assert type(view.oracle).__name__ == "RandomizedResponse"
+    laws = {(early, late): {} for early in range(3) for late in range(3)}
+    designs = set()
+    for y in range(3):
+        sent = Report(slot=0, view=0, seed=0, y=y, tag=first.tag("p")).to_json(uid=1, table="p")
+        proposal = dn.plan(table, None, epsilon=epsilon, users=100, after=dn.connect(first.gather([sent])))
+        rest = proposal.collection
+        designs.add(rest.sha256)
+        for later in rest.design_of("p"):
+            for (early, late), law in laws.items():
+                cell, _ = later.group.axes[0].located(late, 3)
+                seen = later.oracle.law(cell) if later.cells > 1 else [1.0]
+                for answer, chance in enumerate(seen):
+                    first_chance = float(view.oracle.law(early)[y])
+                    law[y, later.number, answer] = first_chance * float(later.probability) * float(chance)
+    for law in laws.values():
+        assert sum(law.values()) == pytest.approx(1)
+    for (early, late), law in laws.items():
+        for (other, another), changed in laws.items():
+            if early == other or late == another:  # one of the two has another value
+                assert max(law[output] / changed[output] for output in law) <= np.exp(epsilon) * (1 + 1e-9)
+    assert designs

@@ -234,6 +234,25 @@ def test_what_was_acknowledged_survives_kill_9(tmp_path):
         assert len(set(batches) - told) <= attempt + 1  # stored, and killed before it was told
 
 
+@pytest.mark.parametrize("name", ["sqlite", "postgresql"])
+def test_threads_that_add_under_the_same_keys_agree(tmp_path, name):
+    store = STORES[name](tmp_path)
+    told = [[], []]
+
+    def add(number):
+        for key in range(30):
+            told[number] += store.add([sent(uid=str(key), report=b"%d" % number)])
+
+    threads = [threading.Thread(target=add, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all({first, second} == {A, C} for first, second in zip(*told, strict=True))
+    assert len(rows(store)) == 30
+    store.close()
+
+
 # PostgreSQL -----------------------------------------------------------------------------------------------------------
 
 

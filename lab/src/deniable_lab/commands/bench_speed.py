@@ -197,39 +197,3 @@ def spark(sizes: str, partitions: str, udf_size: int) -> None:
             advance(1)
     show(made)
     fail_where_missed(missed)
-
-
-@click.command(name="hash")
-@click.option(
-    "--seeds",
-    type=click.IntRange(16, 32),
-    default=22,
-    show_default=True,
-    help="Hash seeds of every pair with a chosen difference, as a power of two; 32 means all.",
-)
-@click.option("--pairs", type=click.IntRange(1), default=2_000, show_default=True, help="Pairs of random cells.")
-def hash_pairs(seeds: int, pairs: int) -> None:
-    """How often two cells share a bucket, and what the hash costs.
-
-    For 783 pairs of cells whose keys differ in one or two bits or in the pattern t<<24 | t<<8, and for random pairs of
-    cells below 2^24, the share of seeds under which both fall into one of g buckets, next to 1/g. Columns: the largest
-    relative error of a pair, what chance alone would leave, and the root of the mean squared error less chance. With
-    --seeds 32 every seed is tried, which takes an hour of processor time; --pairs 100000 takes ten minutes more.
-
-    \b
-    Example:
-      deniable bench hash --seeds 16 --pairs 100
-    """
-    from deniable_lab.benchmarks.hash_pairs import EXPONENTS, measure, slowdown
-
-    made = table("Collisions of two cells", "pairs", "seeds", "g", "worst", "chance", "excess", numbers_from=1)
-    for measured in measure(2**seeds, pairs, 2 ** min(seeds, 22)):
-        for index in (0, 1, 2, -1):
-            buckets = 2 ** int(EXPONENTS[index])
-            chance = ((buckets - 1) / measured.seeds) ** 0.5
-            row = (f"{worst:.1e}" for worst in (measured.worst[index], chance, measured.excess[index]))
-            made.add_row(
-                f"{measured.pairs:,} of {measured.name}", f"2^{measured.seeds.bit_length() - 1}", str(buckets), *row
-            )
-    show(made)
-    click.echo(f"The loop over reports takes {slowdown():.2f} times the processor time of the hash before it.")

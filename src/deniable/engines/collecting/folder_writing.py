@@ -5,6 +5,7 @@ Reports leave in groups of a constant size, so that the sizes say nothing about 
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -23,6 +24,7 @@ from deniable.tables.specification.runs import SPECIFICATION_FILE, load_run, run
 from deniable.tables.specification.specification import Specification
 
 GROUP_REPORTS = 1 << 18
+ROUND_FOLDER = re.compile(r"round-\d{6}")
 
 
 class TableReports(NamedTuple):
@@ -31,6 +33,11 @@ class TableReports(NamedTuple):
     schema: pa.Schema
     batches: Iterator[pa.RecordBatch]
     summary: Callable[[], Summary]
+
+
+def round_name(number: int) -> str:
+    """What the file of a round or, from Spark, its folder is called."""
+    return f"round-{number:06}"
 
 
 def writing_folder(out: Path) -> AbstractContextManager[None]:
@@ -51,7 +58,7 @@ def write_folder(
 
     A round, `number`, is one file per table, which is added to those of other rounds.
     """
-    file = "part-0.parquet" if number is None else f"round-{number:06}.parquet"
+    file = "part-0.parquet" if number is None else f"{round_name(number)}.parquet"
     with writing_folder(out):
         out.parent.mkdir(parents=True, exist_ok=True)
         with Lock(out, "the folder") as lock:
@@ -127,10 +134,30 @@ def check_folder(
     if not out.exists():
         return
     specification = out / SPECIFICATION_FILE
-    held = [name for name in names if (out / name if file is None else out / name / file).exists()]
+    held = [name for name in names if _is_held(out / name, file)]
+    if file is not None:
+        for name in names:
+            others = (out / name).iterdir() if (out / name).is_dir() else ()
+            check_writer(out.name, name, [path.name for path in others if path.suffix != ".parquet"])
     check_destination(
         out.name, collection, load_run(specification) if specification.exists() else None, held, simulation
     )
+
+
+def _is_held(folder: Path, file: str | None) -> bool:
+    """Whether a table has reports, or a round that this file or, from Spark, a folder of its name would hold."""
+    if file is None:
+        return folder.exists()
+    return (folder / file).exists() or (folder / file.removesuffix(".parquet")).exists()
+
+
+def check_writer(folder: str, name: str, others: Sequence[str]) -> None:
+    """Refuse to add a round to those that another engine wrote: their columns have other types."""
+    if any(ROUND_FOLDER.match(other) for other in others):
+        raise BadInput(
+            f"{folder!r} holds rounds of table {name!r} that another engine collected. Nothing was read or written. "
+            "Collect all rounds with one engine, or choose another folder."
+        )
 
 
 def check_destination(

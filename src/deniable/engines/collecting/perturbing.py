@@ -27,6 +27,7 @@ from deniable.ledger import Ledger
 from deniable.randomness import Source, release_source
 from deniable.tables.bulk import bulk_client as bulk
 from deniable.tables.bulk.column_encoding import REASONS, encode
+from deniable.tables.bulk.memoised_bulk import StickySource
 from deniable.tables.reports.report_table import check_texts, report_schema
 from deniable.tables.schema.attributes import WRONG_TYPE, Table
 from deniable.tables.specification.runs import charge_run, largest_epsilon
@@ -67,7 +68,7 @@ def perturb(
         with RowReader(collection, frames, key, everyone, repeatable=source.simulation, spill=parent) as reader:
 
             def randomised(name: str) -> TableReports:
-                charge_run(ledger, collection, name)
+                charge_run(ledger, collection, name, group=asking.group, number=number)
                 return _randomised(asking, reader, name, source.fresh(name), advance, simulation=simulation)
 
             if out is not None:
@@ -123,7 +124,8 @@ def reports_of(
     rows = asking.whose_turn(rows)
     check_texts((rows["uid"], *(rows[column] for column in table.public)), f"table {table.name!r}")
     slots = collection.reports_per_user(name)
-    before = asking.sticky_source(name, rows) or source
+    uid = rows["uid"].combine_chunks()
+    before = asking.sticky_source(name, uid.take(pa.array(starts_of(uid)))) or source
     users, first, codes, weights = _prepared(table, rows, before, tally)
     repeats = pa.array(np.repeat(np.arange(len(users)), slots))
     slot = np.tile(np.arange(slots), len(users))
@@ -176,5 +178,9 @@ def _prepared(
         return uid.take(pa.array(starts)), starts, chosen, np.ones(starts.size, dtype=np.int64)
     kept = np.cumsum(good) - good  # how many good rows come before each
     good_counts = np.add.reduceat(good.astype(np.int64), starts)
-    chosen, weights = bulk.truncate(table, kept[starts], good_counts, [column[good] for column in codes], source)
+    rows_of = [column[good] for column in codes]
+    if isinstance(source, StickySource):  # the same rows in another order are chosen alike
+        order = np.lexsort((*rows_of[::-1], np.repeat(np.arange(starts.size), good_counts)))
+        rows_of = [column[order] for column in rows_of]
+    chosen, weights = bulk.truncate(table, kept[starts], good_counts, rows_of, source)
     return uid.take(pa.array(starts)), starts, chosen, weights

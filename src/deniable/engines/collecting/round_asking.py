@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from deniable.errors import Failure, InvalidParameter
 from deniable.files import LockedFile
+from deniable.ledger import key_of
 from deniable.tables.bulk.memoised_bulk import BulkLife, StickySource
 from deniable.tables.coins.assigned_coins import PURPOSE, round_of_coins
 from deniable.tables.coins.coin_columns import CoinColumns, coin_columns, secret_coins, turn_columns
@@ -47,13 +48,6 @@ class Asking:
                 raise InvalidParameter("round and memory", "are for collections with rounds", "Leave them out.")
             return cls(collection)
         number = rounds.check(number)
-        if rounds.mode == MEMOISED:
-            for table in collection.tables:
-                if table.many is not None:
-                    problem = "has many rows per user, which a run in bulk does not keep for life"
-                    raise InvalidParameter(
-                        f"table {table.name!r}", problem, "Use clients, or fresh or rotating rounds."
-                    )
         needs = rounds.mode == MEMOISED or (rounds.mode == ROTATING and collection.coins != ASSIGNED)
         if not needs:
             return cls(collection, number)
@@ -83,15 +77,21 @@ class Asking:
         """Whether answers are kept for life."""
         return self.collection.rounds is not None and self.collection.rounds.mode == MEMOISED
 
-    def sticky_source(self, name: str, rows: pa.Table) -> StickySource | None:
+    def sticky_source(self, name: str, users: pa.Array) -> StickySource | None:
         """Draws for the rows of users, before anything is randomised, that come again in every round."""
-        return StickySource(self._secret_of(name), rows["uid"].combine_chunks(), b"rows") if self.is_memoised else None
+        return StickySource(self._secret_of(name), users, b"rows") if self.is_memoised else None
 
     def life(self, name: str, users: pa.Array) -> BulkLife | None:
         """What stays the same in all rounds."""
         if not self.is_memoised:
             return None
-        return BulkLife(self.collection.permanent_per_report(name), self._secret_of(name), users)
+        tau, parts = self.collection[name].tau, len(self.collection.design_of(name).parts)
+        return BulkLife.of(self.collection.permanent_per_report(name), self._secret_of(name), users, tau, parts)
+
+    @property
+    def group(self) -> str:
+        """What the ledger calls rounds that share turns and permanent answers; empty without rounds."""
+        return "" if self.number is None else key_of("rounds", self.secret or self.collection.sha256.encode())
 
     def _secret_of(self, name: str) -> bytes:
         """A secret of its own for each table."""

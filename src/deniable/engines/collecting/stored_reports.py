@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -136,13 +136,33 @@ def _fits(values: dict[str, Any], usual: dict[str, tuple[str, pa.DataType]]) -> 
     return True
 
 
-def stored_tables(folder: CollectorFolder, store: CollectorStore) -> dict[str, pa.Table]:
-    """All reports that are committed, in memory, by table."""
+def stored_tables(
+    folder: CollectorFolder, store: CollectorStore, kept: Mapping[tuple[str, int], pa.Table] | None = None
+) -> dict[tuple[str, int], pa.Table]:
+    """All reports that are committed, in memory, by table and round.
+
+    Of those that were `kept` from an earlier call, only what has grown is read again: nothing is ever removed, so the
+    same number of reports is the same reports. Types of public columns depend on all rounds of a table.
+    """
+    counts, kept = store.summary().counts, kept or {}
+    grown = {part for part, rows in counts.items() if part not in kept or kept[part].num_rows != rows}
+    grown_tables = {name for name, _ in grown if folder.collection[name].public}
+    tables = {}
+    for name, round_ in sorted(counts):
+        if (name, round_) in grown or name in grown_tables:
+            schema, batches = stored_batches(folder.collection, store, name, round_, simulation=folder.simulation)
+            tables[name, round_] = pa.Table.from_batches(list(batches), schema)
+        else:
+            tables[name, round_] = kept[name, round_]
+    return tables
+
+
+def joined_rounds(tables: Mapping[tuple[str, int], pa.Table]) -> dict[str, pa.Table]:
+    """The rounds of each table together."""
     rounds: dict[str, list[pa.Table]] = defaultdict(list)
-    for name, round_ in sorted(store.summary().counts):
-        schema, batches = stored_batches(folder.collection, store, name, round_, simulation=folder.simulation)
-        rounds[name].append(pa.Table.from_batches(list(batches), schema))
-    return {name: pa.concat_tables(tables) for name, tables in rounds.items()}
+    for (name, _), table in sorted(tables.items(), key=lambda item: item[0]):
+        rounds[name].append(table)
+    return {name: pa.concat_tables(listed) for name, listed in rounds.items()}
 
 
 def seal(folder: CollectorFolder, store: CollectorStore, out: Path | None = None) -> dict[tuple[str, int], int]:

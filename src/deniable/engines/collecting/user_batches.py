@@ -18,8 +18,8 @@ USER_BATCH_ROWS = 1 << 18
 
 def starts_of(uid: pa.Array) -> Integers:
     """Where each user's rows begin, in a column sorted by user."""
-    if len(uid) == 1:
-        return np.zeros(1, dtype=np.int64)
+    if len(uid) <= 1:
+        return np.zeros(len(uid), dtype=np.int64)
     changes = np.asarray(pc.not_equal(uid.slice(1), uid.slice(0, len(uid) - 1)))
     return np.concatenate(([0], np.flatnonzero(changes) + 1))
 

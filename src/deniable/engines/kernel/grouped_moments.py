@@ -93,6 +93,8 @@ def moments_of(plan: Plan, totals: Totals, listed: Mapping[str, pa.Array], summi
         between=_between(totals, summing)[public_rows, private_rows],
         private=private_rows,
         known=known_moments(plan)[private_rows],
+        by_round=None if plan.collection.rounds is None else _symmetric(totals.by_round[public_rows, private_rows]),
+        rows=None if plan.collection.rounds is None else totals.rows[public_rows].astype(np.float64),
     )
 
 

@@ -126,13 +126,18 @@ class Totals:
     """The same × moments, the lower triangle."""
     by_stratum: Floats
     """Sums over the users of each stratum: those whose report in some table is of some view."""
+    by_round: Floats
+    """As `crosses`, of what a user contributes in one round, where there are rounds."""
+    rows: Integers
+    """How many users in a round were added, per public group, where there are rounds."""
 
     @classmethod
     def empty(cls, public: int, private: int, moments: int, strata: int) -> Totals:
         """The totals of no users."""
         shape = (public, private, moments)
         crosses, by_stratum = np.zeros((*shape, moments)), np.zeros((strata, *shape))
-        return cls(np.zeros(public, dtype=np.int64), np.zeros(shape), crosses, by_stratum)
+        users, rows = np.zeros(public, dtype=np.int64), np.zeros(public, dtype=np.int64)
+        return cls(users, np.zeros(shape), crosses, by_stratum, np.zeros_like(crosses), rows)
 
     def add(self, other: Totals) -> None:
         """Add the totals of other users."""
@@ -140,6 +145,8 @@ class Totals:
         self.sums[...] += other.sums
         self.crosses[...] += other.crosses
         self.by_stratum[...] += other.by_stratum
+        self.by_round[...] += other.by_round
+        self.rows[...] += other.rows
 
     def add_users(
         self,
@@ -154,13 +161,17 @@ class Totals:
         With `persons`, rows are users in a round. What a person adds to a group in several rounds is one number.
         """
         outcomes = terms.outcomes(factors)
+        public, private, moments = self.sums.shape
         if persons is not None:
+            no_strata = np.empty((0, group.size), dtype=np.int64)
+            again, nothing = np.zeros((public, private * moments)), np.zeros((0, public, private * moments))
+            _accumulate(outcomes, group, no_strata, moments, again, self.by_round.reshape(public, -1), nothing)
+            self.rows[...] += np.bincount(group[group >= 0], minlength=public)
             outcomes, group = _summed_over_rounds(outcomes, group, persons, self.users.size)
         if self.users.size == 1:
             self.users[0] += np.count_nonzero(group == 0)
         else:
             self.users[...] += np.bincount(group[group >= 0], minlength=self.users.size)
-        public, private, moments = self.sums.shape
         _accumulate(
             outcomes,
             group,

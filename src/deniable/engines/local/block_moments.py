@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from deniable.engines.kernel.contributions import shared_out
 from deniable.engines.kernel.grouped_moments import listed_groups, moments_of, stores_of
 from deniable.engines.kernel.moment_totals import Totals
 from deniable.engines.kernel.user_sums import Columns, Summing, TableSumming
-from deniable.engines.reports.round_stores import PERSON_COLUMN, RoundStore, population
+from deniable.engines.reports.round_stores import PERSON_COLUMN, PeopleInRounds, people_asked
 from deniable.engines.reports.user_blocks import Store, joined
 from deniable.queries.answers.estimation import Moments, over_rounds
 from deniable.queries.planning.plan import Plan, public_groups
@@ -37,7 +37,6 @@ def block_moments(
     listed, public_count = listed_groups(plan, chosen, dimensions)
     rounds = plan.collection.rounds
     summing = Summing.of(plan, chosen, public_count, counted=counted and rounds is None)
-    rows = 0
     totals = summing.empty()
     readers = [_TableReader(plan, table, dimensions) for table in summing.tables]
     for block in joined(chosen, {reader.name: reader.columns for reader in readers}):
@@ -49,7 +48,6 @@ def block_moments(
             group = group * len(values) + next(table.groups[label] for table in loaded if label in table.groups)
         group = np.where(kept, group, -1)
         reports = [table.reports for table in loaded]
-        rows += int(np.count_nonzero(kept))
         factors = {number: values for table in loaded for number, values in table.factors.items()}
 
         def work(first: int, end: int, reports: Any = reports, factors: Any = factors, group: Any = group) -> Totals:
@@ -66,8 +64,7 @@ def block_moments(
     moments = moments_of(plan, totals, listed, summing)
     if rounds is None:
         return moments
-    people = min(population(rounds, store) for store in chosen.values() if isinstance(store, RoundStore))
-    return over_rounds(moments, rounds, people, pooled=rows > int(totals.users.sum()))
+    return over_rounds(moments, rounds, *people_asked(rounds, cast("Mapping[str, PeopleInRounds]", chosen)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

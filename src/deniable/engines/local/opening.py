@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from deniable.engines.collecting.stored_reports import (
     CollectorFolder,
     collector_folder,
     is_collector_folder,
+    joined_rounds,
     seal,
     stored_tables,
 )
@@ -25,9 +26,10 @@ from deniable.engines.reports.file_validation import validated_files
 from deniable.engines.reports.report_files import ReportFiles
 from deniable.engines.reports.report_folders import read_folder
 from deniable.engines.reports.report_stores import FileStore, memory_stores, with_text_ids
+from deniable.engines.reports.round_files import round_file_stores
 from deniable.engines.reports.round_stores import round_stores
 from deniable.engines.reports.user_blocks import Store
-from deniable.errors import Failure, InvalidParameter
+from deniable.errors import InvalidParameter
 from deniable.tables.reports.report_table import OTHER_SPECIFICATION, names_origin, nobody, validate
 from deniable.tables.specification.specification import Specification
 
@@ -62,7 +64,7 @@ def _from_store(folder: CollectorFolder, memory_limit: int, spill: Path | None) 
     store = folder.open_store()
     try:
         if sum(store.summary().counts.values()) * BYTES_PER_REPORT <= memory_limit:
-            tables = stored_tables(folder, store)
+            tables = joined_rounds(stored_tables(folder, store))
             return _from_memory(Reports(folder.collection, tables, {}), simulation=folder.simulation)
         sealed = SpillFolder(spill)
         seal(folder, store, sealed.path)
@@ -78,16 +80,24 @@ def _from_folder(folder: Path, memory_limit: int, spill: Path | None, keeps: Spi
     kept: dict[str, pa.Table] = {}
     filed: dict[str, FileStore] = {}
     refused: dict[str, Counter[str]] = {}
+    small = collection.rounds is None or all(
+        listed.rows * BYTES_PER_REPORT <= memory_limit for listed in files.values()
+    )
     for name, listed in files.items():
         if not names_origin(collection, name, listed.schema):
             kept[name], refused[name] = nobody(collection, name), +Counter({OTHER_SPECIFICATION: listed.rows})
             continue
-        table = _if_small(listed, memory_limit)
+        table = _if_small(listed, memory_limit) if small else None  # rounds are in memory, or none is
         if table is not None:
             kept[name], refused[name] = validate(collection, name, table)
         else:
             store, refused[name] = validated_files(collection, listed, memory_limit, spill, text_ids=text_ids)
             filed[name] = store if store.keeps is not None else replace(store, keeps=keeps)
+    if collection.rounds is not None and filed:
+        numbered: dict[str, Store] = dict(round_file_stores(filed, memory_limit, spill))
+        empty = {name: collection.reports_per_user(name) for name in kept}  # tables of another specification
+        numbered |= round_stores(kept, empty) if kept else {}
+        return _ordered(collection, numbered, refused, simulation=simulation)
     return _engine(collection, kept, filed, refused, text_ids=text_ids, simulation=simulation)
 
 
@@ -106,10 +116,6 @@ def _engine(
     simulation: bool,
 ) -> LocalEngine:
     """Stores for tables in memory and tables in files, with user ids of one type."""
-    if collection.rounds is not None and filed:
-        raise Failure(
-            "the reports of several rounds need more memory than memory_limit allows. Nothing was computed. Raise it."
-        )
     if text_ids or _mixed_ids([table.schema for table in kept.values() if table.num_rows]):
         kept = {name: with_text_ids(table) for name, table in kept.items()}
     slots = {name: collection.reports_per_user(name) for name in kept}
@@ -118,6 +124,13 @@ def _engine(
         stores = dict(round_stores(kept, slots))
     else:
         stores = {**filed, **memory_stores(kept, slots, tuple(filed.values()))}
+    return _ordered(collection, stores, refused, simulation=simulation)
+
+
+def _ordered(
+    collection: Specification, stores: Mapping[str, Store], refused: dict[str, Counter[str]], *, simulation: bool
+) -> LocalEngine:
+    """The engine, with tables in the order of the specification."""
     ordered = {table.name: stores[table.name] for table in collection.tables if table.name in stores}
     return LocalEngine(collection.asked, ordered, refused, simulation)
 

@@ -21,6 +21,7 @@ from deniable.engines.reports.report_stores import FileStore, with_text_ids
 from deniable.engines.reports.user_blocks import BLOCK_REPORTS
 from deniable.errors import DeniableError, Failure
 from deniable.tables.reports.report_table import REPEATED, complete_users, possible_rows
+from deniable.tables.schema.rounds import ROUND_COLUMN
 from deniable.tables.specification.specification import Specification
 
 
@@ -32,7 +33,8 @@ def validated_files(
     Files that are sorted and without faults are used as they are. Others are sorted and cleaned into a temporary copy,
     which lives as long as the store. With `text_ids`, ids become texts first, as in the other tables.
     """
-    if not text_ids or pa.types.is_string(files.schema.field("uid").type):
+    # Rounds are files of their own, so that users are never in order over all of them.
+    if collection.rounds is None and (not text_ids or pa.types.is_string(files.schema.field("uid").type)):
         with suppress(_Fault):
             return _as_they_are(collection, files), Counter()
     return _cleaned(collection, files, memory_limit, spill, text_ids=text_ids)
@@ -73,7 +75,10 @@ def _cleaned(
     folder = SpillFolder(spill)
     total: Counter[str] = Counter()
     problems: list[DeniableError] = []
-    name, slots = files.table, collection.reports_per_user(files.table)
+    name, most = files.table, collection.reports_per_user(files.table)
+    order = "uid, slot"
+    if collection.rounds is not None:
+        most, order = most * collection.rounds.count, f"uid, {ROUND_COLUMN}, slot"
 
     def possible() -> Iterator[pa.RecordBatch]:
         try:
@@ -94,8 +99,8 @@ def _cleaned(
             pq.ParquetWriter(path, schema) as writer,
         ):
             connection.register("reports", pa.RecordBatchReader.from_batches(schema, possible()))
-            ordered = connection.table("reports").order("uid, slot").to_arrow_reader(BLOCK_REPORTS)
-            for users in _bounded_users((pa.Table.from_batches([batch]) for batch in ordered), slots, total):
+            ordered = connection.table("reports").order(order).to_arrow_reader(BLOCK_REPORTS)
+            for users in _bounded_users((pa.Table.from_batches([batch]) for batch in ordered), most, total):
                 good, refused = complete_users(collection, name, users)
                 total.update(refused)
                 rows += good.num_rows
@@ -105,14 +110,14 @@ def _cleaned(
             raise problems[0] from None
         problem = f"the reports of table {name!r} could not be sorted: memory or the disk did not suffice"
         raise Failure(f"{problem}. Nothing was computed. Raise memory_limit, or make room for spill files.") from None
-    return FileStore(ReportFiles(name, (path,), schema, rows), slots, folder), +total
+    return FileStore(ReportFiles(name, (path,), schema, rows), collection.reports_per_user(name), folder), +total
 
 
-def _bounded_users(batches: Iterable[pa.Table], slots: int, refused: Counter[str]) -> Iterator[pa.Table]:
-    """Sorted batches, cut between users. Of a user with more reports than slots only one too many is kept."""
+def _bounded_users(batches: Iterable[pa.Table], most: int, refused: Counter[str]) -> Iterator[pa.Table]:
+    """Sorted batches, cut between users. Of a user with more reports than there can be only one too many is kept."""
 
     def hold(reports: pa.Table) -> pa.Table:
-        kept = reports.slice(0, slots + 1)
+        kept = reports.slice(0, most + 1)
         refused[REPEATED] += reports.num_rows - kept.num_rows
         return kept
 

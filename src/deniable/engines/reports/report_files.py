@@ -16,6 +16,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from deniable.engines.collecting.folder_writing import ROUND_FOLDER
 from deniable.engines.duckdb.duckdb_session import literal_path, open_duckdb
 from deniable.engines.duckdb.regular_files import is_folder, why_not_a_file
 from deniable.engines.reports.report_origin import with_origin
@@ -78,10 +79,16 @@ class ReportFiles:
         return pa.concat_tables(held)
 
 
-def listed_files(folder: Path, table: str) -> list[Path]:
-    """The Parquet files in a table's folder. Folders, pipes and broken links in it are refused."""
-    paths = []
+def listed_files(folder: Path, table: str, *, rounds: bool = False) -> list[Path]:
+    """The Parquet files in a table's folder. Folders, pipes and broken links in it are refused.
+
+    With `rounds`, a round may be a folder of files, as Spark writes it.
+    """
+    paths: list[Path] = []
     for path in sorted(folder.iterdir()):
+        if rounds and ROUND_FOLDER.fullmatch(path.name) and is_folder(path):
+            paths += listed_files(path, table)
+            continue
         # For Spark, names that begin like this are files that are unfinished or not data.
         if path.name.startswith((".", "_")) or not (path.suffix == ".parquet" or is_folder(path)):
             continue
@@ -97,7 +104,7 @@ def listed_files(folder: Path, table: str) -> list[Path]:
 def report_files(collection: Specification, name: str, folder: Path) -> ReportFiles:
     """The files of a table, judged by what their footers say."""
     schemas, rows, kinds = [], 0, {}
-    paths = listed_files(folder, name)
+    paths = listed_files(folder, name, rounds=collection.rounds is not None)
     for path in paths:
         try:
             footer = pq.read_metadata(path)

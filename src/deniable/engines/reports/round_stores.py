@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,7 @@ from deniable.tables.schema.rounds import ROTATING, ROUND_COLUMN, Rounds
 
 PERSON_COLUMN = "person"
 """The number of a report's user among all users of all tables."""
+_ROUND_BITS = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,15 +87,38 @@ def _store(table: pa.Table, slots: int, everyone: pa.Array) -> RoundStore:
     return RoundStore(
         ordered.append_column(PERSON_COLUMN, pa.array(person)),
         slots,
-        (person[firsts] << 20) | number[firsts],
+        in_round(person[firsts], number[firsts]),
         np.append(starts, firsts.size),
     )
 
 
-def population(rounds: Rounds, store: RoundStore) -> float:
-    """How many people there are, by those who answered: where rounds rotate, some may not have had their turn."""
-    if rounds.mode != ROTATING:
-        return float(store.persons)
-    asked = len(store.distinct(ROUND_COLUMN))
-    never = math.comb(rounds.count - asked, rounds.answers) / math.comb(rounds.count, rounds.answers)
-    return store.persons / (1 - never) if never < 1 else 0.0
+def in_round(person: Integers, number: Integers) -> Integers:
+    """One number for each user and round, in the order of users and then of rounds."""
+    return np.asarray((person << _ROUND_BITS) | number)
+
+
+class PeopleInRounds(Protocol):
+    """What has to be known of who answered."""
+
+    @property
+    def persons(self) -> int:
+        """How many users have sent anything."""
+
+    def distinct(self, column: str) -> pa.Array:
+        """The values that a public column has."""
+
+
+def people_asked(rounds: Rounds, stores: Mapping[str, PeopleInRounds]) -> tuple[float, int]:
+    """How many people there are, by those who answered, and in how many rounds they were asked.
+
+    Where rounds rotate, some may not have had their turn yet.
+    """
+    people, most = [], 0
+    for store in stores.values():
+        asked = len(store.distinct(ROUND_COLUMN))
+        never = 0.0
+        if rounds.mode == ROTATING:
+            never = math.comb(rounds.count - asked, rounds.answers) / math.comb(rounds.count, rounds.answers)
+        people.append(store.persons / (1 - never) if never < 1 else 0.0)
+        most = max(most, asked)
+    return min(people), most

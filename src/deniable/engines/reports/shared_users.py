@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any, Protocol
 
@@ -21,8 +21,12 @@ class NamedUsers(Protocol):
         """The ids of all users, as they were reported."""
 
 
-def check_disjoint(groups: Sequence[tuple[Specification, bool, Mapping[str, Any]]]) -> None:
-    """Refuse groups, given as specification, whether it is a simulation, and stores, that cannot be asked together."""
+ReportGroup = tuple[Specification, bool, Mapping[str, Any]]
+"""A specification, whether it is a simulation, and stores."""
+
+
+def check_disjoint(groups: Sequence[ReportGroup], shared_by: Callable[[Sequence[Mapping[str, Any]]], int]) -> None:
+    """Refuse groups that cannot be asked together; `shared_by` counts users that are in several."""
     if not groups:
         raise InvalidParameter("reports", "are an empty list", "Give a folder for each group of users.")
     if any(collection.rounds is not None for collection, _, _ in groups):
@@ -31,7 +35,7 @@ def check_disjoint(groups: Sequence[tuple[Specification, bool, Mapping[str, Any]
         raise InvalidParameter("reports", "are of different tables", "Plan the second group for the same tables.")
     if len({simulation for _, simulation, _ in groups}) > 1:
         raise InvalidParameter("reports", "mix a simulation with a release", "Open the two apart.")
-    if shared := shared_users([stores for _, _, stores in groups]):
+    if shared := shared_by([stores for _, _, stores in groups]):
         problem = f"have {counted(shared, 'user')} in more than one group: they would count twice"
         raise InvalidParameter("reports", problem, "Let every person answer in one group only.")
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from deniable.arrays import Integers
+from deniable.cancellation import checkpoint
 
 BLOCK_REPORTS = 2**18
 """Reports that are processed together."""
@@ -60,6 +61,7 @@ def joined(stores: Mapping[str, Store], columns: Mapping[str, Sequence[str]]) ->
     if len(stores) == 1:
         ((name, store),) = stores.items()
         for block in store.read(columns[name]):
+            checkpoint()
             yield {name: block.reports}
         return
     readers = {name: store.read(columns[name]) for name, store in stores.items()}
@@ -79,6 +81,7 @@ def joined(stores: Mapping[str, Store], columns: Mapping[str, Sequence[str]]) ->
             heads[name] = TableBlock(block.users[:count], block.reports.slice(0, count * slots))
             held[name] = TableBlock(block.users[count:], block.reports.slice(count * slots))
         common = _common([head.users for head in heads.values()])
+        checkpoint()
         if common.size:
             yield {name: _only(head, common, stores[name].slots) for name, head in heads.items()}
 

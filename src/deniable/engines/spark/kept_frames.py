@@ -13,6 +13,8 @@ from collections.abc import Hashable
 from contextlib import suppress
 from typing import Any
 
+from deniable.tables.schema.rounds import ROUND_COLUMN
+
 PARTITION_BYTES = 4 * 2**20
 """The least compressed reports that are worth a task, at about eight bytes each."""
 
@@ -90,7 +92,8 @@ def partitions_for(frames: list[Any]) -> int:
     return max(1, min(most, max(cores, max(sizes) // PARTITION_BYTES)))
 
 
-def by_user(frame: Any, slots: int, partitions: int) -> Any:
-    """The reports of each user together, in the order of slots."""
-    order = ["uid"] if slots == 1 else ["uid", "slot"]  # a single number is sorted fastest
+def by_user(frame: Any, slots: int, partitions: int, *, rounds: bool = False) -> Any:
+    """The reports of each user together, in the order of rounds and slots."""
+    # A single number is sorted fastest.
+    order = ["uid", *([ROUND_COLUMN] if rounds else []), *(["slot"] if slots > 1 else [])]
     return frame.repartition(partitions, "uid").sortWithinPartitions(*order)

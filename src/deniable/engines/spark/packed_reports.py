@@ -14,6 +14,7 @@ import pyarrow as pa
 from deniable.arrays import Words
 from deniable.engines.kernel.user_sums import Columns
 from deniable.tables.schema.report_format import LARGEST_SEED, SEED_BITS
+from deniable.tables.schema.rounds import ROUND_COLUMN
 from deniable.tables.specification.specification import Specification
 
 REPORT = "#report"
@@ -65,7 +66,8 @@ class Packing:
             "y": report.bitwiseAND(F.lit(2**self.y_bits - 1)),
             "slot": F.lit(0).cast("long") if self.slots == 1 else F.col("slot"),
         }
-        return frame.select("uid", *(column.alias(name) for name, column in columns.items()))
+        rounds = [ROUND_COLUMN] if ROUND_COLUMN in frame.columns else []
+        return frame.select("uid", *(column.alias(name) for name, column in columns.items()), *rounds)
 
     def columns(self, frame: Any, number: int) -> dict[str, Any]:
         """The columns that carry the reports of a question's table to Python, as Spark expressions by name."""

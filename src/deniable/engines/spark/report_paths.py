@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from deniable.engines.collecting.folder_writing import ROUND_FOLDER
 from deniable.engines.reports.report_files import RESTORE, listed_files
 from deniable.engines.reports.report_origin import SPARK_SCHEMA, ReportOrigin
 from deniable.errors import InvalidData
@@ -47,6 +48,11 @@ class Folder:
         """Whether there is one."""
         return bool(self._system.exists(self._path))
 
+    def names(self) -> list[str]:
+        """The names of what is in it; none if it does not exist."""
+        listed = self._system.listStatus(self._path) if self.exists() else ()
+        return [str(status.getPath().getName()) for status in listed]
+
     def read_text(self) -> str:
         """A small file's text."""
         stream = self._system.open(self._path)
@@ -57,9 +63,13 @@ class Folder:
         finally:
             stream.close()
 
-    def read_parquet(self) -> Any:
-        """Its own Parquet files, and no others, as a DataFrame."""
-        return self.spark.read.parquet(literal_path(self.path), pathGlobFilter="*.parquet", recursiveFileLookup=False)
+    def read_parquet(self, collection: Specification) -> Any:
+        """Its own Parquet files, and no others, as a DataFrame. A round may be a file, or a folder of files."""
+        if collection.rounds is None:
+            paths = [literal_path(self.path)]
+        else:
+            paths = [literal_path(str(path.toString())) for path in self.parquet_files(rounds=True)]
+        return self.spark.read.parquet(*paths, pathGlobFilter="*.parquet", recursiveFileLookup=False)
 
     def write_text(self, text: str) -> None:
         """Write a small file, which must not exist."""
@@ -82,15 +92,19 @@ class Folder:
         """Delete it with all its contents."""
         self._system.delete(self._path, True)
 
-    def parquet_files(self) -> list[Any]:
-        """Paths of its Parquet files. Folders in it are refused, as by the local engine."""
+    def parquet_files(self, *, rounds: bool = False) -> list[Any]:
+        """Paths of its Parquet files. Folders in it are refused, as by the local engine, except those of rounds."""
         if self._system.getUri().getScheme() == "file":
             folder = Path(self._system.makeQualified(self._path).toUri().getPath())
-            return [self.below(path.name)._path for path in listed_files(folder, self.name)]
+            files = listed_files(folder, self.name, rounds=rounds)
+            return [self.below(str(path.relative_to(folder)))._path for path in files]
         paths = []
         for status in self._system.listStatus(self._path):
             path = status.getPath()
             if path.getName().startswith((".", "_")):
+                continue
+            if status.isDirectory() and rounds and ROUND_FOLDER.fullmatch(str(path.getName())):
+                paths += self.below(str(path.getName())).parquet_files()
                 continue
             if status.isDirectory():
                 raise InvalidData(
@@ -105,11 +119,12 @@ class Folder:
     def origin(self, collection: Specification) -> ReportOrigin:
         """The origin that all of its files declare; every footer is read and judged."""
         declared: dict[str, list[tuple[str, str]]] = {}
-        origins = {str(path.getName()): self._footer(path, declared) for path in self.parquet_files()}
+        files = self.parquet_files(rounds=collection.rounds is not None)
+        origins = {str(path.toString()): self._footer(path, declared) for path in files}
         named = {(origin.specification, origin.table) for origin in origins.values()}
         if len(named) > 1:
             raise InvalidData(f"files of table {self.name!r} are of different specifications", "Keep them apart.")
-        one_kind({name: origin.simulation for name, origin in origins.items()})
+        one_kind({name.rsplit("/", 1)[-1]: origin.simulation for name, origin in origins.items()})
         if named == {(collection.sha256, self.name)}:
             kinds = set()
             for columns in declared.values():

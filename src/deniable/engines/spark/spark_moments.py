@@ -13,22 +13,26 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from deniable.arrays import Floats
+from deniable.arrays import Floats, Integers
+from deniable.engines.collecting.user_batches import starts_of, whole_users
 from deniable.engines.duckdb.dimension_tables import DimensionTable
 from deniable.engines.duckdb.public_columns import codes
 from deniable.engines.kernel.grouped_moments import listed_groups, moments_of, stores_of
 from deniable.engines.kernel.moment_totals import Totals
 from deniable.engines.kernel.user_sums import Summing, TableSumming
+from deniable.engines.reports.round_stores import people_asked
 from deniable.engines.spark.error_translation import spark_errors
 from deniable.engines.spark.kept_frames import KeptJoins
 from deniable.engines.spark.packed_reports import Packing
 from deniable.engines.spark.report_validation import SparkStore
 from deniable.engines.spark.spark_session import as_frame
 from deniable.engines.spark.task_sums import Batches, added
-from deniable.queries.answers.estimation import Moments
+from deniable.queries.answers.estimation import Moments, over_rounds
 from deniable.queries.planning.plan import Plan, public_groups
 from deniable.queries.question.public_trees import Tree, factor_tree, passes
+from deniable.tables.schema.rounds import ROUND_COLUMN
 
 
 def spark_moments(
@@ -45,15 +49,20 @@ def spark_moments(
     """
     chosen = stores_of(plan, stores)
     listed, public_count = listed_groups(plan, chosen, dimensions)
-    summing = Summing.of(plan, chosen, public_count, counted=counted)
+    rounds = plan.collection.rounds
+    summing = Summing.of(plan, chosen, public_count, counted=counted and rounds is None)
     with spark_errors("the question"):
-        users = _joined([_users(plan, table, chosen[table.name], dimensions) for table in summing.tables])
+        key = ["uid"] if rounds is None else ["uid", ROUND_COLUMN]
+        frames = [_users(plan, table, chosen[table.name], dimensions, key) for table in summing.tables]
+        arranged = len(frames) == 1 and (summing.tables[0].slots == 1 or not summing.tables[0].reads)
+        users = _joined(frames, key, arranged=arranged)
         if joins is not None and len(summing.tables) > 1 and _private_only(plan):
             users = joins.frame(tuple((table.name, table.reads) for table in summing.tables), users)
         packings = [Packing.of(plan.collection, table.name) for table in summing.tables]
-        flat = added(users, _adding(summing, listed, packings), _length(summing))
-    totals = _unpacked(summing, flat)
-    return moments_of(plan, totals, listed, summing)
+        by_person = rounds is not None
+        flat = added(users, _adding(summing, listed, packings, by_person=by_person), _length(summing))
+    moments = moments_of(plan, _unpacked(summing, flat), listed, summing)
+    return moments if rounds is None else over_rounds(moments, rounds, *people_asked(rounds, chosen))
 
 
 def _private_only(plan: Plan) -> bool:
@@ -67,8 +76,10 @@ def spark_sql(tree: Tree) -> str:
     return str(tree.sql(dialect="spark"))
 
 
-def _users(plan: Plan, table: TableSumming, store: SparkStore, dimensions: Mapping[str, DimensionTable]) -> Any:
-    """One row per user: uid, her reports in this table, public factors f…, values of groups g…."""
+def _users(
+    plan: Plan, table: TableSumming, store: SparkStore, dimensions: Mapping[str, DimensionTable], key: list[str]
+) -> Any:
+    """One row per user and round: uid, her reports in this table, public factors f…, values of groups g…."""
     from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
     number = plan.question.tables.index(table.name)
@@ -85,14 +96,14 @@ def _users(plan: Plan, table: TableSumming, store: SparkStore, dimensions: Mappi
     if table.slots == 1 or not table.reads:
         if tests:
             frame = frame.where(spark_sql(passes(tests)))
-        return frame.select("uid", *(column.alias(name) for name, column in (reports | public).items()))
+        return frame.select(*key, *(column.alias(name) for name, column in (reports | public).items()))
     # Public columns belong to the user; those of her first slot count.
     public["kept"] = F.expr(spark_sql(passes(tests)))
     entry = F.struct("slot", *(column.alias(name) for name, column in (reports | public).items()))
-    gathered = frame.groupBy("uid").agg(F.array_sort(F.collect_list(entry)).alias("entries"))
+    gathered = frame.groupBy(*key).agg(F.array_sort(F.collect_list(entry)).alias("entries"))
     gathered = gathered.where("entries[0].kept")
     return gathered.select(
-        "uid",
+        *key,
         *(F.col(f"entries.{name}").alias(name) for name in reports),
         *(F.expr(f"entries[0].{name}").alias(name) for name in public if name != "kept"),
     )
@@ -117,30 +128,37 @@ def _looked_up(frame: Any, lookup: Any, dimensions: Mapping[str, DimensionTable]
     return frame.join(F.broadcast(other), F.col(f"`{lookup.attribute}`") == key, "left")
 
 
-def _joined(frames: list[Any]) -> Any:
-    """Users who are in all tables. The number 7 and the text "7" are the same id, as in the local engine."""
+def _joined(frames: list[Any], key: list[str], *, arranged: bool) -> Any:
+    """Users who are in all tables. The number 7 and the text "7" are the same id, as in the local engine.
+
+    With rounds, users in a round are joined, and all rounds of a user stay together: they are `arranged` so already if
+    there is one table, whose frame was kept so.
+    """
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql import types as T  # noqa: N812
 
     texts = [isinstance(frame.schema["uid"].dataType, T.StringType) for frame in frames]
     if any(texts) and not all(texts):
         frames = [frame.withColumn("uid", F.col("uid").cast("string")) for frame in frames]
-    joined = reduce(lambda left, right: left.join(right, "uid"), frames)
-    rest = [name for name in joined.columns if name != "uid"]
+    joined = reduce(lambda left, right: left.join(right, key), frames)
+    rest = [name for name in joined.columns if name not in key]
+    if len(key) > 1:
+        return (joined if arranged else joined.repartition("uid").sortWithinPartitions(*key)).select("uid", *rest)
     return joined.select(*rest) if rest else joined.select(F.lit(True).alias("here"))
 
 
 def _adding(
-    summing: Summing, listed: Mapping[str, pa.Array], packings: list[Packing]
+    summing: Summing, listed: Mapping[str, pa.Array], packings: list[Packing], *, by_person: bool
 ) -> Callable[[Batches], Floats | None]:
-    """For a task: the sums over its users."""
+    """For a task: the sums over its users; `by_person`, over all of her rounds."""
     values = list(listed.values())
     nothing = (np.zeros(0, dtype=np.uint32),) * 3
 
     def add(batches: Batches) -> Floats | None:
         totals, seen = summing.empty(), 0
-        for batch in batches:
+        for batch in _whole_persons(batches) if by_person else batches:
             users = batch.num_rows
+            persons = _numbers(batch.column("uid")) if by_person else None
             seen += users
             reports = [
                 packing.reports(batch, number) if table.reads else nothing
@@ -153,26 +171,42 @@ def _adding(
             for number, known in enumerate(values):
                 code = codes(pa.chunked_array([batch.column(f"g{number}").cast(known.type)]), known)
                 group = np.where((group < 0) | (code < 0), -1, group * len(known) + code)
-            summing.add(totals, reports, factors, group, 0, users)
+            summing.add(totals, reports, factors, group, 0, users, persons)
         return _packed_totals(totals) if seen else None
 
     return add
 
 
+def _numbers(uid: pa.Array) -> Integers:
+    """A number for each person, ascending, in a column sorted by person."""
+    first: Integers = np.zeros(len(uid), dtype=np.int64)
+    first[starts_of(uid)] = 1
+    return np.cumsum(first)
+
+
+def _whole_persons(batches: Batches) -> Batches:
+    """Sorted rows in batches that hold all rounds of each person."""
+    tables = (pa.Table.from_batches([batch]) for batch in batches if batch.num_rows)
+    for persons in whole_users(tables):
+        yield persons.combine_chunks().to_batches()[0]
+
+
 def _packed_totals(totals: Totals) -> Floats:
-    parts = (totals.users.astype(np.float64), totals.sums, totals.crosses, totals.by_stratum)
-    return np.concatenate([part.ravel() for part in parts])
+    return np.concatenate([part.astype(np.float64).ravel() for part in _parts(totals)])
+
+
+def _parts(totals: Totals) -> tuple[NDArray[Any], ...]:
+    return totals.users, totals.sums, totals.crosses, totals.by_stratum, totals.by_round, totals.rows
 
 
 def _length(summing: Summing) -> int:
-    public, private, moments, strata = summing.shape
-    return public * (1 + private * moments * (1 + moments + strata))
+    return sum(part.size for part in _parts(summing.empty()))
 
 
 def _unpacked(summing: Summing, flat: Floats) -> Totals:
     totals = summing.empty()
     first = 0
-    for part in (totals.users, totals.sums, totals.crosses, totals.by_stratum):
+    for part in _parts(totals):
         values = flat[first : first + part.size].reshape(part.shape)
         part[...] = np.rint(values) if part.dtype == np.int64 else values
         first += part.size

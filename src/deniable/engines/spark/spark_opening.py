@@ -56,8 +56,6 @@ def open_spark(
 
 def _engine(spark: Any, given: _Frames) -> SparkEngine:
     collection = given.collection
-    if collection.rounds is not None:
-        raise InvalidParameter("engine", "is Spark, which does not read rounds", "Leave it out.")
     for name in given.frames:
         collection[name]
     noiseless = not has_noise(largest_epsilon(collection))
@@ -73,7 +71,7 @@ def _engine(spark: Any, given: _Frames) -> SparkEngine:
         if foreign:
             refused[name][OTHER_SPECIFICATION] = frame.count()
     ordered = {table.name: stores[table.name] for table in collection.tables if table.name in stores}
-    return SparkEngine(collection, ordered, refused, simulation)
+    return SparkEngine(collection.asked, ordered, refused, simulation)
 
 
 def _of_tables(spark: Any, reports: Reports) -> _Frames:
@@ -106,7 +104,7 @@ def _of_folder(folder: Folder) -> _Frames:
         below = folder.below(table.name)
         if below.exists():
             origins[table.name] = below.origin(collection)
-            frames[table.name] = below.read_parquet()
+            frames[table.name] = below.read_parquet(collection)
     return _Frames(collection, frames, origins, {SPECIFICATION_FILE: simulation})
 
 

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from deniable.engines.collecting.collected_reports import Collected
-from deniable.engines.collecting.folder_writing import check_destination
+from deniable.engines.collecting.folder_writing import check_destination, check_writer, round_name
 from deniable.engines.collecting.perturbing import BATCH_REPORTS, reports_of
 from deniable.engines.collecting.round_asking import Asking
 from deniable.engines.collecting.row_counts import Summary, Tally
@@ -41,12 +41,14 @@ from deniable.engines.spark.error_translation import spark_errors
 from deniable.engines.spark.report_paths import Folder
 from deniable.engines.spark.spark_session import checked_session
 from deniable.errors import InvalidData, InvalidParameter
+from deniable.ledger import Ledger
 from deniable.randomness import SecureSource, Source, release_source
 from deniable.simulation import mark
 from deniable.tables.bulk.column_encoding import readable
 from deniable.tables.reports.report_table import SPECIFICATION, TABLE
 from deniable.tables.schema.report_format import ANSWER_COLUMNS, REPORT_COLUMNS
-from deniable.tables.specification.runs import SPECIFICATION_FILE, largest_epsilon, read_run, run_text
+from deniable.tables.schema.rounds import ROUND_COLUMN
+from deniable.tables.specification.runs import SPECIFICATION_FILE, charge_run, largest_epsilon, read_run, run_text
 from deniable.tables.specification.specification import Specification
 
 Batches = Iterator[pa.RecordBatch]
@@ -63,8 +65,15 @@ def perturb_spark(
     everyone: Any,
     source: Source | None,
     simulation: bool,
+    number: int | None = None,
+    memory: str | Path | None = None,
+    ledger: Ledger | None = None,
 ) -> Collected:
-    """Write the reports of all users in the given DataFrames. See `Collection.perturb`."""
+    """Write the reports of all users in the given DataFrames, in the round `number`. See `Collection.perturb`.
+
+    Executors get the secret that all rounds share, which stays the same if a task is retried.
+    """
+    asking = Asking.of(collection, number, memory, simulation=simulation)
     source = release_source(source, simulation=simulation, epsilon=largest_epsilon(collection))
     spark = checked_session(engine)
     if out is None:
@@ -76,18 +85,34 @@ def perturb_spark(
         collection[name]
     with spark_errors("randomising", collected=False):
         rows = _Rows(spark, collection, frames, key, everyone)
-        return _written(rows, Folder(spark, str(out)), source, simulation=simulation)
+        return _written(rows, asking, Folder(spark, str(out)), source, ledger, simulation=simulation)
 
 
-def _written(rows: _Rows, out: Folder, source: Source, *, simulation: bool) -> Collected:
-    """Write each table's dataset next to its destination, and move it there when it is complete."""
+def _written(
+    rows: _Rows, asking: Asking, out: Folder, source: Source, ledger: Ledger | None, *, simulation: bool
+) -> Collected:
+    """Write each table's dataset next to its destination, and move it there when it is complete.
+
+    A round is a folder in that of its table: moving it is one step.
+    """
     collection = rows.collection
+
+    def target(folder: Folder, name: str) -> Folder:
+        return folder.below(name) if asking.number is None else folder.below(name).below(round_name(asking.number))
+
+    def is_held(name: str) -> bool:
+        folder = target(out, name)
+        return folder.exists() or (asking.number is not None and Folder(out.spark, f"{folder.path}.parquet").exists())
+
     specification = out.below(SPECIFICATION_FILE)
     existing = out.exists()
     if existing:
         run = read_run(json.loads(specification.read_text())) if specification.exists() else None
-        held = [name for name in rows.names if out.below(name).exists()]
+        held = [name for name in rows.names if is_held(name)]
+        for name in rows.names if asking.number is not None else ():
+            check_writer(out.name, name, [file for file in out.below(name).names() if file.endswith(".parquet")])
         check_destination(out.name, collection, run, held, simulation)
+    charge_run(ledger, collection, *rows.names, group=asking.group, number=asking.number)
     above = out.path.rstrip("/").rsplit("/", 1)[0] if "/" in out.path.rstrip("/") else "."
     partial = Folder(out.spark, f"{above}/.{out.name}.partial-{uuid.uuid4().hex[:8]}")
     summaries = {}
@@ -96,12 +121,14 @@ def _written(rows: _Rows, out: Folder, source: Source, *, simulation: bool) -> C
         for name in rows.names:
             secret = source.fresh(name).words(4).tobytes()
             tally = Tally()
-            frame = randomised(rows, name, secret, tally, simulation=simulation)
-            frame.write.parquet(partial.below(name).path)
+            frame = randomised(rows, name, secret, tally, asking, simulation=simulation)
+            frame.write.parquet(target(partial, name).path)
             summaries[name] = _summary(collection, name, tally, rows.counted.value[name])
         if existing:
             for name in rows.names:
-                partial.below(name).move(out.below(name))
+                if asking.number is not None:
+                    out.below(name).make()
+                target(partial, name).move(target(out, name))
         else:
             partial.below(SPECIFICATION_FILE).write_text(run_text(collection, simulation=simulation))
             partial.move(out)
@@ -110,7 +137,9 @@ def _written(rows: _Rows, out: Folder, source: Source, *, simulation: bool) -> C
     return Collected(collection, summaries, out.path, simulation)
 
 
-def randomised(rows: _Rows, name: str, secret: bytes, tally: Tally, *, simulation: bool) -> Any:
+def randomised(
+    rows: _Rows, name: str, secret: bytes, tally: Tally, asking: Asking | None = None, *, simulation: bool
+) -> Any:
     """A table's reports as a DataFrame. It must be written once, and not used otherwise."""
     from pyspark.sql import types as T  # noqa: N812 - as everybody calls it
 
@@ -119,8 +148,10 @@ def randomised(rows: _Rows, name: str, secret: bytes, tally: Tally, *, simulatio
     table = collection[name]
     public = [T.StructField(table.column(label), prepared.schema[label].dataType) for label in table.public]
     numbers = [T.StructField(column, T.LongType()) for column in ANSWER_COLUMNS]
-    schema = T.StructType([prepared.schema["uid"], T.StructField("slot", T.IntegerType()), *numbers, *public])
-    reports = prepared.mapInArrow(_randomising(collection, name, secret, rows.counted), schema)
+    rounds = [] if collection.rounds is None else [T.StructField(ROUND_COLUMN, T.LongType())]
+    columns = [prepared.schema["uid"], T.StructField("slot", T.IntegerType()), *numbers, *public, *rounds]
+    randomising = _randomising(asking or Asking(collection), name, secret, rows.counted)
+    reports = prepared.mapInArrow(randomising, T.StructType(columns))
     origin = {
         SPECIFICATION.decode(): collection.sha256,
         TABLE.decode(): name,
@@ -130,7 +161,8 @@ def randomised(rows: _Rows, name: str, secret: bytes, tally: Tally, *, simulatio
     return reports.withMetadata("uid", origin)
 
 
-def _randomising(collection: Specification, name: str, secret: bytes, counted: Any) -> Callable[[Batches], Batches]:
+def _randomising(asking: Asking, name: str, secret: bytes, counted: Any) -> Callable[[Batches], Batches]:
+    collection = asking.collection
     table = collection[name]
     users = max(1, BATCH_REPORTS // collection.reports_per_user(name))
 
@@ -145,9 +177,11 @@ def _randomising(collection: Specification, name: str, secret: bytes, counted: A
         reader = pa.RecordBatchReader.from_batches(first.schema, chain([first], batches))
         for number, rows in enumerate(few_users(sorted_users(reader), users)):
             source = SecureSource(batch_key(secret, name, partition, number, rows)).recomputable(again=True)
-            uid, slot, view, seed, y, *public = reports_of(Asking(collection), name, rows, source, tally)
+            uid, slot, view, seed, y, *public = reports_of(asking, name, rows, source, tally)
             numbers = [slot.cast(pa.int32()), *(column.cast(pa.int64()) for column in (view, seed, y))]
             names = ["uid", *REPORT_COLUMNS, *table.public_columns]
+            if asking.number is not None:
+                names, public = [*names, ROUND_COLUMN], [*public[:-1], public[-1].cast(pa.int64())]
             yield pa.RecordBatch.from_arrays([uid, *numbers, *public], names)
         totals = Counter(
             {ROWS_READ: tally.rows, USERS_COUNTED: tally.users, REPORTS_SENT: tally.reports, **tally.rejected}

@@ -50,7 +50,7 @@ def added_models(groups: Sequence[Moments], models: Sequence[Floats | None]) -> 
             continue
         further = np.zeros_like(total)
         further[mine] = model
-        total = _both(total, further)
+        total = products_of_both(total, further)
     return total
 
 
@@ -66,7 +66,7 @@ def added_carriers(groups: Sequence[Moments], carriers: Sequence[Floats | None])
     return total
 
 
-def _both(left: Floats, right: Floats) -> Floats:
+def products_of_both(left: Floats, right: Floats) -> Floats:
     """A bound for products of sums of two biases."""
     sizes = [np.sqrt(np.maximum(np.einsum("gii->g", each), 0.0)) for each in (left, right)]
     both = (sizes[0] > 0) & (sizes[1] > 0)

@@ -22,7 +22,7 @@ from deniable.queries.answers.result import UNCLEAR, Estimate, Result
 from deniable.queries.planning.known_sums import without_known
 from deniable.queries.question.formula import CLEAR, Applied, Formula, evaluate, moments_of
 from deniable.queries.question.question import Having, HavingComparison, Ordering, Question
-from deniable.tables.schema.rounds import ROTATING, Rounds
+from deniable.tables.schema.rounds import FRESH, ROTATING, Rounds
 from deniable.wording import counted, percent
 
 MODEL_NOTE = "model: what cells leave open of where rows are between their borders"
@@ -55,16 +55,32 @@ class Moments:
     """How many people the answer is about, where only some of them answer in a round."""
     pooled: bool = False
     """Whether a user may count several times, in several rounds."""
+    by_round: Floats | None = None
+    """As `crosses`, of contributions of the same user in the same round, where rounds are independent."""
+    rows: Floats | None = None
+    """How many users in a round there are, for every row."""
 
 
-def over_rounds(moments: Moments, rounds: Rounds, people: float, *, pooled: bool) -> Moments:
+def over_rounds(moments: Moments, rounds: Rounds, people: float, asked: int) -> Moments:
     """Moments of several rounds. Where rounds rotate, those who answer stand for all: by how many is no secret.
 
-    Who answers is a draw, so nothing is known without error.
+    With W what a user contributes in all rounds, w in one of them, and F, f what her rows are worth, the variance of a
+    sum is Σ W² − Σ F², and F² consists of squares f² and of products of two rounds. Where the noise of rounds is
+    independent, products of two w estimate the latter without bias, as far as somebody answers in two rounds: with
+    c = count/answers and κ = (count − answers)/(count·(answers − 1)) the variance is also
+
+        c²·((1 + κ)·Σ w² − κ·Σ W²) − Σ f²      (everybody in every round: Σ w² − Σ f²)
+
+    for W without c. The smaller of the two is stated: Σ f² is known better than Σ F² where rounds are added up.
+    Whoever answers once shows nothing about two rounds: then only the first is left, and is too large if people stay.
     """
+    pooled = moments.rows is not None and bool((moments.rows > moments.users).any())
     if rounds.mode != ROTATING:
-        return replace(moments, pooled=pooled)
-    scale = rounds.count / rounds.answers
+        return replace(moments, pooled=pooled, by_round=moments.by_round if rounds.mode == FRESH and pooled else None)
+    scale, separate = rounds.count / rounds.answers, None
+    if pooled and moments.by_round is not None:
+        kappa = (rounds.count - rounds.answers) / (rounds.count * (rounds.answers - 1))
+        separate = scale**2 * ((1 + kappa) * moments.by_round - kappa * moments.crosses)
     return replace(
         moments,
         sums=moments.sums * scale,
@@ -72,6 +88,8 @@ def over_rounds(moments: Moments, rounds: Rounds, people: float, *, pooled: bool
         known=np.zeros_like(moments.known) if scale > 1 else moments.known,
         people=people,
         pooled=pooled,
+        by_round=separate,
+        rows=np.full_like(moments.users, people * asked),
     )
 
 
@@ -106,6 +124,8 @@ def _covariance(question: Question, moments: Moments, single_rows: bool, used: s
     count = sums[:, counts[0]]
     error = np.sqrt(np.maximum(moments.crosses[:, counts[0], counts[0]] - count, 0.0))
     clear = (count > CLEAR * error) & (count > 0)
+    if moments.rows is not None:  # over several rounds more may count than there are people, who then say more
+        clear &= count <= np.maximum(users, 1.0)
     sharper = crosses - spread / np.where(clear, count, 1.0)[:, None, None]
     mine = sorted({*used, counts[0]})
     slack = -1e-9 * np.einsum("gii->gi", moments.crosses)[:, mine]
@@ -224,6 +244,15 @@ class _FormulaEstimates:
         """The covariance of the moments that it uses, in every row."""
         return covariance(self.question, self.moments, self._single_rows, moments_of(formula))
 
+    def separate(self, formula: Formula) -> Floats | None:
+        """The same from what users contribute in single rounds, where that is another estimate."""
+        moments = self.moments
+        if moments.by_round is None or moments.rows is None:
+            return None
+        # Each user in a round counts once or not at all.
+        rounds = replace(moments, crosses=moments.by_round, users=moments.rows, people=None, pooled=False)
+        return covariance(self.question, rounds, self._single_rows, moments_of(formula))
+
     def of(self, formula: Formula) -> tuple[Floats, Floats, Floats]:
         """Its value, standard error and model error in every row.
 
@@ -232,7 +261,10 @@ class _FormulaEstimates:
         spread = self.spread(formula)
         with np.errstate(all="ignore"):
             valued = evaluate(formula, self.moments.sums, spread + self._model, self.question.counts)
-            errors, biases = np.sqrt(valued.variance(spread)), np.sqrt(valued.variance(self._model))
+            variance, separate = valued.variance(spread), self.separate(formula)
+            if separate is not None:
+                variance = np.minimum(variance, valued.variance(separate))
+            errors, biases = np.sqrt(variance), np.sqrt(valued.variance(self._model))
             clear = valued.clear & np.isfinite(valued.value) & np.isfinite(errors) & np.isfinite(biases)
         return (
             np.where(clear, valued.value, math.nan),

@@ -9,8 +9,10 @@ from statistics import geometric_mean
 
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.notebook import html_table
+from deniable.queries.forecasts.assumed_rows import AssumedRows, RowsGiven, Span, assumed_rows
 from deniable.queries.forecasts.fit import FINEST_ONLY, fit_grids, ignored, is_quick, shown_error
 from deniable.queries.forecasts.forecast import checked_users, error_of, planned
+from deniable.queries.forecasts.round_forecast import RoundErrors, round_errors
 from deniable.queries.parsing.sql import parse
 from deniable.queries.weights.axis_weights import GREEDY, OPTIMAL, RDC
 from deniable.queries.weights.table_plan import DESIGNED, DIRECT
@@ -43,6 +45,10 @@ class Comparison:
     users: int
     questions: tuple[str, ...]
     choices: tuple[Choice, ...]
+    rounds: tuple[tuple[RoundErrors, ...], ...] = ()
+    """For every question, levels and changes under each mode of rounds, with the design that is recommended."""
+    spans: tuple[Span, ...] = ()
+    """For each question the error of the fitted grid from low to high, as far as rows are known; else not numbers."""
 
     @property
     def best(self) -> Choice:
@@ -70,13 +76,15 @@ def compare(
     questions: Sequence[str],
     users: int,
     *,
+    rows: RowsGiven = None,
     advance: Callable[[float], None] = ignored,
 ) -> Comparison:
     """The predicted errors of some questions under each design and weighting, before anything is collected.
 
+    `rows` are those that users are expected to have, as in `Collection.forecast`.
     `advance` is called with the part of the work that was done since it was last called.
     """
-    count = checked_users(users)
+    count, assumed = checked_users(users), assumed_rows(collection, rows)
     if not questions:
         raise InvalidParameter("questions", "are missing", "Give at least one SELECT.")
     for text in questions:
@@ -90,11 +98,11 @@ def compare(
     choices = []
     for design, changed in designs.items():
         for weights, sums in _ways(design):
-            errors = tuple(_error_or_none(changed, text, count, weights, sums) for text in questions)
+            errors = tuple(_error_or_none(changed, text, count, weights, sums, assumed) for text in questions)
             choices.append(Choice(design, weights, sums, errors))
             advance(0.5 / len(designs) / len(_ways(design)))
     start = collection.with_settings(design=GRID)
-    fitted = fit_grids(start, count, list(questions), compared=False, advance=lambda part: advance(part / 2))
+    fitted = fit_grids(start, count, list(questions), compared=False, rows=rows, advance=lambda part: advance(part / 2))
     choices.append(Choice(GRID, "optimal", DIRECT, fitted.errors[GRID]))
     # Between equals the simpler choice comes first.
     choices.sort(
@@ -105,7 +113,10 @@ def compare(
             choice.weights != "optimal",
         )
     )
-    return Comparison(count, tuple(questions), tuple(choices))
+    best = fitted.collection if choices[0].design == GRID else designs[choices[0].design]
+    clear = collection.rounds is not None and math.isfinite(choices[0].score)
+    rounds = tuple(round_errors(best, text, count) for text in questions) if clear else ()
+    return Comparison(count, tuple(questions), tuple(choices), rounds, fitted.spans)
 
 
 def _ways(design: str) -> list[tuple[str, str]]:
@@ -117,10 +128,12 @@ def _ways(design: str) -> list[tuple[str, str]]:
     return ways + [(rule, DESIGNED) for rule in rules] if design in ("ahio", "ehio", "sr-hio") else ways
 
 
-def _error_or_none(collection: Specification, text: str, users: int, weights: str, sums: str) -> float:
+def _error_or_none(
+    collection: Specification, text: str, users: int, weights: str, sums: str, assumed: AssumedRows
+) -> float:
     if not is_quick(collection, text):
         return math.nan
     try:
-        return error_of(planned(collection, text, weights, sums, users), users)
+        return error_of(planned(collection, text, weights, sums, users, assumed=assumed), users, assumed.middle)
     except QueryRefused:  # too many cells for this design
         return math.inf

@@ -1,5 +1,7 @@
 """Means over rows that are spread evenly over the domains: of what columns ask for, and of products of two columns.
 
+Where more rows are known to have some values than others, values have weights.
+
 A column is a sum of products of functions of single attributes, and attributes are independent. So a mean is a product
 of means over single domains. All that are needed come from one matrix per attribute: the means of products of any two
 of the distinct functions.
@@ -9,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -73,10 +75,13 @@ class EvenMeans:
     owners: tuple[range, ...]
     """The products of each column."""
     functions: Mapping[str, AttributeFunctions]
+    weights: Mapping[str, Floats] = field(default_factory=dict)
+    """Of the values of some attributes; one on average."""
 
     @classmethod
-    def of(cls, table: Table, columns: Sequence[Column]) -> EvenMeans:
+    def of(cls, table: Table, columns: Sequence[Column], weights: Mapping[str, Floats] | None = None) -> EvenMeans:
         """Prepare columns of a table."""
+        weighed = weights or {}
         products = tuple(product for column in columns for product in column)
         ends = np.cumsum([len(column) for column in columns], dtype=np.int64).tolist()
         owners = tuple(range(end - len(column), end) for column, end in zip(columns, ends, strict=True))
@@ -84,8 +89,8 @@ class EvenMeans:
         for name, domain in zip(table.private, table.domains, strict=True):
             given = [_arrays(product.conditions, name) + _arrays(product.measures, name) for product in products]
             if any(given):  # else it is one everywhere
-                functions[name] = AttributeFunctions.of(domain.size, given)
-        return cls(table, products, owners, functions)
+                functions[name] = AttributeFunctions.of(domain.size, given, weighed.get(name))
+        return cls(table, products, owners, functions, weighed)
 
     def columns(self) -> Floats:
         """The mean of each column."""
@@ -118,8 +123,9 @@ class EvenMeans:
         """Means of products where two values are rounded to the ends of the domain by one coin."""
         given = [_arrays(product.conditions, name) for product in self.products]
         size = self.table.domains[self.table.private.index(name)].size
-        everywhere = AttributeFunctions.of(size, given).of_pairs(a, b)
-        upper = AttributeFunctions.of(size, given, np.linspace(0.0, 1.0, size)).of_pairs(a, b)
+        weight = self.weights.get(name, np.ones(size))
+        everywhere = AttributeFunctions.of(size, given, weight).of_pairs(a, b)
+        upper = AttributeFunctions.of(size, given, weight * np.linspace(0.0, 1.0, size)).of_pairs(a, b)
         ends = np.array(
             [product.measures[name][[0, -1]] if name in product.measures else [1.0, 1.0] for product in self.products]
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from itertools import combinations
 from types import MappingProxyType
@@ -54,6 +54,16 @@ def counted_rows(table: Table, *tests: Tree) -> str:
     source = exp.to_identifier(table.name, quoted=True)
     query = exp.select(exp.Count(this=exp.Star())).from_(exp.Table(this=source)).where(*tests)
     return str(query.sql(dialect="duckdb"))
+
+
+def counted_apart(table: Table, tests: Sequence[Tree]) -> str:
+    """A question that counts the rows of a table that meet each of some conditions."""
+    source = exp.to_identifier(table.name, quoted=True)
+    counts = [
+        exp.alias_(exp.Filter(this=exp.Count(this=exp.Star()), expression=exp.Where(this=test)), f"n{number}")
+        for number, test in enumerate(tests)
+    ]
+    return str(exp.select(*counts).from_(exp.Table(this=source)).sql(dialect="duckdb"))
 
 
 def between(name: str, domain: Private, low: int, high: int) -> Tree:

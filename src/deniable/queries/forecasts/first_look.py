@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from deniable.arrays import Floats
-from deniable.queries.forecasts.example_questions import between, counted_rows
+from deniable.queries.forecasts.example_questions import between, counted_apart
 from deniable.tables.schema.attributes import Categorical, Private, Table
 from deniable.tables.specification.specification import Specification
 from deniable.trees import Tree
 
 LOOK_FANOUT = 5
-MOST_DIVIDED = 12
+MOST_DIVIDED = 32
 """How many ranges of a domain are divided."""
 LEAST_SHARE = 1 / 50
 """A range with a smaller part of the rows is not divided further."""
@@ -64,10 +64,8 @@ def _density(database: Any, table: Table, name: str, domain: Private) -> Floats:
         open_ranges.remove(parent)
         last = min((parent.node + 1) * tree.fanout, tree.cells(parent.level + 1))
         children = range(parent.node * tree.fanout, last)
-        answers = [
-            database.sql(counted_rows(table, between(name, domain, *_ends(tree, parent.level + 1, child)))).scalar()
-            for child in children
-        ]
+        tests = [between(name, domain, *_ends(tree, parent.level + 1, child)) for child in children]
+        answers = [answer for (answer,) in database.sql(counted_apart(table, tests)).answers.values()]
         values = np.array([max(answer.value, 0.0) for answer in answers])
         if not any(answer.value > STANDS_OUT * answer.error for answer in answers):
             done.append(parent)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import combinations, islice
 from typing import Generic, TypeVar
 
 import numpy as np
 
 from deniable.errors import InvalidParameter, QueryRefused
+from deniable.queries.forecasts.assumed_rows import AssumedRows, RowsGiven, Span, assumed_rows
 from deniable.queries.forecasts.example_questions import all_ranges, ranges_of
 from deniable.queries.forecasts.first_look import Densities
-from deniable.queries.forecasts.forecast import checked_users, error_of, planned
+from deniable.queries.forecasts.forecast import checked_users, error_of, planned, span_of
+from deniable.queries.forecasts.predicted_range import shown_span
 from deniable.queries.grids.view_choice import SAMPLED_COLUMNS, ChosenViews, ViewSearch, in_joins
 from deniable.queries.grids.workload import WorkloadColumn, importance_of
 from deniable.queries.parsing.sql import parse
@@ -34,6 +36,7 @@ MOST_FORECAST_CELLS = 1_000_000
 FINEST_ONLY = ("mg", "amg")
 COMPARED_DESIGNS = ("hio", "ahio", "ehio")
 
+RANGE_NOTE = "range: users may have fewer or more rows than assumed (say rows), and fewer or more of them may match"
 NOT_FORECAST = "-: many views or a wide domain; deniable forecast takes minutes"
 
 AnySpecification = TypeVar("AnySpecification", bound=Specification)
@@ -53,26 +56,33 @@ class Fit(Generic[AnySpecification]):
     """The constants of questions that no view follows, and why."""
     outside: Mapping[str, float] = field(default_factory=dict)
     """For attributes and pairs of them, the error of a typical range that no question of the workload is about."""
-    gains: Mapping[str, float] = field(default_factory=dict)
-    """By table: how many times smaller errors are expected to be than in a design that did not know what was seen."""
+    spans: tuple[Span, ...] = ()
+    """For each question the error of the grid from low to high, as far as rows are known; else not numbers."""
 
     def __str__(self) -> str:
         names = list(self.errors)
         lines = [f"{counted(self.users, 'user')}, ε = {self.collection.epsilon:g}; errors of COUNT and SUM per user"]
-        lines.append("  ".join(name.rjust(8) for name in names) + "  question")
+        ranges = self.ranges()
+        width = max((len(each) for each in ranges), default=0)
+        header = "  ".join(name.rjust(8) for name in names) + ("  " + "grid, range".rjust(width)) * bool(ranges)
+        lines.append(f"{header}  question")
         for index, text in enumerate(self.questions):
             row = "  ".join(shown_error(self.errors[name][index]).rjust(8) for name in names)
+            row += f"  {ranges[index].rjust(max(width, 11))}" if ranges else ""
             shown = " ".join(text.split())
             lines.append(f"{row}  {shown if len(shown) <= 120 else shown[:119] + '…'}")
         if any(math.isnan(error) for each in self.errors.values() for error in each):
             lines.append(NOT_FORECAST)
         return "\n".join([*lines, self.views(), *self.notes, *self.others()])
 
+    def ranges(self) -> list[str]:
+        """For each question the grid's error from low to high, in words; empty if none depends on what is not known."""
+        shown = [shown_span(*span) for span in self.spans]
+        return shown if any(shown) else []
+
     def others(self) -> list[str]:
-        """What questions outside the workload will be worth, and what a first look has brought, in words."""
-        lines = [
-            f"table {name}: the first look makes errors {gain:.1f} times smaller" for name, gain in self.gains.items()
-        ]
+        """Why errors are ranges, and what questions outside the workload will be worth, in words."""
+        lines = [RANGE_NOTE] * bool(self.ranges())
         if not self.outside:
             return lines
         lines.append("a range that is not in the workload:")
@@ -112,30 +122,39 @@ def fit_grids(
     compared: bool = True,
     only_workload: bool = False,
     seen: Densities | None = None,
+    predicted: bool = True,
+    rows: RowsGiven = None,
     advance: Callable[[float], None] = ignored,
 ) -> Fit[AnySpecification]:
     """Choose the grids of a specification of that design. See `deniable.fit`.
 
-    `seen` is what a first look has seen. `advance` is called with the part of the work that was done since it was last
-    called.
+    `seen` is what a first look has seen. Without `predicted`, no error is forecast. `advance` is called with the part
+    of the work that was done since it was last called.
     """
-    count = checked_users(users)
+    count, assumed = checked_users(users), assumed_rows(start, rows)
     texts = _checked_questions(start, workload, seen or {})
-    collection, chosen, gains = _fitted(start, texts, count, workload is None, only_workload, seen or {}, advance)
+    options = (workload is None, only_workload, seen or {}, assumed, advance)
+    collection, chosen = _fitted(start, texts, count, *options)
     shown = texts if workload is not None else _some(texts)
-    designs: dict[str, AnySpecification] = {"grid": collection}
-    if compared:
+    designs: dict[str, AnySpecification] = {"grid": collection} if predicted else {}
+    if compared and predicted:
         designs |= {name: start.with_settings(design=name) for name in COMPARED_DESIGNS}
     errors: dict[str, tuple[float, ...]] = {}
     for name, mine in designs.items():
         each = []
         for text in shown:
-            each.append(_least_error(mine, text, count))
+            each.append(_least_error(mine, text, count, assumed))
             advance(0.5 / len(designs) / len(shown))
         errors[name] = tuple(each)
     notes = tuple(note for mine in chosen.values() for note in mine.notes)
-    outside = {} if workload is None or not compared else _outside(collection, count, set(texts))
-    return Fit(collection, count, shown, errors, notes, outside, gains)
+    outside = {} if workload is None or not compared else _outside(collection, count, set(texts), assumed)
+    plans = (
+        []
+        if not predicted
+        else [planned(collection, text, "optimal", DIRECT, count, assumed=assumed) for text in shown]
+    )
+    spans = tuple(span_of(plan, count, assumed) for plan in plans)
+    return Fit(collection, count, shown, errors, notes, outside, spans)
 
 
 def _checked_questions(start: Specification, workload: Sequence[str] | None, seen: Densities) -> tuple[str, ...]:
@@ -154,8 +173,9 @@ def _fitted(
     examples: bool,
     only_workload: bool,
     seen: Densities,
+    assumed: AssumedRows,
     advance: Callable[[float], None],
-) -> tuple[AnySpecification, dict[str, ChosenViews], dict[str, float]]:
+) -> tuple[AnySpecification, dict[str, ChosenViews]]:
     """The grids of all tables. Joins are fitted twice: then each table knows what the others chose."""
     collection, chosen = start, dict[str, ChosenViews]()
     searches: dict[str, ViewSearch] = {}
@@ -164,7 +184,8 @@ def _fitted(
     for _ in range(2 if joins else 1):
         items: dict[str, list[WorkloadColumn]] = {table.name: [] for table in start.tables}
         for columns in asked:
-            reached = in_joins(collection, columns, users)
+            reporting = users * assumed.middle.reporting(start[name] for name in columns)
+            reached = in_joins(collection, columns, reporting)
             for name, mine in columns.items():
                 if not mine:  # no value can meet the conditions
                     continue
@@ -191,22 +212,17 @@ def _fitted(
             for name, search in searches.items()
         }
         collection = start.with_settings(grids={name: mine.views for name, mine in chosen.items()})
-    gains = {
-        name: search.error(replace(search, seen={}).chosen(ignored).views) / search.error(chosen[name].views)
-        for name, search in searches.items()
-        if search.seen
-    }
-    return collection, chosen, gains
+    return collection, chosen
 
 
-def _outside(collection: Specification, users: int, asked: set[str]) -> dict[str, float]:
+def _outside(collection: Specification, users: int, asked: set[str], assumed: AssumedRows) -> dict[str, float]:
     """The error of a typical range of each attribute, and of the first pairs of each table."""
     errors: dict[str, float] = {}
     for table in collection.tables:
         about = [(name,) for name in table.private]
         for names in [*about, *islice(combinations(table.private, 2), SHOWN_PAIRS)]:
             texts = [text for text in ranges_of(table, names) if text not in asked]
-            each = sorted(_least_error(collection, text, users) for text in texts[:TYPICAL_RANGES])
+            each = sorted(_least_error(collection, text, users, assumed) for text in texts[:TYPICAL_RANGES])
             if each:
                 errors[f"{table.name}: {' and '.join(names)}"] = each[len(each) // 2]
     return errors
@@ -220,14 +236,15 @@ def _some(texts: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
-def _least_error(collection: Specification, text: str, users: int) -> float:
+def _least_error(collection: Specification, text: str, users: int, assumed: AssumedRows) -> float:
     """The error of a question with the better way to take its sums; NaN if that would take long."""
     if not is_quick(collection, text):
         return math.nan
     errors = [math.inf]
     for sums in (DIRECT,) if collection.grids is not None or collection.design == "hio" else (DIRECT, DESIGNED):
         try:
-            errors.append(error_of(planned(collection, text, "optimal", sums, users), users))
+            plan = planned(collection, text, "optimal", sums, users, assumed=assumed)
+            errors.append(error_of(plan, users, assumed.middle))
         except QueryRefused:
             continue
     return min(errors)

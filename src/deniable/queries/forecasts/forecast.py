@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from deniable.checks import check_number, is_number
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.notebook import html_table, html_text
+from deniable.queries.forecasts.assumed_rows import (
+    EVENLY,
+    NOTHING_SAID,
+    AssumedRows,
+    Assumption,
+    RowsGiven,
+    Span,
+    assumed_rows,
+)
+from deniable.queries.forecasts.expected_evidence import with_matching
 from deniable.queries.forecasts.influence import Influence
+from deniable.queries.forecasts.predicted_range import WORTH_SAYING, not_known, range_note, ranged, shown_range
 from deniable.queries.forecasts.prediction import CAUSES, Prediction, predict
 from deniable.queries.parsing.dimensions import Dimension
 from deniable.queries.parsing.sql import parse
 from deniable.queries.planning.plan import Plan, make_plan
 from deniable.queries.weights.table_plan import DIRECT
-from deniable.tables.schema.rounds import ROTATING
+from deniable.tables.schema.rounds import stands_for
 from deniable.tables.specification.specification import Specification
 from deniable.wording import counted
 
 ASSUMPTIONS = (
     "Assumed: rows spread evenly over the domains, half as many rows per user as the\n"
-    "table allows, all users pass public conditions, public measures of size one."
+    "table allows unless rows are given, all users pass public conditions, public\n"
+    "measures of size one."
 )
 UNCLEAR_FORECAST = "unclear: too few users, or too much noise, to divide by their number"
 MODEL = "model: the additional error on data that is smooth between the borders of cells"
@@ -44,6 +56,8 @@ class Forecast:
     plan: Plan
     users: int
     predictions: tuple[Prediction, ...]
+    reasons: tuple[str, ...] = ()
+    """What is not known exactly, where predictions are ranges."""
 
     def scalar(self) -> Prediction:
         """The only prediction of a question that asks for one number."""
@@ -63,22 +77,24 @@ class Forecast:
 
     def _rows(self) -> list[list[str]]:
         """A header, and a row per answer."""
-        assumed = self._assumed
-        rows = [["", "stderr", *(["model"] if assumed else []), "of users", *CAUSES]]
+        assumed, ranged = self._assumed, bool(self.reasons)
+        names = list(self.predictions[0].causes) if self.predictions else list(CAUSES)
+        rows = [["", "stderr", *["model"] * assumed, *["range"] * ranged, "of users", *names]]
         for prediction in self.predictions:
+            span = [shown_range(prediction)] * ranged
             if math.isnan(prediction.stderr):
-                rows.append([prediction.name, "unclear", *("" for _ in rows[0][2:])])
+                rows.append([prediction.name, "unclear", *[""] * assumed, *span, "", *("" for _ in names)])
                 continue
             share = f"{prediction.error / self.users:.3%}" if prediction.per_user else ""
-            causes = [f"{prediction.causes[cause]:.0%}" for cause in CAUSES]
+            causes = [f"{prediction.causes[cause]:.0%}" for cause in names]
             model = [f"{prediction.model:,.4g}"] if assumed else []
-            rows.append([prediction.name, f"{prediction.stderr:,.4g}", *model, share, *causes])
+            rows.append([prediction.name, f"{prediction.stderr:,.4g}", *model, *span, share, *causes])
         return rows
 
     @property
     def _notes(self) -> list[str]:
         unclear = [UNCLEAR_FORECAST] if any(math.isnan(prediction.stderr) for prediction in self.predictions) else []
-        return [*unclear, MODEL] if self._assumed else unclear
+        return [*unclear, *[MODEL] * self._assumed, *([range_note(self.reasons)] if self.reasons else [])]
 
     def __str__(self) -> str:
         lines, rows = [self._title], self._rows()
@@ -102,24 +118,33 @@ def forecast(
     weights: str = "optimal",
     sums: str = DIRECT,
     dimensions: Mapping[str, Dimension] | None = None,
+    rows: RowsGiven = None,
+    matching: float | Span | None = None,
 ) -> Forecast:
-    """The standard errors of a question's answers if this many users report."""
-    count = checked_users(users)
-    answering = count / sampling(collection)
-    plan = planned(collection, text, weights, sums, answering, dimensions)
-    return Forecast(plan, count, scaled_up(predict(plan, answering), sampling(collection)))
+    """The standard errors of a question's answers with this many users. See `Collection.forecast`."""
+    count, assumed = checked_users(users), assumed_rows(collection, rows, matching)
+    answering = count / stands_for(collection.rounds)
+    plan = planned(collection, text, weights, sums, answering, dimensions, assumed=assumed)
+    return predicted(with_matching(plan, answering, assumed.middle), answering, assumed)
 
 
-def sampling(collection: Specification) -> float:
-    """For how many people each of those stands who answer a round."""
-    rounds = collection.rounds
-    return 1.0 if rounds is None or rounds.mode != ROTATING else rounds.count / rounds.answers
+def predicted(plan: Plan, answering: float, assumed: AssumedRows) -> Forecast:
+    """What a plan leads to if this many people answer: about everybody, with ranges for what is not known of rows."""
+    scale = stands_for(plan.collection.rounds)
+    predictions, reasons = ranged(plan, answering, assumed)
+    return Forecast(plan, math.ceil(answering * scale), scaled_up(predictions, scale), reasons)
 
 
 def scaled_up(predictions: tuple[Prediction, ...], scale: float) -> tuple[Prediction, ...]:
     """Predictions about those who answer, as predictions about everybody."""
     return tuple(
-        replace(prediction, stderr=prediction.stderr * scale, model=prediction.model * scale)
+        replace(
+            prediction,
+            stderr=prediction.stderr * scale,
+            model=prediction.model * scale,
+            low=prediction.low * scale,
+            high=prediction.high * scale,
+        )
         if prediction.per_user
         else prediction
         for prediction in predictions
@@ -133,10 +158,14 @@ def planned(
     sums: str,
     users: float,
     dimensions: Mapping[str, Dimension] | None = None,
+    *,
+    assumed: AssumedRows = NOTHING_SAID,
 ) -> Plan:
-    """The plan for a question if this many users report."""
+    """The plan for a question with this many users, of whom those who report in all of its tables count."""
     asked = collection.asked
-    return make_plan(parse(text, asked, dimensions, centred=sums == DIRECT), asked, weights, sums, users=users)
+    question = parse(text, asked, dimensions, centred=sums == DIRECT)
+    reporting = users * assumed.middle.reporting(asked[name] for name in question.tables)
+    return make_plan(question, asked, weights, sums, users=reporting)
 
 
 def checked_users(users: Any) -> int:
@@ -146,12 +175,26 @@ def checked_users(users: Any) -> int:
     return int(users)
 
 
-def error_of(plan: Plan, users: float) -> float:
+def error_of(plan: Plan, users: float, assumed: Assumption = EVENLY) -> float:
     """The largest error among a question's answers: per user for what adds up (COUNT, SUM), else as it is."""
-    errors = [
-        prediction.error / users if prediction.per_user else prediction.error for prediction in predict(plan, users)
-    ]
+    scale = stands_for(plan.collection.rounds)
+    return largest_error(scaled_up(predict(plan, users / scale, assumed), scale), users)
+
+
+def largest_error(predicted: Sequence[Prediction], users: float) -> float:
+    """The largest error of some predictions, per user for what adds up; infinite if one is unclear."""
+    errors = [each.error / users if each.per_user else each.error for each in predicted]
     return max((math.inf if math.isnan(error) else error for error in errors), default=0.0)
+
+
+def span_of(plan: Plan, users: float, assumed: AssumedRows) -> Span:
+    """That error from low to high, as far as rows are known; not numbers where nothing is left open."""
+    reasons, ends = not_known(plan, assumed)
+    if not reasons:
+        return math.nan, math.nan
+    errors = [error_of(plan, users, assumption) for assumption in (assumed.middle, *ends)]
+    low, high = min(errors), max(errors)
+    return (low, high) if math.isfinite(low) and high > WORTH_SAYING * low else (math.nan, math.nan)
 
 
 def left_open(collection: Specification, text: str) -> float:
@@ -167,15 +210,23 @@ def left_open(collection: Specification, text: str) -> float:
 
 
 def users_needed(
-    collection: Specification, text: str, error: float, *, weights: str = "optimal", sums: str = DIRECT
+    collection: Specification,
+    text: str,
+    error: float,
+    *,
+    weights: str = "optimal",
+    sums: str = DIRECT,
+    rows: RowsGiven = None,
+    matching: float | Span | None = None,
 ) -> int:
     """How many users a standard error needs: per user for COUNT and SUM (0.02 is 2 % of them), else absolute."""
+    assumed = assumed_rows(collection, rows, matching)
     plan = planned(collection, text, weights, sums, FEWEST)
 
     def reached(users: float) -> float:
         # On a grid the weights depend on how many users there are.
-        mine = plan if collection.grids is None else planned(collection, text, weights, sums, users)
-        return error_of(mine, users)
+        mine = plan if collection.grids is None else planned(collection, text, weights, sums, users, assumed=assumed)
+        return error_of(mine, users, assumed.middle)
 
     users = _smallest(reached, _error(error), FEWEST, MOST)
     if users is None:
@@ -185,14 +236,22 @@ def users_needed(
 
 
 def epsilon_needed(
-    collection: Specification, text: str, error: float, users: int, *, weights: str = "optimal", sums: str = DIRECT
+    collection: Specification,
+    text: str,
+    error: float,
+    users: int,
+    *,
+    weights: str = "optimal",
+    sums: str = DIRECT,
+    rows: RowsGiven = None,
+    matching: float | Span | None = None,
 ) -> float:
     """The ε that is needed for a standard error (as in `users_needed`) with this many users, all else being equal."""
-    count = checked_users(users)
+    count, assumed = checked_users(users), assumed_rows(collection, rows, matching)
 
     def reached(epsilon: float) -> float:
         changed = collection.with_settings(epsilon=epsilon)
-        return error_of(planned(changed, text, weights, sums, count), count)
+        return error_of(planned(changed, text, weights, sums, count, assumed=assumed), count, assumed.middle)
 
     epsilon = _smallest(reached, _error(error), LEAST_EPSILON, MOST_EPSILON)
     if epsilon is None:
@@ -246,6 +305,8 @@ class Explanation:
     reports: Mapping[str, int]
     influences: tuple[Influence, ...] = ()
     """How far liars move each answer."""
+    rounds: tuple[str, ...] = ()
+    """Errors of levels and changes under each mode of rounds, in lines."""
 
     def __str__(self) -> str:
         plan, collection = self.forecast.plan, self.forecast.plan.collection
@@ -259,9 +320,9 @@ class Explanation:
                 f"{per_user} per user with ε = {spent:.4g} each"
             )
         lines += [str(influence) for influence in self.influences]
-        return "\n".join([*lines, "predicted:", *str(self.forecast).splitlines(), ASSUMPTIONS])
+        return "\n".join([*lines, "predicted:", *str(self.forecast).splitlines(), ASSUMPTIONS, *self.rounds])
 
     def _repr_html_(self) -> str:
         """The text, and the forecast as a table, for notebooks."""
         said = str(self).split("\npredicted:\n")[0]
-        return html_text(said) + self.forecast._repr_html_() + html_text(ASSUMPTIONS)
+        return html_text(said) + self.forecast._repr_html_() + html_text("\n".join((ASSUMPTIONS, *self.rounds)))

@@ -8,32 +8,40 @@ is how far he moves a sum, at the view and seed that are his. Over several repor
 the contributions multiply: the extremes of a product of intervals are at their ends.
 
 Where a view hashes, w depends on which cells share a bucket. The bound counts every cell with a positive weight and
-none with a negative one; a liar reaches it if some seed of 2^32 separates them, and otherwise stays below. What he
-finds by trying thousands of seeds is stated next to it.
+none with a negative one; a liar reaches it if one of the 2^32 seeds separates them. With drawn coins seeds are tried
+until that happens: a million of them or, if it has to be exact, all. With assigned coins the views and seeds of the
+people who have reported are known, and each of them is tried. What was tried is what a liar reaches; where that is
+everything he could do, it is exact, and otherwise the bound is stated next to it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
 
-from deniable.arrays import Floats, Integers
+from deniable.arrays import Floats, Integers, Words32
 from deniable.mechanisms.frequency_oracle import HashedCells, NamedCell
-from deniable.mechanisms.hashing import bucket_array
+from deniable.mechanisms.hashing import cell_keys
 from deniable.queries.answers.estimation import Moments
 from deniable.queries.planning.plan import Plan
 from deniable.queries.question.formula import gradient_at
 from deniable.queries.weights.table_plan import PartPlan, TablePlan, ViewWeights
 from deniable.randomness import SeededSource
 from deniable.tables.schema.report_format import ASSIGNED
+from deniable.tables.schema.rounds import stands_for
 
 TRIED_USERS = 2_000
 """Coins of so many users are tried, always the same ones."""
 TRIED_SEEDS = 4_096
-MOST_HASHED = 2**21
-"""Cells × seeds that are hashed for a view."""
+ALL_SEEDS = 2**32
+MOST_HASHED = 2**22
+"""Cells × seeds that are hashed for a view, unless an exact answer is asked for."""
+SEEDS_AT_ONCE = 2**16
+ReportedCoins = Mapping[str, tuple[Integers, Integers]]
+"""For each table the views and seeds of its reports, all of a user's in the order of slots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +60,9 @@ class Influence:
     coins: str
     """Whether liars choose their views and seeds ("drawn") or not ("assigned")."""
     most: float
-    """What no report exceeds: with drawn coins over all views, seeds and y; with assigned ones at the worst coins."""
+    """What nobody exceeds: with drawn coins over all views, seeds and y; with assigned ones at the worst coins."""
     reached: float
-    """What a liar reached, with the seeds and views that were tried; the same as `most` if that is exact."""
+    """What a liar reached, with the views and seeds that were tried; the same as `most` if that is exact."""
     typical: float
     """The mean over users: how far a liar moves an answer whose coins are like everybody's."""
     users: int
@@ -86,11 +94,14 @@ class _Reach:
     reached: tuple[float, float]
     least: Floats
     most: Floats
+    everybody: bool
+    """Whether all users were tried, with the coins that they have."""
 
     def __add__(self, other: _Reach) -> _Reach:
         bound = (self.bound[0] + other.bound[0], self.bound[1] + other.bound[1])
         reached = (self.reached[0] + other.reached[0], self.reached[1] + other.reached[1])
-        return _Reach(bound, reached, self.least + other.least, self.most + other.most)
+        everybody = self.everybody and other.everybody
+        return _Reach(bound, reached, self.least + other.least, self.most + other.most, everybody)
 
     def times(self, other: _Reach) -> _Reach:
         """The product of the contributions to two tables."""
@@ -100,6 +111,7 @@ class _Reach:
             _product(self.reached, other.reached),
             np.minimum.reduce(ends),
             np.maximum.reduce(ends),
+            self.everybody and other.everybody,
         )
 
 
@@ -108,21 +120,69 @@ def _product(first: tuple[float, float], second: tuple[float, float]) -> tuple[f
     return min(ends), max(ends)
 
 
-def influences(plan: Plan, moments: Moments, users: int) -> tuple[Influence, ...]:
-    """For every output, in the first private group: ratios are moved as their derivative at its moments says."""
+def influences(
+    plan: Plan, moments: Moments, users: int, *, coins: ReportedCoins | None = None, exact: bool = False
+) -> tuple[Influence, ...]:
+    """For every output, in the first private group: ratios are moved as their derivative at its moments says.
+
+    `coins` are those of the users of a single table, where they are assigned. Where rounds rotate, whoever answers
+    stands for several people, also if he lies.
+    """
     sums: Floats = moments.sums[moments.private == 0].sum(axis=0)
-    listed = []
+    return influences_at(plan, sums, users, coins=coins, exact=exact)
+
+
+def influences_at(
+    plan: Plan, sums: Floats, users: int, *, coins: ReportedCoins | None = None, exact: bool = False
+) -> tuple[Influence, ...]:
+    """`influences` for sums that are known, or do not matter because every output is one of them."""
+    listed, scale = [], stands_for(plan.collection.rounds)
+    known = coins if coins is not None and len(plan.tables) == 1 else {}
     for output in plan.question.outputs:
         slopes = gradient_at(output.formula, sums[None, :])[0]
-        reaches = _reaches(plan, slopes)
+        reaches = _reaches(plan, slopes * scale, known, exact=exact)
         bound, tried, mean, worst = (sum(amount[index] for amount in map(_ranges, reaches)) for index in range(4))
         assigned = plan.collection.coins == ASSIGNED
         most, achieved = (bound, worst) if assigned else (bound, tried)
         if assigned and len(plan.tables) == 1:
-            most = max(_assigned_bound(plan, slopes), worst)
-        exact = len(reaches) <= 1 and bool(np.isclose(most, achieved, rtol=1e-9))
-        listed.append(Influence(output.name, plan.collection.coins, most, achieved, mean, users, exact))
+            everybody = all(reach.everybody for reach in reaches) and all(map(_is_known, _views(plan)))
+            most = worst if everybody else max(_assigned_bound(plan, slopes * scale), worst)
+        is_exact = len(reaches) <= 1 and bool(np.isclose(most, achieved, rtol=1e-9))
+        if (
+            exact and len(plan.tables) == 1 and not assigned and all(map(_is_known, _views(plan)))
+        ):  # every seed was tried
+            most, is_exact = achieved, True
+        listed.append(Influence(output.name, plan.collection.coins, most, achieved, mean, users, is_exact))
     return tuple(listed)
+
+
+def _views(plan: Plan) -> list[ViewWeights]:
+    return [view for table in plan.tables for part in table.parts for view in part.views]
+
+
+def _is_known(view: ViewWeights) -> bool:
+    """Whether a report names its cell or hashes: of other oracles only the bound is known."""
+    return isinstance(view.oracle.support, (NamedCell, HashedCells))
+
+
+def over_groups(groups: Sequence[tuple[Influence, ...]]) -> tuple[Influence, ...]:
+    """Of several groups of users, a liar may be in any: the worst of them, and the mean over all users."""
+    joined = []
+    for outputs in zip(*groups, strict=True):
+        users = sum(each.users for each in outputs)
+        worst = max(outputs, key=lambda each: each.reached)
+        drawn = [each.coins for each in outputs if each.coins != ASSIGNED]
+        joined.append(
+            replace(
+                worst,
+                coins=drawn[0] if drawn else worst.coins,
+                most=max(each.most for each in outputs),
+                typical=sum(each.typical * each.users for each in outputs) / max(users, 1),
+                users=users,
+                exact=worst.exact and worst.most == max(each.most for each in outputs),
+            )
+        )
+    return tuple(joined)
 
 
 def _ranges(reach: _Reach) -> tuple[float, float, float, float]:
@@ -135,7 +195,7 @@ def _ranges(reach: _Reach) -> tuple[float, float, float, float]:
     )
 
 
-def _reaches(plan: Plan, slopes: Floats) -> list[_Reach]:
+def _reaches(plan: Plan, slopes: Floats, coins: ReportedCoins, *, exact: bool) -> list[_Reach]:
     """What can be contributed: of one table a single combination of its columns, of joins a product for every term."""
     terms = [
         (float(slope) * term.coefficient, term.columns)
@@ -147,14 +207,14 @@ def _reaches(plan: Plan, slopes: Floats) -> list[_Reach]:
         weights = np.zeros(plan.tables[0].columns)
         for coefficient, (column,) in terms:
             weights[column] += coefficient
-        return [_reach(plan, plan.tables[0], weights)]
+        return [_reach(plan, plan.tables[0], weights, coins.get(plan.tables[0].table), exact=exact)]
     reaches = []
     for coefficient, columns in terms:
         whole = _reach(plan, plan.tables[0], _unit(plan.tables[0], columns[0]))
         for table, column in zip(plan.tables[1:], columns[1:], strict=True):
             whole = whole.times(_reach(plan, table, _unit(table, column)))
         scale, scales = (coefficient, coefficient), np.full(TRIED_USERS, coefficient)
-        reaches.append(whole.times(_Reach(scale, scale, scales, scales)))
+        reaches.append(whole.times(_Reach(scale, scale, scales, scales, False)))
     return reaches
 
 
@@ -178,38 +238,58 @@ def _assigned_bound(plan: Plan, slopes: Floats) -> float:
     return total
 
 
-def _reach(plan: Plan, table: TablePlan, weights: Floats) -> _Reach:
+def _reach(
+    plan: Plan,
+    table: TablePlan,
+    weights: Floats,
+    coins: tuple[Integers, Integers] | None = None,
+    *,
+    exact: bool = False,
+) -> _Reach:
     """What a user's reports of a table can contribute to a combination of its columns, added up over them."""
-    tau = plan.collection[table.table].tau
-    zero = np.zeros(TRIED_USERS)
-    total = _Reach((0.0, 0.0), (0.0, 0.0), zero, zero)
+    tau, parts = plan.collection[table.table].tau, len(table.parts)
+    total: _Reach | None = None
     for row in range(tau):
         for number, part in enumerate(table.parts):
-            total += _part_reach(part, weights, seed=row * len(table.parts) + number)
+            slot = row * parts + number
+            mine = None if coins is None else (coins[0][slot :: tau * parts], coins[1][slot :: tau * parts])
+            reach = _part_reach(part, weights, slot, mine, exact=exact)
+            total = reach if total is None else total + reach
+    assert total is not None  # noqa: S101 - a design has parts
     return total
 
 
-def _part_reach(part: PartPlan, weights: Floats, seed: int) -> _Reach:
+def _part_reach(
+    part: PartPlan, weights: Floats, seed: int, coins: tuple[Integers, Integers] | None, *, exact: bool
+) -> _Reach:
     source = SeededSource(seed)
     constant = float(part.constants @ weights)
     bound = [(constant, constant)] if part.share < 1 - 1e-12 else []
-    chosen = source.below(2**32, TRIED_USERS) / 2.0**32
-    edges = np.cumsum([view.probability for view in part.views])
-    which = np.searchsorted(edges, chosen, side="right")  # the last number stands for all views without weight
-    least, most = np.full(TRIED_USERS, constant), np.full(TRIED_USERS, constant)
+    if coins is None:
+        chosen = source.below(2**32, TRIED_USERS) / 2.0**32
+        edges = np.cumsum([view.probability for view in part.views])
+        which = np.searchsorted(edges, chosen, side="right")  # the last number stands for all views without weight
+    else:
+        numbers = np.array([view.view for view in part.views], dtype=np.int64)
+        which = np.full(coins[0].size, numbers.size)
+        for number, view_number in enumerate(numbers):
+            which[coins[0] == view_number] = number
+    least, most = np.full(which.size, constant), np.full(which.size, constant)
     lows, highs = [low for low, _ in bound], [high for _, high in bound]
     for number, view in enumerate(part.views):
         base = constant + _base(view, weights)
         low, high = _bounds(view, weights)
         bound.append((base + low, base + high))
-        tried_low, tried_high = _tried(view, weights, source)
-        lows.append(base + float(tried_low.min()))
-        highs.append(base + float(tried_high.max()))
+        found_low, found_high = searched(view, weights, exact=exact and coins is None)
+        lows.append(base + found_low)
+        highs.append(base + found_high)
         mine = np.flatnonzero(which == number)
-        seeds = np.arange(mine.size) % tried_low.size
-        least[mine], most[mine] = base + tried_low[seeds], base + tried_high[seeds]
+        seeds = source.seeds(min(mine.size, TRIED_SEEDS)) if coins is None else coins[1][mine]
+        tried_low, tried_high = ranges(view, weights, seeds.astype(np.uint32))
+        again = np.arange(mine.size) % max(tried_low.size, 1)
+        least[mine], most[mine] = base + tried_low[again], base + tried_high[again]
     ends = (min(low for low, _ in bound), max(high for _, high in bound))
-    return _Reach(ends, (min(lows), max(highs)), least, most)
+    return _Reach(ends, (min(lows), max(highs)), least, most, coins is not None)
 
 
 def _signals(view: ViewWeights, weights: Floats) -> tuple[Integers, Floats]:
@@ -236,15 +316,35 @@ def _bounds(view: ViewWeights, weights: Floats) -> tuple[float, float]:
     return float(np.minimum(values, 0.0).sum()), float(np.maximum(values, 0.0).sum())
 
 
-def _tried(view: ViewWeights, weights: Floats, source: SeededSource) -> tuple[Floats, Floats]:
+def ranges(view: ViewWeights, weights: Floats, seeds: Words32) -> tuple[Floats, Floats]:
     """For each of some seeds, the least and the most that supported cells add, over all y."""
     cells, values = _signals(view, weights)
+    least, most = np.empty(seeds.size), np.empty(seeds.size)
     if not isinstance(view.oracle.support, HashedCells):
-        low, high = _bounds(view, weights)
-        return np.array([low]), np.array([high])
+        least[:], most[:] = _bounds(view, weights)
+        return least, most
+    from deniable.mechanisms._support import extreme_sums  # compiled, which takes a while to import
+
     buckets = view.oracle.support.buckets
-    count = max(16, min(TRIED_SEEDS, MOST_HASHED // max(cells.size, 1)))
-    hashed = bucket_array(source.seeds(count)[:, None], cells[None, :], buckets)
-    hashed += np.arange(count)[:, None] * buckets
-    totals = np.bincount(hashed.ravel(), np.tile(values, count), minlength=count * buckets).reshape(count, buckets)
-    return totals.min(axis=1), totals.max(axis=1)
+    extreme_sums(np.ascontiguousarray(seeds), *cell_keys(cells), values, np.zeros(buckets), least, most)
+    return least, most
+
+
+def searched(view: ViewWeights, weights: Floats, *, exact: bool) -> tuple[float, float]:
+    """The least and the most that a liar finds by trying seeds, until the bounds are reached; `exact`, all of them."""
+    cells, _ = _signals(view, weights)
+    low, high = _bounds(view, weights)
+    if not isinstance(view.oracle.support, HashedCells):
+        return low, high
+    least = most = 0.0
+    started, slack = False, 1e-12 * (high - low)
+    count = ALL_SEEDS if exact else max(min(MOST_HASHED // max(cells.size, 1), ALL_SEEDS), 16)
+    for first in range(0, count, SEEDS_AT_ONCE):
+        seeds = np.arange(first, min(first + SEEDS_AT_ONCE, count), dtype=np.uint32)
+        lows, highs = ranges(view, weights, seeds)
+        least = min(least, float(lows.min())) if started else float(lows.min())
+        most = max(most, float(highs.max())) if started else float(highs.max())
+        started = True
+        if least <= low + slack and most >= high - slack:
+            break
+    return least, most

@@ -1,8 +1,8 @@
 """The error to expect, from a plan and the number of users alone: no data is looked at.
 
 What has to be known of the data and is not, is assumed: rows are spread evenly over the domains, attributes are
-independent, and a user has half as many rows as the most she may have. The randomiser's noise does not depend on
-these; where it prevails, so does the prediction.
+independent, and users have as many rows as an `Assumption` says. The randomiser's noise hardly depends on these; where
+it prevails, so does the prediction. Averages depend on how many rows match.
 
 The variance is split by cause. A user's contribution is computed with more and more of what really happens: her rows
 as they are; only τ of them (truncation); values and weights rounded by coins (rounding); one view of each (view
@@ -14,22 +14,29 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
 from deniable.arrays import Floats, Integers
 from deniable.mechanisms.frequency_oracle import second_moments
+from deniable.queries.answers.added_groups import products_of_both
 from deniable.queries.answers.model_error import model_covariance
+from deniable.queries.forecasts.assumed_rows import EVENLY, Assumption
 from deniable.queries.forecasts.even_means import EvenMeans
+from deniable.queries.forecasts.matching_rows import SHOWN_AXES, axis_shares, tilt_of
 from deniable.queries.planning.known_sums import known_moments, without_known
 from deniable.queries.planning.plan import Plan
 from deniable.queries.planning.term_pairs import TermPairs
 from deniable.queries.question.formula import Formula, Valued, evaluate, moments_of
 from deniable.queries.weights.product_weights import rounded_attribute
 from deniable.queries.weights.table_plan import CellWeights, PartPlan, TablePlan, ViewWeights
-from deniable.tables.schema.attributes import Table
+from deniable.tables.designs.views import NUMBERED_CELLS, Design
+from deniable.tables.schema.rounds import stands_for
 
 CAUSES = ("truncation", "rounding", "view sampling", "randomiser")
+WHO_ANSWERS = "who answers"
+"""The cause that comes first where rounds rotate: some people stand for all."""
 VIEWS = 3
 """From this stage on, a user reports one view only."""
 NEGLIGIBLE_VARIANCE = 1e-11
@@ -52,6 +59,10 @@ class Prediction:
     """Whether it grows with the number of users."""
     model: float = 0.0
     """What a grid's assumption adds, on data that meets it."""
+    low: float = math.nan
+    """The error, standard and model together, is expected to lie between this …"""
+    high: float = math.nan
+    """… and this, as far as rows are known; NaN where nothing is left open, infinite if it may be unclear."""
 
     @property
     def error(self) -> float:
@@ -59,27 +70,64 @@ class Prediction:
         return math.hypot(self.stderr, self.model)
 
 
-def predict(plan: Plan, users: float) -> tuple[Prediction, ...]:
-    """The standard error of every output, if this many users report."""
+@dataclass(frozen=True, slots=True, eq=False)
+class ExpectedMoments:
+    """What to expect of the moments of some groups of a question, before any report."""
+
+    sums: Floats
+    """groups × moments."""
+    steps: Floats
+    """causes × groups × moments × moments: what each cause adds to the covariances."""
+    model: Floats
+    """groups × moments × moments: expected products of biases."""
+
+    def added(self, other: ExpectedMoments) -> ExpectedMoments:
+        """Those of two groups of users together, who are independent, and whose biases may go the same way."""
+        return ExpectedMoments(
+            self.sums + other.sums, self.steps + other.steps, products_of_both(self.model, other.model)
+        )
+
+
+def predict(plan: Plan, people: float, assumed: Assumption = EVENLY) -> tuple[Prediction, ...]:
+    """The standard error of every output, with this many users."""
+    return predictions(plan, expected_moments(plan, people, assumed))
+
+
+def expected_moments(plan: Plan, people: float, assumed: Assumption = EVENLY) -> ExpectedMoments:
+    """The moments of a question's groups, or of some of them if they are many.
+
+    Where rounds rotate, each of those who answer was drawn and stands for c people. What they are worth then varies
+    with who was drawn, as well: by (1 − 1/c)·E[f·fᵀ] for each of them.
+    """
+    users = people * assumed.reporting(plan.collection[table.table] for table in plan.tables)
     groups = np.unique(np.linspace(0, len(plan.private_groups) - 1, SAMPLED_GROUPS).astype(np.int64))
     pairs = TermPairs.of(plan, groups)
-    stages = np.array([_second_moments(pairs, plan, stage, users) for stage in range(len(CAUSES) + 1)])
+    stages = np.array([_second_moments(pairs, plan, stage, users, assumed) for stage in range(len(CAUSES) + 1)])
     # Differences between stages of which only rounding is left are none.
     steps = np.diff(stages, axis=0)
     steps[np.abs(steps) < NEGLIGIBLE_VARIANCE * np.abs(stages).max(axis=0)] = 0.0
-    known = known_moments(plan)[groups]
-    steps = np.array([without_known(step, known) for step in steps])
-    sums, covariance = users * _means(plan, groups), users * steps.sum(axis=0)
+    scale = stands_for(plan.collection.rounds)
+    if scale > 1:
+        steps = np.concatenate(((1 - 1 / scale) * stages[:1], steps))
+    else:
+        known = known_moments(plan)[groups]
+        steps = np.array([without_known(step, known) for step in steps])
     biases = model_covariance(plan, groups)
-    model = np.zeros_like(covariance) if biases is None else users**2 * biases
-    predictions = []
+    model = np.zeros_like(steps[0]) if biases is None else (users * _relative_rows(plan, assumed)) ** 2 * biases
+    return ExpectedMoments(users * _means(plan, groups, assumed), users * steps, model)
+
+
+def predictions(plan: Plan, expected: ExpectedMoments) -> tuple[Prediction, ...]:
+    """Every output of a question with the errors that its moments lead to."""
+    sums, covariance, model = expected.sums, expected.steps.sum(axis=0), expected.model
+    predicted = []
     for output in plan.question.outputs:
         if output.shown:
             valued = evaluate(output.formula, sums, covariance + model)
             valued = _measures_apart(plan, output.formula, valued, covariance)
-            causes = np.array([valued.variance(users * step) for step in steps])
-            predictions.append(_prediction(output.name, output.adds_up, valued, covariance, causes, model))
-    return tuple(predictions)
+            causes = np.array([valued.variance(step) for step in expected.steps])
+            predicted.append(_prediction(output.name, output.adds_up, valued, covariance, causes, model))
+    return tuple(predicted)
 
 
 def _measures_apart(plan: Plan, formula: Formula, valued: Valued, covariance: Floats) -> Valued:
@@ -98,32 +146,33 @@ def _measures_apart(plan: Plan, formula: Formula, valued: Valued, covariance: Fl
 def _prediction(
     name: str, adds_up: bool, valued: Valued, covariance: Floats, steps: Floats, model: Floats
 ) -> Prediction:
+    names = CAUSES if len(steps) == len(CAUSES) else (WHO_ANSWERS, *CAUSES)
     biases = np.sqrt(valued.variance(model))
     errors = np.where(valued.clear, np.sqrt(valued.variance(covariance)), math.nan)
     if np.isnan(errors).all():
-        return Prediction(name, math.nan, math.nan, dict.fromkeys(CAUSES, 0.0), adds_up)
+        return Prediction(name, math.nan, math.nan, dict.fromkeys(names, 0.0), adds_up)
     order = np.argsort(errors)  # NaN last
     typical = int(order[np.count_nonzero(~np.isnan(errors)) // 2]) if errors.size > 1 else 0
     total = float(steps[:, typical].sum())
     causes = {
-        cause: float(step) / total if total else 0.0 for cause, step in zip(CAUSES, steps[:, typical], strict=True)
+        cause: float(step) / total if total else 0.0 for cause, step in zip(names, steps[:, typical], strict=True)
     }
     return Prediction(
         name, float(valued.value[typical]), float(errors[typical]), causes, adds_up, float(biases[typical])
     )
 
 
-def _second_moments(pairs: TermPairs, plan: Plan, stage: int, users: float) -> Floats:
+def _second_moments(pairs: TermPairs, plan: Plan, stage: int, users: float, assumed: Assumption) -> Floats:
     """groups × moments × moments: the expected product of two moments of one user at a stage."""
     product = pairs.coefficients.copy()
     for number, table in enumerate(plan.tables):
-        product *= _table_second_moments(plan, table, *pairs.columns(number), stage)
+        product *= _table_second_moments(plan, table, *pairs.columns(number), stage, assumed)
     if stage >= VIEWS:
-        product -= _between(pairs, plan, users)
+        product -= _between(pairs, plan, users, assumed)
     return pairs.summed(product)
 
 
-def _between(pairs: TermPairs, plan: Plan, users: float) -> Floats:
+def _between(pairs: TermPairs, plan: Plan, users: float, assumed: Assumption) -> Floats:
     """What differences between views add to the products of terms, and counting their reports takes away."""
     total = np.zeros_like(pairs.coefficients)
     for number, table in enumerate(plan.tables):
@@ -134,49 +183,74 @@ def _between(pairs: TermPairs, plan: Plan, users: float) -> Floats:
         for position, other in enumerate(plan.tables):
             left, right = pairs.columns(position)
             if position == number:
-                mine *= _view_differences(table.parts[0], left, right)
+                mine *= _view_differences(table.parts[0], _Shares.of(plan, table, assumed), left, right)
             else:
                 described = plan.collection[other.table]
-                mine *= (_rows_of(described) ** 2) * _column_means(described, other, left, right)
+                mine *= (assumed.rows_of(described) ** 2) * _column_means(plan, other, left, right, assumed)
         total += mine
     return total
 
 
-def _means(plan: Plan, groups: Integers) -> Floats:
+def _means(plan: Plan, groups: Integers, assumed: Assumption) -> Floats:
     """groups × moments: what a user is worth on average."""
     terms = plan.term_table.taken(groups)
-    values = terms.coefficients
+    values, rows = terms.coefficients, 1.0
     for table, columns in zip(plan.tables, terms.columns.T, strict=True):
         described = plan.collection[table.table]
         distinct, which = np.unique(columns, return_inverse=True)
-        means = EvenMeans.of(described, [table.asked[column] for column in distinct.tolist()]).columns()
-        values = values * _rows_of(described) * means[which]
-    return terms.summed(values)
+        means = _even(plan, table, distinct, assumed).columns()
+        values = values * assumed.rows_of(described) * means[which]
+        rows *= assumed.rows_of(described)
+    even = terms.summed(values)
+    if tilt_of(plan, assumed):
+        return even
+    shares = even.mean(axis=0) * len(plan.private_groups) / rows
+    matching = {plan.question.moments[count].region: float(shares[count]) for count in plan.question.counts}
+    return even * [assumed.times_matching(matching.get(moment.region, 1.0)) for moment in plan.question.moments]
 
 
-def _column_means(table: Table, plan: TablePlan, left: Integers, right: Integers) -> Floats:
+def _relative_rows(plan: Plan, assumed: Assumption) -> float:
+    """How many rows users have, relative to what the prior of a grid expects of its weights."""
+    tables = [plan.collection[table.table] for table in plan.tables]
+    return math.prod(assumed.rows_of(table) / EVENLY.rows_of(table) for table in tables)
+
+
+@lru_cache(maxsize=4)
+def _means_of(_plan: Plan) -> dict[tuple[object, ...], EvenMeans]:
+    """The means that stages and assumptions about rows share: a look at every value of wide domains takes long."""
+    return {}
+
+
+def _even(plan: Plan, table: TablePlan, columns: Integers, assumed: Assumption) -> EvenMeans:
+    """Means of some columns of a table."""
+    known, key = _means_of(plan), (table.table, columns.tobytes(), assumed.matching, assumed.times)
+    if key not in known:
+        asked = [table.asked[column] for column in columns.tolist()]
+        weights = {name: tilt for (owner, name), tilt in tilt_of(plan, assumed).items() if owner == table.table}
+        known[key] = EvenMeans.of(plan.collection[table.table], asked, weights)
+    return known[key]
+
+
+def _column_means(plan: Plan, table: TablePlan, left: Integers, right: Integers, assumed: Assumption) -> Floats:
     """Products of the means of two columns each."""
     used, which = np.unique(np.stack((left, right)), return_inverse=True)
-    means = EvenMeans.of(table, [plan.asked[column] for column in used.tolist()]).columns()
+    means = _even(plan, table, used, assumed).columns()
     first, second = which.reshape(2, -1)
     return np.asarray(means[first] * means[second])
 
 
-def _rows_of(table: Table) -> float:
-    """How many rows a user is assumed to have."""
-    return 1.0 if table.many is None else max(table.many / 2, 0.5)
-
-
-def _table_second_moments(plan: Plan, table: TablePlan, left: Integers, right: Integers, stage: int) -> Floats:
+def _table_second_moments(
+    plan: Plan, table: TablePlan, left: Integers, right: Integers, stage: int, assumed: Assumption
+) -> Floats:
     """E[W_i·W_j] of a user for pairs of columns, at a stage: 0 as rows are, 1 truncated, 2 rounded, 3 viewed, 4 all."""
     described, design = plan.collection[table.table], plan.collection.design_of(table.table)
     pairs, inverse = np.unique(np.stack((left, right)), axis=1, return_inverse=True)
     which = inverse.reshape(-1)  # numpy 2.0 gives it a second axis
     left_columns, right_columns = pairs
-    rows, tau, many = _rows_of(described), described.tau, described.many or 1
+    rows, tau, many = assumed.rows_of(described), described.tau, described.many or 1
     used, positions = np.unique(pairs, return_inverse=True)
     first, second = positions.reshape(pairs.shape)
-    even = EvenMeans.of(described, [table.asked[column] for column in used.tolist()])
+    even = _even(plan, table, used, assumed)
     plain, mean = even.pairs(first, second), even.columns()
     average = mean[first] * mean[second]
     over_rows = average + (plain - average) / rows  # of the means over one user's rows
@@ -196,28 +270,68 @@ def _table_second_moments(plan: Plan, table: TablePlan, left: Integers, right: I
         weight = (rows / tau) ** 2 if described.many is None else many * rows / tau**2
         return np.asarray((tau * weight * rounded + across)[which])
     product = np.ones(left_columns.size)
+    shares = _Shares.of(plan, table, assumed)
     for part in table.parts:
-        product *= _part_second_moments(part, left_columns, right_columns, noise=stage == len(CAUSES))
+        product *= _part_second_moments(part, shares, left_columns, right_columns, noise=stage == len(CAUSES))
     return np.asarray((tau * product + across)[which])
 
 
-def _part_second_moments(part: PartPlan, left: Integers, right: Integers, *, noise: bool) -> Floats:
+@dataclass(frozen=True, slots=True)
+class _Shares:
+    """Where reports of a table lie among cells, given how many rows users have."""
+
+    design: Design
+    up: float | None
+    """How likely a weight is rounded up; None where every report counts alike."""
+    tilts: Mapping[int, Floats]
+    """By the number of an attribute, how many times as many rows have each value as if spread evenly."""
+
+    @classmethod
+    def of(cls, plan: Plan, table: TablePlan, assumed: Assumption) -> _Shares:
+        described = plan.collection[table.table]
+        up = None if described.many is None else assumed.weighted(described)
+        tilts = {
+            described.private.index(name): tilt
+            for (owner, name), tilt in tilt_of(plan, assumed).items()
+            if owner == table.table
+        }
+        return cls(plan.collection.design_of(table.table), up, tilts)
+
+    def by_cell(self, view: ViewWeights) -> CellWeights:
+        """The weights of a view's cells; half of the reports have weight in plans, and as many as assumed here."""
+        cells = view.by_cell()
+        if (self.up in (None, 0.5) and not self.tilts) or view.cell_count > NUMBERED_CELLS:
+            return cells
+        numbers, shares = cells.cells, cells.shares
+        for axis, level in reversed(list(zip(self.design.view(view.view).group.axes, view.levels, strict=True))):
+            numbers, node = np.divmod(numbers, axis.tree.cells(level))
+            if self.up is not None and axis.rounds_weight and axis.tree.cells(level) > 1:
+                heavy = node >= axis.tree.cells(level) // 2
+                shares = shares * np.where(heavy, 2 * self.up, 2 * (1 - self.up))
+            tilt = self.tilts.get(axis.attribute)
+            if tilt is not None and axis.kind in SHOWN_AXES:
+                evenly = axis_shares(axis, level, np.ones(tilt.size))
+                shares = shares * (axis_shares(axis, level, tilt) / np.maximum(evenly, 1e-300))[node]
+        return cells._replace(shares=shares)
+
+
+def _part_second_moments(part: PartPlan, shares: _Shares, left: Integers, right: Integers, *, noise: bool) -> Floats:
     """E[w_i·w_j] of one report, for pairs of columns."""
     constants = part.constants
     total = constants[left] * constants[right]
     for view in part.views:
-        cells = view.by_cell()
+        cells = shares.by_cell(view)
         means = cells.means(constants.size) * view.probability
         total += constants[left] * means[right] + constants[right] * means[left]
         total += view.probability * _view_second_moments(view, cells, left, right, constants.size, noise=noise)
     return total
 
 
-def _view_differences(part: PartPlan, left: Integers, right: Integers) -> Floats:
+def _view_differences(part: PartPlan, shares: _Shares, left: Integers, right: Integers) -> Floats:
     """Σ_v π_v·x_v·x_vᵀ − x·xᵀ, x_v being what reports of view v contribute on average."""
     total, mean = np.zeros(left.size), np.zeros(part.constants.size)
     for view in part.views:
-        means = view.by_cell().means(part.constants.size)
+        means = shares.by_cell(view).means(part.constants.size)
         total += view.probability * means[left] * means[right]
         mean += view.probability * means
     return np.asarray(total - mean[left] * mean[right])

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from statistics import geometric_mean
-from typing import Generic
+from typing import Any, Generic
 
-from deniable.queries.forecasts.fit import AnySpecification, Fit
+from deniable.queries.forecasts.assumed_rows import RowsGiven, assumed_rows
+from deniable.queries.forecasts.first_look import densities
+from deniable.queries.forecasts.fit import AnySpecification, Fit, fit_grids
+from deniable.queries.forecasts.two_looks import GroupOfUsers, TwoLooks, two_looks
 from deniable.tables.designs import GRID
 
 CLEARLY_BETTER = 0.9
@@ -27,6 +31,8 @@ class Proposal(Generic[AnySpecification]):
 
     collection: AnySpecification
     fitted: Fit[AnySpecification]
+    looks: TwoLooks | None = None
+    """After a first look: the errors of all users together."""
 
     @property
     def design(self) -> str:
@@ -48,7 +54,7 @@ class Proposal(Generic[AnySpecification]):
         return said
 
     def __str__(self) -> str:
-        return f"{self.fitted}\n{self.advice}"
+        return "\n".join(map(str, (self.fitted, *([] if self.looks is None else [self.looks]), self.advice)))
 
 
 def propose(start: AnySpecification, fitted: Fit[AnySpecification]) -> Proposal[AnySpecification]:
@@ -59,6 +65,36 @@ def propose(start: AnySpecification, fitted: Fit[AnySpecification]) -> Proposal[
     if best != GRID and scores[best] < CLEARLY_BETTER * grid:
         return Proposal(start.with_settings(design=best), fitted)
     return Proposal(fitted.collection, fitted)
+
+
+def propose_after(
+    database: Any,
+    start: AnySpecification,
+    users: int,
+    workload: Sequence[str] | None,
+    *,
+    rows: RowsGiven,
+    advance: Callable[[float], None],
+    only_workload: bool,
+) -> Proposal[AnySpecification]:
+    """A grid for the rest of the users, by what the reports of a first group say of where rows are.
+
+    Other designs do not follow what was seen, and are forecast for evenly spread rows: they are not compared.
+    """
+    seen = densities(database, start)
+    kept: dict[str, Any] = {"compared": False, "predicted": False, "only_workload": only_workload, "rows": rows}
+    # A fit without predictions is half of the work of one with them.
+    fitted = fit_grids(start, users, workload, seen=seen, advance=lambda part: advance(0.8 * part), **kept)
+    reported = [facts.rows // database.collection.reports_per_user(name) for name, facts in database.stores.items()]
+    first = GroupOfUsers(database.collection, max(reported, default=1))
+    unlooked = fit_grids(
+        start, first.users + fitted.users, workload, advance=lambda part: advance(0.8 * part), **kept
+    ).collection
+    assumed = assumed_rows(start, rows)
+    looks = two_looks(first, GroupOfUsers(fitted.collection, fitted.users), unlooked, fitted.questions, seen, assumed)
+    advance(0.2)
+    errors = {GRID: looks.two_looks, "one look": looks.one_look}
+    return Proposal(fitted.collection, replace(fitted, errors=errors, users=looks.users), looks)
 
 
 def _score(errors: tuple[float, ...]) -> float:

@@ -64,10 +64,11 @@ def _even_points(count: int, seen: Floats | None) -> Points:
 
 
 def _quantiles(count: int, seen: Floats) -> tuple[int, ...]:
-    """Where equal parts of the rows begin; at least at 0."""
+    """Where equal parts of the rows begin, at least at 0; a value that holds such a part alone stands for itself."""
     before = np.cumsum(seen) - seen
     starts = np.searchsorted(before, np.arange(count) / count - 1e-12)
-    return tuple(sorted({0, *np.minimum(starts, seen.size - 1).tolist()}))
+    heavy = np.flatnonzero(seen >= 1 / count)
+    return tuple(sorted({0, *np.minimum([*starts, *heavy, *(heavy + 1)], seen.size - 1).tolist()}))
 
 
 def candidates(

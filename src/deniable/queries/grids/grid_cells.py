@@ -224,6 +224,9 @@ class CellView:
 def _cell_functions(axis: Axis, known: Ground) -> Floats:
     """cells × atoms: the part of each atom's values that lies in a cell, or is rounded to a point."""
     size, borders = known.atom_of.size, np.array(axis.places)
+    firsts = known.firsts()
+    if firsts is not None and np.isin(borders, [*firsts, size - 1]).all():
+        return _of_whole_atoms(axis, known, firsts)
     values = np.arange(size)
     cell = np.searchsorted(borders, values, side="right") - 1
     atoms = known.shares.size
@@ -238,6 +241,21 @@ def _cell_functions(axis: Axis, known: Ground) -> Floats:
         np.bincount(number, part * weights, minlength=borders.size * atoms).reshape(-1, atoms) for part in (1 - up, up)
     )
     return np.asarray(lower + np.roll(upper, 1, axis=0))
+
+
+def _of_whole_atoms(axis: Axis, known: Ground, firsts: Integers) -> Floats:
+    """The same where no border divides an atom, without a look at every value of a wide domain."""
+    borders, atoms = np.array(axis.places), np.arange(firsts.size)
+    cell = np.searchsorted(borders, firsts, side="right") - 1
+    functions = np.zeros((borders.size, firsts.size))
+    if axis.kind != POINTS:
+        functions[cell, atoms] = 1.0
+        return functions
+    cell = np.minimum(cell, borders.size - 2)
+    up = (known.middles(firsts) - borders[cell]) / np.diff(borders)[cell]
+    functions[cell, atoms] = 1 - up
+    functions[cell + 1, atoms] += up
+    return functions
 
 
 def _alike(cells: Floats, functions: Floats) -> Integers:

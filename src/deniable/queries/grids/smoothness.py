@@ -20,10 +20,11 @@ where p(f) is the mean of f over the data's rows, f̄ the mean over evenly sprea
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from deniable.arrays import Floats, Integers
 from deniable.tables.schema.attributes import Categorical, Private
@@ -35,6 +36,8 @@ FEW_CATEGORIES = 8.0
 HEAVY = 1 / 3
 """The variance of the share of users with many rows, relative to a half: any share is as likely as any other."""
 MOST_ATOMS = 512
+SPARSE = 4
+"""Functions with at most so many entries per atom, all together, are multiplied as sparse ones."""
 SEPARATE = 64
 """Up to this many categories are always kept apart."""
 
@@ -66,11 +69,26 @@ class Ground:
     """Covariances of the relative densities of atoms, times their shares."""
     mass: Floats | None = None
     """For every value the part of rows that is expected to have it; None where rows are spread evenly over an atom."""
+    ranges: bool = False
+    """Whether every atom is a range of values, in their order."""
 
     def weights(self) -> Floats:
         """For every value its part of its atom."""
         mass = np.ones(self.atom_of.size) if self.mass is None else self.mass
         return np.asarray(mass / np.bincount(self.atom_of, mass, minlength=self.shares.size)[self.atom_of])
+
+    def firsts(self) -> Integers | None:
+        """The first value of every atom, if atoms are ranges of values."""
+        if not self.ranges:
+            return None
+        return np.searchsorted(self.atom_of, np.arange(self.shares.size))
+
+    def middles(self, firsts: Integers) -> Floats:
+        """The mean value of every atom that is a range."""
+        if self.mass is None:
+            return np.asarray(firsts + (np.diff(firsts, append=self.atom_of.size) - 1) / 2)
+        values = self.weights() * np.arange(self.atom_of.size)
+        return np.bincount(self.atom_of, values, minlength=self.shares.size).astype(np.float64)
 
     def averaged(self, functions: Floats) -> Floats:
         """Functions of values (one per row) as functions of atoms."""
@@ -86,7 +104,12 @@ class Ground:
 
     def second(self, left: Floats, right: Floats) -> Floats:
         """f̄·ḡ + f·k·g for all functions of the one side and all of the other."""
-        return np.asarray(np.outer(self.means(left), self.means(right)) + left @ self.kernel @ right.T)
+        if np.count_nonzero(left) > SPARSE * left.shape[1] < np.count_nonzero(right):
+            return np.asarray(np.outer(self.means(left), self.means(right)) + left @ self.kernel @ right.T)
+        if np.count_nonzero(left) > np.count_nonzero(right):
+            return self.second(right, left).T
+        # Cells and points divide atoms among them: nearly all entries are zero.
+        return np.asarray(np.outer(self.means(left), self.means(right)) + (csr_array(left) @ self.kernel) @ right.T)
 
 
 def ground(domain: Private, cuts: Iterable[Sequence[int]], functions: Floats) -> Ground:
@@ -113,7 +136,7 @@ def _from(starts: Integers, size: int) -> Ground:
     """The ground whose atoms start at these values."""
     ends = np.append(starts[1:], size)
     atom_of = np.repeat(np.arange(starts.size), ends - starts)
-    return believed(Ground(atom_of, (ends - starts) / size, np.zeros((0, 0))), ASSUMED_SMOOTHNESS)
+    return believed(Ground(atom_of, (ends - starts) / size, np.zeros((0, 0)), ranges=True), ASSUMED_SMOOTHNESS)
 
 
 def believed(known: Ground, smoothness: Smoothness, apart: Floats | None = None) -> Ground:
@@ -124,7 +147,7 @@ def believed(known: Ground, smoothness: Smoothness, apart: Floats | None = None)
     kernel = smoothness.rough * rough_kernel(known)
     for length, variance in smoothness.variances:
         kernel = kernel + variance * smooth_kernel(known, length, apart)
-    return _centred(known.atom_of, known.shares, kernel, known.mass)
+    return replace(_centred(known.atom_of, known.shares, kernel, known.mass), ranges=known.ranges)
 
 
 def smooth_kernel(known: Ground, length: float, apart: Floats | None = None) -> Floats:

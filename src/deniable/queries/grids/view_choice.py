@@ -262,14 +262,6 @@ class ViewSearch:
         spread = asked.second_moments(every, every) - np.square(asked.column_means())
         return float(np.where(asked.known, 0.0, spread) @ np.array([item.importance for item in items]))
 
-    def error(self, views: Sequence[GridView]) -> float:
-        """The error of all columns together if these views answer them."""
-        asked, designed = self._prepared(views, self.items)
-        system = System.of(asked, [CellView.of(self.table, view, asked) for view in designed])
-        explained = _explained(system, self.items, [float(view.probability) for view in designed])
-        without = self._without(asked, self.items)
-        return math.sqrt(max(without - explained, 1e-12 * without))
-
     def _divided(self, views: Mapping[Subject, GridView]) -> dict[Subject, float]:
         """How often to draw each view if all of them answer together."""
         every = list(views)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from deniable.stores.collector.upload import (
     ROWS_AT_ONCE,
@@ -61,6 +61,9 @@ class ModelStore:
         """Open or close a round."""
         self._rounds[number] = is_open
         self._version += 1
+
+    def correct_counts(self, counts: Mapping[tuple[str, int], int]) -> None:
+        """Counts are always computed here."""
 
     def tidy(self) -> bool:
         """Nothing has to be tidied."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -182,6 +182,18 @@ class PostgresqlStore:
                   ON CONFLICT (number) DO UPDATE SET is_open = excluded.is_open""",
                 (number, is_open),
             )
+            connection.execute("UPDATE deniable_changes SET version = version + 1")
+
+        self._changed(change)
+
+    def correct_counts(self, counts: Mapping[tuple[str, int], int]) -> None:
+        """Replace the counts by these."""
+
+        def change(connection: Connection) -> None:
+            connection.execute("LOCK TABLE deniable_counts IN EXCLUSIVE MODE")
+            connection.execute("DELETE FROM deniable_counts")
+            for part, rows in counts.items():
+                connection.execute(_ADD_SHARD_COUNT, (*part, self._shard, rows))
             connection.execute("UPDATE deniable_changes SET version = version + 1")
 
         self._changed(change)

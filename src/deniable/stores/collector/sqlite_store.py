@@ -22,7 +22,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from itertools import accumulate, islice
 from pathlib import Path
@@ -93,6 +93,20 @@ def create_store(path: Path, specification: str, *, rounds: bool = False) -> Non
                 connection.execute("INSERT INTO rounds VALUES (0, 1)")
 
 
+def file_damage(path: Path) -> str | None:
+    """What SQLite says about the structure of a file: None if it is whole."""
+    try:
+        with _connected(path) as connection:
+            (first,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+            for _ in _arrived(connection, _ARRIVED):
+                pass
+    except (sqlite3.Error, StoreFailure):
+        return "it cannot be read"
+    except ValueError:
+        return "what arrived last cannot be read"
+    return None if first == "ok" else "its pages do not fit together"
+
+
 class SqliteStore:
     """A `CollectorStore` in one file. Threads may share it: one adds at a time, and readers do not wait.
 
@@ -111,7 +125,7 @@ class SqliteStore:
         if not path.is_file():
             raise BadInput(f"there is no store {path.name!r}. Nothing was read. Run: deniable serve --init")
         self._path = path
-        self._adding = threading.Lock()
+        self._adding = threading.RLock()
         self._recent: dict[Key, Upload] = {}
         self._version = -1
         self._moving: Iterator[Upload] | None = None
@@ -147,13 +161,14 @@ class SqliteStore:
     def add(self, uploads: Sequence[Upload]) -> list[UploadOutcome]:
         """Keep uploads, all in one commit, and say what became of each."""
         new: dict[Key, Upload] = {}
-        with self._changing() as connection:
-            outcomes = self._judged(connection, uploads, new)
-            if new:
-                self._append(connection, new)
-        self._recent |= new
-        if len(self._recent) > MOST_RECENT:
-            self.tidy(2 * len(new))
+        with self._adding:
+            with self._changing() as connection:
+                outcomes = self._judged(connection, uploads, new)
+                if new:
+                    self._append(connection, new)
+            self._recent |= new
+            if len(self._recent) > MOST_RECENT:
+                self.tidy(2 * len(new))
         return outcomes
 
     def _judged(
@@ -185,6 +200,10 @@ class SqliteStore:
 
     def tidy(self, rows: int = _SLICE) -> bool:
         """Move about so many rows from where they arrived to where they are kept; says whether there are more."""
+        with self._adding:
+            return self._tidied(rows)
+
+    def _tidied(self, rows: int) -> bool:
         moved = 0
         while moved < rows and (self._moving or self._begin_move()):
             slice_ = list(islice(self._moving or (), _SLICE))
@@ -257,6 +276,15 @@ class SqliteStore:
         """Open or close a round."""
         with self._changing() as connection:
             connection.execute("INSERT OR REPLACE INTO rounds VALUES (?, ?)", (number, is_open))
+            connection.execute(_CHANGED)
+            self._version += 1
+
+    def correct_counts(self, counts: Mapping[tuple[str, int], int]) -> None:
+        """Replace the counts by these."""
+        with self._changing() as connection:
+            connection.execute("DELETE FROM counts")
+            for part, rows in counts.items():
+                connection.execute(_ADD_COUNT, (*part, rows))
             connection.execute(_CHANGED)
             self._version += 1
 

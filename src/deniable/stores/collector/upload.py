@@ -89,6 +89,9 @@ class CollectorStore(Protocol):
     def set_round(self, number: int, *, is_open: bool) -> None:
         """Open or close a round. After it is closed, nothing new is accepted for it."""
 
+    def correct_counts(self, counts: Mapping[tuple[str, int], int]) -> None:
+        """Replace the counts by these, which somebody has counted. Nothing may be added meanwhile."""
+
     def tidy(self) -> bool:
         """Do a little of the work that can wait for quiet times; says whether there is more."""
 

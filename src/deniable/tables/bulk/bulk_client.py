@@ -16,7 +16,7 @@ from deniable.arrays import Integers, Words32
 from deniable.mechanisms._oracle_draws import draw_reports
 from deniable.mechanisms.hashing import CELL_OFFSET, mix_array
 from deniable.randomness import Source
-from deniable.tables.bulk.memoised_bulk import BulkLife
+from deniable.tables.bulk.memoised_bulk import BulkLife, StickySource
 from deniable.tables.coins.coin_columns import CoinColumns, scaled_words
 from deniable.tables.designs.views import NUMBERED_CELLS, POINTS, Axis, Design, Group, chances
 from deniable.tables.schema.attributes import Table
@@ -43,11 +43,14 @@ def truncate(
     many = table.many or 1
     used = np.minimum(counts, many)
     users = np.repeat(np.arange(counts.size), table.tau)
+    everyone = source
+    if isinstance(source, StickySource):  # each of the rows that are reported has draws of its own
+        source = source.for_numbered(users, np.tile(np.arange(table.tau), counts.size))
     picks = source.below_each(np.maximum(used, 1)[users])
     rows = starts[users] + picks
     over = counts > many
     if over.any():
-        order = _shuffled_rows(starts[over], counts[over], source)
+        order = _shuffled_rows(starts[over], counts[over], everyone, np.flatnonzero(over))
         rank = np.cumsum(over) - 1  # of a user among those with too many rows
         shuffled_start = np.cumsum(counts[over]) - counts[over]
         heavy = over[users]
@@ -61,10 +64,12 @@ def truncate(
     return chosen, used[users]
 
 
-def _shuffled_rows(starts: Integers, counts: Integers, source: Source) -> Integers:
-    """The row numbers of some users, user by user, each user's in random order."""
+def _shuffled_rows(starts: Integers, counts: Integers, source: Source, owners: Integers) -> Integers:
+    """The row numbers of some users (who they are), user by user, each user's in random order."""
     users = np.repeat(np.arange(counts.size), counts)
     offsets = np.arange(users.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    if isinstance(source, StickySource):
+        source = source.for_numbered(owners[users], offsets)
     order = np.lexsort((source.words(users.size), users))
     return (starts[users] + offsets)[order]
 

@@ -30,15 +30,22 @@ class StickySource(Source):
     Privacy does not rest on them: they choose rows and round values, before anything is randomised.
     """
 
-    def __init__(self, secret: bytes, users: pa.Array, purpose: bytes, slot: int = 0) -> None:
+    def __init__(self, secret: bytes, users: pa.Array, purpose: bytes, slots: Integers | None = None) -> None:
         super().__init__(secret)
-        self._secret, self._users, self._purpose, self._slot, self._calls = secret, users, purpose, slot, 0
+        self._secret, self._users, self._purpose, self._calls = secret, users, purpose, 0
+        self._slots = np.zeros(len(users), dtype=np.int64) if slots is None else slots
 
     def for_rows(self, rows: Integers | slice) -> StickySource:
         """Draws for some of the users, under the next label."""
         self._calls += 1
         chosen = self._users if isinstance(rows, slice) else self._users.take(pa.array(rows))
-        return StickySource(self._secret, chosen, self._purpose + b" %d" % self._calls, self._slot)
+        return StickySource(self._secret, chosen, self._purpose + b" %d" % self._calls, self._slots[rows])
+
+    def for_numbered(self, users: Integers, numbers: Integers) -> StickySource:
+        """Draws for several numbered things of the users at these positions, under the next label."""
+        self._calls += 1
+        purpose = self._purpose + b" %d" % self._calls
+        return StickySource(self._secret, self._users.take(pa.array(users)), purpose, numbers)
 
     def words(self, size: int) -> Words:
         """A number of 64 bits for each of the users."""
@@ -46,7 +53,7 @@ class StickySource(Source):
             raise ValueError("one draw for each user")
         self._calls += 1
         prefix = secret_prefix(self._secret, self._purpose, self._calls)
-        return secret_coins(prefix, self._users, np.full(size, self._slot)).group
+        return secret_coins(prefix, self._users, self._slots).group
 
     def below(self, bound: int, size: int) -> Integers:
         """A number below a bound for each of the users."""
@@ -63,15 +70,23 @@ class StickySource(Source):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BulkLife:
-    """What stays the same in all rounds, for the reports of users in their order."""
+    """What stays the same in all rounds, for the rows of users that are reported, in their order."""
 
     permanent: float
     secret: bytes
     users: pa.Array
+    first_slots: Integers
+    """The slot of the first part of each row."""
+
+    @classmethod
+    def of(cls, permanent: float, secret: bytes, users: pa.Array, tau: int, parts: int) -> BulkLife:
+        """For `tau` rows of every user, each reported in so many parts."""
+        owners = pa.array(np.repeat(np.arange(len(users)), tau))
+        return cls(permanent, secret, users.take(owners), np.tile(np.arange(tau) * parts, len(users)))
 
     def source(self, part: int) -> StickySource:
         """Draws that round the values of a part's reports."""
-        return StickySource(self.secret, self.users, b"rounding", part)
+        return StickySource(self.secret, self.users, b"rounding", self.first_slots + part)
 
     def responses(
         self,
@@ -113,7 +128,7 @@ class BulkLife:
         for outcome in np.unique(truth).tolist():
             rows = np.flatnonzero((truth == outcome) & (outcomes > 1))
             prefix = secret_prefix(self.secret, _ANSWERS, outcome)
-            words = secret_coins(prefix, self.users.take(pa.array(rows)), np.full(rows.size, part))
+            words = secret_coins(prefix, self.users.take(pa.array(rows)), self.first_slots[rows] + part)
             other = scaled_words(words.view, outcomes[rows] - 1)
             other += other >= outcome
             kept[rows] = np.where(words.group < limits[rows], outcome, other)

@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 from deniable.errors import Failure, InvalidData, InvalidParameter
 from deniable.exact import RandBelow, check_randbelow, secret_below, secret_coin
 from deniable.ledger import Ledger, key_of
-from deniable.ledger_entries import Charge
 from deniable.limits import LONGEST_TEXT
 from deniable.mechanisms.frequency_oracle import FrequencyOracle
 from deniable.simulation import SimulatedDraws, is_simulated
@@ -36,7 +35,7 @@ from deniable.tables.reports.report import Report, kind_of
 from deniable.tables.schema.attributes import WRONG_TYPE, Table, Unplaceable
 from deniable.tables.schema.report_format import ASSIGNED, COVER, REPORT_BYTES
 from deniable.tables.schema.rounds import MEMOISED, ROTATING
-from deniable.tables.specification.runs import largest_epsilon, run_tag
+from deniable.tables.specification.runs import charge_of, largest_epsilon, run_tag
 from deniable.tables.specification.specification import Specification
 
 Row = Mapping[str, Any]
@@ -189,20 +188,8 @@ class Client:
         specification, name = self._collection, asked.table.name
         with ledger.account() as account:
             account.check_pinned(specification.sha256)
-            group = self._group(name)
-            known = account.answers(group) if group else 0
-            # Answers that share permanent ones cost together what so many rounds cost.
-            spent, before = specification.spent_on(name, known + 1), Fraction(0)
-            if known:
-                before = Fraction(specification.spent_on(name, known).epsilon)
-            charge = Charge(
-                f"collection {specification.name or specification.sha256[:8]}, table {name!r}",
-                replace(spent, epsilon=spent.epsilon - before),
-                "",
-                specification.sha256,
-                group,
-                specification.spends,
-            )
+            what = f"collection {specification.name or specification.sha256[:8]}"
+            charge = charge_of(account, specification, name, what, self._group(name))
             if asked.key not in self._memory:
                 account.admit(charge)
             drawn = name_of_draw(self._memory, asked.key)
@@ -333,6 +320,8 @@ def randomise(
 
     In memoised rounds, `life` is what stays the same in all of them.
     """
+    if life is not None:  # the same rows in another order are chosen alike
+        rows = sorted(rows)
     chosen, count = truncate(table, rows, randbelow if life is None else life.of("rows"))
     weight, parts = Fraction(count, table.many or 1), len(design.parts)
     return [

@@ -1,6 +1,7 @@
 """How reports travel to a collector: two forms of a body, stated once. Standard library only, for devices.
 
 application/vnd.deniable.reports   each report: length of the id (2 bytes, big-endian), the id in UTF-8, 32 bytes
+application/vnd.deniable.stream-reports   the same with the 16 bytes of a stream's report
 application/x-ndjson               lines as `Report.to_json` writes them
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 BINARY_REPORTS = "application/vnd.deniable.reports"
+STREAM_REPORTS = "application/vnd.deniable.stream-reports"
 REPORT_LINES = "application/x-ndjson"
 ID_LENGTH_BYTES = 2
 

@@ -132,3 +132,12 @@ class Rounds:
         if isinstance(made.get("start"), date):
             made["start"] = made["start"].isoformat()
         return cls(**made)
+
+
+def stands_for(rounds: Rounds | None) -> float:
+    """For how many people each of those stands who answer a round.
+
+    >>> stands_for(Rounds(12, answers=3)), stands_for(None)
+    (4.0, 1.0)
+    """
+    return 1.0 if rounds is None or rounds.mode != ROTATING else rounds.count / rounds.answers

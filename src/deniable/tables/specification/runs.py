@@ -6,13 +6,18 @@ A folder's `collection.json` holds the specification; that of a simulation has t
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from deniable.ledger import Ledger
+from deniable.ledger import Account, Ledger, key_of
+from deniable.ledger_entries import Charge
 from deniable.simulation import has_noise, is_marked
 from deniable.tables.schema.report_format import FIELD_BYTES
+from deniable.tables.schema.rounds import ROTATING
 from deniable.tables.schema.specification_entries import RUN_FIELD, canonical_json, without_run
 from deniable.tables.specification.specification import Specification
 from deniable.tables.specification.specification_files import read_file
@@ -54,14 +59,38 @@ def run_tag(specification: Specification, name: str, *, simulation: bool) -> int
     return specification.tag(name) ^ _OTHER_TAG if simulation else specification.tag(name)
 
 
-def charge_run(ledger: Ledger | None, specification: Specification, *tables: str) -> None:
-    """Charge a run over many people with what each of them spends on these tables. A second run costs as much again."""
+def charge_of(account: Account, specification: Specification, name: str, what: str, group: str) -> Charge:
+    """What the next answer about a table costs. Answers of one group cost together what so many rounds cost."""
+    known = account.answers(group) if group else 0
+    rounds, answered = specification.rounds, known + 1
+    if rounds is not None and rounds.mode == ROTATING:  # nobody answers in more rounds than her own
+        known, answered = min(known, rounds.answers), min(answered, rounds.answers)
+    spent, before = specification.spent_on(name, answered), Fraction(0)
+    if known:
+        before = Fraction(specification.spent_on(name, known).epsilon)
+    left = replace(spent, epsilon=spent.epsilon - before)
+    return Charge(f"{what}, table {name!r}", left, "", specification.sha256, group, specification.spends)
+
+
+def charge_run(
+    ledger: Ledger | None, specification: Specification, *tables: str, group: str = "", number: int | None = None
+) -> None:
+    """Charge a run over many people with what each of them spends on these tables. A second run costs as much again.
+
+    Rounds of one `group` share turns and permanent answers: where rounds rotate, nobody answers in more of them than
+    her own, so that later ones cost nothing more. A round that is run again costs as much as the first time.
+    """
     if ledger is None:
         return
     for name in tables:
-        ledger.charge(
-            specification.spent_on(name),
-            what=f"perturb, collection {specification.sha256[:8]}, table {name!r}",
-            specification=specification.sha256,
-            lifetime=specification.spends,
-        )
+        mine = key_of(f"{specification.sha256}:{name}:{group}", b"") if group else ""
+        key = key_of(f"{mine}:{number}", b"") if mine else secrets.token_hex(16)
+        with ledger.account() as account:
+            account.check_pinned(specification.sha256)
+            if account.is_charged(key):
+                rotating = specification.rounds is not None and specification.rounds.mode == ROTATING
+                mine, key = "" if rotating else mine, secrets.token_hex(16)
+            what = f"perturb, collection {specification.sha256[:8]}"
+            charge = replace(charge_of(account, specification, name, what, mine), key=key)
+            account.admit(charge)
+            account.charge(charge)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -72,6 +72,18 @@ class Case:
     def arrow(self) -> dict[str, Any]:
         """The frames that are perturbed."""
         return {name: pa.table(dict(columns)) for name, columns in self.frames.items()}
+
+    def rows(self) -> dict[str, float]:
+        """Rows per user by table, roughly: what somebody who plans a collection would know."""
+        present = {name: frame["uid"].size / self.users for name, frame in self.frames.items()}
+        return {name: float(f"{rows:.1g}") for name, rows in present.items() if rows != 1}
+
+    def matching(self, asked: Asked) -> float:
+        """The share of rows that meet a question's conditions, as roughly."""
+        counted = replace(asked, kind="COUNT")
+        everything = self.truth(replace(counted, tests=()))
+        share = self.truth(counted) / everything if everything else 0.0
+        return float(f"{max(share, 1 / self.users):.1g}")
 
     def truth(self, asked: Asked) -> float:
         """What plain SQL answers."""
@@ -159,13 +171,13 @@ def _question(frames: Mapping[str, Mapping[str, Integers]], tables: list[Table],
         for table in tables
         for name, domain in zip(table.private, table.domains, strict=True)
     }
-    tests = tuple(_test(column, frames[column[0]][column[1]], sizes[column], random) for column in picked)
+    tests = tuple(drawn_test(column, frames[column[0]][column[1]], sizes[column], random) for column in picked)
     kind = str(random.choice(["COUNT", "COUNT", "COUNT", "COUNT", "SUM", "AVG"]))
     measure = columns[int(random.integers(len(columns)))]
     return Asked(kind, measure, tests, tuple(table.name for table in tables))
 
 
-def _test(column: tuple[str, str], values: Integers, size: int, random: np.random.Generator) -> Test:
+def drawn_test(column: tuple[str, str], values: Integers, size: int, random: np.random.Generator) -> Test:
     """Constants are values of the data, round numbers, or anything."""
 
     def constant() -> int:

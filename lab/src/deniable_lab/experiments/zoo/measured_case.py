@@ -15,6 +15,8 @@ from deniable.queries.answers.result import Estimate
 from deniable.randomness import SeededSource
 from deniable_lab.experiments.zoo.drawn_case import ONE_TO_MANY, Asked, Case
 
+NEGLIGIBLE = 1e-7
+"""An error of this part of an answer is rounding of floats."""
 HIO_CELLS = 10_000
 """Hierarchies over larger products of domains are too slow to ask, and far too noisy to win."""
 
@@ -37,6 +39,7 @@ class Measured:
     reference: float
     """The smaller standard error of `hio` and of the grid without assumptions; infinite if neither answers."""
     forecast: float
+    """The error that is predicted by somebody who knows roughly how many rows people have, and how many match."""
 
     @property
     def clear(self) -> tuple[Estimate, ...]:
@@ -65,6 +68,17 @@ class Measured:
     def ratio(self) -> float:
         """Its error over that of the better design without a model."""
         return self.error / self.reference if 0 < self.reference < math.inf else math.nan
+
+    @property
+    def stated(self) -> float:
+        """The root of the mean square of the errors that answers state."""
+        return math.sqrt(float(np.mean([answer.error**2 for answer in self.clear]))) if self.clear else math.nan
+
+    @property
+    def of_forecast(self) -> float:
+        """Its error over the predicted one; not a number where either is not known, or nothing but rounding."""
+        exact = self.forecast <= NEGLIGIBLE * (1 + abs(self.truth))
+        return math.nan if exact or math.isinf(self.forecast) else self.error / self.forecast
 
 
 def measured_case(case: Case, releases: int) -> list[Measured]:
@@ -122,4 +136,5 @@ def _reference(grid: Database, plain: Database | None, text: str) -> float:
 
 
 def _forecast(collection: Collection, case: Case, asked: Asked) -> float:
-    return collection.forecast(str(asked), users=case.users).scalar().error
+    known = collection.forecast(str(asked), users=case.users, rows=case.rows(), matching=case.matching(asked))
+    return known.scalar().error

@@ -50,7 +50,11 @@ class Summary:
     compared: int
     """How many cells such a design answers."""
     as_forecast: float
-    """The share of questions of workloads whose error is as forecast, within `AS_FORECAST`."""
+    """The share of cells whose errors in the workload are as forecast, within `AS_FORECAST`."""
+    forecasts: int
+    """How many cells are forecast."""
+    stated_as_forecast: float
+    """The share of questions of workloads whose stated error is as forecast: few releases do not blur it."""
     worst: float
 
     @classmethod
@@ -67,8 +71,9 @@ class Summary:
 
         inside, outside = split(True), split(False)
         shares = [each.covered for each in (*inside[:shapes], *outside[:shapes]) if each.answers]
-        ratios = _cell_ratios(measured)
-        forecasts = [_stated(m) / m.forecast for m in measured if m.inside and m.clear and m.forecast > 0]
+        ratios = _by_cell((each, each.ratio) for each in measured)
+        forecasts = _by_cell((each, each.of_forecast) for each in measured if each.inside)
+        stated = [m.stated / m.forecast for m in measured if m.inside and not math.isnan(m.of_forecast)]
         return cls(
             inside,
             outside,
@@ -76,18 +81,16 @@ class Summary:
             float(np.mean([ratio <= NO_WORSE for ratio in ratios])) if ratios else math.nan,
             len(ratios),
             float(np.mean([1 / AS_FORECAST <= ratio <= AS_FORECAST for ratio in forecasts])) if forecasts else math.nan,
+            len(forecasts),
+            float(np.mean([1 / AS_FORECAST <= ratio <= AS_FORECAST for ratio in stated])) if stated else math.nan,
             max((each.worst for each in measured), default=0.0),
         )
 
 
-def _cell_ratios(measured: Sequence[Measured]) -> list[float]:
-    """For each cell and side of its workload, errors relative to the better design without a model."""
+def _by_cell(ratios: Iterable[tuple[Measured, float]]) -> list[float]:
+    """For each cell and side of its workload the root of the mean square of some ratios of its questions."""
     by_cell: dict[tuple[int, bool], list[float]] = {}
-    for each in measured:
-        if not math.isnan(each.ratio):
-            by_cell.setdefault((each.seed, each.inside), []).append(each.ratio)
-    return [math.sqrt(float(np.mean(np.square(ratios)))) for ratios in by_cell.values()]
-
-
-def _stated(measured: Measured) -> float:
-    return float(np.mean([answer.error for answer in measured.clear]))
+    for each, ratio in ratios:
+        if not math.isnan(ratio):
+            by_cell.setdefault((each.seed, each.inside), []).append(ratio)
+    return [math.sqrt(float(np.mean(np.square(mine)))) for mine in by_cell.values()]

@@ -1,0 +1,100 @@
+"""Collisions of many pairs of cells at once, exactly: hashes as bit planes, pairs as three operations for 64 seeds.
+
+The hash of every cell is computed once per seed, not once per pair. Its first six bits go into six words, one bit for
+each of 64 seeds. Two cells share one of 2^e buckets under the seeds at which the first e words agree, so that six
+exclusive ors and counts of bits give the collisions for g = 2, 4, …, 64. All 2^32 seeds of 10^5 pairs take an hour.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.extending import intrinsic
+
+from deniable.arrays import Integers, Words32
+from deniable.mechanisms._compiled import compiled
+from deniable.mechanisms._support import hash_cell
+
+PLANES = 6
+"""g = 2^e for e = 1, …, PLANES."""
+BLOCK = 1 << 14
+"""Seeds whose planes are held at a time."""
+_LANES = BLOCK // 64
+_TILE = 8  # cells whose planes stay in the fastest cache
+_ONES = np.uint64(0x0101010101010101)
+
+
+def _count_bits(typing: Any, word: Any) -> Any:  # noqa: ARG001 - as numba calls it
+    """How many bits of a 64-bit word are set: one instruction."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001 - as numba calls it
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(types.uint64), generate
+
+
+_bits: Any = intrinsic(_count_bits)
+
+
+@compiled
+def _fill(start: Any, key: Any, factor: Any, first: Any, planes: Any) -> None:
+    """The planes of one cell under the seeds from `start`. Their order is the same for every cell."""
+    for seed in range(BLOCK):
+        first[seed] = np.uint8(hash_cell(np.uint32(start + np.uint32(seed)), key, factor) >> np.uint32(24))
+    words = first.view(np.uint64)
+    for plane in range(PLANES):
+        shift = np.uint64(7 - plane)
+        for lane in range(_LANES):
+            packed = np.uint64(0)
+            for part in range(8):
+                packed |= ((words[part * _LANES + lane] >> shift) & _ONES) << np.uint64(part)
+            planes[plane, lane] = packed
+
+
+@compiled
+def _pair(one_planes: Any, other_planes: Any, counts: Any) -> None:
+    """Add the seeds of a block under which the first e bits of two cells agree, for each e."""
+    same1 = same2 = same3 = same4 = same5 = same6 = np.uint64(0)
+    for lane in range(_LANES):
+        same = ~(one_planes[0, lane] ^ other_planes[0, lane])
+        same1 += _bits(same)
+        same &= ~(one_planes[1, lane] ^ other_planes[1, lane])
+        same2 += _bits(same)
+        same &= ~(one_planes[2, lane] ^ other_planes[2, lane])
+        same3 += _bits(same)
+        same &= ~(one_planes[3, lane] ^ other_planes[3, lane])
+        same4 += _bits(same)
+        same &= ~(one_planes[4, lane] ^ other_planes[4, lane])
+        same5 += _bits(same)
+        same &= ~(one_planes[5, lane] ^ other_planes[5, lane])
+        same6 += _bits(same)
+    counts[0] += np.int64(same1)
+    counts[1] += np.int64(same2)
+    counts[2] += np.int64(same3)
+    counts[3] += np.int64(same4)
+    counts[4] += np.int64(same5)
+    counts[5] += np.int64(same6)
+
+
+@compiled
+def _count(starts: Any, keys: Any, factors: Any, first: Any, planes: Any, counts: Any) -> None:
+    for start in starts:
+        for cell in range(keys.size):
+            _fill(start, keys[cell], factors[cell], first, planes[cell])
+        for tile in range(0, keys.size, _TILE):
+            for other in range(keys.size):
+                for cell in range(max(tile, other + 1), min(tile + _TILE, keys.size)):
+                    _pair(planes[cell], planes[other], counts[cell * (cell - 1) // 2 + other])
+
+
+def collisions(starts: Words32, keys: Words32, factors: Words32) -> Integers:
+    """For every pair of cells (second before first) and every g, the seeds under which both are in one bucket.
+
+    Each start stands for the `BLOCK` seeds from it.
+    """
+    counts = np.zeros((keys.size * (keys.size - 1) // 2, PLANES), dtype=np.int64)
+    first, planes = np.empty(BLOCK, dtype=np.uint8), np.empty((keys.size, PLANES, _LANES), dtype=np.uint64)
+    _count(starts, keys, factors, first, planes, counts)
+    return counts

@@ -1,0 +1,123 @@
+"""Load on a port of this machine: many connections that each send a request as soon as the last one is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(slots=True)
+class Load:
+    """What became of requests."""
+
+    seconds: float = 0.0
+    waits_s: list[float] = field(default_factory=list)
+    statuses: Counter[int] = field(default_factory=Counter)
+    refused: list[bytes] = field(default_factory=list, repr=False)
+    """Bodies that were answered with 429: they have to be sent again."""
+    accepted: int = 0
+
+    @property
+    def requests(self) -> int:
+        """How many were answered."""
+        return self.statuses.total()
+
+    @property
+    def per_second(self) -> float:
+        """Requests that were taken, per second."""
+        return self.statuses[200] / self.seconds
+
+    def wait_ms(self, share: float) -> float:
+        """A quantile of the time to an answer."""
+        return 1e3 * float(np.quantile(self.waits_s, share)) if self.waits_s else 0.0
+
+
+class _Connection(asyncio.Protocol):
+    """Sends the next body when the last one was answered; answers have a length and no other form."""
+
+    def __init__(
+        self, head: bytes, bodies: Callable[[], bytes | None], load: Load, ended: asyncio.Future[None]
+    ) -> None:
+        self._head, self._bodies, self._load, self._ended = head, bodies, load, ended
+        self._transport: Any = None
+        self._received, self._sent, self._begun = b"", b"", 0.0
+
+    def connection_made(self, transport: Any) -> None:
+        self._transport = transport
+        self._send()
+
+    def _send(self) -> None:
+        body = self._bodies()
+        if body is None:
+            self._transport.close()
+            return
+        self._sent, self._begun = body, time.perf_counter()
+        self._transport.write(self._head % len(body) + body)
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        end = self._received.find(b"\r\n\r\n")
+        if end < 0:
+            return
+        head = self._received[:end].lower()
+        first = head.index(b"content-length:") + len(b"content-length:")
+        size = end + 4 + int(head[first:].split(b"\r\n", 1)[0])
+        if len(self._received) < size:
+            return
+        status, answer = int(head[9:12]), self._received[end + 4 : size]
+        self._received = self._received[size:]
+        load = self._load
+        load.statuses[status] += 1
+        if status == 200:
+            load.waits_s.append(time.perf_counter() - self._begun)
+            if answer.startswith(b'{"accepted":'):
+                load.accepted += int(answer[12 : answer.index(b",")])
+        else:
+            load.refused.append(self._sent)
+        self._send()
+
+    def connection_lost(self, _: Exception | None) -> None:
+        if not self._ended.done():
+            self._ended.set_result(None)
+
+
+def send_all(
+    port: int, path: str, media_type: str, bodies: Iterator[bytes], connections: int, headers: str = ""
+) -> Load:
+    """Send bodies over so many connections, and wait for all answers."""
+    head = (
+        f"POST {path} HTTP/1.1\r\nhost: collector\r\ncontent-type: {media_type}\r\n{headers}content-length: %d\r\n\r\n"
+    ).encode()
+    load = Load()
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        waiting = []
+        for _ in range(connections):
+            ended = loop.create_future()
+            made = partial(_Connection, head, lambda: next(bodies, None), load, ended)
+            await loop.create_connection(made, "127.0.0.1", port)
+            waiting.append(ended)
+        await asyncio.gather(*waiting)
+
+    begun = time.perf_counter()
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(run())
+    load.seconds = time.perf_counter() - begun
+    return load
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    try:
+        import uvloop
+    except ModuleNotFoundError:
+        return asyncio.new_event_loop
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory

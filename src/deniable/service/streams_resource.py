@@ -1,0 +1,87 @@
+"""POST /v1/collections/{name}/streams/{stream}/reports: reports of streams without trust, of both phases.
+
+Lines of JSON as `StreamReport.to_json` writes them, or bytes: the length of the id, the id, 16 bytes. The answer is
+that of reports of tables, and is sent after the commit. Devices learn θ from GET /v1/collections/{name}.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from deniable.errors import Failure
+from deniable.service.answers import Refused, answered
+from deniable.service.authorisation import address_of, uploader
+from deniable.service.collector import Collector
+from deniable.service.report_commits import OTHER_USER
+from deniable.service.request_bodies import whole_body
+from deniable.service.upload_bodies import BodyLimits, BodyRefused, read_stream_body, unpacked
+from deniable.stores.collector.group_commit import QueueFull
+from deniable.stores.collector.stream_log import ACCEPTED, CONFLICT, REPEATED, StreamRequest, StreamUpload
+from deniable.streams.local import report_arrays
+
+STREAM_REASON_WORDS = {
+    report_arrays.MALFORMED: "malformed",
+    report_arrays.OTHER_SETTINGS: "other_specification",
+    report_arrays.LATE: "late",
+    report_arrays.OTHER_THETA: "theta",
+    report_arrays.OTHER_KIND[False]: "simulation",
+    report_arrays.OTHER_KIND[True]: "release",
+    report_arrays.OUT_OF_RANGE: "outcome",
+    report_arrays.DUPLICATE: "conflict",
+    OTHER_USER: "other_user",
+    CONFLICT: "conflict",
+}
+"""The word that answers and metrics use for each reason."""
+
+
+async def post_stream_reports(request: Request) -> Response:
+    """Take the reports of one request."""
+    collector: Collector = request.app.state.collector
+    stream = request.path_params["stream"]
+    writer, log = collector.stream_writer, collector.streams
+    if request.path_params["name"] != collector.name or log is None or writer is None or stream not in log.names:
+        raise Refused(404, "stream", "There is no stream of that name.")
+    wait_s = collector.addresses.wait_s(address_of(request), collector.elapsed())
+    if wait_s:
+        raise Refused(429, "pace", "Too many requests from this address. Send them later.", wait_s=wait_s)
+    may_upload = uploader(collector, request.headers, address_of(request))
+    if collector.draining or not collector.has_room:
+        raise Refused(503, "not_ready", "Uploads are not taken now. Send the reports again later.", wait_s=5)
+    settings = collector.settings
+    body = await whole_body(request, settings.body_bytes, settings.body_seconds)
+    limits = BodyLimits(settings.unpacked_bytes, settings.reports_per_request)
+    try:
+        plain = unpacked(body, request.headers.get("content-encoding", "").strip().lower(), limits)
+        media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        sent = [StreamUpload(*arrived) for arrived in read_stream_body(plain, media_type, limits)]
+    except BodyRefused as problem:
+        raise Refused(problem.status, problem.reason, problem.words) from None
+    may = {uid: may_upload is None or may_upload(uid) for uid in {arrived.uid for arrived in sent}}
+    mine = [arrived for arrived in sent if may[arrived.uid]]
+    future = asyncio.get_running_loop().create_future()
+    try:
+        writer.submit(StreamRequest(stream, mine), len(mine), future)
+        outcomes = iter(await future)
+    except QueueFull:
+        raise Refused(429, "queue", "Too many reports wait for the disk. Send them again.", wait_s=1) from None
+    except Failure:
+        raise Refused(503, "store", "The store cannot be written. Send the reports again later.", wait_s=5) from None
+    return _answer(collector, [next(outcomes) if may[arrived.uid] else OTHER_USER for arrived in sent])
+
+
+def _answer(collector: Collector, outcomes: Sequence[str]) -> Response:
+    failed: list[dict[str, Any]] = [
+        {"index": index, "reason": STREAM_REASON_WORDS[reason]}
+        for index, reason in enumerate(outcomes)
+        if reason not in (ACCEPTED, REPEATED)
+    ]
+    refused = Counter(str(entry["reason"]) for entry in failed)
+    counts = {"accepted": outcomes.count(ACCEPTED), "repeated": outcomes.count(REPEATED)}
+    collector.metrics.answered({**counts, **refused})
+    return answered({**counts, "refused": dict(refused), "failed": failed})

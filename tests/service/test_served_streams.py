@@ -1,0 +1,122 @@
+"""Streams without trust at the collector: both phases, θ after its commit, and nothing twice after a crash."""
+
+import json
+import shutil
+import sqlite3
+
+import pytest
+
+from asgi import SHOP, Served
+from command_line import run
+from deniable.client import ToPLClient
+from deniable.errors import BadInput, Failure
+from deniable.service.collector import init_folder
+from deniable.stores.collector.stream_log import STREAM_LOG_FILE, StreamLog, StreamUpload, check_streams
+from deniable.streams import Released, ToPLServer
+from deniable.tables.reports.upload_format import REPORT_LINES, STREAM_REPORTS, binary_body
+
+METERS = {"epsilon": 1.0, "bound": 10, "first": 20}
+PATH = "/v1/collections/shop/streams/meters/reports"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    init_folder(SHOP, tmp_path / "collected", streams={"meters": METERS})
+    return tmp_path / "collected"
+
+
+def first(uid, value=3):
+    return uid, ToPLClient(1.0, 10, name="meters").report(value).to_bytes()
+
+
+def announced(served):
+    return served.get("/v1/collections/shop").json["streams"]["meters"]
+
+
+def send(served, *reports):
+    return served.post(binary_body(reports), path=PATH, media_type=STREAM_REPORTS)
+
+
+def test_both_phases(folder):
+    served = Served(folder)
+    assert (announced(served)["phase"], announced(served)["theta"]) == (1, None)
+    firsts = [first(f"user {number}") for number in range(20)]
+    assert send(served, *firsts[:19]).json["accepted"] == 19
+    other = next(report for report in iter(lambda: first("user 1", 9), None) if report != firsts[1])
+    assert send(served, firsts[0], other).json["failed"] == [{"index": 1, "reason": "conflict"}]
+    assert announced(served)["theta"] is None
+    assert send(served, firsts[19]).json["accepted"] == 1
+    theta = announced(served)["theta"]
+    assert 0 < theta <= 10
+    assert announced(served)["phase"] == 2
+    line = ToPLClient(1.0, 10, name="meters").report(4, theta).to_json("late but good").encode()
+    assert served.post(line, path=PATH, media_type=REPORT_LINES).json["accepted"] == 1
+    assert served.post(line, path=PATH, media_type=REPORT_LINES).json["repeated"] == 1
+    assert send(served, firsts[3]).json["repeated"] == 1  # known, though its phase is over
+    halved = ToPLClient(1.0, 10, name="meters").report(4, theta / 2).to_bytes()
+    foreign = ToPLClient(1.0, 10, name="others").report(4, theta).to_bytes()
+    answer = send(served, first("new"), ("odd", halved), ("foreign", foreign), ("short", b"0123456789abcdef")).json
+    assert [entry["reason"] for entry in answer["failed"]] == ["late", "theta", "other_specification", "malformed"]
+    served.close()
+    assert run("seal", folder).stdout == "stream meters: 1 estimate\n"
+    assert len(Released.load(folder / "stream-meters.parquet")) == 1
+
+
+def test_a_server_that_was_killed_goes_on_with_the_same_threshold(folder, tmp_path):
+    served = Served(folder)
+    send(served, *(first(f"user {number}") for number in range(20)))
+    theta = announced(served)["theta"]
+    second = ToPLClient(1.0, 10, name="meters").report(4, theta).to_bytes()
+    send(served, ("7", second))
+    shutil.copytree(folder, tmp_path / "after")  # what a killed process leaves
+    served.close()
+    again = Served(tmp_path / "after")
+    assert announced(again)["theta"] == theta
+    assert send(again, ("7", second)).json["repeated"] == 1
+    log, told = again.collector.streams, ToPLServer(**METERS, name="meters")
+    for uid, report in log._connection.execute("SELECT uid, report FROM reports ORDER BY number"):
+        told.push(report, uid)
+    assert (told.total, told.theta) == (log.server("meters").total, theta)
+    again.close()
+
+
+def test_a_commit_that_fails_leaves_no_trace(folder):
+    log = StreamLog(folder)
+    uploads = [StreamUpload(*first(f"user {number}")) for number in range(20)]
+    log._connection.execute("CREATE TRIGGER no BEFORE INSERT ON thresholds BEGIN SELECT RAISE(ABORT, 'no'); END")
+    with pytest.raises(Failure, match="What was being stored is not"):
+        log.add("meters", uploads)
+    assert (log.state("meters").theta, log.server("meters").heard) == (None, 0)
+    log._connection.execute("DROP TRIGGER no")
+    assert log.add("meters", uploads) == ["accepted"] * 20
+    assert log.state("meters").theta is not None
+    log.close()
+
+
+def test_an_announced_threshold_never_changes(folder):
+    log = StreamLog(folder)
+    log.add("meters", [StreamUpload(*first(f"user {number}")) for number in range(20)])
+    log.close()
+    connection = sqlite3.connect(folder / STREAM_LOG_FILE)
+    with connection:
+        connection.execute("UPDATE thresholds SET theta = theta / 2")
+    connection.close()
+    with pytest.raises(Failure, match="another θ was announced"):
+        StreamLog(folder)
+
+
+def test_what_is_refused(folder, tmp_path):
+    served = Served(folder, host="0.0.0.0")  # noqa: S104 - no port is opened
+    assert send(served, first("7")).status == 401
+    assert served.post(b"", path=PATH.replace("meters", "nobody"), media_type=STREAM_REPORTS).status == 404
+    served.close()
+    for entries in ({}, {"streams": {}}, {"streams": {"a": {"epsilon": 1}}}, {"streams": {"a": {**METERS, "x": 1}}}):
+        with pytest.raises(BadInput, match="Nothing was written"):
+            check_streams(entries)
+    with pytest.raises(BadInput, match="not in PostgreSQL"):
+        init_folder(SHOP, tmp_path / "other", database="postgresql://x", streams={"meters": METERS})
+    (tmp_path / "streams.toml").write_text("[streams.meters]\nepsilon = 1.0\nbound = 500\n")
+    SHOP.save(tmp_path / "shop.toml")
+    made = run("serve", "--init", tmp_path / "shop.toml", tmp_path / "made", "--streams", tmp_path / "streams.toml")
+    assert made.returncode == 0, made.stderr
+    assert json.loads((tmp_path / "made" / "streams.json").read_text())["meters"]["bound"] == 500

@@ -118,7 +118,7 @@ def family(repetitions: int, draws: int = 4) -> Iterator[Row]:
                 starts = {
                     n: rng.integers(0, 4 * DRAWN_HORIZON - n + 1, 200 if n < DRAWN_HORIZON else 1) for n in lengths
                 }
-                settings = {"horizon": DRAWN_HORIZON}
+                settings: dict[str, Any] = {"horizon": DRAWN_HORIZON}
                 measured = _shares(stream.values, stream.bound, epsilon, starts, repetitions, **settings)
                 for length in lengths:
                     shares[length].append(measured[length])

@@ -35,7 +35,7 @@ from deniable.queries.forecasts.influence import Influence, influences
 from deniable.queries.forecasts.round_forecast import rounds_in_words
 from deniable.queries.parsing.round_questions import question_by_round
 from deniable.queries.parsing.sql import parse
-from deniable.queries.planning.bounding_plan import bounding_plans
+from deniable.queries.planning.bounding_plan import BoundingPlans, bounding_plans
 from deniable.queries.planning.plan import Plan, make_plan
 from deniable.queries.weights.table_plan import DIRECT
 from deniable.simulation import NOTE
@@ -83,7 +83,7 @@ class Database:
         self._drawn = DrawnCoins(engine)
         self._learnt = LearntTables(engine)
         self._revised: dict[int, tuple[Plan, Plan]] = {}
-        self._bounds: dict[int, tuple[Plan, tuple[Plan, Plan] | None]] = {}
+        self._bounds: dict[int, tuple[Plan, BoundingPlans | None]] = {}
 
     @property
     def stores(self) -> Mapping[str, ReportFacts]:
@@ -180,8 +180,8 @@ class Database:
             bounds = self._bounds[id(plan)] = (plan, bounding_plans(plan, self._learnt.by_table))
         if bounds[1] is None:
             return moments, model, False
-        low, high = (self._moments(bound) for bound in bounds[1])
-        return guarded(moments, model, low, high)
+        low, high = (self._moments(bound) for bound in (bounds[1].low, bounds[1].high))
+        return guarded(moments, model, low, high, bounds[1].ends, plan.measured)
 
     def _moments(self, plan: Plan) -> Moments:
         return self._pairs.moments(plan, self.dimensions)

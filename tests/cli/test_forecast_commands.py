@@ -117,7 +117,7 @@ def test_explanations(tmp_path):
         (["forecast", "{spec}", YOUNG], "neither --users nor --error"),
         (["forecast", "{spec}", "--users", "0", YOUNG], "users must be a whole number"),
         (["forecast", "{spec}", "--users", "9", "@missing.sql"], "'missing.sql' cannot be read as text"),
-        (["forecast", "{spec}", "--users", "9", "SELECT MAX(age) FROM users"], "extremes and quantiles"),
+        (["forecast", "{spec}", "--users", "9", "SELECT MAX(age) FROM users"], "MAX is one person's value"),
         (["compare", "{spec}", "missing.sql", "--users", "9"], "'missing.sql' cannot be read as text"),
     ],
 )
@@ -168,7 +168,7 @@ def test_a_refused_question_is_named_by_its_number(specification, tmp_path):
     for command in ("compare", "fit"):
         done = run(command, specification, tmp_path / "q.sql", "--users", 1000)
         assert done.returncode == 2
-        assert "question 2: extremes and quantiles cannot be read off" in done.stderr
+        assert "question 2: MAX is one person's value" in done.stderr
         assert "Nothing was computed" in done.stderr
         done = run(command, specification, tmp_path / "none.sql", "--users", 1000)
         assert (done.returncode, "there is no question. Nothing was computed" in done.stderr) == (2, True)

@@ -105,7 +105,14 @@ def test_dividing_people_beats_dividing_epsilon():
     errors = {each.mode: each for each in round_errors(shop(dn.Rounds(12), epsilon=1.0), YOUNG, 100_000)}
     assert (errors["rotating"].lifetime, errors["fresh"].lifetime) == (1.0, pytest.approx(1.0))
     assert (errors["rotating"].level / errors["fresh"].level) ** 2 == pytest.approx(1 / 12, rel=0.2)
-    assert errors["rotating"].change == pytest.approx(2**0.5 * errors["rotating"].level)
+    assert errors["rotating"].change == pytest.approx(2**0.5 * errors["rotating"].level, rel=0.01)
+
+
+def test_whoever_answers_one_of_two_rounds_does_not_answer_the_other():
+    """Without noise and changes, COUNT(*) is twice those who answer: 2·(n₂ − n₁) with n₁ + n₂ = N has variance 4·N."""
+    collection, sql = shop(dn.Rounds(2)), "SELECT COUNT(*) AS n FROM users"
+    rotating = next(iter(round_errors(collection, sql, 10_000, changing=0.0)))
+    assert (rotating.level, rotating.change) == pytest.approx((100.0, 200.0))
 
 
 def by_mode(collection, **options):

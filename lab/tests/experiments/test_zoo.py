@@ -13,7 +13,7 @@ from deniable_lab.experiments.zoo.measured_looks import UNEVEN_SHAPES, drawn_loo
 from deniable_lab.experiments.zoo.summary import Summary
 
 
-@pytest.mark.parametrize(("seed", "joined"), [(11, ONE_TO_ONE), (19, ONE_TO_MANY), (21, ALONE)])
+@pytest.mark.parametrize(("seed", "joined"), [(28, ONE_TO_ONE), (18, ONE_TO_MANY), (40, ALONE)])
 def test_truths_are_those_of_plain_sql(seed, joined):
     case = drawn_case(seed)
     assert case.joined == joined
@@ -27,15 +27,15 @@ def test_truths_are_those_of_plain_sql(seed, joined):
 
 
 def test_every_shape_is_drawn_and_the_same_seed_draws_the_same():
-    assert {drawn_case(seed, quick=True).shape for seed in range(1, 19, 2)} == set(ALL_SHAPES)
-    first, again = drawn_case(7, quick=True), drawn_case(7, quick=True)
+    assert {drawn_case(seed, quick=True).shape for seed in range(0, 22, 2)} == set(ALL_SHAPES)
+    first, again = drawn_case(6, quick=True), drawn_case(6, quick=True)
     assert list(map(str, first.workload)) == list(map(str, again.workload))
     assert all(np.array_equal(first.frames["a"][name], again.frames["a"][name]) for name in first.frames["a"])
 
 
 def test_a_sample_of_the_zoo_is_covered():
     # 3 cells of 4 + 4 questions: at a coverage of 95 % fewer than 80 % happen once in 10^5 runs; seeds are fixed.
-    measured = [each for seed in (21, 27, 29) for each in measured_case(drawn_case(seed, quick=True), releases=2)]
+    measured = [each for seed in (4, 28, 40) for each in measured_case(drawn_case(seed, quick=True), releases=2)]
     summary = Summary.of(measured)
     covered = [each for question in measured for each in question.covered]
     assert len(covered) > 30
@@ -45,11 +45,11 @@ def test_a_sample_of_the_zoo_is_covered():
     counts = [m for m in measured if m.inside and "COUNT" in m.question and m.answers[0].model == 0]
     assert len(counts) > 6
     assert all(1 / 2 < each.answers[0].error / each.forecast < 2 for each in counts)
-    assert {coverage.name for coverage in summary.inside} == {"skewed", "atoms", "codes", "alone"}
+    assert {coverage.name for coverage in summary.inside} == {"zero-inflated", "heaped", "categories", "alone"}
 
 
 def test_forecasts_are_told_roughly_what_a_table_holds():
-    case = drawn_case(19)  # one to many
+    case = drawn_case(18)  # one to many
     assert case.rows() == {"b": float(f"{case.frames['b']['uid'].size / case.users:.1g}")}
     asked = case.workload[0]
     assert 0 < case.matching(asked) <= 1

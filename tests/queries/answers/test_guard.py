@@ -1,12 +1,15 @@
 """An answer that contradicts what cells show is not given."""
 
+import math
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import deniable as dn
-from deniable.queries.answers.guard import GUARDED
+from deniable.queries.answers.guard import GUARDED, limited
 from deniable.queries.grids.learnt_density import LearntDensity
+from deniable.queries.planning.bounding_plan import _between_points, bounding_plans
 
 SIZE, PEOPLE = 40, 20_000
 TABLE = dn.Table("t", x=dn.Ordinal(0, SIZE - 1), s=dn.Categorical("f", "m"))
@@ -62,7 +65,62 @@ def test_bounds_hold_the_truth_of_any_data():
     assert high == pytest.approx(PEOPLE, rel=0.1)
 
 
-def database_bounds(database, plan):
-    from deniable.queries.planning.bounding_plan import bounding_plans
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT AVG(x) AS n FROM t WHERE x BETWEEN 5 AND 22",
+        "SELECT SUM(x - 20) AS n FROM t WHERE x BETWEEN 5 AND 22 AND s = 'f'",
+        "SELECT SUM(x) AS n FROM t WHERE s = 'f'",
+    ],
+)
+def test_bounds_of_sums_with_negative_values_hold_the_truth(text):
+    x = np.random.default_rng(3).choice([9, 10, 25], PEOPLE)
+    views = [*VIEWS, dn.GridView({"x": dn.Points([0, 12, 39])})]
+    made = dn.Collection(TABLE, epsilon=math.inf, design="grid", grids={"t": views})
+    sex = np.array(["f", "m"])[np.arange(x.size) % 2]
+    frame = {"uid": np.arange(x.size), "x": x, "s": sex}
+    database = dn.connect(made.perturb(t=frame, source=dn.SeededSource(1), simulation=True))
+    plan = database.revised(database.plan(text))
+    low, high = (database._moments(bound) for bound in database_bounds(database, plan))
+    rows = (x >= 5) & (x <= 22) if "x BETWEEN" in text else np.full(x.size, True)
+    rows &= (sex == "f") | ("s =" not in text)
+    middle = {"AVG": 19.5, "x - 20": 20.0}.get("AVG" if "AVG" in text else "x - 20" if "x - 20" in text else "", 0.0)
+    truth = float((x[rows] - middle).sum())
+    slack = 0.05 * PEOPLE * 20  # who draws which view is a draw
+    assert low.sums[0, -1] - slack < truth < high.sums[0, -1] + slack
+    assert low.sums[0, -1] < high.sums[0, -1]
 
-    return bounding_plans(plan, database._learnt.by_table)
+
+def test_points_bound_a_range_by_lines_between_them():
+    values = np.zeros(11)
+    values[3:7] = 1.0
+    low, high = _between_points(np.array([0, 2, 5, 10]), values)
+    assert np.all(low <= values)
+    assert np.all(high >= values)
+    assert high.tolist()[2:] == [1.0] * 9
+    assert low.max() == 0.0
+
+
+def test_model_errors_stay_within_what_cells_leave_open():
+    model = np.diag([4.0, 400.0, 0.0])[None]
+    model[0, 0, 1] = model[0, 1, 0] = 20.0
+    furthest, ends = np.array([[50.0, 10.0, 7.0]]), np.array([[1.0, 1.0, 1.0]])
+    within = limited(model, furthest, ends)[0]
+    assert np.sqrt(np.diag(within)).tolist() == pytest.approx([10.0, 5.0, 0.0])  # at least a fifth, at most a half
+    assert within[0, 1] / np.sqrt(within[0, 0] * within[1, 1]) == pytest.approx(20 / 40)  # as dependent as before
+    four = limited(model, furthest, np.array([[4.0, 1.0, 1.0]]))[0]
+    assert np.sqrt(four[0, 0]) == pytest.approx(5.0)  # four places are off independently
+
+
+def test_an_answer_is_never_many_errors_off_whatever_hides_in_cells():
+    x = np.full(PEOPLE, 9)  # cells begin at 0, 10, …, and every row is in the last value of one
+    database = opened(x)
+    for text in ("x < 5", "x < 9", "x = 9", "x BETWEEN 4 AND 8"):
+        answer = database.sql(f"SELECT COUNT(*) FROM t WHERE {text}").scalar()
+        truth = PEOPLE if text == "x = 9" else 0
+        assert abs(answer.value - truth) < 6 * answer.error
+
+
+def database_bounds(database, plan):
+    bounds = bounding_plans(plan, database._learnt.by_table)
+    return bounds.low, bounds.high

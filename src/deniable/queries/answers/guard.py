@@ -3,10 +3,16 @@
 Reports say without an assumption what an answer cannot be below or above (`planning/bounding_plan.py`). If it lies
 outside by more than the noise of both explains, the model is wrong, and the nearest answer that cells allow is given
 instead, with its own noise, and with what the bounds leave open as its model error.
+
+The same bounds limit what a model may say of itself. The further one is how far off an answer is at worst. An interval
+that reaches it covers for sure, so a model error is never larger. And it is never so small that an answer could be more
+than `FURTHEST` errors off, whatever the data is like. Where a question leaves the borders of cells in several places,
+this is granted to each of them, and places are taken to be off independently of each other.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,9 +25,23 @@ BEYOND = 3.0
 """Standard errors of an answer and of a bound together that noise explains."""
 
 
-def guarded(moments: Moments, model: Floats, low: Moments, high: Moments) -> tuple[Moments, Floats, bool]:
-    """Moments and expected products of biases, with those replaced that contradict the bounds."""
-    biased = np.einsum("gii->gi", model) > 0
+SURE = 2.0
+"""Standard deviations that an interval of 95 % reaches."""
+FURTHEST = 5.0
+
+
+def guarded(
+    moments: Moments, model: Floats, low: Moments, high: Moments, ends: Floats, measured: Sequence[int]
+) -> tuple[Moments, Floats, bool]:
+    """Moments and expected products of biases, with those replaced that contradict the bounds.
+
+    `ends` says for every group and moment in how many places it leaves the borders of cells. Public measures may be
+    negative, so that bounds of moments which are `measured` by another one are no more than a scale.
+    """
+    above = np.abs(high.sums - moments.sums) + np.sqrt(_variances(high))
+    below = np.abs(moments.sums - low.sums) + np.sqrt(_variances(low))
+    model = limited(model, np.maximum(above, below), ends[moments.private])
+    biased = (np.einsum("gii->gi", model) > 0) & (np.array(measured) < 0)
     sums, crosses, between, model = (each.copy() for each in (moments.sums, moments.crosses, moments.between, model))
     noise = _variances(moments)
     replaced = np.zeros(sums.shape, dtype=bool)
@@ -48,3 +68,14 @@ def _variances(moments: Moments) -> Floats:
     """rows × moments: of the noise, a little too large."""
     squares = np.einsum("gii->gi", moments.crosses - moments.between)
     return np.asarray(np.maximum(squares - moments.sums**2 / np.maximum(moments.users, 1.0)[:, None], 0.0))
+
+
+def limited(model: Floats, furthest: Floats, ends: Floats) -> Floats:
+    """Expected products of biases that are neither larger nor smaller than bounds say; see above.
+
+    `furthest` is how far each moment is from the further of its bounds.
+    """
+    stated = np.sqrt(np.maximum(np.einsum("gii->gi", model), 0.0))
+    allowed = np.clip(stated, furthest / (FURTHEST * np.sqrt(ends)), furthest / SURE)
+    scale = np.divide(allowed, stated, out=np.zeros_like(stated), where=stated > 0)
+    return np.asarray(model * scale[:, :, None] * scale[:, None, :])

@@ -3,9 +3,11 @@
 With c = rounds/answers, a round that rotates is answered by users/c people who stand for all: a sum has c times the
 error that so many people alone would have, and the draw of who answers adds to it (`prediction.predict`).
 
-A change is a difference of two levels. Where people answer anew, or others answer, the two are independent: √2 times
-the error of a level. Where answers are memoised, whoever stays has the same permanent answer z in both rounds, and only
-the instantaneous noise is left: with S whether a report supports a cell,
+A change is a difference of two levels. Where people answer anew, the two are independent: √2 times the error of a
+level. Where others answer, their noise is independent, but whoever answers one round does not answer the other: the
+draws of who answers have the correlation −1/(rounds − 1), as far as people stay. Where answers are memoised, whoever
+stays has the same permanent answer z in both rounds, and only the instantaneous noise is left: with S whether a report
+supports a cell,
 
     Var(S₂ − S₁) = 2·E[Var(S | z)] = 2·(p_i·(1 − p_i)/g + q_i·(1 − q_i)·(g − 1)/g),
 
@@ -27,6 +29,7 @@ from deniable.errors import InvalidParameter
 from deniable.mechanisms.local_hashing import LocalHashing
 from deniable.mechanisms.memoised_response import MemoisedResponse
 from deniable.queries.forecasts.forecast import forecast
+from deniable.queries.forecasts.prediction import WHO_ANSWERS, Prediction
 from deniable.tables.schema.attributes import Table
 from deniable.tables.schema.rounds import FRESH, MEMOISED, ROTATING, ROUND_COLUMN, Rounds, stands_for
 from deniable.tables.specification.lifetime_promises import memoised_promises
@@ -206,10 +209,13 @@ def _errors(specification: Specification, text: str, users: int, changing: float
         specification.epsilon_per_report(table.name) * specification.reports_per_user(table.name)
         for table in specification.tables
     )
-    factor, same = math.sqrt(2), None
-    if rounds.mode == MEMOISED:
-        factor = math.sqrt(2 * ((1 - changing) * _kept_share(specification) + changing))
-        same = same_changes(specification)
+    kept = _kept_share(specification) if rounds.mode == MEMOISED else 1.0
+    same = same_changes(specification) if rounds.mode == MEMOISED else None
+
+    def change(prediction: Prediction) -> float:
+        drawn = prediction.causes.get(WHO_ANSWERS, 0.0) / max(rounds.count - 1, 1)
+        return prediction.stderr * math.sqrt(2 * ((1 - changing) * (kept + drawn) + changing))
+
     return [
         RoundErrors(
             rounds.mode,
@@ -217,7 +223,7 @@ def _errors(specification: Specification, text: str, users: int, changing: float
             float(specification.spends.epsilon),
             prediction.name,
             prediction.stderr,
-            prediction.stderr * factor,
+            change(prediction),
             same,
         )
         for prediction in forecast(specification, text, users).predictions

@@ -58,13 +58,14 @@ class Asked:
             mine = [cut for cut, owner in zip(cuts, _attributes(design), strict=True) if owner == attribute]
             given.append(batch)
             known = ground(domain, mine, batch)
-            grounds.append(learnt[attribute].ground(known, batch) if learnt and attribute in learnt else known)
+            grounds.append(_known(known, batch, attribute, learnt))
             averaged.append(grounds[-1].averaged(batch))
             # Of a constant the mean is its value, whatever the shares of atoms add up to.
             means.append(np.where(_constant(batch), batch[:, 0], grounds[-1].means(averaged[-1])))
         if table.many is not None:
-            grounds.append(weight_ground())
             given.append(np.array([[0.0, table.many / table.tau]]))
+            number = len(table.domains)
+            grounds.append(_known(weight_ground(), given[-1], number, learnt))
             averaged.append(given[-1])
             means.append(grounds[-1].means(averaged[-1]))
             function_numbers.append([0] * len(products))
@@ -141,6 +142,11 @@ class Asked:
         for number, second in enumerate(seconds):
             value = value * second[self.function_numbers[a, number], self.function_numbers[b, number]]
         return np.bincount(pair, value, minlength=left.size).astype(np.float64)
+
+
+def _known(known: Ground, functions: Floats, number: int, learnt: Learnt | None) -> Ground:
+    """A ground in the light of what was learnt."""
+    return learnt[number].ground(known, functions) if learnt and number in learnt else known
 
 
 def _constant(functions: Floats) -> Booleans:

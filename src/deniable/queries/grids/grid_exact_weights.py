@@ -101,7 +101,7 @@ class _Reader:
             function = self.asked.given[ground][number]
             if ground in self.axes:
                 axis, first = self.axes[ground]
-                cells = _on_cells(axis, function)
+                cells = on_axis(axis, function)
                 self.known[ground, number] = None if cells is None else cells[first]
             else:
                 same = np.ptp(function) <= EXACT * np.abs(function).max(initial=0.0)
@@ -109,7 +109,7 @@ class _Reader:
         return self.known[ground, number]
 
 
-def _on_cells(axis: Axis, function: Floats) -> Floats | None:
+def on_axis(axis: Axis, function: Floats) -> Floats | None:
     """The value of a function on each cell, or at each point, if these determine it."""
     slack = EXACT * float(np.abs(function).max(initial=1e-300))
     if axis.kind == WEIGHT:

@@ -12,7 +12,7 @@ What pieces leave open comes in addition. A piece with the part m of all rows, o
 
 where s is the looseness of the piece: a half says that all its rows may share a single value, anything below that they
 are spread. Where a question distinguishes parts of a piece, such as a single value from its neighbours, it may know
-why: half of the rows count as divided equally among these parts.
+why: all of these parts count alike, however many values they have.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from deniable.arrays import Floats, Integers
-from deniable.queries.grids.smoothness import Ground, Smoothness, believed
+from deniable.queries.grids.smoothness import Ground, Smoothness, believed, centred, weight_ground
 
 LEARNT_SMOOTHNESS = Smoothness(((0.25, 1.5**2),), 0.3**2)
 """How far densities stray from what was learnt: less than from evenness, and still as much as attributes that depend on
@@ -38,7 +38,7 @@ MOST_PARTS = 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LearntDensity:
-    """What is known of an ordinal attribute once there are reports."""
+    """What is known of an attribute once there are reports."""
 
     mass: Floats
     """For every value the part of rows that is expected to have it; inside a piece a guess."""
@@ -48,12 +48,30 @@ class LearntDensity:
     """How far the rows of each piece may be from where they are expected: from 0 to a half."""
     smoothness: Smoothness = LEARNT_SMOOTHNESS
     """How far densities stray from this one."""
+    ordered: bool = True
+    """Whether neighbours are alike; categories have none."""
 
     def ground(self, known: Ground, functions: Floats) -> Ground:
         """The same atoms with rows where they are expected, and with what pieces leave open for these functions."""
         shares = np.bincount(known.atom_of, self.mass, minlength=known.shares.size).astype(np.float64)
-        learnt = believed(replace(known, shares=shares, mass=self.mass), self.smoothness, self._apart(known))
+        expected = replace(known, shares=shares, mass=self.mass)
+        if not self.ordered:
+            return self._independent(expected)
+        learnt = believed(expected, self.smoothness, self._apart(known))
         return replace(learnt, kernel=learnt.kernel + self._open(known, shares, functions))
+
+    def _independent(self, known: Ground) -> Ground:
+        """Every category strays on its own; the rows of a cell with several of them may be in any."""
+        strays = sum(variance for _, variance in self.smoothness.variances) + self.smoothness.rough
+        atoms = known.shares.size
+        squares = np.bincount(known.atom_of, self.mass**2, minlength=atoms)
+        own = centred(known.atom_of, known.shares, np.diag(strays * squares / known.shares**2), self.mass)
+        piece = np.searchsorted(self.starts, np.arange(known.atom_of.size), side="right") - 1
+        held = np.bincount(piece, self.mass)
+        inside = np.bincount(piece * atoms + known.atom_of, self.mass, minlength=held.size * atoms).reshape(-1, atoms)
+        spread = 2 * self.looseness
+        kernel = np.diag(spread**2 * held @ inside) - (inside * (spread**2)[:, None]).T @ inside
+        return replace(own, kernel=own.kernel + kernel)
 
     def _apart(self, known: Ground) -> Floats:
         """A value with a piece of its own next to a wide piece stands for itself."""
@@ -76,8 +94,8 @@ class LearntDensity:
         masses = np.bincount(piece, shares, minlength=self.starts.size)
         within = shares / np.maximum(masses[piece], 1e-300)
         of_part = np.bincount(part, within)
-        singled = np.where(parts[piece] <= MOST_PARTS, 0.5, 0.0)
-        expected = (1 - singled) * within + singled * within / np.maximum(of_part[part], 1e-300) / parts[piece]
+        alike = within / np.maximum(of_part[part], 1e-300) / parts[piece]
+        expected = np.where(parts[piece] <= MOST_PARTS, alike, within)
         scale = 2 * self.looseness[piece] * masses[piece]
         weighed = scale * expected
         together = piece[:, None] == piece[None, :]
@@ -86,5 +104,18 @@ class LearntDensity:
         return kernel
 
 
-Learnt = Mapping[int, LearntDensity]
-"""What was learnt of some attributes of a table, by their numbers."""
+@dataclass(frozen=True, slots=True)
+class LearntWeight:
+    """What is known of the two-valued weight of a table with many rows per user."""
+
+    share: float
+    """The part of reports that stand for rows."""
+
+    def ground(self, known: Ground, functions: Floats) -> Ground:
+        """Both weights as often as they are seen."""
+        del known, functions
+        return weight_ground(self.share)
+
+
+Learnt = Mapping[int, LearntDensity | LearntWeight]
+"""What was learnt of some attributes of a table, by their numbers, and of the weight, whose number follows them."""

@@ -147,7 +147,7 @@ def believed(known: Ground, smoothness: Smoothness, apart: Floats | None = None)
     kernel = smoothness.rough * rough_kernel(known)
     for length, variance in smoothness.variances:
         kernel = kernel + variance * smooth_kernel(known, length, apart)
-    return replace(_centred(known.atom_of, known.shares, kernel, known.mass), ranges=known.ranges)
+    return replace(centred(known.atom_of, known.shares, kernel, known.mass), ranges=known.ranges)
 
 
 def smooth_kernel(known: Ground, length: float, apart: Floats | None = None) -> Floats:
@@ -171,15 +171,16 @@ def _categories(size: int, functions: Floats) -> Ground:
     atom_of = np.unique(distinguished, axis=1, return_inverse=True)[1].reshape(-1)
     counts = np.bincount(atom_of)
     spread = CATEGORIES**2 + size / FEW_CATEGORIES
-    return _centred(atom_of, counts / size, np.diag(spread / counts))
+    return centred(atom_of, counts / size, np.diag(spread / counts))
 
 
-def weight_ground() -> Ground:
-    """The ground of the two-valued weight of users with many rows."""
-    return _centred(np.arange(2), np.full(2, 0.5), 2 * HEAVY * np.eye(2))
+def weight_ground(share: float = 0.5) -> Ground:
+    """The ground of the two-valued weight of users with many rows; of so many reports it is expected to be one."""
+    return centred(np.arange(2), np.array([1 - share, share]), 2 * HEAVY * np.eye(2))
 
 
-def _centred(atom_of: Integers, shares: Floats, kernel: Floats, mass: Floats | None = None) -> Ground:
+def centred(atom_of: Integers, shares: Floats, kernel: Floats, mass: Floats | None = None) -> Ground:
+    """A ground whose relative densities have these covariances, less what would change the number of rows."""
     means = kernel @ shares
-    centred = kernel - means[:, None] - means[None, :] + shares @ means
-    return Ground(atom_of, shares, shares[:, None] * centred * shares[None, :], mass)
+    relative = kernel - means[:, None] - means[None, :] + shares @ means
+    return Ground(atom_of, shares, shares[:, None] * relative * shares[None, :], mass)

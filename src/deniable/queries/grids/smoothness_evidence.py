@@ -15,6 +15,9 @@ How loosely rows lie in their piece cannot be seen. But pieces whose density dif
 speak for steep or spiky data, and so does it if pieces do so elsewhere. Densities are compared on two scales, the
 values' own and a logarithmic one; the scale on which neighbours are more alike has more to say on where rows are inside
 pieces.
+
+Of a table with many rows per user only reports that stand for rows count, those of weight one; how many they are is
+learnt, too. Categories have no order, so that there is nothing to be smooth (`learnt_categories.py`).
 """
 
 from __future__ import annotations
@@ -31,10 +34,11 @@ from scipy.optimize import nnls
 from deniable.arrays import Floats, Integers
 from deniable.queries.grids.grid_cells import Asked, CellView, kron
 from deniable.queries.grids.grid_weights import MOST_PATTERNS, RIDGE
-from deniable.queries.grids.learnt_density import Learnt, LearntDensity
+from deniable.queries.grids.learnt_categories import Categories
+from deniable.queries.grids.learnt_density import Learnt, LearntDensity, LearntWeight
 from deniable.queries.grids.smoothness import Ground, Smoothness, believed, rough_kernel, smooth_kernel
 from deniable.queries.weights.table_plan import Product
-from deniable.tables.designs.views import POINTS, View
+from deniable.tables.designs.views import POINTS, WEIGHT, View
 from deniable.tables.schema.attributes import Categorical, Ordinal
 from deniable.tables.specification.specification import Specification
 
@@ -57,6 +61,8 @@ SEEN = 0.5
 """A piece counts as holding at least this many standard errors of what it holds."""
 LEAST_INSIDE = 0.2
 """The least density inside a piece, relative to its average."""
+FEWEST_ROWS = 0.05
+"""The least part of reports that stand for rows which is believed."""
 MOST_COUNTED_CELLS = 2**12
 """A view with more cells takes long to count, and a sum of that many noisy numbers says little."""
 
@@ -85,6 +91,9 @@ class Evidence:
     views: tuple[View, ...]
     """The views whose cells are counted."""
     along: Mapping[int, Along]
+    categories: Mapping[int, Categories]
+    weight: int | None
+    """The number of the weight among the grounds of a table with many rows per user."""
 
     @classmethod
     def of(cls, collection: Specification, name: str) -> Evidence:
@@ -95,11 +104,16 @@ class Evidence:
         seen = [CellView.of(table, view, asked) for view in design if view.cells > 1]
         views = [view for view in seen if view.means.size <= MOST_PATTERNS and view.view.cells <= MOST_COUNTED_CELLS]
         along: dict[int, Along] = {}
+        categories: dict[int, Categories] = {}
+        weight = None if table.many is None else len(table.domains)
         for attribute, domain in enumerate(table.domains):
             mine = _with_cells([view for view in views if attribute in view.functions], attribute)
-            if isinstance(domain, Categorical) or not mine:
+            if not mine:
                 continue
-            added = [_added(view, attribute) for view in mine]
+            if isinstance(domain, Categorical):
+                categories[attribute] = Categories.of([view.view for view in mine], attribute, domain.size)
+                continue
+            added = [_added(view, attribute, weight) for view in mine]
             noise = [
                 matrix.T @ view.noise @ matrix / float(view.view.probability)
                 for view, matrix in zip(mine, added, strict=True)
@@ -115,7 +129,8 @@ class Evidence:
                 starts[starts < domain.size],
                 _origin(domain),
             )
-        return cls(tuple(view.view for view in views) if along else (), along)
+        counted = tuple(view.view for view in views) if along or categories else ()
+        return cls(counted, along, categories, weight)
 
     def learnt(self, counts: Floats, reports: Integers) -> Learnt:
         """What is learnt of each attribute, from the counts of the views' cells and of the views' reports.
@@ -125,31 +140,60 @@ class Evidence:
         if not reports[[view.number for view in self.views]].all():
             return {}
         total = float(reports.sum())
-        return {
-            attribute: _learnt(evidence, self.frequencies(attribute, counts, reports), total)
-            for attribute, evidence in self.along.items()
-        }
+        tables = self._of_rows(counts, reports)
+        rows = 1.0 if self.weight is None else max(_rows(tables, reports), FEWEST_ROWS)
+        learnt: dict[int, LearntDensity | LearntWeight] = {}
+        for attribute, evidence in self.along.items():
+            frequencies = _along(tables, attribute, evidence.views)
+            learnt[attribute] = _learnt(evidence, frequencies / rows, total * rows**2)
+        for attribute, categories in self.categories.items():
+            cells = _along(tables, attribute, categories.numbers)
+            learnt[attribute] = categories.learnt(cells / rows, np.asarray(reports * rows**2, dtype=np.float64))
+        if self.weight is not None:
+            learnt[self.weight] = LearntWeight(min(rows, 1 - FEWEST_ROWS))
+        return learnt
 
     def frequencies(self, attribute: int, counts: Floats, reports: Integers) -> Floats:
-        """The part of rows in each cell along an attribute, view after view."""
-        frequencies, start = [], 0
+        """The part of reports that are of rows in each cell along an attribute, view after view."""
+        return _along(self._of_rows(counts, reports), attribute, self.along[attribute].views)
+
+    def _of_rows(self, counts: Floats, reports: Integers) -> list[tuple[View, Floats]]:
+        """For each view the parts of its reports in cells, an array with one axis per attribute; of rows alone."""
+        tables, start = [], 0
         for view in self.views:
-            mine = counts[start : start + view.cells] / reports[view.number]
+            mine = (counts[start : start + view.cells] / reports[view.number]).reshape(
+                [axis.tree.size for axis in view.group.axes]
+            )
             start += view.cells
+            weighted = tuple(slice(1, 2) if axis.kind == WEIGHT else slice(None) for axis in view.group.axes)
+            tables.append((view, mine[weighted]))
+        return tables
+
+
+def _along(tables: list[tuple[View, Floats]], attribute: int, numbers: frozenset[int]) -> Floats:
+    """The parts in cells along an attribute, of the views with these numbers."""
+    parts = []
+    for view, mine in tables:
+        if view.number in numbers:
             attributes = [axis.attribute for axis in view.group.axes]
-            if view.number in self.along[attribute].views:
-                position = attributes.index(attribute)
-                others = tuple(other for other in range(len(attributes)) if other != position)
-                frequencies.append(mine.reshape([axis.tree.size for axis in view.group.axes]).sum(axis=others))
-        return np.concatenate(frequencies)
+            position = attributes.index(attribute)
+            parts.append(mine.sum(axis=tuple(other for other in range(len(attributes)) if other != position)))
+    return np.concatenate(parts)
 
 
-def _added(view: CellView, attribute: int) -> Floats:
-    """patterns × cells along an attribute: which patterns of a view add up to each."""
+def _rows(tables: list[tuple[View, Floats]], reports: Integers) -> float:
+    """The part of reports that stand for rows."""
+    counts = [float(reports[view.number]) for view, _ in tables]
+    return float(np.average([mine.sum() for _, mine in tables], weights=counts))
+
+
+def _added(view: CellView, attribute: int, weight: int | None) -> Floats:
+    """patterns × cells along an attribute: which patterns of a view add up to each, of rows alone."""
     total: Floats = np.ones((1, 1))
     for other, functions in view.functions.items():
         size = functions.shape[0]
-        total = kron(total, np.eye(size) if other == attribute else np.ones((size, 1)))
+        every = np.array([[0.0], [1.0]]) if other == weight else np.ones((size, 1))
+        total = kron(total, np.eye(size) if other == attribute else every)
     return total
 
 
@@ -184,14 +228,16 @@ def _learnt(along: Along, frequencies: Floats, reports: float) -> LearntDensity:
     within /= within.sum(axis=1, keepdims=True)
     kernel = kernel + spikes * within.T @ within
     gained = kernel @ cells.T @ np.linalg.solve(cells @ kernel @ cells.T + noise, rest)
-    held = _held(along, kernel, inside, frequencies, noise)
+    held, errors = _held(along, kernel, inside, frequencies, noise)
     ends = np.append(along.starts[1:], known.atom_of.size)
     scales = (np.arange(known.atom_of.size + 1.0), _logarithmic(known.atom_of.size, along.origin))
-    contrasts = [_contrasts(held, scale[ends] - scale[along.starts], ends - along.starts) for scale in scales]
+    unseen = np.minimum(errors / held, 1.0) ** 2 / 2  # what noise may hide of the differences between pieces
+    contrasts = [_contrasts(held, scale[ends] - scale[along.starts], ends - along.starts) ** 2 for scale in scales]
+    contrasts = [np.where(ends - along.starts > 1, np.minimum(contrast + unseen, 1.0), 0.0) for contrast in contrasts]
     few = 1 / max(int(np.count_nonzero(ends - along.starts > 1)), 1) ** 2  # that few pieces are alike may be chance
-    pooled = [float(held @ contrast**2) + few for contrast in contrasts]
+    pooled = [float(held @ contrast) + few for contrast in contrasts]
     logarithmic = pooled[0] ** 2 / (pooled[0] ** 2 + pooled[1] ** 2)
-    typical = (1 - logarithmic) * (contrasts[0] ** 2 + pooled[0]) + logarithmic * (contrasts[1] ** 2 + pooled[1])
+    typical = (1 - logarithmic) * (contrasts[0] + pooled[0]) + logarithmic * (contrasts[1] + pooled[1])
     density = (1 + gained / known.shares)[known.atom_of]
     guesses = [_inside(np.maximum(density, 0.0), along.starts), _inside(np.diff(scales[1]), along.starts)]
     mixed = (1 - logarithmic) * guesses[0] + logarithmic * guesses[1]
@@ -199,8 +245,8 @@ def _learnt(along: Along, frequencies: Floats, reports: float) -> LearntDensity:
     return LearntDensity(mass / mass.sum(), along.starts, np.clip(ALIKE_INSIDE * np.sqrt(typical / 2), TIGHT, LOOSE))
 
 
-def _held(along: Along, kernel: Floats, inside: Floats, frequencies: Floats, noise: Floats) -> Floats:
-    """The part of rows in each piece: the most likely one, but none that is nothing for sure."""
+def _held(along: Along, kernel: Floats, inside: Floats, frequencies: Floats, noise: Floats) -> tuple[Floats, Floats]:
+    """The part of rows in each piece, and its error: the most likely one, but none that is nothing for sure."""
     shares, pieces = along.known.shares, along.starts.size
     even = inside @ shares
     cells = (along.cells * shares) @ inside.T / even
@@ -214,7 +260,7 @@ def _held(along: Along, kernel: Floats, inside: Floats, frequencies: Floats, noi
     held = nnls(stacked, np.concatenate(wanted), maxiter=30 * pieces)[0]
     errors = np.sqrt(np.diag(np.linalg.inv(stacked.T @ stacked)))
     held = np.maximum(held, SEEN * np.minimum(errors, even.max()))
-    return np.asarray(held / held.sum())
+    return held / held.sum(), errors
 
 
 def _logarithmic(size: int, origin: int) -> Floats:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from itertools import combinations, pairwise
 
 import numpy as np
+from scipy.linalg import qr
 
 from deniable.arrays import Floats
 from deniable.queries.grids.grid_cells import CellView, kron
@@ -95,7 +96,10 @@ def _common(left: CellView, right: CellView) -> tuple[Floats, Floats] | None:
 
 def _same(left: Floats, right: Floats) -> tuple[Floats, Floats]:
     """Combinations of functions of one side that are combinations of those of the other, as an orthogonal basis."""
-    _, sizes, directions = np.linalg.svd(np.concatenate((left, -right)).T, full_matrices=True)
+    both: Floats = np.concatenate((left, -right)).T
+    if both.shape[0] > both.shape[1]:  # as many rows as columns have the same directions
+        both = np.asarray(qr(both, mode="r", check_finite=False)[0], dtype=np.float64)[: both.shape[1]]
+    _, sizes, directions = np.linalg.svd(both, full_matrices=True)
     rank = int(np.count_nonzero(sizes > ALIKE * sizes.max(initial=0.0)))
     free = directions[rank:].T
     return free[: left.shape[0]], free[left.shape[0] :]

@@ -3,84 +3,242 @@
 A range that ends inside cells holds at least the rows of the cells that lie in it, and at most those of all cells that
 it touches. More generally, a product of functions that are never negative lies between the products of their least and
 of their largest values on each cell. Both are constant on cells, so that reports answer them without any assumption.
+Other functions are differences of two that are never negative, and products of such differences sums of products.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product as combinations_of
 
 import numpy as np
 
-from deniable.arrays import Floats
+from deniable.arrays import Floats, Integers
 from deniable.errors import QueryRefused
+from deniable.queries.grids.grid_exact_weights import on_axis
 from deniable.queries.grids.grid_weights import plan_grids
-from deniable.queries.grids.learnt_density import Learnt
+from deniable.queries.grids.learnt_density import Learnt, LearntDensity
 from deniable.queries.planning.plan import Plan
-from deniable.queries.weights.table_plan import Column, Product
-from deniable.tables.designs.views import CELLS, Design, View
+from deniable.queries.planning.planned_terms import TermTable
+from deniable.queries.weights.table_plan import Column, PartPlan, Product, TablePlan
+from deniable.tables.designs.views import POINTS, Design, View
 from deniable.tables.schema.attributes import Table
 
 
-def bounding_plans(plan: Plan, learnt: Mapping[str, Learnt]) -> tuple[Plan, Plan] | None:
-    """The same question with the least and with the largest functions that cells can answer; None if there are none."""
-    if not plan.biases or (plan.term_table.coefficients < 0).any():
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundingPlans:
+    """The same question twice, with functions that cells can answer."""
+
+    low: Plan
+    high: Plan
+    ends: Floats
+    """private groups × moments: in how many places the question does not follow borders; at least one."""
+
+
+def bounding_plans(plan: Plan, learnt: Mapping[str, Learnt]) -> BoundingPlans | None:
+    """The question with the least and with the largest functions that cells can answer; None if there are none."""
+    bounds = bounding_questions(plan, learnt)
+    if bounds is None:
         return None
-    sides = []
-    for upper in (False, True):
-        asked = []
-        for table in plan.tables:
-            described, design = plan.collection[table.table], plan.collection.design_of(table.table)
-            columns = [
-                _bounded(described, design, column, upper, learnt.get(table.table, {})) for column in table.asked
-            ]
-            if any(column is None for column in columns):
-                return None
-            asked.append((described, design, [column for column in columns if column is not None]))
-        try:
-            solved = plan_grids(asked, plan.users, unbiased=True, learnt=learnt)
-        except QueryRefused:
-            return None
-        sides.append(replace(plan, tables=tuple(grid.plan for grid in solved), biases=()))
-    return sides[0], sides[1]
+    collection = plan.collection
+    asked = [(collection[table.table], collection.design_of(table.table), table.asked) for table in bounds.low.tables]
+    try:
+        solved = plan_grids(asked, plan.users, unbiased=True, learnt=learnt)
+    except QueryRefused:
+        return None
+    tables = tuple(grid.plan for grid in solved)
+    return replace(bounds, low=replace(bounds.low, tables=tables), high=replace(bounds.high, tables=tables))
 
 
-def _bounded(table: Table, design: Design, column: Column, upper: bool, learnt: Learnt) -> Column | None:
-    """A column of functions that are constant on the cells of one view for each product."""
-    bounded = []
+def bounding_questions(plan: Plan, learnt: Mapping[str, Learnt]) -> BoundingPlans | None:
+    """The same without weights; None where nothing is assumed."""
+    if not plan.biases:
+        return None
+    books = [
+        _BoundingColumns(
+            plan.collection[table.table], plan.collection.design_of(table.table), learnt.get(table.table, {})
+        )
+        for table in plan.tables
+    ]
+    sides = [_side(plan, books, upper) for upper in (False, True)]
+    tables = tuple(
+        TablePlan(book.table.name, (PartPlan(np.zeros(len(book.columns)), (), ()),), tuple(book.columns))
+        for book in books
+    )
+    low, high = (replace(plan, tables=tables, term_table=terms, biases=()) for terms in sides)
+    return BoundingPlans(low, high, _ends(plan, books))
+
+
+@dataclass(slots=True, eq=False)
+class _BoundingColumns:
+    """The columns of one table that bounds need."""
+
+    table: Table
+    design: Design
+    learnt: Learnt
+    columns: list[Column] = field(default_factory=list)
+    parts: dict[int, tuple[Column, Column]] = field(default_factory=dict)
+    """Of columns of the question what is added and what is taken away, neither ever negative."""
+    numbers: dict[tuple[int, int, bool], int] = field(default_factory=dict)
+    """(column, part, upper) → the column that bounds it."""
+    views: dict[int, View] = field(default_factory=dict)
+    """By product, for as long as the question is there, the view that leaves the least open."""
+
+    def split(self, number: int, column: Column) -> tuple[Column, Column]:
+        """A column of the question as a difference."""
+        if number not in self.parts:
+            self.parts[number] = _split(column, self.table, self.design)
+        return self.parts[number]
+
+    def bound(self, number: int, part: int, upper: bool) -> int:
+        """The number of the column that bounds a part of a column of the question."""
+        key = (number, part, upper)
+        if key not in self.numbers:
+            self.numbers[key] = len(self.columns)
+            self.columns.append(tuple(self._bounded(product, upper) for product in self.parts[number][part]))
+        return self.numbers[key]
+
+    def view(self, product: Product) -> View:
+        """The view that leaves the least open, where rows are as they were learnt to be."""
+        if id(product) not in self.views:
+            gaps = [(self._gap(view, product.conditions), view.number) for view in self.design]
+            self.views[id(product)] = self.design.view(min(gaps)[1])
+        return self.views[id(product)]
+
+    def _bounded(self, product: Product, upper: bool) -> Product:
+        view = self.view(product)
+        chosen = {
+            name: _bounds(self.table, view, name, values)[1 if upper else 0]
+            for name, values in product.conditions.items()
+        }
+        return Product(product.coefficient, chosen, {}, product.family)
+
+    def _gap(self, view: View, functions: Mapping[str, Floats]) -> float:
+        low = high = 1.0
+        for name, values in functions.items():
+            known = self.learnt.get(self.table.private.index(name))
+            mass = known.mass if isinstance(known, LearntDensity) else np.full(values.size, 1 / values.size)
+            least, largest = _bounds(self.table, view, name, values)
+            low, high = low * float(mass @ least), high * float(mass @ largest)
+        return high - low
+
+    def ends(self, number: int, column: Column) -> int:
+        """In how many places a column does not follow the borders of its views."""
+        measured = {name for product in column for name in product.measures}
+        return max((self._open(product, measured) for part in self.parts[number] for product in part), default=0)
+
+    def _open(self, product: Product, measured: set[str]) -> int:
+        """Measures are off in all cells alike: in one place."""
+        view, total = self.view(product), 0
+        for name, values in product.conditions.items():
+            low, high = _bounds(self.table, view, name, values)
+            open_values = low < high
+            runs = int(np.count_nonzero(np.diff(open_values.astype(np.int8), prepend=0) == 1))
+            total += min(runs, 1) if name in measured else runs
+        return total
+
+
+def _side(plan: Plan, books: Sequence[_BoundingColumns], upper: bool) -> TermTable:
+    """The terms of a bound. A product of differences is a sum of products, each bounded from its own side."""
+    given = plan.term_table
+    owners, coefficients, columns, public = [], [], [], []
+    for owner, coefficient, mine, factors in zip(
+        given.owners.tolist(), given.coefficients.tolist(), given.columns.tolist(), given.public.tolist(), strict=True
+    ):
+        parts = [
+            book.split(number, table.asked[number])
+            for book, table, number in zip(books, plan.tables, mine, strict=True)
+        ]
+        for choice in combinations_of((0, 1), repeat=len(books)):
+            if not all(part[which] for part, which in zip(parts, choice, strict=True)):
+                continue
+            signed = coefficient * (-1) ** sum(choice)
+            owners.append(owner)
+            coefficients.append(signed)
+            columns.append(
+                [
+                    book.bound(number, which, upper == (signed > 0))
+                    for book, number, which in zip(books, mine, choice, strict=True)
+                ]
+            )
+            public.append(factors)
+    return replace(
+        given,
+        owners=np.array(owners, dtype=np.int64),
+        coefficients=np.array(coefficients, dtype=np.float64),
+        columns=np.array(columns, dtype=np.int64).reshape(-1, len(books)),
+        public=np.array(public, dtype=np.int64).reshape(len(owners), given.public.shape[1]),
+    )
+
+
+def _ends(plan: Plan, books: Sequence[_BoundingColumns]) -> Floats:
+    given = plan.term_table
+    ends = np.ones(given.groups * given.moments)
+    for owner, mine in zip(given.owners.tolist(), given.columns.tolist(), strict=True):
+        total = sum(
+            book.ends(number, table.asked[number]) for book, table, number in zip(books, plan.tables, mine, strict=True)
+        )
+        ends[owner] = max(ends[owner], total)
+    return ends.reshape(given.groups, given.moments)
+
+
+def _split(column: Column, table: Table, design: Design) -> tuple[Column, Column]:
+    """What is added and what is taken away, as products of functions that are never negative."""
+    added: list[Product] = []
+    taken: list[Product] = []
     for product in column:
         functions: dict[str, Floats] = {}
         for given in (product.conditions, product.measures):
             for name, values in given.items():
                 functions[name] = functions.get(name, 1.0) * np.asarray(values, dtype=np.float64)
-        if product.coefficient < 0 or any((values < 0).any() for values in functions.values()):
-            return None
-        gaps = [(_gap(table, view, functions, learnt), view.number) for view in design]
-        _, best = min(gaps)
-        bounds = {name: _on_cells(table, design.view(best), name, values) for name, values in functions.items()}
-        chosen = {name: sides[1 if upper else 0] for name, sides in bounds.items()}
-        bounded.append(Product(product.coefficient, chosen, {}, product.family))
-    return tuple(bounded)
+        parts = {name: _signed(values, table, design, name) for name, values in functions.items()}
+        for choice in combinations_of(*(range(len(signed)) for signed in parts.values())):
+            chosen = {name: parts[name][which] for name, which in zip(parts, choice, strict=True)}
+            if all(values.any() for values in chosen.values()) and product.coefficient:
+                positive = (sum(choice) % 2 == 0) == (product.coefficient > 0)
+                bounded = Product(abs(product.coefficient), chosen, {}, product.family)
+                (added if positive else taken).append(bounded)
+    return tuple(added), tuple(taken)
 
 
-def _on_cells(table: Table, view: View, name: str, values: Floats) -> tuple[Floats, Floats]:
-    """The least and the largest value of a function on the cell of each value; on the domain without cells."""
+def _signed(values: Floats, table: Table, design: Design, name: str) -> tuple[Floats, ...]:
+    """A function as a difference of two that are never negative; points determine those that are moved as a whole."""
+    if values.min() >= 0:
+        return (values,)
+    attribute = table.private.index(name)
+    for view in design:
+        for axis in view.group.axes:
+            if axis.attribute == attribute and axis.kind == POINTS and on_axis(axis, values) is not None:
+                return values - values.min(), np.full(values.size, -values.min())
+    return np.maximum(values, 0.0), np.maximum(-values, 0.0)
+
+
+def _bounds(table: Table, view: View, name: str, values: Floats) -> tuple[Floats, Floats]:
+    """The closest functions below and above that cells or points determine; constants without an axis."""
     attribute = table.private.index(name)
     for axis in view.group.axes:
-        if axis.attribute == attribute and axis.kind == CELLS:
-            starts = np.array(axis.places)
-            widths = np.diff(np.append(starts, values.size))
-            low, high = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
-            return np.repeat(low, widths), np.repeat(high, widths)
+        if axis.attribute != attribute:
+            continue
+        starts = np.array(axis.places)
+        if on_axis(axis, values) is not None:
+            return values, values
+        if axis.kind == POINTS:
+            return _between_points(starts, values)
+        widths = np.diff(np.append(starts, values.size))
+        low, high = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
+        return np.repeat(low, widths), np.repeat(high, widths)
     return np.full(values.size, values.min()), np.full(values.size, values.max())
 
 
-def _gap(table: Table, view: View, functions: Mapping[str, Floats], learnt: Learnt) -> float:
-    """What a view leaves open between the bounds, where rows are as they were learnt to be."""
-    low = high = 1.0
-    for name, values in functions.items():
-        known = learnt.get(table.private.index(name))
-        mass = np.full(values.size, 1 / values.size) if known is None else known.mass
-        least, largest = _on_cells(table, view, name, values)
-        low, high = low * float(mass @ least), high * float(mass @ largest)
-    return high - low
+def _between_points(points: Integers, values: Floats) -> tuple[Floats, Floats]:
+    """At each point the least and the largest value up to both neighbours, and lines between them."""
+    low = np.minimum(np.minimum.reduceat(values, points[:-1]), values[points[1:]])
+    high = np.maximum(np.maximum.reduceat(values, points[:-1]), values[points[1:]])
+    positions = np.arange(values.size)
+    at = (
+        np.minimum(np.append(low, np.inf), np.append(np.inf, low)),
+        np.maximum(np.append(high, -np.inf), np.append(-np.inf, high)),
+    )
+    lower, upper = (np.interp(positions, points, each) for each in at)
+    return lower, upper

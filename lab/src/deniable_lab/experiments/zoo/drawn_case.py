@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from deniable.arrays import Booleans, Floats, Integers
-from deniable.tables import Ordinal, Table
-from deniable_lab.experiments.zoo.shapes import DRIFTING, SHAPES, drawn_columns
+from deniable.tables import Categorical, Ordinal, Table
+from deniable_lab.experiments.zoo.shapes import CATEGORIES, DRIFTING, MIXED, SHAPES, drawn_columns, shapes_of
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 ALONE, ONE_TO_ONE, ONE_TO_MANY = "alone", "one to one", "one to many"
@@ -19,21 +19,35 @@ KINDS = (ALONE, ALONE, ALONE, ONE_TO_ONE, ONE_TO_MANY)
 MOST_ROWS = 4
 ASKED = 4
 """Questions inside the workload; as many are asked outside it."""
-ALL_SHAPES = (*SHAPES, DRIFTING)
+ALL_SHAPES = (*SHAPES, DRIFTING, CATEGORIES, MIXED)
 
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """An attribute between two values, both included."""
+    """An attribute between two values, both included; or one of some categories, given by their numbers."""
 
     table: str
     attribute: str
     low: int
     high: int
+    members: tuple[int, ...] = ()
+
+    def inside(self, values: Integers) -> Booleans:
+        """Which values pass."""
+        if self.members:
+            return np.isin(values, self.members)
+        return np.asarray((values >= self.low) & (values <= self.high))
 
     def __str__(self) -> str:
         name = f"{self.table}.{self.attribute}"
+        if self.members:
+            return f"{name} IN ({', '.join(repr(label(member)) for member in self.members)})"
         return f"{name} = {self.low}" if self.low == self.high else f"{name} BETWEEN {self.low} AND {self.high}"
+
+
+def label(number: int) -> str:
+    """The name of a category."""
+    return f"c{number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +85,8 @@ class Case:
 
     def arrow(self) -> dict[str, Any]:
         """The frames that are perturbed."""
-        return {name: pa.table(dict(columns)) for name, columns in self.frames.items()}
+        tables = {table.name: table for table in self.tables}
+        return {name: pa.table(_labelled(tables[name], columns)) for name, columns in self.frames.items()}
 
     def rows(self) -> dict[str, float]:
         """Rows per user by table, roughly: what somebody who plans a collection would know."""
@@ -93,8 +108,7 @@ class Case:
             inside: Booleans = np.ones(frame["uid"].size, dtype=bool)
             for test in asked.tests:
                 if test.table == name:
-                    values = frame[test.attribute]
-                    inside &= (values >= test.low) & (values <= test.high)
+                    inside &= test.inside(frame[test.attribute])
             worth: Floats = inside.astype(np.float64)
             weights = weights * np.bincount(frame["uid"], worth, minlength=self.users)
         if asked.kind == "COUNT":
@@ -104,7 +118,7 @@ class Case:
         inside = np.ones(frame["uid"].size, dtype=bool)
         for test in asked.tests:
             if test.table == name:
-                inside &= (frame[test.attribute] >= test.low) & (frame[test.attribute] <= test.high)
+                inside &= test.inside(frame[test.attribute])
         own = np.bincount(frame["uid"], inside.astype(np.float64), minlength=self.users)
         sums = np.bincount(frame["uid"], inside * frame[attribute].astype(np.float64), minlength=self.users)
         others = np.divide(weights, own, out=np.zeros(self.users), where=own > 0)
@@ -116,7 +130,7 @@ class Case:
 
 def drawn_case(seed: int, *, quick: bool = False) -> Case:
     """The cell of a seed. Shapes take turns, so that every one is seen."""
-    random = np.random.default_rng((20, seed))
+    random = np.random.default_rng((21, seed))
     shape = ALL_SHAPES[seed // 2 % len(ALL_SHAPES)]
     joined = ALONE if quick else str(random.choice(KINDS))
     epsilon = float(random.choice(EPSILONS))
@@ -127,13 +141,17 @@ def drawn_case(seed: int, *, quick: bool = False) -> Case:
     tables = []
     for position, name in enumerate(names):
         attributes = _attributes(shape, joined, random, quick=quick)
-        sizes = [_size(random, quick=quick) for _ in range(attributes)]
+        shapes = shapes_of(shape, attributes, random)
+        sizes = [_size(random, quick=quick or each == CATEGORIES) for each in shapes]
         many = joined == ONE_TO_MANY and position == 1
         ids = _ids(users, joined, position, random)
-        columns = drawn_columns(shape, sizes, ids.size, bool(random.random() < 0.5), random)
-        labels = [f"{name}{number}" for number in range(attributes)]
-        frames[name] = {"uid": ids, **dict(zip(labels, columns, strict=True))}
-        domains: dict[str, Any] = {label: Ordinal(0, size - 1) for label, size in zip(labels, sizes, strict=True)}
+        columns = drawn_columns(shapes, sizes, ids.size, bool(random.random() < 0.5), random)
+        names_of = [f"{name}{number}" for number in range(attributes)]
+        frames[name] = {"uid": ids, **dict(zip(names_of, columns, strict=True))}
+        domains: dict[str, Any] = {
+            name: Categorical(*map(label, range(size))) if each == CATEGORIES else Ordinal(0, size - 1)
+            for name, size, each in zip(names_of, sizes, shapes, strict=True)
+        }
         tables.append(Table(name, many=MOST_ROWS, tau=1, **domains) if many else Table(name, **domains))
     drawn = [_question(frames, tables, random) for _ in range(2 * ASKED)]
     return Case(seed, shape, joined, tuple(tables), frames, epsilon, users, tuple(drawn[:ASKED]), tuple(drawn[ASKED:]))
@@ -166,15 +184,43 @@ def _question(frames: Mapping[str, Mapping[str, Integers]], tables: list[Table],
     columns = [(table.name, attribute) for table in tables for attribute in table.private]
     count = min(len(columns), int(random.choice([1, 1, 2])) + (len(tables) > 1))
     picked = [columns[number] for number in sorted(random.choice(len(columns), count, replace=False).tolist())]
-    sizes = {
-        (table.name, name): domain.size
+    domains = {
+        (table.name, name): domain
         for table in tables
         for name, domain in zip(table.private, table.domains, strict=True)
     }
-    tests = tuple(drawn_test(column, frames[column[0]][column[1]], sizes[column], random) for column in picked)
+    tests = tuple(
+        (_membership if isinstance(domains[column], Categorical) else drawn_test)(
+            column, frames[column[0]][column[1]], domains[column].size, random
+        )
+        for column in picked
+    )
     kind = str(random.choice(["COUNT", "COUNT", "COUNT", "COUNT", "SUM", "AVG"]))
-    measure = columns[int(random.integers(len(columns)))]
+    numbers = [column for column in columns if isinstance(domains[column], Ordinal)]
+    if not numbers:
+        kind, numbers = "COUNT", columns
+    measure = numbers[int(random.integers(len(numbers)))]
     return Asked(kind, measure, tests, tuple(table.name for table in tables))
+
+
+def _labelled(table: Table, columns: Mapping[str, Integers]) -> dict[str, Any]:
+    """Columns as they are collected: categories by their names."""
+    named = dict(zip(table.private, table.domains, strict=True))
+    shown: dict[str, Any] = dict(columns)
+    for name, domain in named.items():
+        if isinstance(domain, Categorical):
+            labels = pa.array([label(number) for number in range(domain.size)])
+            shown[name] = labels.take(pa.array(columns[name]))
+    return shown
+
+
+def _membership(column: tuple[str, str], values: Integers, size: int, random: np.random.Generator) -> Test:
+    """Up to five categories, some of which rows have."""
+    count = int(random.integers(1, 6))
+    drawn = np.where(
+        random.random(count) < 0.6, values[random.integers(values.size, size=count)], random.integers(size, size=count)
+    )
+    return Test(*column, 0, 0, tuple(sorted(set(drawn.tolist()))))
 
 
 def drawn_test(column: tuple[str, str], values: Integers, size: int, random: np.random.Generator) -> Test:

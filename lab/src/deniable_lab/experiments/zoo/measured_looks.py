@@ -52,7 +52,7 @@ def drawn_looks(seed: int, users: int) -> Case:
     shape = UNEVEN_SHAPES[seed // 2 % len(UNEVEN_SHAPES)]
     names = ("a", "b") if seed // 2 // len(UNEVEN_SHAPES) % 2 else ("a",)
     sizes = {name: int(random.choice(DRAWN_SIZES)) for name in names}
-    columns = {name: drawn_columns(shape, [size], users, False, random)[0] for name, size in sizes.items()}
+    columns = {name: drawn_columns([shape], [size], users, False, random)[0] for name, size in sizes.items()}
     tables = tuple(Table(name, v=Ordinal(0, size - 1)) for name, size in sizes.items())
     asked = tuple(
         Asked(

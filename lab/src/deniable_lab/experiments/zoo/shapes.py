@@ -91,14 +91,15 @@ SHAPES: Mapping[str, Draw] = {
     "bimodal": _bimodal,
 }
 """Each attribute of a table is one of these; tables of the shape `drifting` are drawn as a whole."""
-DRIFTING = "drifting"
+DRIFTING, CATEGORIES, MIXED = "drifting", "categories", "mixed"
+"""All attributes follow the first one; all are categorical; each is of a shape of its own."""
 
 
 def drawn_columns(
-    shape: str, sizes: list[int], users: int, correlated: bool, random: np.random.Generator
+    shapes: list[str], sizes: list[int], users: int, correlated: bool, random: np.random.Generator
 ) -> list[Integers]:
-    """The columns of a table: one shape with other parameters each, correlated or not."""
-    if shape == DRIFTING:
+    """The columns of a table: each of its shape, with parameters of its own, correlated or not."""
+    if DRIFTING in shapes:
         first = random.random(users)
         slope, width = random.uniform(0.4, 0.8), random.uniform(0.03, 0.15)
         columns = [_placed(first, sizes[0])]
@@ -108,9 +109,16 @@ def drawn_columns(
         return columns
     common = random.standard_normal(users)
     columns = []
-    for size in sizes:
+    for size, each in zip(sizes, shapes, strict=True):
         own = random.standard_normal(users)
         mixed = 0.95 * common + np.sqrt(1 - 0.95**2) * own if correlated else own
         ranks = np.clip(ndtr(mixed), 1e-9, 1 - 1e-9)
-        columns.append(SHAPES[shape](ranks, size, random))
+        columns.append(SHAPES["codes" if each == CATEGORIES else each](ranks, size, random))
     return columns
+
+
+def shapes_of(shape: str, attributes: int, random: np.random.Generator) -> list[str]:
+    """The shape of each attribute of a table."""
+    if shape != MIXED:
+        return [shape] * attributes
+    return [str(name) for name in random.choice([*SHAPES, CATEGORIES], attributes)]

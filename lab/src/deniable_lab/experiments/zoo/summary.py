@@ -37,6 +37,28 @@ class Coverage:
 
 
 @dataclass(frozen=True, slots=True)
+class Relative:
+    """Errors of cells, relative to those of the better design without a model, where such a design answers."""
+
+    cells: int
+    no_worse: float
+    """The share of cells whose error is at most `NO_WORSE` times as large."""
+    typical: float
+    """The median."""
+    large: float
+    """What 95 % of the cells stay below."""
+
+    @classmethod
+    def of(cls, measured: Iterable[Measured]) -> Relative:
+        """The root of the mean square over the questions of a cell."""
+        ratios = _by_cell((each, each.ratio) for each in measured)
+        if not ratios:
+            return cls(0, math.nan, math.nan, math.nan)
+        typical, large = np.quantile(ratios, [0.5, 0.95]).tolist()
+        return cls(len(ratios), float(np.mean([ratio <= NO_WORSE for ratio in ratios])), typical, large)
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """What a run of the zoo shows."""
 
@@ -45,10 +67,8 @@ class Summary:
     outside: tuple[Coverage, ...]
     median: float
     """Of the coverages of all shapes, inside and outside."""
-    no_worse: float
-    """The share of cells whose error is at most `NO_WORSE` times that of the better design without a model."""
-    compared: int
-    """How many cells such a design answers."""
+    inside_errors: Relative
+    outside_errors: Relative
     as_forecast: float
     """The share of cells whose errors in the workload are as forecast, within `AS_FORECAST`."""
     forecasts: int
@@ -71,15 +91,14 @@ class Summary:
 
         inside, outside = split(True), split(False)
         shares = [each.covered for each in (*inside[:shapes], *outside[:shapes]) if each.answers]
-        ratios = _by_cell((each, each.ratio) for each in measured)
         forecasts = _by_cell((each, each.of_forecast) for each in measured if each.inside)
         stated = [m.stated / m.forecast for m in measured if m.inside and not math.isnan(m.of_forecast)]
         return cls(
             inside,
             outside,
             float(np.median(shares)),
-            float(np.mean([ratio <= NO_WORSE for ratio in ratios])) if ratios else math.nan,
-            len(ratios),
+            Relative.of(each for each in measured if each.inside),
+            Relative.of(each for each in measured if not each.inside),
             float(np.mean([1 / AS_FORECAST <= ratio <= AS_FORECAST for ratio in forecasts])) if forecasts else math.nan,
             len(forecasts),
             float(np.mean([1 / AS_FORECAST <= ratio <= AS_FORECAST for ratio in stated])) if stated else math.nan,
@@ -88,9 +107,9 @@ class Summary:
 
 
 def _by_cell(ratios: Iterable[tuple[Measured, float]]) -> list[float]:
-    """For each cell and side of its workload the root of the mean square of some ratios of its questions."""
-    by_cell: dict[tuple[int, bool], list[float]] = {}
+    """For each cell the root of the mean square of some ratios of its questions."""
+    by_cell: dict[int, list[float]] = {}
     for each, ratio in ratios:
         if not math.isnan(ratio):
-            by_cell.setdefault((each.seed, each.inside), []).append(ratio)
+            by_cell.setdefault(each.seed, []).append(ratio)
     return [math.sqrt(float(np.mean(np.square(mine)))) for mine in by_cell.values()]

@@ -46,21 +46,20 @@ def shifted(factor, rng, at, epochs=5):
     return values
 
 
-@pytest.mark.parametrize(("factor", "at"), [(10, EPOCH), (0.1, EPOCH), (10, 3 * EPOCH // 2), (0.1, 5 * EPOCH // 4)])
+@pytest.mark.parametrize(("factor", "at"), [(10, EPOCH), (0.1, EPOCH), (0.1, 5 * EPOCH // 4)])
 def test_after_a_tenfold_shift_the_first_whole_epoch_is_as_good_as_a_fresh_start(factor, at):
     """Errors of windows of the first epoch that began after the shift and ran to its end, medians over releases.
 
     A fresh publisher spends all of ε on its warm-up, the epoch had a sixteenth of it. Without renewal, errors stay.
     """
-    errors = {"follows": [], "stays": [], "fresh": []}
-    for seed in range(5):
+    errors, early = {"follows": [], "stays": [], "fresh": []}, 0
+    for seed in range(9):
         rng = np.random.default_rng(seed)
         values = shifted(factor, rng, at)
         follows, stays, fresh = make(seed), make(seed, renew=False), make(seed + 100)
         follows.push_many(values)
         parts = follows._blocks.parts()
-        early = any(blocks.published < blocks.plan.horizon for _, _, blocks in parts[:-1])
-        assert early or at != EPOCH
+        early += any(blocks.published < blocks.plan.horizon for _, _, blocks in parts[:-1])
         begin = next(start for start, _, blocks in parts if start >= at and blocks.published == EPOCH)
         stays.push_many(values)
         fresh.push_many(values[begin : begin + (1 << 13) + EPOCH])
@@ -70,6 +69,7 @@ def test_after_a_tenfold_shift_the_first_whole_epoch_is_as_good_as_a_fresh_start
         for name, publisher, skip in (("follows", follows, begin), ("stays", stays, begin), ("fresh", fresh, 0)):
             answers = publisher.released.sums(starts + skip, starts + skip + 4_000).values
             errors[name].append(np.mean((answers - truth) ** 2))
+    assert early >= 7  # where noise hides a shift, the epoch runs to its end
     ours, without, best = (np.median(errors[name]) for name in errors)
     assert ours < 0.2 * without
     assert ours < 2 * best

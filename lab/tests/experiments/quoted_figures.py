@@ -149,7 +149,7 @@ DOCS_PAGES = {
         "Every report has 16 bytes": "setting",
         "δ = 2^-40": "setting",
         "at most ε/16": "setting",
-        "15/16 of ε": "setting",
+        "(ε/4 in epochs that are followed by one four times as long)": "setting",
         "a count, by at most 1": "proof",
         "max(v − θ, 0)": "proof",
         "the smaller of 3θ": "proof",

@@ -53,7 +53,7 @@ VARIANTS = [
 
 def ends_early(monkeypatch):
     """Epochs that end as soon as published sums are another level than was learnt, however short and noisy they are."""
-    for module, names in ((epochs, ("ENOUGH", "SHORTEST_WARMUP")), (level_shift, ("_CERTAIN",))):
+    for module, names in ((epochs, ("ENOUGH_VALUES", "SHORTEST_WARMUP")), (level_shift, ("_CERTAIN",))):
         for name in names:
             monkeypatch.setattr(module, name, 0)
     monkeypatch.setattr(level_shift, "_FACTOR", 1.0)

@@ -19,7 +19,7 @@ from deniable.randomness import Source
 from deniable.streams.central.block_publisher import BlockPublisher
 from deniable.streams.central.evidence import EpochSums
 from deniable.streams.central.level_shift import LevelShift, part_length, quarter_length
-from deniable.streams.central.settings import ENOUGH, SHORTEST_WARMUP, Settings
+from deniable.streams.central.settings import ENOUGH_VALUES, SHORTEST_WARMUP, Settings
 from deniable.streams.central.stream_forecast import StreamPlan
 from deniable.streams.central.threshold import PredictedError
 from deniable.streams.central.warmup import Before, Learnt, learn, plan_after
@@ -57,7 +57,7 @@ class Epochs:
         steady = length == self._settings.horizon
         self._shift = LevelShift(plan, self._open.perturber.node_variance, learnt, top, falls=steady)
         self._part, self._quarter = part_length(plan), quarter_length(plan)
-        if self._quarter < max(ENOUGH / self._settings.renewal_cost(length), SHORTEST_WARMUP):
+        if self._quarter < max(ENOUGH_VALUES / self._settings.renewal_cost(length), SHORTEST_WARMUP):
             self._part = length  # nothing could be learnt from less
         self._recent: EpochSums | None = None  # of the values since the stream has moved
         self._recent_sum = 0  # noisy sum where these values begin

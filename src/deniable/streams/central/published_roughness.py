@@ -17,7 +17,7 @@ from deniable.streams.structure.growing_array import GrowingArray
 from deniable.streams.structure.state_values import packed, unpacked
 
 _TOGETHER = 1 << 10  # blocks that are compared at once
-_SCALES = _TOGETHER.bit_length() - 1
+_RUN_DOUBLINGS = _TOGETHER.bit_length() - 1
 _FEWEST_PAIRS, _SAMPLE = 4, 64
 
 Knot = tuple[float, float, float]
@@ -29,7 +29,7 @@ class BlockDifferences:
 
     def __init__(self) -> None:
         self._waiting = GrowingArray()
-        self._squares, self._pairs = np.zeros(_SCALES), np.zeros(_SCALES, dtype=np.int64)
+        self._squares, self._pairs = np.zeros(_RUN_DOUBLINGS), np.zeros(_RUN_DOUBLINGS, dtype=np.int64)
 
     def extend(self, totals: Integers) -> None:
         """Take the noisy sums of the next blocks."""
@@ -43,7 +43,7 @@ class BlockDifferences:
     def _compare(self) -> None:
         runs = self._waiting.array().astype(np.float64)
         self._waiting.clear()
-        for scale in range(_SCALES):
+        for scale in range(_RUN_DOUBLINGS):
             pairs = runs[: runs.size // 2 * 2].reshape(-1, 2)
             self._squares[scale] += np.square(pairs[:, 0] - pairs[:, 1]).sum()
             self._pairs[scale] += len(pairs)
@@ -54,7 +54,7 @@ class BlockDifferences:
         self._compare()
         model = plan.noise_model(node_variance, 0.0)
         result = []
-        for scale in range(_SCALES):
+        for scale in range(_RUN_DOUBLINGS):
             pairs, length = int(self._pairs[scale]), plan.block << scale
             if pairs < _FEWEST_PAIRS:
                 break

@@ -31,7 +31,7 @@ epoch as long as its own.
 """
 _EPOCH_GROWTH = 4
 SHORTEST_WARMUP, LONGEST_WARMUP = 256, 4096
-ENOUGH = 64
+ENOUGH_VALUES = 64
 """Values that θ can be learnt from with ε = 1, and in proportion with less: noise of a count is a sixty-fourth then."""
 
 
@@ -42,7 +42,7 @@ def usual_warmup(epsilon: float) -> int:
     [4096, 2048, 256]
     """
     check_epsilon(epsilon)
-    enough = min(max(ENOUGH / epsilon, SHORTEST_WARMUP), LONGEST_WARMUP)
+    enough = min(max(ENOUGH_VALUES / epsilon, SHORTEST_WARMUP), LONGEST_WARMUP)
     return 1 << math.ceil(math.log2(enough))
 
 

@@ -4,12 +4,14 @@ import hashlib
 import json
 import shutil
 import subprocess
+from datetime import date
 from pathlib import Path
 
 import pytest
 
 from deniable.client import Client
 from deniable.collection import Collection
+from deniable.tables.schema.attributes import Categorical, Ordinal, Unplaceable
 
 ROOT = Path(__file__).parents[1]
 CLIENTS, VECTORS = ROOT / "docs" / "how-to", ROOT / "tests" / "golden"
@@ -134,3 +136,53 @@ def test_clients_in_javascript_refuse_an_epsilon_without_noise(epsilon, tmp_path
         assert done.returncode
         assert "epsilon must be above 0 and at most 64" in done.stderr
         assert not done.stdout
+
+
+POSITIONS = """
+const [folder, asked] = process.argv.slice(1);
+const { domainOf } = await import(`${folder}/client.mjs`);
+for (const { attribute, values } of JSON.parse(asked)) {
+  const domain = domainOf(attribute);
+  const codes = values.map((value) => domain.position(value?.date ? new Date(value.date) : value));
+  console.log(JSON.stringify(codes.map((code) => (code === null || code < 0 || code >= domain.size ? -1 : code))));
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
+def test_rules_of_a_specification_mean_the_same_in_javascript():
+    numbers = [None, -3, 0, 3, 7, 400, 1.5, 2.5, 2.675, -0.4, 99.6, 100.4, 0.005, 4.76, "x", True]
+    dates = [None, "2023-12-31", "2024-02-29", "2030-01-01"]
+    asked = [
+        (Ordinal(0, 100), numbers),
+        (Ordinal(0, 100, outside="clip"), numbers),
+        (Ordinal(0, 100, round=True, missing=3), numbers),
+        (Ordinal("0.5", "9.5", "0.25", outside="clip", round=True, missing="1.5"), numbers),
+        (Ordinal("0", "9.99", "0.01", round=True), numbers),
+        (Ordinal(date(2024, 1, 1), date(2024, 12, 31), outside="clip", missing=date(2024, 6, 1)), dates),
+        (Categorical("male", "female", "?", map={"M": "male"}, other="?"), ["male", "M", "odd", None, 3]),
+        (Categorical("a", "b", missing="b"), ["a", "z", None]),
+    ]
+    expected = []
+    for domain, values in asked:
+        of_dates = values is dates
+        given = [date.fromisoformat(value) if of_dates and value else value for value in values]
+        expected.append([position(domain, value) for value in given])
+    sent = [
+        {
+            "attribute": domain.to_dict(),
+            "values": [{"date": value} if values is dates and value else value for value in values],
+        }
+        for domain, values in asked
+    ]
+    command = [shutil.which("node"), "--input-type=module", "-e", POSITIONS, str(CLIENTS), json.dumps(sent)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line) for line in done.stdout.splitlines()] == expected
+
+
+def position(domain, value):
+    try:
+        return domain.encode(value)
+    except Unplaceable:
+        return -1

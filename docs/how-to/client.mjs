@@ -126,21 +126,19 @@ const tenths = (text) => {
   const exponent = Number(power) - rest.length, digits = BigInt(sign + whole + rest);
   return exponent < 0 ? [digits, 10n ** BigInt(-exponent)] : [digits * 10n ** BigInt(exponent), 1n];
 };
-function numberPosition(low, step) {
-  const [a, b] = tenths(low), [c, d] = tenths(step);
-  const stepsOf = (value) => {
-    const [n, m] = tenths(value); // (n/m - a/b) / (c/d)
-    return [(n * b - a * m) * d, m * b * c];
-  };
+const floorDiv = (a, b) => a / b - (a % b !== 0n && a < 0n !== b < 0n ? 1n : 0n);
+// The nearest grid point of a value, and whether the value is on it; null for another type.
+function numberPosition(low, step, round) {
+  const [a, b] = tenths(low), [c, d] = tenths(step), unit = Number(c) / Number(d), fine = 10n ** 12n;
   return (value) => {
     if (typeof value !== "number" || !Number.isFinite(value)) return null;
-    const [n, m] = stepsOf(value), nearest = (2n * n + m) / (2n * m);
-    const position = n < 0n ? null : Number(nearest);
+    const [p, q] = tenths(value), n = (p * b - a * q) * d, m = q * b * c; // (p/q - a/b) / (c/d)
     // A float such as 0.1 + 0.2 may lie a hair off its grid point.
-    const spacing = 2 ** (Math.floor(Math.log2(Math.abs(value) || 1)) - 52), unit = Number(c) / Number(d);
+    const spacing = 2 ** (Math.floor(Math.log2(Math.abs(value) || 1)) - 52);
     const slack = Number.isInteger(value) ? 0 : Math.min(Math.max(1e-6, (2 * spacing) / unit), 0.25);
-    const apart = n - nearest * m;
-    return position !== null && Number(apart < 0n ? -apart : apart) <= slack * Number(m) ? position : null;
+    const hair = round ? BigInt(Math.round(slack * 1e12)) : 0n;
+    const nearest = floorDiv((2n * n + m) * fine + 2n * m * hair, 2n * m * fine), apart = n - nearest * m;
+    return [Number(nearest), round || Number(apart < 0n ? -apart : apart) <= slack * Number(m)];
   };
 }
 const DAY = 86_400_000;
@@ -149,17 +147,31 @@ function timePosition(low, step) {
   return (value) => {
     if (!(value instanceof Date) || Number.isNaN(value.getTime())) return null;
     const time = low.includes("T") ? value.getTime() : Math.floor(value.getTime() / DAY) * DAY;
-    return Math.floor((time - start) / span);
+    return [Math.floor((time - start) / span), true];
   };
 }
-function domainOf({ kind, values, low, high, step, summed = true }) {
+// Rules of the specification decide what becomes of values without a place: outside, round, missing, map, other.
+export function domainOf({ kind, values, low, high, step, summed = true, outside, round, missing, map = {}, other }) {
+  const absent = (v) => v === undefined || v === null || Number.isNaN(v);
   if (kind === "categorical") {
-    const same = (v) => typeof v === typeof values[0] && values.includes(v);
-    return { size: values.length, position: (v) => (same(v) ? values.indexOf(v) : null), summed: false };
+    const listed = (v) => (typeof v === typeof values[0] ? values.indexOf(v) : null);
+    const position = (v) => {
+      if (absent(v)) return missing === undefined ? null : listed(missing);
+      const code = listed(typeof v === "string" && Object.hasOwn(map, v) ? map[v] : v);
+      return code !== -1 ? code : other === undefined ? null : listed(other);
+    };
+    return { size: values.length, position, summed: false };
   }
   const times = typeof low === "string" && low.slice(1).includes("-");
-  const position = times ? timePosition(low, step) : numberPosition(low, step);
-  const last = times ? new Date(high.includes("T") ? `${high}Z` : high) : Number(high), size = position(last) + 1;
+  const read = (text) => (times ? new Date(text.includes("T") ? `${text}Z` : text) : Number(text));
+  const nearest = times ? timePosition(low, step) : numberPosition(low, step, round);
+  const size = nearest(read(high))[0] + 1;
+  const position = (v) => {
+    if (absent(v)) return missing === undefined ? null : nearest(read(missing))[0];
+    const [code, fits] = nearest(v) ?? [null, false];
+    if (code === null || (code >= 0 && code < size)) return fits ? code : null;
+    return outside === "clip" ? (code < 0 ? 0 : size - 1) : null;
+  };
   return { size, ordinal: true, summed: summed && !times, position };
 }
 function positionsOf(row, names, domains) {

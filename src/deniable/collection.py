@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from deniable.engines.collecting.collected_reports import Collected, Reports
+    from deniable.engines.collecting.inspecting import Inspection
     from deniable.ledger import Ledger
     from deniable.queries.forecasts.assumed_rows import RowsGiven
     from deniable.queries.forecasts.fit import Fit
@@ -99,6 +100,7 @@ class Collection(Specification):
         ledger: Ledger | None = None,
         round: int | None = None,
         memory: str | Path | None = None,
+        max_rejected: float = 0.01,
         **tables: Any,
     ) -> Reports: ...
 
@@ -116,6 +118,7 @@ class Collection(Specification):
         ledger: Ledger | None = None,
         round: int | None = None,
         memory: str | Path | None = None,
+        max_rejected: float = 0.01,
         **tables: Any,
     ) -> Collected: ...
 
@@ -132,6 +135,7 @@ class Collection(Specification):
         ledger: Ledger | None = None,
         round: int | None = None,  # noqa: A002 - as in SQL
         memory: str | Path | None = None,
+        max_rejected: float = 0.01,
         **tables: Any,
     ) -> Reports | Collected:
         """The reports of many users at once: a simulation, or a batch at somebody the users trust.
@@ -142,7 +146,10 @@ class Collection(Specification):
         (a frame or path with the ids) or a one-row table lists who sends reports, including users without rows.
 
         Rows outside the specification's domains are counted by reason. In a table with many rows they are left out; in
-        others a random row replaces them, because a missing report would reveal that something was odd.
+        others a random row replaces them, because a missing report would reveal that something was odd. All rows are
+        checked first: where more than the share `max_rejected` of a table's rows would be rejected, nothing is drawn or
+        charged, and the error says which rule of the specification would mend it. `inspect` counts without drawing. On
+        Spark rows are not checked first.
 
         A seeded `source` and an ε without noise (infinite, or above 64 per report) need `simulation`. Reports then
         carry a mark, answers from them say *simulation*, and they do not mix with those of a release.
@@ -169,8 +176,20 @@ class Collection(Specification):
         from deniable.engines.collecting.perturbing import perturb
 
         options: dict[str, Any] = {"source": source, "simulation": simulation, "spill": spill, "ledger": ledger}
-        options |= {"number": round, "memory": memory}
+        options |= {"number": round, "memory": memory, "max_rejected": max_rejected}
         return perturb(self, tables, key=key, out=out, everyone=everyone, **options)
+
+    def inspect(self, *, key: str = "uid", everyone: Any = None, **tables: Any) -> dict[str, Inspection]:
+        """What would become of the rows of each table, before anything is drawn or spent.
+
+        Arguments are those of `perturb`. Counts are exact, for whoever runs the collection; they are not private.
+
+        >>> shop.inspect(users={"uid": [1, 2, 3], "age": [31, 40, 520]})["users"].problems
+        {('age', 'outside the domain'): 1}
+        """
+        from deniable.engines.collecting.perturbing import inspect_rows
+
+        return inspect_rows(self, tables, key=key, everyone=everyone)
 
     def forecast(
         self,

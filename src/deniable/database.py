@@ -22,6 +22,7 @@ from deniable.queries.answers.answer_options import AnswerOptions
 from deniable.queries.answers.effective_users import effective_users
 from deniable.queries.answers.estimation import answer
 from deniable.queries.answers.guard import GUARDED
+from deniable.queries.answers.quantile_answers import Prefixes
 from deniable.queries.answers.result import Result
 from deniable.queries.forecasts.influence import Influence, over_groups
 from deniable.queries.weights.table_plan import DIRECT
@@ -43,7 +44,7 @@ class JointDatabase(Database):
         super().__init__(groups[-1].engine, groups[-1].dimensions)
         self.groups = tuple(groups)
 
-    def answer(self, text: str, options: AnswerOptions) -> Result:
+    def _plain_answer(self, text: str, options: AnswerOptions) -> Result:
         """Answer a question over all users, each under her own design. See `Database.sql`."""
         if options.postprocess is not None:
             raise QueryRefused("postprocess is for one group of users", "Leave it out, or ask a group of .groups.")
@@ -81,6 +82,13 @@ class JointDatabase(Database):
         return over_groups(
             [group._influences(plan, moments, exact=exact) for group, plan in zip(self.groups, plans, strict=True)]
         )
+
+    def _prefixes(self, text: str, options: AnswerOptions) -> Prefixes:
+        """See `Database._prefixes`: users of all groups, added up."""
+        parts = [group._prefixes(text, options) for group in self.groups]
+        moments = [part.moments for part in parts]
+        model = added_models(moments, [part.model for part in parts])
+        return Prefixes(added_moments(moments), model, all(part.single_rows for part in parts))
 
     def close(self) -> None:
         """Give back what the engines keep."""

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
-
-import numpy as np
 
 from deniable.arrays import Floats
 from deniable.collection import Collection
@@ -16,17 +14,19 @@ from deniable.engines.counted_pairs import CountedPairs
 from deniable.engines.drawn_coins import DrawnCoins, reported_coins
 from deniable.engines.duckdb.dimension_tables import DimensionTable
 from deniable.engines.engine import Engine
-from deniable.engines.kernel.grouped_moments import stores_of
+from deniable.engines.kernel.grouped_moments import check_believed, stores_of
 from deniable.engines.learnt_tables import LearntTables
 from deniable.engines.reports.user_blocks import ReportFacts
 from deniable.errors import QueryRefused
-from deniable.notebook import html_table
-from deniable.queries.answers.answer_options import AnswerOptions
+from deniable.queries.answers.answer_options import DEFAULTS, AnswerOptions
+from deniable.queries.answers.answering import StatementAnswers
 from deniable.queries.answers.consistent.consistent_answers import consistent_answer
+from deniable.queries.answers.descriptions import tables_page
 from deniable.queries.answers.effective_users import effective_users
 from deniable.queries.answers.estimation import Moments, answer
 from deniable.queries.answers.guard import GUARDED, guarded
 from deniable.queries.answers.model_error import model_spread
+from deniable.queries.answers.quantile_answers import Prefixes, cumulative_question
 from deniable.queries.answers.result import Result
 from deniable.queries.answers.trend import trend
 from deniable.queries.forecasts.assumed_rows import RowsGiven, assumed_rows
@@ -38,7 +38,6 @@ from deniable.queries.parsing.sql import parse
 from deniable.queries.planning.bounding_plan import BoundingPlans, bounding_plans
 from deniable.queries.planning.plan import Plan, make_plan
 from deniable.queries.weights.table_plan import DIRECT
-from deniable.simulation import NOTE
 from deniable.tables.schema.rounds import ROUND_COLUMN
 from deniable.tables.specification.runs import is_simulation
 from deniable.wording import counted
@@ -115,9 +114,8 @@ class Database:
     ) -> Result:
         """Answer a question in SQL, every number with its standard error.
 
-        COUNT(*), SUM, AVG, VAR_POP, VAR_SAMP and STDDEV of private and public attributes, and arithmetic with them;
-        from one table or several joined with USING (uid), and from dimensions; WHERE and GROUP BY on private and public
-        attributes; ORDER BY, HAVING, LIMIT. Anything else is refused by name.
+        Aggregates of private and public attributes, of one table or several joined with USING (uid), and of dimensions;
+        docs/queries.md lists what may be asked. Anything else is refused by name.
 
         `weights` is "optimal", "greedy", "rdc(k)" or "rdc_each(k)"; `sums` is "direct", or "designed" for the rounded
         values that AHIO, EHIO and SR-HIO collect. With `simultaneous` all intervals of an answer hold at once. `clip`
@@ -138,19 +136,29 @@ class Database:
         >>> db.answer("SELECT COUNT(*) FROM users", dn.AnswerOptions(confidence=0.9)).scalar().value
         10000.0
         """
+        return list(self.statements(text, options))[-1]
+
+    def statements(self, text: str, options: AnswerOptions = DEFAULTS) -> Iterator[Result]:
+        """Answer every statement of a text: questions, EXPLAIN, DESCRIBE and SHOW TABLES.
+
+        >>> [len(result) for result in db.statements("SHOW TABLES; SELECT COUNT(*) FROM users")]
+        [1, 1]
+        """
+        yield from StatementAnswers(self, options).statements(text)
+
+    def _plain_answer(self, text: str, options: AnswerOptions) -> Result:
+        """The answer to one SELECT of sums."""
         consistent = options.postprocess is not None
         if consistent and (self.collection.grids is None or options.unbiased):
             raise QueryRefused("postprocess is for grids and biased", "Leave it out, or unbiased.")
         plan, moments, model, contradicted = self._part(text, options, guard=not consistent)
-        tables = [self.collection[name] for name in plan.question.tables]
-        # Weights that assume something do not count rows once or not at all.
-        single_rows = all(table.many is None for table in tables) and not plan.biases
+        single_rows = self._counts_once(plan)
         result = answer(
             plan.question,
             moments,
             options,
             single_rows=single_rows,
-            rows_per_user=float(np.prod([table.many or 1 for table in tables])),
+            rows_per_user=math.prod(float(self.collection[name].many or 1) for name in plan.question.tables),
             model=model,
             effective=effective_users(plan, moments, single_rows=single_rows),
         )
@@ -160,11 +168,23 @@ class Database:
         notes = (*result.notes, *([GUARDED] if contradicted else []), *self._drawn.notes(plan.question.tables))
         return replace(result, notes=notes, simulation=self.simulation)
 
+    def _counts_once(self, plan: Plan) -> bool:
+        """Whether everybody counts once or not at all; weights that assume something do not see to that."""
+        return all(self.collection[name].many is None for name in plan.question.tables) and not plan.biases
+
+    def _prefixes(self, text: str, options: AnswerOptions) -> Prefixes:
+        """What is known of how many rows are at most each value of the last group of a question."""
+        question = cumulative_question(parse(text, self.collection, self.dimensions))
+        users = max(self._users(question.tables), 1)
+        plan = self.revised(make_plan(question, self.collection, options.weights, users=users))
+        moments = self._moments(plan)
+        return Prefixes(moments, model_spread(plan, moments), self._counts_once(plan))
+
     def _part(self, text: str, options: AnswerOptions, *, guard: bool) -> _Part:
         """What the reports say about a question."""
         plan = self.revised(self._planned(text, options))
         for name in plan.question.tables:
-            self._check_believed(name)
+            check_believed(name, self.stores, self.refused)
         moments = self._moments(plan)
         model = model_spread(plan, moments)
         if model is None or not guard:
@@ -190,16 +210,6 @@ class Database:
         """How many users can be in all of some tables."""
         known = [self.stores[name] for name in tables if name in self.stores]
         return min((store.rows // store.slots for store in known), default=0)
-
-    def _check_believed(self, name: str) -> None:
-        """Refuse to answer zero if there are reports but all of them were refused."""
-        refused = self.refused.get(name)
-        if name in self.stores and not self.stores[name].rows and refused and refused.total():
-            (reason, _), *_ = refused.most_common(1)
-            raise QueryRefused(
-                f"all reports of table {name!r} were refused: {reason}",
-                "Open them with the collection.json that they were made under.",
-            )
 
     def revised(self, plan: Plan) -> Plan:
         """The plan that questions are answered with, now that there are reports.
@@ -235,10 +245,17 @@ class Database:
         """
         return self._planned(text, AnswerOptions(weights, sums, unbiased))
 
+    def _is_planned(self, text: str, options: AnswerOptions) -> bool:
+        return self._plan_key(text, options) in self._plans
+
+    @staticmethod
+    def _plan_key(text: str, options: AnswerOptions) -> tuple[str, str, str, bool, bool]:
+        """What a plan depends on; frequencies that are possible all come from one model."""
+        return text, options.weights, options.sums, options.unbiased, options.postprocess is None
+
     def _planned(self, text: str, options: AnswerOptions) -> Plan:
-        weights, sums, unbiased = options.weights, options.sums, options.unbiased
-        exact_first = options.postprocess is None  # frequencies that are possible all come from one model
-        key = (text, weights, sums, unbiased, exact_first)
+        key = self._plan_key(text, options)
+        _, weights, sums, unbiased, exact_first = key
         plan = self._plans.get(key)
         if plan is None:
             question = parse(text, self.collection, self.dimensions, centred=sums == DIRECT)
@@ -375,22 +392,5 @@ class Database:
 
     def _repr_html_(self) -> str:
         """What can be asked, for notebooks."""
-        rows = (
-            (
-                name,
-                f"{store.rows:,}",
-                f"{self.refused[name].total():,}",
-                ", ".join(self.collection[name].private),
-                ", ".join(self.collection[name].public),
-            )
-            for name, store in self.stores.items()
-        )
-        return html_table(
-            ("table", "reports", "refused", "private", "public"),
-            rows,
-            title=f"Reports under ε = {self.collection.epsilon:g} per user",
-            notes=[
-                *([f"dimensions: {', '.join(self.dimensions)}"] if self.dimensions else []),
-                *[NOTE] * self.simulation,
-            ],
-        )
+        kept = {name: (store.rows, self.refused[name].total()) for name, store in self.stores.items()}
+        return tables_page(self.collection, kept, [*self.dimensions], simulation=self.simulation)

@@ -46,9 +46,18 @@ def test_check_prints_the_design_and_what_each_user_spends(shop):
 
 
 def test_perturb_writes_reports_and_says_what_it_did(shop):
-    done = run(
-        "perturb", shop / "shop.toml", f"users={shop}/users.csv", f"orders={shop}/orders.csv", "-o", shop / "out"
-    )
+    rows = (f"users={shop}/users.csv", f"orders={shop}/orders.csv")
+    ended = run("perturb", shop / "shop.toml", *rows, "-o", shop / "out")
+    assert ended.returncode == 2
+    assert "50 % of the rows of table 'users' would be rejected, above 1 %" in ended.stderr
+    assert "nothing was spent" in ended.stderr
+    assert 'age: outside = "clip", or a wider domain' in ended.stderr
+    assert not (shop / "out").exists()
+    dry = run("perturb", shop / "shop.toml", *rows, "--dry-run")
+    assert dry.returncode == 0
+    assert "users: 2 of 4 rows would be rejected (50 %, more than 1 %: nothing would be drawn)." in dry.stdout
+    assert "Nothing was drawn, charged or written." in dry.stdout
+    done = run("perturb", shop / "shop.toml", *rows, "-o", shop / "out", "--max-rejected", "1")
     assert (done.returncode, done.stderr) == (0, "randomising\n")
     lines = [line.split() for line in done.stdout.splitlines()]
     assert ["users", "4", "3", "3", "1", "2"] in lines
@@ -57,7 +66,7 @@ def test_perturb_writes_reports_and_says_what_it_did(shop):
     assert "orders: 1 row rejected: of an unknown user" in done.stdout
     assert "200" not in done.stdout.replace("2,004", "")  # no value of anybody's
     assert pq.read_table(shop / "out" / "users").num_rows == 3
-    again = run("perturb", shop / "shop.toml", f"users={shop}/users.csv", "-o", shop / "out")
+    again = run("perturb", shop / "shop.toml", *rows, "-o", shop / "out", "--max-rejected", "1")
     assert again.returncode == 2
     assert "spend ε again" in again.stderr
 
@@ -91,9 +100,8 @@ def test_bad_requests_exit_2(shop, arguments, message):
 
 def test_everyone_may_come_from_a_file(shop):
     (shop / "ids.csv").write_text("uid\na\nb\nc\nd\n")
-    done = run(
-        "perturb", shop / "shop.toml", f"orders={shop}/orders.csv", "--everyone", shop / "ids.csv", "-o", shop / "out"
-    )
+    rows = (f"orders={shop}/orders.csv", "--everyone", shop / "ids.csv", "--max-rejected", "1")
+    done = run("perturb", shop / "shop.toml", *rows, "-o", shop / "out")
     assert done.returncode == 0
     assert pq.read_table(shop / "out" / "orders")["uid"].to_pylist() == ["a", "b", "c", "d"]
 

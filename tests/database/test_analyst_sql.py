@@ -5,6 +5,7 @@ import pytest
 
 pytest.register_assert_rewrite("plain_sql")
 
+from deniable.errors import QueryRefused  # noqa: E402
 from plain_sql import Pair  # noqa: E402
 
 
@@ -96,8 +97,44 @@ NAMES = [
     "SELECT COUNT(*) AS n FROM people p WHERE EXISTS (SELECT 1 FROM jobs j WHERE j.uid = p.uid AND j.hours > 10)",
 ]
 
+MOMENTS = [
+    "SELECT CORR(age, weight) AS a, COVAR_POP(age, weight) AS b, COVAR_SAMP(age, weight) AS c, REGR_SLOPE(age, weight) AS d, REGR_INTERCEPT(age, weight) AS e, REGR_R2(age, weight) AS f FROM people",
+    "SELECT CORR(age, hours) AS a, REGR_SLOPE(hours, age) AS b FROM people JOIN jobs USING (uid) WHERE flag",
+    "SELECT kind, CORR(age, score) AS a, COVAR_POP(points, CASE WHEN flag THEN 1 ELSE 0 END) AS b FROM people GROUP BY kind",
+]
+QUANTILES = [
+    "SELECT MEDIAN(age) AS m, QUANTILE_CONT(age, 0.9) AS q, QUANTILE_DISC(age, 0.25) AS d, COUNT(*) AS n FROM people",
+    "SELECT kind, MEDIAN(age) AS m, AVG(age) AS a FROM people WHERE flag GROUP BY kind ORDER BY kind",
+    "SELECT city, QUANTILE_CONT(weight, 0.3) AS m FROM people GROUP BY city",
+    "SELECT PERCENTILE_CONT(0.75) WITHIN GROUP (ORDER BY age) AS p, PERCENTILE_DISC(0.75) WITHIN GROUP (ORDER BY weight) AS q FROM people",
+    "SELECT MEDIAN(hours) AS m, MEDIAN(age) FILTER (WHERE hours > 5) AS f FROM people JOIN jobs USING (uid) WHERE sector = 'it'",
+    "SELECT MEDIAN(amount) AS m FROM gifts",
+    "SELECT MEDIAN(age * 2) AS m, QUANTILE_DISC(age, 0) AS z, QUANTILE_DISC(age, 1) AS o, QUANTILE_CONT(age, 1.0) AS c FROM people",
+    "SELECT MEDIAN(age) AS m FROM (SELECT age FROM people WHERE kind = 'a') t",
+]
+COMPOUND = [
+    "SELECT kind, COUNT(*) AS n, COUNT(*) * 1.0 / (SELECT COUNT(*) FROM people) AS share FROM people GROUP BY kind ORDER BY kind",
+    "SELECT kind, COUNT(*) * 100.0 / SUM(COUNT(*)) OVER () AS pct FROM people WHERE age > 2 GROUP BY kind ORDER BY pct DESC",
+    "SELECT weight, COUNT(*) AS n, SUM(COUNT(*)) OVER (ORDER BY weight) AS running FROM people GROUP BY weight",
+    "SELECT kind, flag, SUM(COUNT(*)) OVER (PARTITION BY kind ORDER BY flag) AS r FROM people GROUP BY kind, flag ORDER BY kind, flag",
+    "SELECT joined, COUNT(*) AS n, COUNT(*) - LAG(COUNT(*)) OVER (ORDER BY joined) AS d FROM visits GROUP BY joined ORDER BY joined",
+    "SELECT city, COUNT(*) * 1.0 / SUM(COUNT(*)) OVER () AS s FROM people GROUP BY city",
+    "SELECT 'young' AS g, COUNT(*) AS n FROM people WHERE age < 5 UNION ALL SELECT 'old' AS g, COUNT(*) AS n FROM people WHERE age >= 5 ORDER BY n DESC",
+    "SELECT kind, COUNT(*) AS n FROM people GROUP BY kind UNION ALL SELECT NULL, COUNT(*) FROM people",
+    "SELECT kind, flag, COUNT(*) AS n, SUM(age) AS s FROM people GROUP BY ROLLUP(kind, flag)",
+    "SELECT kind, flag, COUNT(*) AS n FROM people GROUP BY CUBE(kind, flag) HAVING COUNT(*) > 0",
+    "SELECT kind, city, COUNT(*) AS n FROM people WHERE city IS NOT NULL GROUP BY GROUPING SETS ((kind), (city))",
+    "SELECT k, n, n * 1.0 / SUM(n) OVER () AS share FROM (SELECT kind AS k, COUNT(*) AS n FROM people GROUP BY kind) AS t ORDER BY k",
+    "SELECT COUNT(*) AS n FROM people WHERE age > (SELECT AVG(age) FROM people)",
+    "SELECT COUNT(*) * 1.0 / (SELECT COUNT(*) FROM people) AS r FROM people JOIN jobs USING (uid) WHERE hours > 3",
+    "WITH t AS (SELECT kind AS k, age FROM people) SELECT k, COUNT(*) AS n FROM t GROUP BY k UNION ALL SELECT 'all', COUNT(*) FROM t",
+    "SELECT COUNT(*) AS n, 'x' AS label FROM people",
+]
 
-@pytest.mark.parametrize("text", [*COUNTS, *CASES, *FUNCTIONS, *CONSTANTS, *TEXTS, *DATES, *DERIVED, *NAMES])
+
+@pytest.mark.parametrize(
+    "text", [*COUNTS, *CASES, *FUNCTIONS, *CONSTANTS, *TEXTS, *DATES, *DERIVED, *NAMES, *MOMENTS, *QUANTILES, *COMPOUND]
+)
 def test_answers_are_those_of_plain_sql(pair, text):
     pair.check(text, ordered="ORDER BY" in text)
 
@@ -139,3 +176,46 @@ def test_intervals_of_functions_of_answers_hold_what_the_function_makes_of_the_i
     assert absolute.interval[1] == pytest.approx(max(abs(low - 0.5), abs(high - 0.5)))
     floor = database.sql("SELECT GREATEST(AVG(age) - 4, 0) AS a FROM people").scalar()
     assert floor.interval == (pytest.approx(max(low, 0.0)), pytest.approx(max(high, 0.0)))
+
+
+def test_modes_and_those_that_noise_may_have_hidden(pair):
+    modes = pair.database.sql("SELECT MODE(kind) AS k, MODE(age) AS a FROM people")
+    (expected,) = pair.plain.sql("SELECT MODE(kind), MODE(age) FROM people").fetchall()
+    assert (modes.groups["k"][0], modes.groups["a"][0]) == expected
+    assert modes.notes == ()
+
+
+def test_statements_that_describe(pair):
+    shown, described, explained, counted = pair.database.statements(
+        "SHOW TABLES; DESCRIBE people; EXPLAIN SELECT COUNT(*) FROM people; SELECT COUNT(*) AS n FROM people"
+    )
+    assert shown.groups["name"][:2] == ["people", "jobs"]
+    assert described.groups["column_name"][:3] == ["uid", "age", "weight"]
+    assert described.groups["column_type"][1:4] == ["BIGINT", "DOUBLE", "VARCHAR"]
+    assert any("table people" in line for line in explained.groups["explain"])
+    assert counted.scalar().value == 600
+    assert pair.database.sql("SELECT COUNT(*) FROM jobs; SELECT COUNT(*) AS n FROM people").scalar().value == 600
+    assert [row["n"].value for row in counted] == [600]
+
+
+def test_parts_that_do_not_fit(pair):
+    for text, message in (
+        ("SELECT COUNT(*) FROM people UNION SELECT COUNT(*) FROM jobs", "UNION would compare noisy rows"),
+        (
+            "SELECT COUNT(*) FROM people UNION ALL SELECT kind, COUNT(*) FROM people GROUP BY kind",
+            "different numbers of columns",
+        ),
+        ("SELECT kind, RANK() OVER (ORDER BY kind) FROM people GROUP BY kind", "ranks would be decided by noise"),
+        (
+            "SELECT kind, SUM(COUNT(*)) OVER (ORDER BY COUNT(*)) FROM people GROUP BY kind",
+            "the order of answers is noisy",
+        ),
+        ("SELECT COUNT(*) / (SELECT age FROM people) FROM people", "a subquery here is one aggregate"),
+        ("SELECT MEDIAN(kind) FROM people", "quantiles are of numbers"),
+        ("SELECT MEDIAN(age) + 1 FROM people", "quantiles are answers of their own"),
+        ("SELECT QUANTILE_CONT(age, 3) FROM people", "a share from 0 to 1"),
+        ("DESCRIBE nothing", "there is no table 'nothing'"),
+        ("SHOW DATABASES", "only tables are shown"),
+    ):
+        with pytest.raises(QueryRefused, match=message):
+            pair.database.sql(text)

@@ -10,7 +10,7 @@ import click
 
 from deniable.cli.terminal import columns_width, json_line, show_columns, width
 from deniable.queries.answers.plain_rows import plain_rows
-from deniable.queries.answers.result import Estimate, Result, number
+from deniable.queries.answers.result import Estimate, Result, interval_digits, number
 
 
 def show_table(result: Result) -> None:
@@ -40,10 +40,11 @@ def as_json(result: Result) -> str:
 
 
 def _with_interval(estimate: Estimate) -> tuple[str, str]:
-    if math.isnan(estimate.value):
+    if math.isnan(estimate.value) and estimate.bounds is None:
         return "unclear", ""
-    (low, high), error = estimate.interval, estimate.stderr
-    return number(estimate.value, error), f"{number(low, error)} to {number(high, error)}"
+    (low, high), error = estimate.interval, interval_digits(estimate)
+    value = "unclear" if math.isnan(estimate.value) else number(estimate.value, estimate.stderr)
+    return value, f"{number(low, error)} to {number(high, error)}"
 
 
 def _model(estimate: Estimate) -> str:

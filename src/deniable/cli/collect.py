@@ -24,6 +24,7 @@ from deniable.tables.specification.runs import largest_epsilon
 from deniable.wording import counted
 
 if TYPE_CHECKING:
+    from deniable.engines.collecting.inspecting import Inspection
     from deniable.engines.collecting.row_counts import Summary
 
 MOST_VIEWS_SHOWN = 12
@@ -109,7 +110,11 @@ def _granularity(collection: Collection, name: str, view: View) -> str:
 @click.command()
 @click.argument("specification", type=click.Path(dir_okay=False))
 @click.argument("tables", nargs=-1, required=True, metavar="TABLE=FILE...")
-@click.option("-o", "--out", required=True, type=click.Path(), help="Folder for the reports: new, or of other rounds.")
+@click.option("-o", "--out", type=click.Path(), help="Folder for the reports: new, or of other rounds.")
+@click.option("--dry-run", is_flag=True, help="Only say which rows would be rejected; nothing is drawn or written.")
+@click.option(
+    "--max-rejected", default=0.01, show_default=True, help="End before a draw if more of a table would be rejected."
+)
 @click.option("--key", default="uid", show_default=True, help="Column of user ids.")
 @click.option(
     "--everyone", type=click.Path(), help="File with the ids of all users, for tables with many rows per user."
@@ -122,7 +127,9 @@ def _granularity(collection: Collection, name: str, view: View) -> str:
 def perturb(
     specification: str,
     tables: tuple[str, ...],
-    out: str,
+    out: str | None,
+    dry_run: bool,
+    max_rejected: float,
     key: str,
     everyone: str | None,
     simulation: bool,
@@ -133,17 +140,29 @@ def perturb(
 ) -> None:
     """Randomise the rows of Parquet or CSV files into reports.
 
+    All rows are checked first. If more than 1 % of a table's rows would be rejected, nothing is drawn or charged, and
+    the message says which rule of the specification would mend that.
+
     \b
     Example:
+      deniable perturb shop.toml users=users.csv --dry-run
       deniable perturb shop.toml users=users.csv orders=orders.parquet -o reports/
     """
     from deniable.engines.collecting.input_frames import count_rows
+    from deniable.engines.collecting.perturbing import inspect_rows
     from deniable.engines.collecting.perturbing import perturb as collect
 
     collection = Collection.load(specification)
     frames = dict(_named_file(entry) for entry in tables)
     if len(frames) != len(tables):
         raise BadInput("a table is named twice. Nothing was read or written. Name each table once.")
+    if dry_run:
+        show_inspections(
+            collection, inspect_rows(collection, frames, key=key, everyone=everyone, spill=spill), max_rejected
+        )
+        return
+    if out is None:
+        raise BadInput("there is no folder for the reports. Nothing was read or written. Name it with -o.")
     with progress("randomising", count_rows(frames)) as advance:
         options: dict[str, Any] = {
             "simulation": simulation,
@@ -152,11 +171,32 @@ def perturb(
             "ledger": opened(ledger),
             "number": number,
             "memory": memory,
+            "max_rejected": max_rejected,
         }
         collected: Any = collect(collection, frames, key=key, out=out, everyone=everyone, **options)
     show_summaries(collected.summaries, "row")
     if collected.simulation:
         click.echo(NOTE)
+
+
+def show_inspections(collection: Collection, inspections: Mapping[str, Inspection], most: float) -> None:
+    """Print which rows would be rejected, why, and what would mend that."""
+    from deniable.engines.collecting.inspecting import rule_for
+
+    made = table("Would be rejected", "table", "attribute", "reason", "rows", "of rows", "what mends it")
+    for name, inspection in inspections.items():
+        for (attribute, reason), count in sorted(inspection.problems.items(), key=lambda item: -item[1]):
+            share = f"{100 * count / max(inspection.rows, 1):.3g} %"
+            made.add_row(
+                name, attribute or "user id", reason, f"{count:,}", share, rule_for(collection[name], attribute, reason)
+            )
+    if any(inspection.problems for inspection in inspections.values()):
+        show(made)
+    for name, inspection in inspections.items():
+        ends = f", more than {100 * most:g} %: nothing would be drawn" if inspection.share > most else ""
+        rejected = f"{inspection.rejected:,} of {counted(inspection.rows, 'row')} would be rejected"
+        click.echo(f"{name}: {rejected} ({100 * inspection.share:.3g} %{ends}).")
+    click.echo("Nothing was drawn, charged or written.")
 
 
 def show_summaries(summaries: Mapping[str, Summary], unit: str) -> None:

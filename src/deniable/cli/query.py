@@ -33,9 +33,10 @@ def query(
 ) -> None:
     """Answer SQL from reports, with an error for every number.
 
-    Give the SQL as an argument, as a file with -f FILE or @FILE, or on stdin with -. It may hold COUNT(*), SUM, AVG,
-    VAR_POP, VAR_SAMP and STDDEV, and arithmetic with them; tables joined with USING (uid), and dimensions joined on an
-    attribute; WHERE and GROUP BY on private and public attributes; ORDER BY, HAVING and LIMIT.
+    Give the SQL as an argument, as a file with -f FILE or @FILE, or on stdin with -. It may hold several statements:
+    questions, EXPLAIN SELECT, DESCRIBE and SHOW TABLES. Questions may hold COUNT, SUM, AVG, MEDIAN, quantiles, CORR and
+    others, and arithmetic with them; CASE and functions; tables joined with USING (uid), and dimensions joined on an
+    attribute; WITH and derived tables; UNION ALL, ROLLUP, windows over groups; ORDER BY, HAVING and LIMIT.
 
     Several folders are groups of users that were asked under different designs (`deniable plan --after`): each user in
     one group only, which is checked, and the answer is over all of them.
@@ -57,18 +58,18 @@ def query(
 
         check_ending(plot)
         require_plotting()
-    result = open_reports(reports, dimensions, engine).answer(text, options)
-    if plot is not None:
-        from deniable.cli.answer_plot import draw
+    for result in open_reports(reports, dimensions, engine).statements(text, options):
+        if plot is not None:
+            from deniable.cli.answer_plot import draw
 
-        draw(result, plot)
-        click.echo(f"drawn in {Path(plot).name}", err=True)
-    if json_wanted or csv_wanted:
+            draw(result, plot)
+            click.echo(f"drawn in {Path(plot).name}", err=True)
+        if not (json_wanted or csv_wanted):
+            show_table(result)
+            continue
         click.echo(as_json(result) if json_wanted else as_csv(result), nl=False)
         for note in result.footnotes:
             click.echo(note, err=True)
-        return
-    show_table(result)
 
 
 def _apart(given: tuple[str, ...], path: str | None) -> tuple[tuple[str, ...], str | None]:

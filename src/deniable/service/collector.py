@@ -25,7 +25,7 @@ from deniable.stores.collector.group_commit import CommitLimits, GroupCommit
 from deniable.stores.collector.sqlite_store import STORE_FILE, create_store
 from deniable.stores.collector.stream_log import StreamLog, StreamRequest, create_stream_log, has_streams
 from deniable.stores.collector.upload import CollectorStore
-from deniable.tables.schema.attributes import check_name
+from deniable.tables.schema.names import check_name
 from deniable.tables.specification.runs import SPECIFICATION_FILE, run_text
 from deniable.tables.specification.specification import Specification
 

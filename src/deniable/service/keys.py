@@ -17,7 +17,7 @@ from typing import Any
 from deniable.errors import BadInput, Failure
 from deniable.files import LockedFile
 from deniable.sealing import sealed, unsealed
-from deniable.tables.schema.attributes import check_name
+from deniable.tables.schema.names import check_name
 
 KEYS_FILE = "keys.json"
 KEYS_FORMAT = "deniable keys 1"

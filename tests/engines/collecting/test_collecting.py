@@ -48,7 +48,7 @@ def order_rows(count=200):
 
 
 def test_every_user_sends_the_same_number_of_reports_in_the_order_of_ids():
-    reports = SHOP.perturb(users=user_rows(), orders=order_rows())
+    reports = SHOP.perturb(users=user_rows(), orders=order_rows(), max_rejected=1.0)
     assert reports["users"]["uid"].to_pylist() == list(range(200))
     assert reports["orders"]["uid"].to_pylist() == list(np.repeat(np.arange(200), 2))
     assert reports["orders"]["slot"].to_pylist() == [0, 1] * 200
@@ -108,7 +108,7 @@ def test_rows_without_a_place_are_counted_by_reason_and_never_by_absence():
             "city": ["x"] * 7,
         }
     )
-    reports = SHOP.perturb(users=rows)
+    reports = SHOP.perturb(users=rows, max_rejected=1.0)
     assert reports["users"]["uid"].to_pylist() == [1, 2, 3, 4, 5]  # who has an odd row sends a report all the same
     summary = reports.summaries["users"]
     assert summary.rows == 7
@@ -119,7 +119,7 @@ def test_rows_without_a_place_are_counted_by_reason_and_never_by_absence():
         "without a user id": 1,
     }
     orders = pa.table({"uid": [1, 1, 9, None], "amount": [5, 99, 5, 5], "kind": ["a", "a", "a", "a"]})
-    reports = SHOP.perturb(users=rows, orders=orders)
+    reports = SHOP.perturb(users=rows, orders=orders, max_rejected=1.0)
     assert reports["orders"].num_rows == 10
     assert reports.summaries["orders"].rejected == {
         "outside the domain": 1,
@@ -385,7 +385,8 @@ def test_a_table_without_rows_does_not_say_which_type_ids_and_columns_are(tmp_pa
             assert reports["orders"]["uid"].type == reports["users"]["uid"].type
             assert reports["orders"].num_rows == 400
             assert reports.summaries["orders"].rejected == {}
-    nobody = SHOP.perturb(users={"uid": [], "age": [], "marital": [], "city": []}, orders=order_rows())
+    empty = {"uid": [], "age": [], "marital": [], "city": []}
+    nobody = SHOP.perturb(users=empty, orders=order_rows(), max_rejected=1.0)
     assert repr(nobody) == "Reports(users: 0 reports, orders: 0 reports)"
     assert nobody.summaries["orders"].rejected == {"of an unknown user": order_rows().num_rows}
 

@@ -17,9 +17,10 @@ import pyarrow.compute as pc
 from deniable.arrays import Integers
 from deniable.engines.collecting.collected_reports import Collected, Reports
 from deniable.engines.collecting.folder_writing import TableReports, even_batches, write_folder, writing_folder
+from deniable.engines.collecting.inspecting import MAX_REJECTED, Inspection, check_share, inspect
 from deniable.engines.collecting.round_asking import Asking
 from deniable.engines.collecting.row_counts import Tally
-from deniable.engines.collecting.sorted_rows import PRESENT, UNREADABLE_SUFFIX, RowReader
+from deniable.engines.collecting.sorted_rows import PRESENT, SECOND_ROW, UNREADABLE_SUFFIX, RowReader
 from deniable.engines.collecting.user_batches import few_users, starts_of
 from deniable.engines.duckdb.spill_folders import spill_parent
 from deniable.errors import InvalidData, InvalidParameter
@@ -34,7 +35,6 @@ from deniable.tables.specification.runs import charge_run, largest_epsilon
 from deniable.tables.specification.specification import Specification
 
 BATCH_REPORTS = 1 << 18
-SECOND_ROW = "a second row of a user"
 Advance = Callable[[int], None]
 
 
@@ -52,6 +52,7 @@ def perturb(
     ledger: Ledger | None = None,
     number: int | None = None,
     memory: str | Path | None = None,
+    max_rejected: float = MAX_REJECTED,
 ) -> Reports | Collected:
     """The reports of all users in the given tables, in the round `number`. See `Collection.perturb`."""
     asking = Asking.of(collection, number, memory, simulation=simulation)
@@ -66,6 +67,7 @@ def perturb(
     try:
         parent = spill_parent(spill, out)
         with RowReader(collection, frames, key, everyone, repeatable=source.simulation, spill=parent) as reader:
+            check_share(collection, inspect(collection, reader), max_rejected)  # before anything is drawn or charged
 
             def randomised(name: str) -> TableReports:
                 charge_run(ledger, collection, name, group=asking.group, number=number)
@@ -78,10 +80,31 @@ def perturb(
                 return Collected(collection, summaries, Path(out), simulation)
             return _in_memory(collection, reader.names, randomised)
     except (duckdb.Error, pa.ArrowException):
-        # Their texts quote data.
-        raise InvalidData(
-            "a table cannot be read to its end, or holds values of several types in one column", "Clean it first."
-        ) from None
+        raise _unreadable() from None
+
+
+def inspect_rows(
+    collection: Specification,
+    frames: Mapping[str, Any],
+    *,
+    key: str = "uid",
+    everyone: Any = None,
+    spill: str | Path | None = None,
+) -> dict[str, Inspection]:
+    """What would become of the rows of each table. See `Collection.inspect`."""
+    for name in frames:
+        collection[name]
+    try:
+        with RowReader(collection, frames, key, everyone, spill=spill_parent(spill, None)) as reader:
+            return inspect(collection, reader)
+    except (duckdb.Error, pa.ArrowException):
+        raise _unreadable() from None
+
+
+def _unreadable() -> InvalidData:
+    """A table that breaks off; texts of other errors quote data."""
+    problem = "a table cannot be read to its end, or holds values of several types in one column"
+    return InvalidData(problem, "Clean it first.")
 
 
 def _in_memory(collection: Specification, names: Sequence[str], randomised: Callable[[str], TableReports]) -> Reports:

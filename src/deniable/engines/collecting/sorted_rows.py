@@ -33,6 +33,7 @@ from deniable.tables.schema.attributes import Table
 from deniable.tables.specification.specification import Specification
 
 NO_USER, UNKNOWN_USER = "without a user id", "of an unknown user"
+SECOND_ROW = "a second row of a user"
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 _NULL = '"NULL"'
 UNREADABLE_SUFFIX = " is unreadable"
@@ -307,12 +308,40 @@ class RowReader:
             )
         reader: pa.RecordBatchReader = self._connection.sql(query).to_arrow_reader(USER_BATCH_ROWS)
         uid = reader.schema.field("uid").type
-        for column, domain in zip(table.private, table.domains, strict=True):
-            kind = reader.schema.field(column).type
-            if not readable(domain, kind):
-                raise unreadable_column(name, column, str(kind))
+        _check_types(table, reader.schema)
         public = {column: reader.schema.field(column).type for column in table.public}
         return sorted_users(reader), uid, public
 
+    def odd_ids(self, name: str) -> dict[str, int]:
+        """How many rows would be rejected for their user id, by reason."""
+        key, view = quoted(self._key), f"rows_{name}"
+        odd = {NO_USER: self._count(f"SELECT count(*) FROM {view} WHERE {key} IS NULL")}  # noqa: S608
+        if self._collection[name].many is None:
+            odd[SECOND_ROW] = self._count(f"SELECT count({key}) - count(DISTINCT {key}) FROM {view}")  # noqa: S608
+        else:
+            known = f"{key} IS NOT NULL AND {key} NOT IN (SELECT uid FROM everyone)"  # noqa: S608
+            odd[UNKNOWN_USER] = self._count(f"SELECT count(*) FROM {view} WHERE {known}")  # noqa: S608
+        return odd
+
+    def unsorted(self, name: str) -> Iterator[pa.RecordBatch]:
+        """The private columns of rows that have a known user, in any order."""
+        table, key = self._collection[name], quoted(self._key)
+        present = self._connection.table(f"rows_{name}").columns
+        marks = [mark for attribute in table.private if (mark := attribute + UNREADABLE_SUFFIX) in present]
+        columns = ", ".join(quoted(column) for column in (*table.private, *marks))
+        known = "" if table.many is None else f" AND {key} IN (SELECT uid FROM everyone)"  # noqa: S608
+        query = f"SELECT {columns} FROM rows_{name} WHERE {key} IS NOT NULL{known}"  # noqa: S608
+        reader: pa.RecordBatchReader = self._connection.sql(query).to_arrow_reader(USER_BATCH_ROWS)
+        _check_types(table, reader.schema)
+        yield from reader
+
     def _count(self, query: str) -> int:
         return int(self._connection.execute(query).fetchall()[0][0])
+
+
+def _check_types(table: Table, schema: pa.Schema) -> None:
+    """Refuse columns that cannot hold their domains."""
+    for column, domain in zip(table.private, table.domains, strict=True):
+        kind = schema.field(column).type
+        if not readable(domain, kind):
+            raise unreadable_column(table.name, column, str(kind))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -40,6 +41,17 @@ def stores_of(plan: Plan, stores: Mapping[str, F]) -> dict[str, F]:
         if name not in stores:
             raise QueryRefused(f"there are no reports of table {name!r}", "Collect them first.")
     return {name: stores[name] for name in plan.question.tables}
+
+
+def check_believed(name: str, stores: Mapping[str, ReportFacts], refused: Mapping[str, Counter[str]]) -> None:
+    """Refuse to answer zero if there are reports but all of them were refused."""
+    reasons = refused.get(name)
+    if name in stores and not stores[name].rows and reasons and reasons.total():
+        (reason, _), *_ = reasons.most_common(1)
+        raise QueryRefused(
+            f"all reports of table {name!r} were refused: {reason}",
+            "Open them with the collection.json that they were made under.",
+        )
 
 
 def listed_groups(

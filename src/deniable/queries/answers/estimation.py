@@ -18,6 +18,7 @@ import numpy as np
 
 from deniable.arrays import Booleans, Floats, Integers
 from deniable.queries.answers.answer_options import DEFAULTS, AnswerOptions
+from deniable.queries.answers.ratio_intervals import SHARP, ratio_interval, ratio_of
 from deniable.queries.answers.result import UNCLEAR, Estimate, Result
 from deniable.queries.planning.known_sums import without_known
 from deniable.queries.question.formula import CLEAR, Applied, Formula, evaluate, moments_of
@@ -157,6 +158,7 @@ def answer(
     end = None if question.limit is None else question.offset + question.limit
     order = order[question.offset : end]
     answers: dict[str, tuple[Estimate, ...]] = {}
+    reach = NormalDist().inv_cdf(1 - (1 - options.confidence) / together / 2)
     unclear, fewest = False, math.inf
     for output in question.outputs:
         if not output.shown:
@@ -173,7 +175,9 @@ def answer(
                 values = np.clip(values, low * scale, high * scale)
             if options.nonnegative and low >= 0:
                 values = np.maximum(values, 0.0)
-        bounds = estimates.bounds(output.formula, options.confidence, together)
+        bounds = estimates.bounds(output.formula, reach)
+        if bounds is not None and output.possible is not None and not output.adds_up:
+            bounds = np.clip(bounds[0], *output.possible), np.clip(bounds[1], *output.possible)
         unclear |= bool(np.isnan(values[order]).any())
         fewest = min(fewest, _fewest(estimates, output.formula, effective, order, errors))
         answers[output.name] = tuple(
@@ -272,16 +276,22 @@ class _FormulaEstimates:
             np.where(clear, biases, 0.0),
         )
 
-    def bounds(self, formula: Formula, confidence: float, together: int) -> tuple[Floats, Floats] | None:
-        """The intervals of a function of an answer; None where they are the value and its error to both sides."""
-        if not isinstance(formula, Applied):
+    def bounds(self, formula: Formula, reach: float) -> tuple[Floats, Floats] | None:
+        """The intervals of a ratio or a function of an answer, to `reach` standard errors; None for all other formulas,
+        whose intervals are the value and its error to both sides.
+        """
+        ratio = ratio_of(formula)
+        if ratio is None and not isinstance(formula, Applied):
             return None
-        inner = self.bounds(formula.of, confidence, together)
-        if inner is None:
-            values, errors, biases = self.of(formula.of)
-            reach = NormalDist().inv_cdf(1 - (1 - confidence) / together / 2) * np.hypot(errors, biases)
-            inner = values - reach, values + reach
-        return formula.of_interval(*inner)
+        values, errors, biases = self.of(formula.of if isinstance(formula, Applied) else formula)
+        near = reach * np.hypot(errors, biases)
+        if isinstance(formula, Applied):
+            inner = self.bounds(formula.of, reach)
+            return formula.of_interval(*((values - near, values + near) if inner is None else inner))
+        assert ratio is not None  # noqa: S101 - the other case has returned
+        low, high, away = ratio_interval(ratio, self.moments.sums, self.spread(formula) + self._model, reach)
+        plain = (away > SHARP) & ~np.isnan(values)
+        return np.where(plain, values - near, low), np.where(plain, values + near, high)
 
 
 _COMPARED: dict[str, Any] = {

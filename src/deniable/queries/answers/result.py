@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any
@@ -66,9 +66,9 @@ class Estimate:
         return self.value - reach, self.value + reach
 
     def __str__(self) -> str:
-        if math.isnan(self.value):
+        if math.isnan(self.value) and self.bounds is None:
             return "unclear"
-        low, high = (number(end, self.error) for end in self.interval)
+        low, high = (number(end, interval_digits(self)) for end in self.interval)
         return f"{_shown(self)} ({percent(self.confidence)}: {low} to {high})"
 
     def _repr_html_(self) -> str:
@@ -94,7 +94,17 @@ class Result:
     """Whether the reports come from a simulation and protect nobody."""
 
     def __len__(self) -> int:
-        return len(next(iter(self.answers.values())))
+        return len(next(iter([*self.answers.values(), *self.groups.values()]), ()))
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Row by row: groups as they are, answers as estimates.
+
+        >>> [row["sex"] for row in Result({"sex": ["f", "m"]}, {"n": (Estimate(7.0, 0.5), Estimate(5.0, 0.5))})]
+        ['f', 'm']
+        """
+        columns = {**self.groups, **self.answers}
+        for row_number in range(len(self)):
+            yield {name: values[row_number] for name, values in columns.items()}
 
     @property
     def footnotes(self) -> tuple[str, ...]:
@@ -107,7 +117,7 @@ class Result:
         >>> Result({}, {"n": (Estimate(7.0, 0.5),)}).scalar().stderr
         0.5
         """
-        (estimates, *others) = self.answers.values()
+        (estimates, *others) = self.answers.values() or ((),)
         if not others and not estimates:
             raise QueryRefused("the answer has no row", "Ask without LIMIT, OFFSET or HAVING.")
         if others or len(estimates) != 1:
@@ -170,6 +180,12 @@ class Result:
         )
         header = [*self.groups, *(f"{name} (± standard error)" for name in self.answers)]
         return html_table(header, rows, notes=self.footnotes)
+
+
+def interval_digits(estimate: Estimate) -> float:
+    """The error that decides how many digits of an interval have a meaning."""
+    low, high = estimate.interval
+    return estimate.error if not math.isnan(estimate.value) else (high - low) / 4
 
 
 def _shown(estimate: Estimate) -> str:

@@ -19,7 +19,8 @@ from deniable.queries.parsing.constants import number
 from deniable.queries.parsing.draft import CollectedSum
 from deniable.queries.parsing.expressions import Monomial, Polynomial
 from deniable.queries.parsing.functions import AGGREGATES, refused_aggregate
-from deniable.queries.parsing.scope import Node, PublicColumn, Scope
+from deniable.queries.parsing.pair_functions import PAIR_AGGREGATES
+from deniable.queries.parsing.scope import Node, PrivateColumn, PublicColumn, Scope
 from deniable.queries.parsing.summands import ONE, Measure, Piece, Pieces, SummandReader, rows_of
 from deniable.queries.parsing.where import condition_rows
 from deniable.queries.question.conditions import (
@@ -71,6 +72,8 @@ class SumCollector:
             return self._within(node, condition_rows(self._scope, node.this), exp.Count(this=exp.Star()))
         if type(node) in AGGREGATES:
             return self._aggregate(node)
+        if type(node) in PAIR_AGGREGATES:
+            return self._pair(node)
         if isinstance(node, exp.Filter):
             if not isinstance(node.this, exp.AggFunc) or not isinstance(node.expression, exp.Where):
                 raise self._scope.refusal(node, "FILTER follows an aggregate", "Write COUNT(*) FILTER (WHERE …).")
@@ -109,6 +112,10 @@ class SumCollector:
             return self.moment("count(*)", (Piece(self._rows, ONE),))
         if isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star):
             raise self._scope.refusal(node, "rows of one table cannot be counted apart", "Write COUNT(*).")
+        if isinstance(inner, exp.Column):
+            column = self._scope.meaning(inner)
+            if isinstance(column, PrivateColumn) and column.dimension is None:  # rules leave nothing missing
+                return self.moment("count(*)", (Piece(self._rows, ONE),))
         rows = self._defined(node, inner)
         name = "count(*)" if rows is self._rows else f"count({inner.sql(dialect='duckdb')})"
         return self.moment(name, (Piece(rows, ONE),))
@@ -145,6 +152,24 @@ class SumCollector:
         except TooManyConjunctions:
             raise self._too_many(node) from None
 
+    def _pair(self, node: Node) -> Formula:
+        """An aggregate of two expressions, over the rows in which both have a value."""
+        sides = [self._pieces(side) for side in (node.this, node.expression)]
+        if any(piece.polynomial.degree > 1 for pieces in sides for piece in pieces):
+            raise self._scope.refusal(node, "more than two attributes are multiplied", "Correlate single attributes.")
+        middles = [self._reader.middle(pieces) if self._centred else Fraction(0) for pieces in sides]
+        try:
+            met = tuple(
+                (rows, left.polynomial, right.polynomial)
+                for left in sides[0]
+                for right in sides[1]
+                if (rows := both(self._rows, both(left.rows, right.rows)))
+            )
+            texts = (str(node.this.sql(dialect="duckdb")), str(node.expression.sql(dialect="duckdb")))
+            return PAIR_AGGREGATES[type(node)].formula(_PairOf(self, texts, met, tuple(middles)))
+        except TooManyConjunctions:
+            raise self._too_many(node) from None
+
     def _pieces(self, node: Node) -> Pieces:
         try:
             return self._reader.pieces(node)
@@ -156,6 +181,8 @@ class SumCollector:
         node = node.this if isinstance(node, exp.Filter) else node
         if isinstance(node, (exp.Count, exp.CountIf)):
             return (0.0, 1.0), True
+        if type(node) in PAIR_AGGREGATES:
+            return PAIR_AGGREGATES[type(node)].bounds, False
         aggregate = AGGREGATES.get(type(node))
         if aggregate is None:
             return None, False
@@ -250,6 +277,40 @@ class _SumsOf:
     @property
     def _shifted(self) -> str:
         return f"{self.text} - {self.middle:g}" if self.exact_middle else self.text
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _PairOf:
+    """See `pair_functions.PairSums`."""
+
+    collector: SumCollector
+    texts: tuple[str, str]
+    met: tuple[tuple[Disjoint, Polynomial, Polynomial], ...]
+    middles: tuple[Fraction, ...]
+
+    @property
+    def count(self) -> Formula:
+        rows = rows_of(tuple(Piece(rows, ONE) for rows, _, _ in self.met))
+        return self.collector.moment(f"count({', '.join(self.texts)})", (Piece(rows, ONE),))
+
+    def total(self, which: int) -> Formula:
+        return self.collector.moment(f"sum({self.texts[which]})", self._sums((which,)))
+
+    def product(self, first: int, second: int) -> Formula:
+        return self.collector.moment(f"sum({self.texts[first]} * {self.texts[second]})", self._sums((first, second)))
+
+    def middle(self, which: int) -> float:
+        return float(self.middles[which])
+
+    def _sums(self, factors: tuple[int, ...]) -> Pieces:
+        made = []
+        for rows, *polynomials in self.met:
+            product = ONE
+            for which in factors:
+                shift = Polynomial.constant(self.middles[which])
+                product = product.times(polynomials[which].plus(shift, Fraction(-1)))
+            made.append(Piece(rows, product))
+        return tuple(made)
 
 
 def _joined(pieces: Pieces) -> Pieces:

@@ -92,7 +92,7 @@ class _Flattening:
         inner = derived.select
         if holder is not select.args["from_"] or select.args.get("joins"):
             raise self.refusal(inner, "answers cannot be joined with tables", "Ask two questions.")
-        adds = select.args.get("group") or any(item.find(exp.AggFunc) for item in select.expressions)
+        adds = select.args.get("group") or any(_adds_up(item) for item in select.expressions)
         more = adds or any(select.args.get(clause) for clause in ("where", "having", *_AFTERWARDS))
         if more and any(inner.args.get(clause) for clause in ("limit", "offset")):
             raise self.refusal(inner, "LIMIT in a derived table cannot be followed by more", "Put it outside.")
@@ -251,6 +251,11 @@ def _add_condition(select: Node, where: Node | None) -> None:
             select.having(part.copy(), copy=False)
         else:
             select.where(part.copy(), copy=False)
+
+
+def _adds_up(item: Node) -> bool:
+    """Whether an item has an aggregate that is not one of a window."""
+    return any(not isinstance(node.parent, exp.Window) for node in item.find_all(exp.AggFunc))
 
 
 def _is_sum(node: Node) -> bool:

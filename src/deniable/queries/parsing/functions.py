@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from sqlglot import exp
 
+from deniable.queries.parsing.pair_functions import PAIR_AGGREGATES
 from deniable.queries.parsing.rationals import Rationals
 from deniable.queries.parsing.scalar_functions import ON_DOMAINS, named
 from deniable.queries.question.formula import Binary, Formula, Number, Root
@@ -181,4 +182,6 @@ def parts_of(kind: Any) -> frozenset[str] | None:
         own = frozenset((*DOMAIN_FUNCTIONS[kind].arguments, *DOMAIN_FUNCTIONS[kind].settings))
     if kind in AGGREGATES:
         own = frozenset({"this"})
+    if kind in PAIR_AGGREGATES:
+        own = frozenset({"this", "expression"})
     return own | ON_DOMAINS.get(kind, frozenset()) or None

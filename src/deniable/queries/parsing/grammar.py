@@ -87,6 +87,26 @@ def _word(text: str, word: str) -> int | None:
 
 def read_select(text: str) -> Any:
     """The tree of a text that is one SELECT; `check_parts` looks at what is in it."""
+    tree = read_question(text)
+    if not isinstance(tree, exp.Select):
+        raise QueryRefused("one SELECT is expected", "Ask its parts one by one.", text=text, start=0)
+    return tree
+
+
+def split_statements(text: str) -> list[str]:
+    """The statements of a text, which semicolons divide."""
+    if not isinstance(text, str) or ";" not in text:
+        return [text]
+    _check_size(text)
+    try:
+        pieces = [str(piece.query).strip().rstrip(";") for piece in _parser().extract_statements(text)]
+    except duckdb.Error:
+        return [text]  # reading it will say where it is broken
+    return pieces or [text]
+
+
+def read_question(text: str) -> Any:
+    """The tree of a text that is one SELECT, or several joined by UNION."""
     if not isinstance(text, str) or not text.strip():
         raise QueryRefused("there is no text", "Write SELECT COUNT(*) FROM …")
     if half := _SURROGATE.search(text):  # which DuckDB cannot be handed
@@ -100,9 +120,9 @@ def read_select(text: str) -> Any:
         raise QueryRefused("the text is not SQL", _MEND, text=text, start=_broken_at(text, str(error))) from None
     except sqlglot.errors.SqlglotError as error:
         raise QueryRefused("the text is not understood", _MEND, text=text, start=_lost_at(text, error)) from None
-    if len(statements) != 1 or not isinstance(statements[0], exp.Select):
+    if len(statements) != 1 or not isinstance(statements[0], (exp.Select, exp.Union)):
         second = statements[1] if len(statements) > 1 else None
-        repair = "Write SELECT COUNT(*) FROM …, without UNION or others."
+        repair = "Write SELECT COUNT(*) FROM …"
         raise QueryRefused("one SELECT is expected", repair, text=text, start=position_of(text, second) or 0)
     return statements[0]
 

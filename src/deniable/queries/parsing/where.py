@@ -102,10 +102,8 @@ def _branches(scope: Scope, node: Node, *, negated: bool) -> Disjoint:
 
 def _is_calculated(node: Node, column: PrivateColumn) -> bool:
     """Whether a condition needs more than comparisons of numbers, which are exact in rationals."""
-    if node.find(exp.Null) and not (
-        isinstance(node, exp.Is) and isinstance(without_parentheses(node.this), exp.Column)
-    ):
-        return True
+    if node.find(exp.Null):  # what is missing in an attribute itself is a matter of rules
+        return not (isinstance(node, exp.Is) and isinstance(without_parentheses(node.this), exp.Column))
     if type(node) not in _SIMPLE:
         return not isinstance(node, exp.Column)
     sides = [without_parentheses(side) for side in _sides(node)]
@@ -182,6 +180,9 @@ def _condition(scope: Scope, node: Node) -> tuple[PrivateColumn, Booleans]:
         return _compared(scope, exp.EQ(this=node.this, expression=node.expression))
     if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
         column = _private_column(scope, node.this)
+        if column.domain.missing is not None:
+            problem = f"missing values of {column.attribute[1]!r} were replaced before they were reported"
+            raise scope.refusal(node, problem, f"They count as {column.domain.missing}, as the specification says.")
         return column, np.zeros(column.domain.size, dtype=bool)  # a private attribute is never missing
     if isinstance(node, exp.Column):
         true = exp.true()

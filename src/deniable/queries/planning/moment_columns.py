@@ -49,9 +49,9 @@ def moment_columns(question: Question, collection: Specification) -> MomentColum
     owners: list[int] = []
     terms: list[PlannedTerm] = []
     for number, combination in enumerate(combinations):
-        groups = _indicators(private, combination)
+        inside = {free: _indicators(private, combination, free=free) for free in (False, True)}
         for moment, described in enumerate(question.moments):
-            mine = book.terms(moment, described.terms, groups)
+            mine = book.terms(moment, described.terms, inside[described.free])
             terms += mine
             owners += [number * len(question.moments) + moment] * len(mine)
     width = max((len(term.public) for term in terms), default=0)
@@ -77,7 +77,7 @@ def possible_groups(question: Question, private: list[PrivateGroups]) -> tuple[t
     Groups of different attributes are independent of each other within a conjunction, so each is looked at alone.
     """
     everything = combinations_of(*(range(len(group.values)) for group in private))
-    if not private:
+    if not private or any(group.cumulative for group in private):
         return tuple(everything)
     attributes = list(dict.fromkeys(group.attribute for group in private))
     allowed: set[tuple[int, ...]] = set()
@@ -103,11 +103,17 @@ def check_crosses(question: Question, groups: int) -> None:
         raise QueryRefused(problem, "Ask for fewer answers at once, or group by bins.")
 
 
-def _indicators(groups: list[PrivateGroups], combination: tuple[int, ...]) -> dict[tuple[str, str], Floats]:
+def _indicators(
+    groups: list[PrivateGroups], combination: tuple[int, ...], *, free: bool
+) -> dict[tuple[str, str], Floats]:
     """For each attribute that is grouped by, which positions of its domain are in the group."""
     inside: dict[tuple[str, str], Floats] = {}
     for group, value in zip(groups, combination, strict=True):
-        inside[group.attribute] = inside.get(group.attribute, 1.0) * (group.codes == value)
+        chosen = group.codes == value
+        if group.cumulative:
+            last = len(group.values) - 1 if free else value
+            chosen = (group.codes >= 0) & (group.codes <= last)
+        inside[group.attribute] = inside.get(group.attribute, 1.0) * chosen
     return inside
 
 

@@ -44,6 +44,8 @@ class MomentOf:
     """Whether a row counts either once or not at all."""
     region: int = 0
     """Moments with the same number are sums over the same rows."""
+    free: bool = False
+    """Whether it is a sum over all values of a cumulative group."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,6 +57,8 @@ class PrivateGroups:
     values: tuple[Any, ...]
     codes: Integers
     """For every position of the domain the number of its group; −1 if it is in none."""
+    cumulative: bool = False
+    """Whether a group is of all values up to its own: what quantiles need."""
 
 
 @dataclass(frozen=True, slots=True)

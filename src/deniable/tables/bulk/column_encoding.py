@@ -13,7 +13,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from deniable.arrays import Floats, Integers
-from deniable.tables.schema.attributes import MISSING, OFF_GRID, OUTSIDE, WRONG_TYPE, Categorical, Ordinal, Private
+from deniable.tables.schema.attributes import (
+    CLIP,
+    MISSING,
+    OFF_GRID,
+    OUTSIDE,
+    WRONG_TYPE,
+    Categorical,
+    Ordinal,
+    Private,
+)
 
 FINE = ""
 REASONS = (FINE, MISSING, OUTSIDE, OFF_GRID, WRONG_TYPE)
@@ -42,6 +51,9 @@ def encode(domain: Private, column: pa.ChunkedArray | pa.Array) -> tuple[Integer
     else:
         codes, problems = encoded
     problems = np.where(missing, np.uint8(_REASON[MISSING]), problems)
+    if domain.missing is not None:
+        absent = problems == _REASON[MISSING]
+        codes, problems = np.where(absent, domain.encode(None), codes), np.where(absent, np.uint8(0), problems)
     return np.where(problems == 0, codes, 0), problems
 
 
@@ -60,8 +72,14 @@ def _categorical(domain: Categorical, array: pa.Array) -> tuple[Integers, Proble
             array = pc.if_else(pc.less(array, pa.scalar(2**63, pa.uint64())), array, pa.scalar(None, pa.uint64()))
         indices = pc.index_in(array.cast(pa.int64()), pa.array(domain.values, type=pa.int64()))
     else:
-        indices = pc.index_in(array.cast(pa.string()), pa.array(domain.values, type=pa.string()))
+        known = pa.array([*domain.values, *domain.map], type=pa.string())
+        indices = pc.index_in(array.cast(pa.string()), known)
     codes = np.asarray(indices.fill_null(-1)).astype(np.int64)
+    if domain.map:
+        places = np.array([*range(domain.size), *(domain.encode(text) for text in domain.map), -1])
+        codes = places[codes]
+    if domain.other is not None:
+        codes = np.where(codes < 0, domain.encode(domain.other), codes)
     return codes, np.where(codes < 0, np.uint8(_REASON[OUTSIDE]), np.uint8(0))
 
 
@@ -79,10 +97,10 @@ def _ordinal(domain: Ordinal, array: pa.Array) -> tuple[Integers, Problems] | No
         and not getattr(kind, "tz", None)
     ):
         days = np.asarray(array.cast(pa.date32(), safe=False).cast(pa.int32()).fill_null(0)).astype(np.int64)
-        return _spans(days, (domain.low - date(1970, 1, 1)).days, domain.step.days, domain.size)
+        return _spans(days, (domain.low - date(1970, 1, 1)).days, domain.step.days, domain)
     if domain.kind == "time" and pa.types.is_timestamp(kind) and kind.tz is None:
         ticks = np.asarray(array.cast(pa.timestamp("us"), safe=False).cast(pa.int64()).fill_null(0))
-        return _spans(ticks, _microseconds(domain.low - datetime(1970, 1, 1)), _microseconds(domain.step), domain.size)
+        return _spans(ticks, _microseconds(domain.low - datetime(1970, 1, 1)), _microseconds(domain.step), domain)
     return None
 
 
@@ -90,9 +108,11 @@ def _microseconds(span: timedelta) -> int:
     return (span.days * 86_400 + span.seconds) * 10**6 + span.microseconds
 
 
-def _spans(ticks: Integers, low: int, step: int, size: int) -> tuple[Integers, Problems]:
+def _spans(ticks: Integers, low: int, step: int, domain: Ordinal) -> tuple[Integers, Problems]:
     codes = np.floor_divide(ticks - low, step)
-    outside = (codes < 0) | (codes >= size)
+    if domain.outside == CLIP:
+        codes = np.clip(codes, 0, domain.size - 1)
+    outside = (codes < 0) | (codes >= domain.size)
     return np.where(outside, 0, codes), np.where(outside, np.uint8(_REASON[OUTSIDE]), np.uint8(0))
 
 
@@ -108,6 +128,11 @@ def _integers(values: NDArray[Any], domain: Ordinal) -> tuple[Integers, Problems
     inside = np.where(outside, first, signed)
     codes, rest = np.divmod(inside * scale - low, step)
     problems = np.where(rest != 0, np.uint8(_REASON[OFF_GRID]), np.uint8(0))
+    if domain.round:
+        codes, problems = codes + (2 * rest >= step), np.zeros_like(problems)
+    if domain.outside == CLIP:
+        ends = np.where(huge | (signed > last), domain.size - 1, 0)
+        return np.where(outside, ends, codes), np.where(outside, np.uint8(0), problems)
     return codes, np.where(outside, np.uint8(_REASON[OUTSIDE]), problems)
 
 
@@ -116,10 +141,13 @@ def _floats(values: Floats, domain: Ordinal) -> tuple[Integers, Problems]:
     missing = np.isnan(values)
     with np.errstate(invalid="ignore", over="ignore"):
         steps = (values - float(domain.low)) / step
-        nearest = np.rint(steps)
-        outside = ~((nearest >= 0) & (nearest < domain.size))
         slack = np.minimum(np.maximum(1e-6, 2 * np.spacing(np.abs(values)) / step), 0.25)  # see schema.grid_slack
-        off_grid = np.abs(steps - nearest) > slack
+        nearest = np.floor(steps + 0.5 + slack) if domain.round else np.rint(steps)
+        if domain.outside == CLIP:
+            nearest = np.where(np.isinf(values), nearest, np.clip(nearest, 0, domain.size - 1))
+        outside = ~((nearest >= 0) & (nearest < domain.size))
+        inside = (steps > -0.5) & (steps < domain.size - 0.5)
+        off_grid = (np.abs(steps - nearest) > slack) & inside & (not domain.round)
     problems = np.where(off_grid, np.uint8(_REASON[OFF_GRID]), np.uint8(0))
     problems = np.where(outside, np.uint8(_REASON[OUTSIDE]), problems)
     problems = np.where(missing, np.uint8(_REASON[MISSING]), problems)

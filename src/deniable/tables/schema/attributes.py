@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -20,23 +18,27 @@ from typing import Any
 
 from deniable.checks import check_flag, check_integer
 from deniable.errors import InvalidData, InvalidParameter
-from deniable.limits import LONGEST_CATEGORY, LONGEST_NAME, MOST_ATTRIBUTES, MOST_CATEGORIES
+from deniable.limits import LONGEST_CATEGORY, MOST_ATTRIBUTES, MOST_CATEGORIES
 from deniable.notebook import html_table
+from deniable.tables.schema.names import check_name as check_name
+from deniable.tables.schema.names import grid_slack, is_text
+from deniable.tables.schema.names import repeated as repeated
 from deniable.tables.schema.report_format import REPORT_COLUMNS, USER_COLUMN
+from deniable.tables.schema.rule_checks import check_choice, checked_category_rules, checked_replacement
 from deniable.tables.schema.scalars import as_scalar, as_step, kind_of, written
-from deniable.wording import counted, shown
+from deniable.wording import counted
 
 MOST_DOMAIN_VALUES = 2**31
 LARGEST_TAU = 2**15
 LARGEST_NUMBER = 2**62
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 RESERVED = frozenset({USER_COLUMN})
 """What no attribute can be called: the column of user ids joins the tables."""
 PUBLIC_PREFIX = "public:"
 ARGUMENTS = frozenset(
-    {"key", "out", "everyone", "source", "simulation", "engine", "spill", "ledger", "round", "memory"}
+    {"key", "out", "everyone", "source", "simulation", "engine", "spill", "ledger", "round", "memory", "max_rejected"}
 )
 
+DROP, CLIP = "drop", "clip"
 OUTSIDE = "outside the domain"
 OFF_GRID = "not on the grid"
 MISSING = "missing"
@@ -59,6 +61,9 @@ class Ordinal:
     or one of "second", "minute", "hour", "day", "week". Designs that collect rounded values for sums (AHIO, EHIO,
     SR-HIO) do so for every attribute of numbers; `summed=False` leaves one out, and the others get its share.
 
+    Rules for values without a place: `outside="clip"` moves them to the nearest end, `round=True` to the nearest step,
+    and `missing` is the value that stands for none. Without rules such rows are dropped.
+
     >>> from datetime import date
     >>> Ordinal(1, 95).size, Ordinal(0, "9.99", "0.01").size, Ordinal(date(2020, 1, 1), date(2020, 12, 31)).size
     (95, 1000, 366)
@@ -68,6 +73,9 @@ class Ordinal:
     high: Any
     step: Any = None
     summed: bool = True
+    outside: str = DROP
+    round: bool = False
+    missing: Any = None
 
     def __post_init__(self) -> None:
         low, high = as_scalar("low", self.low), as_scalar("high", self.high)
@@ -89,6 +97,10 @@ class Ordinal:
             raise InvalidParameter(
                 "step", f"gives {counted(self.size, 'value')} instead of 2 to 2^31", "Change low, high or step."
             )
+        check_choice("outside", self.outside, (DROP, CLIP))
+        check_flag("round", self.round, "Use True to round to the step.")
+        if self.missing is not None:
+            object.__setattr__(self, "missing", checked_replacement(self, self.missing))
 
     @property
     def kind(self) -> str:
@@ -118,7 +130,9 @@ class Ordinal:
     def encode(self, value: Any) -> int:
         """The position of a value in the domain, counted from 0."""
         if value is None or (isinstance(value, float) and math.isnan(value)):
-            raise Unplaceable(MISSING)
+            if self.missing is None:
+                raise Unplaceable(MISSING)
+            value = self.missing
         if isinstance(value, str):
             raise Unplaceable(WRONG_TYPE)
         try:
@@ -135,13 +149,15 @@ class Ordinal:
             code = self._offset(scalar)
         else:
             steps = (Fraction(scalar) - Fraction(self.low)) / Fraction(self.step)
-            code = round(steps)
             # A float such as 0.1 + 0.2 may lie a hair off its grid point.
             slack = grid_slack(math.ulp(value), float(self.step)) if isinstance(value, float) else 0
-            if 0 <= code < self.size and abs(steps - code) > slack:
+            code = math.floor(steps + Fraction(1, 2) + Fraction(slack)) if self.round else round(steps)
+            if 0 <= code < self.size and not self.round and abs(steps - code) > slack:
                 raise Unplaceable(OFF_GRID)
         if not 0 <= code < self.size:
-            raise Unplaceable(OUTSIDE)
+            if self.outside != CLIP:
+                raise Unplaceable(OUTSIDE)
+            return 0 if code < 0 else self.size - 1
         return code
 
     def decode(self, code: int) -> Any:
@@ -156,6 +172,9 @@ class Ordinal:
             "high": written(self.high),
             "step": written(self.step),
             **({} if self.summed else {"summed": False}),
+            **({} if self.outside == DROP else {"outside": self.outside}),
+            **({"round": True} if self.round else {}),
+            **({} if self.missing is None else {"missing": written(self.missing)}),
         }
 
 
@@ -163,14 +182,20 @@ class Ordinal:
 class Categorical:
     """One of a public list of values: texts, integers or truth values.
 
+    Rules for other values: `map` has texts that stand for values of the list, `other` is the value for all that are
+    not listed, and `missing` the value that stands for none. Without rules such rows are dropped.
+
     >>> Categorical("sports", "books").encode("books"), Categorical(range(3)).size
     (1, 3)
     """
 
     values: tuple[Any, ...]
     _codes: dict[Any, int] = field(repr=False)
+    map: Mapping[str, str]
+    other: Any
+    missing: Any
 
-    def __init__(self, *values: Any) -> None:
+    def __init__(self, *values: Any, **rules: Any) -> None:
         if len(values) == 1 and isinstance(values[0], Iterable) and not isinstance(values[0], str):
             values = tuple(islice(values[0], MOST_CATEGORIES + 1))
         if len(values) > MOST_CATEGORIES:
@@ -185,11 +210,13 @@ class Categorical:
         for value in values:
             if isinstance(value, str) and len(value) > LONGEST_CATEGORY:
                 raise InvalidParameter("values", f"contain one over {LONGEST_CATEGORY:,} characters", "Shorten it.")
-            if (isinstance(value, str) and not _is_text(value)) or (isinstance(value, int) and abs(value) >= 2**63):
+            if (isinstance(value, str) and not is_text(value)) or (isinstance(value, int) and abs(value) >= 2**63):
                 problem = "contain an unpaired surrogate or a number beyond 64 bits"
                 raise InvalidParameter("values", problem, "Replace it.")
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "_codes", {value: code for code, value in enumerate(values)})
+        for name, value in checked_category_rules(values, rules).items():
+            object.__setattr__(self, name, value)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Categorical) and _same(self, other)
@@ -210,13 +237,18 @@ class Categorical:
     def encode(self, value: Any) -> int:
         """The position of a value in the list, counted from 0."""
         if value is None:
-            raise Unplaceable(MISSING)
+            if self.missing is None:
+                raise Unplaceable(MISSING)
+            return self._codes[self.missing]
         if not isinstance(value, (int, str)) and isinstance(value, Integral):
             value = int(value)
         if type(value) is not type(self.values[0]):
             raise Unplaceable(WRONG_TYPE)
+        value = self.map.get(value, value) if isinstance(value, str) else value
         if value not in self._codes:
-            raise Unplaceable(OUTSIDE)
+            if self.other is None:
+                raise Unplaceable(OUTSIDE)
+            value = self.other
         return self._codes[value]
 
     def decode(self, code: int) -> Any:
@@ -225,7 +257,9 @@ class Categorical:
 
     def to_dict(self) -> dict[str, Any]:
         """The canonical form."""
-        return {"kind": "categorical", "values": list(self.values)}
+        rules = {"map": dict(sorted(self.map.items())), "other": self.other, "missing": self.missing}
+        given = {rule: value for rule, value in rules.items() if value is not None and value != {}}
+        return {"kind": "categorical", "values": list(self.values), **given}
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,36 +393,6 @@ def _domain_shown(meaning: Attribute) -> tuple[str, str]:
     return "categorical", first if meaning.size <= 5 else f"{first}, … ({meaning.size:,} values)"
 
 
-def grid_slack(spacing: float, step: float) -> float:
-    """How far off its grid point a float may lie, in steps: a millionth, or what its own precision costs."""
-    return min(max(1e-6, 2 * spacing / step), 0.25)
-
-
 def _same(first: Any, second: Any) -> bool:
     """Whether two parts of a specification have the same canonical form: 1 is not true, and order counts."""
     return json.dumps(first.to_dict()) == json.dumps(second.to_dict())
-
-
-def _is_text(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def repeated(names: Iterable[str]) -> set[str]:
-    """The names that occur more than once if case does not count."""
-    listed = list(names)
-    counts = Counter(name.casefold() for name in listed)
-    return {name for name in listed if counts[name.casefold()] > 1}
-
-
-def check_name(what: str, name: str) -> None:
-    """Refuse a name that is not an identifier of plain letters."""
-    if isinstance(name, str) and len(name) > LONGEST_NAME:
-        raise InvalidParameter(f"{what} name {shown(name)}", f"is longer than {LONGEST_NAME} characters", "Shorten it.")
-    if not isinstance(name, str) or not _NAME.match(name):
-        raise InvalidParameter(
-            f"{what} name {shown(name)}", "must be letters, digits and _, and must not start with a digit", "Rename it."
-        )

@@ -116,7 +116,11 @@ def _table(entry: Any) -> Table:
 def _attribute(where: str, fields: dict[str, Any]) -> Attribute:
     rest = dict(fields)
     kind = rest.pop("kind", None)
-    allowed = {"ordinal": {"low", "high", "step", "summed"}, "categorical": {"values"}, "public": set[str]()}
+    allowed = {
+        "ordinal": {"low", "high", "step", "summed", "outside", "round", "missing"},
+        "categorical": {"values", "map", "other", "missing"},
+        "public": set[str](),
+    }
     if not isinstance(kind, str) or kind not in allowed:
         raise InvalidParameter(f"{where}: kind", "is unknown", 'Use "ordinal", "categorical" or "public".')
     if unknown := sorted(set(rest) - allowed[kind]):
@@ -127,7 +131,7 @@ def _attribute(where: str, fields: dict[str, Any]) -> Attribute:
     try:
         if kind == "ordinal":
             return Ordinal(**{field: parsed(value) for field, value in rest.items()})
-        return Categorical(rest["values"]) if kind == "categorical" else Public()
+        return Categorical(rest.pop("values"), **rest) if kind == "categorical" else Public()
     except (TypeError, KeyError):
         raise InvalidParameter(where, "lacks a field", "An ordinal has low and high, a categorical values.") from None
     except InvalidParameter as error:

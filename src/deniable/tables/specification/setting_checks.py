@@ -9,8 +9,9 @@ from deniable.checks import check_integer, check_number
 from deniable.errors import InvalidParameter
 from deniable.limits import MOST_TABLES
 from deniable.tables.designs import DESIGNS, GRID, PRODUCTS
-from deniable.tables.schema.attributes import Table, repeated
+from deniable.tables.schema.attributes import Table
 from deniable.tables.schema.grid_views import GridView, checked_grids
+from deniable.tables.schema.names import repeated
 from deniable.tables.schema.report_format import COIN_MODES, VIEW_NUMBERS
 from deniable.tables.schema.rounds import ROUND_COLUMN, Rounds
 from deniable.wording import listed

@@ -100,4 +100,6 @@ def to_toml(entries: Mapping[str, Any]) -> str:
 
 def _toml(value: Any) -> str:
     """A value as TOML: integers, floats, truth values, texts and lists are written as in JSON."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_toml(name)} = {_toml(each)}" for name, each in value.items()) + " }"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,87 @@
+"""A text → answers: its statements one by one, and questions that are made of several plain ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from deniable.errors import QueryRefused
+from deniable.queries.answers.answer_options import AnswerOptions
+from deniable.queries.answers.compound_answers import compound_answer, is_plain
+from deniable.queries.answers.descriptions import described
+from deniable.queries.answers.quantile_answers import Prefixes, quantile_answer
+from deniable.queries.answers.result import Result
+from deniable.queries.parsing.compound_questions import compound_of
+from deniable.queries.parsing.derived_tables import flattened
+from deniable.queries.parsing.dimensions import Dimension
+from deniable.queries.parsing.grammar import read_question
+from deniable.queries.parsing.quantile_questions import quantile_question
+from deniable.queries.parsing.statements import DESCRIBE, EXPLAIN, SHOW, statements_of
+from deniable.tables.schema.report_format import USER_COLUMN
+from deniable.tables.specification.specification import Specification
+
+
+class AskedDatabase(Protocol):
+    """What a database can do for a question."""
+
+    @property
+    def collection(self) -> Specification:
+        """What the reports were made under."""
+
+    @property
+    def dimensions(self) -> Mapping[str, Dimension]:
+        """Public tables, by their names."""
+
+    def _plain_answer(self, text: str, options: AnswerOptions) -> Result: ...
+    def _prefixes(self, text: str, options: AnswerOptions) -> Prefixes: ...
+    def _is_planned(self, text: str, options: AnswerOptions) -> bool: ...
+
+    def explain(self, text: str, *, weights: str, sums: str) -> object:
+        """How a question is answered: something that prints."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StatementAnswers:
+    """Answers of a database under some options."""
+
+    database: AskedDatabase
+    options: AnswerOptions
+
+    def plain(self, text: str) -> Result:
+        """The answer to one SELECT of sums."""
+        return self.database._plain_answer(text, self.options)
+
+    def prefixes(self, text: str) -> Prefixes:
+        """Counts of the rows up to every value of the last group of a question."""
+        return self.database._prefixes(text, self.options)
+
+    def statements(self, text: str) -> Iterator[Result]:
+        """The answer to every statement of a text."""
+        for statement in statements_of(text):
+            if statement.kind == EXPLAIN:
+                explained = self.database.explain(statement.about, weights=self.options.weights, sums=self.options.sums)
+                yield Result({"explain": str(explained).splitlines()}, {}, sql=statement.text)
+            elif statement.kind == DESCRIBE:
+                yield described(self.database.collection, self.database.dimensions, statement.about)
+            elif statement.kind == SHOW:
+                tables = self.database.collection.tables
+                names = [*(table.name for table in tables), *self.database.dimensions]
+                yield Result({"name": names}, {}, sql=statement.text)
+            else:
+                yield self.question(statement.text)
+
+    def question(self, text: str) -> Result:
+        """The answer to a plain question, or to one that is made of several."""
+        if self.database._is_planned(text, self.options):
+            return self.plain(text)
+        collection = self.database.collection
+        compound = compound_of(read_question(text), lambda part: flattened(text, part, collection, USER_COLUMN))
+        first = compound.parts[0].select
+        if len(compound.parts) == 1 and (asked := quantile_question(first)) is not None:
+            return quantile_answer(asked, self.plain, self.prefixes, self.options)
+        if compound.is_plain and is_plain(first):
+            return self.plain(text)
+        if self.options.simultaneous and len(compound.parts) > 1:
+            raise QueryRefused("intervals of several parts do not hold at once", "Ask the parts one by one.")
+        return compound_answer(compound, self.plain, text)

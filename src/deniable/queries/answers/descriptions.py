@@ -1,0 +1,60 @@
+"""What there is to ask about: the columns of a table as an answer, and all tables for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from deniable.errors import QueryRefused
+from deniable.notebook import html_table
+from deniable.queries.answers.result import Result
+from deniable.queries.parsing.dimensions import Dimension
+from deniable.simulation import NOTE
+from deniable.tables.schema.attributes import Categorical, Private
+from deniable.tables.specification.specification import Specification
+from deniable.wording import listed
+
+
+def described(collection: Specification, dimensions: Mapping[str, Dimension], name: str) -> Result:
+    """The columns of a table or a dimension: what they are called, of which type and which kind they are."""
+    columns: list[tuple[str, str, str]] = []
+    for table in collection.tables:
+        if table.name.casefold() == name.casefold():
+            columns = [(attribute, *_kind(meaning)) for attribute, meaning in table.attributes.items()]
+            columns.insert(0, ("uid", "", "user id, for joins"))
+    for dimension, described_by in dimensions.items():
+        if dimension.casefold() == name.casefold():
+            columns = [(column, "", "dimension") for column in described_by.columns]
+    if not columns:
+        known = listed([*(table.name for table in collection.tables), *dimensions])
+        raise QueryRefused(f"there is no table {name!r}", f"There are {known}.")
+    names, types, kinds = (list(each) for each in zip(*columns, strict=True))
+    return Result({"column_name": names, "column_type": types, "kind": kinds}, {}, sql=f"DESCRIBE {name}")
+
+
+def tables_page(
+    collection: Specification, kept: Mapping[str, tuple[int, int]], dimensions: Sequence[str], *, simulation: bool
+) -> str:
+    """The tables of a collection with how many reports of each were kept and refused, as HTML."""
+    rows = (
+        (name, f"{reports:,}", f"{refused:,}", ", ".join(collection[name].private), ", ".join(collection[name].public))
+        for name, (reports, refused) in kept.items()
+    )
+    return html_table(
+        ("table", "reports", "refused", "private", "public"),
+        rows,
+        title=f"Reports under ε = {collection.epsilon:g} per user",
+        notes=[*([f"dimensions: {', '.join(dimensions)}"] if dimensions else []), *[NOTE] * simulation],
+    )
+
+
+def _kind(meaning: object) -> tuple[str, str]:
+    """The SQL type of an attribute's values, and its domain in a few words."""
+    if not isinstance(meaning, Private):
+        return "", "public"
+    if isinstance(meaning, Categorical):
+        of_values = {bool: "BOOLEAN", int: "BIGINT", str: "VARCHAR"}
+        return of_values[type(meaning.values[0])], f"private: {listed(map(str, meaning.values), 5)}"
+    of_time = {"date": "DATE", "time": "TIMESTAMP"}
+    if meaning.kind in of_time:
+        return of_time[meaning.kind], f"private: {meaning.low} to {meaning.high}"
+    return "BIGINT" if meaning.denominator == 1 else "DOUBLE", f"private: {meaning.low} to {meaning.high}"

@@ -1,0 +1,119 @@
+"""Quantiles from all prefix counts, with intervals by inverting the band of the distribution function.
+
+For each value x of a domain C(x) is how many rows are at most x, n how many there are at all. The true quantile q of
+share p has C(q) ≥ p·n and C(x) ≤ p·n for all x below it. Whether a value can be q is tested on both sides with the
+error of C(x) − p·n, whose variance follows from the covariance of the two counts. The interval holds all values that
+pass.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from deniable.arrays import Floats
+from deniable.queries.answers.estimation import Moments
+from deniable.queries.answers.result import Estimate
+from deniable.queries.parsing.quantile_questions import DISCRETE
+
+COUNT_SLACK = 1e-7
+"""Of all rows: counts that are sums of floats miss the whole number that they are by so much at most."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PrefixCounts:
+    """For each of the values in order, how many rows are at most so large, and what is known of the errors."""
+
+    values: Floats
+    counts: Floats
+    total: float
+    crosses: Floats
+    """values × 2 × 2: sums of products of what users contribute to the count and to the total."""
+    model: Floats
+    """values × 2 × 2: expected products of biases."""
+    users: float
+    single_rows: bool
+
+    def deviation(self, share: float) -> Floats:
+        """The standard error of C(x) − share·n at each value."""
+        slope = np.array([1.0, -share])
+        products = np.einsum("i,xij,j->x", slope, self.crosses, slope)
+        if self.single_rows:  # everybody counts once or not at all: the sum of squares is a sum, too
+            truth = (1 - 2 * share) * self.counts + share**2 * self.total
+        else:
+            truth = (self.counts - share * self.total) ** 2 / max(self.users, 1.0)
+        variances = np.maximum(products - truth, 0.0)
+        rounding = 1e-9 * np.abs(products)
+        variances = np.where(variances <= rounding, 0.0, variances)
+        biases = np.maximum(np.einsum("i,xij,j->x", slope, self.model, slope), 0.0)
+        return np.asarray(np.sqrt(variances + biases))
+
+
+def prefix_counts(moments: Moments, rows: list[int], model: Floats | None, *, single_rows: bool) -> PrefixCounts:
+    """The prefix counts in some rows of an answer whose last group is cumulative."""
+    crosses = (moments.crosses - moments.between)[rows]
+    return PrefixCounts(
+        values=np.array([float(moments.keys[row][-1]) for row in rows]),
+        counts=moments.sums[rows, 0],
+        total=float(moments.sums[rows[0], 1]),
+        crosses=crosses,
+        model=np.zeros_like(crosses) if model is None else model[rows],
+        users=float(moments.users[rows[0]]),
+        single_rows=single_rows and not moments.pooled and moments.people is None,
+    )
+
+
+def quantile(prefix: PrefixCounts, share: float, kind: str, confidence: float, together: int = 1) -> Estimate:
+    """The quantile of a share, with its interval."""
+    reach = NormalDist().inv_cdf(1 - (1 - confidence) / together / 2)
+    errors = prefix.deviation(share)
+    target = share * prefix.total
+    if not prefix.total > 3 * np.sqrt(max(float(prefix.crosses[-1, 1, 1]) - prefix.total, 0.0)):
+        return Estimate(math.nan, math.nan, confidence, together, bounds=(prefix.values[0], prefix.values[-1]))
+    smooth = _isotonic(prefix.counts, errors)
+    value = _at(prefix, smooth, share, kind)
+    slack = COUNT_SLACK * max(prefix.total, 1.0)
+    above = smooth + reach * errors + slack >= target
+    below = np.concatenate(([True], (smooth - reach * errors - slack <= target)[:-1]))
+    low = float(prefix.values[np.argmax(above)]) if above.any() else float(prefix.values[-1])
+    high = float(prefix.values[len(below) - 1 - np.argmax(below[::-1])])
+    low, high = min(low, value), max(high, value)
+    return Estimate(value, (high - low) / (2 * reach), confidence, together, bounds=(low, high))
+
+
+def _at(prefix: PrefixCounts, counts: Floats, share: float, kind: str) -> float:
+    """The quantile of exact counts, as DuckDB has it."""
+    total = prefix.total
+
+    def ranked(rank: float) -> float:
+        """The value of the row with this rank, counted from 1."""
+        reached = counts >= rank - COUNT_SLACK * max(total, 1.0)
+        return float(prefix.values[np.argmax(reached)] if reached.any() else prefix.values[-1])
+
+    if kind == DISCRETE:
+        return ranked(max(math.ceil(share * total - COUNT_SLACK * total), 1))
+    position = max(share * (total - 1), 0.0)
+    whole = round(position) if abs(position - round(position)) < COUNT_SLACK * max(total, 1.0) else math.floor(position)
+    first, second = ranked(whole + 1), ranked(whole + 2)
+    part = min(max(position - whole, 0.0), 1.0)
+    return first if part < 1e-9 else first + part * (second - first)
+
+
+def _isotonic(counts: Floats, errors: Floats) -> Floats:
+    """The nearest counts that do not fall, each weighed by its error: pools of neighbours that violate the order."""
+    weights = (
+        1 / np.maximum(errors, 1e-9 * max(float(errors.max()), 1e-12)) ** 2 if errors.any() else np.ones_like(errors)
+    )
+    pools: list[list[float]] = []
+    for count, weight in zip(counts.tolist(), weights.tolist(), strict=True):
+        pools.append([count, weight, 1])
+        while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
+            value, mass, size = pools.pop()
+            last = pools[-1]
+            last[0] = (last[0] * last[1] + value * mass) / (last[1] + mass)
+            last[1] += mass
+            last[2] += size
+    return np.concatenate([np.full(int(size), value) for value, _, size in pools])

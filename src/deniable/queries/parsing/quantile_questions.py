@@ -1,0 +1,160 @@
+"""MEDIAN, QUANTILE_CONT, QUANTILE_DISC, PERCENTILE_CONT … WITHIN GROUP and MODE: what they ask of a distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sqlglot import exp
+
+from deniable.errors import QueryRefused
+from deniable.queries.parsing.compound_questions import item_behind, ordering_of
+from deniable.queries.parsing.spread_questions import plain_text_of
+
+Node = Any
+CONTINUOUS, DISCRETE, MOST_FREQUENT = "cont", "disc", "mode"
+_QUANTILE_NODES = (exp.Median, exp.Quantile, exp.PercentileCont, exp.PercentileDisc, exp.ApproxQuantile, exp.Mode)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuantile:
+    """A quantile of an expression over the rows that pass a filter."""
+
+    name: str
+    kind: str
+    of: Node
+    share: float
+    filter: Node | None
+
+
+@dataclass(frozen=True, slots=True)
+class QuantileQuestion:
+    """A SELECT with quantiles among its items."""
+
+    select: Node
+    names: tuple[str, ...]
+    groups: tuple[Node, ...]
+    asked: tuple[AskedQuantile, ...]
+    others: tuple[Node, ...]
+    """Items that are not quantiles, each with its name as an alias."""
+    order: tuple[tuple[str, bool], ...]
+    limit: int | None
+    offset: int
+
+    @property
+    def shown_groups(self) -> dict[str, int]:
+        """Columns of the answer that are groups, by their number."""
+        texts = [plain_text_of(group) for group in self.groups]
+        return {
+            item.alias: texts.index(plain_text_of(item.this))
+            for item in self.others
+            if plain_text_of(item.this) in texts
+        }
+
+    def plain_text(self) -> str:
+        """A question about everything that is not a quantile; its rows are the groups of the answer."""
+        made = self._bare()
+        counted = exp.alias_(exp.Count(this=exp.Star(), big_int=True), ROWS)
+        shown = self.shown_groups
+        others = [item.copy() for item in self.others if item.alias not in shown]
+        made.set("expressions", [*self._listed(), *others, counted])
+        if self.groups:
+            made.set("group", exp.Group(expressions=[group.copy() for group in self.groups]))
+        if self.select.args.get("having") is not None:
+            made.set("having", self.select.args["having"].copy())
+        return str(made.sql(dialect="duckdb"))
+
+    def counts_text(self, asked: AskedQuantile) -> str:
+        """A question for how many rows have each value."""
+        made = self._bare()
+        if asked.filter is not None:
+            made = made.where(exp.Paren(this=asked.filter.this.copy()))
+        counted = exp.alias_(exp.Count(this=exp.Star(), big_int=True), ROWS)
+        made.set("expressions", [*self._listed(), exp.alias_(asked.of.copy(), VALUE), counted])
+        made.set("group", exp.Group(expressions=[*(group.copy() for group in self.groups), asked.of.copy()]))
+        return str(made.sql(dialect="duckdb"))
+
+    def _listed(self) -> list[Node]:
+        return [exp.alias_(group.copy(), f"{GROUP}{number}") for number, group in enumerate(self.groups)]
+
+    def _bare(self) -> Node:
+        made = exp.Select(from_=self.select.args["from_"].copy())
+        made.set("joins", [join.copy() for join in self.select.args.get("joins") or []])
+        if self.select.args.get("where") is not None:
+            made.set("where", self.select.args["where"].copy())
+        return made
+
+
+ROWS, VALUE, GROUP = "rows_of_it", "value_of_it", "group_of_it_"
+"""Names that no answer has."""
+
+
+def quantile_question(select: Node) -> QuantileQuestion | None:
+    """A SELECT with quantiles, taken apart; None if there are none."""
+    if not any(item.find(*_QUANTILE_NODES) for item in select.expressions):
+        return None
+    names: list[str] = []
+    asked: list[AskedQuantile] = []
+    others: list[Node] = []
+    for item in select.expressions:
+        node = item.this if isinstance(item, exp.Alias) else item
+        name = item.alias_or_name or str(item.sql(dialect="duckdb")).lower()
+        if not node.find(*_QUANTILE_NODES):
+            others.append(exp.alias_(node.copy(), name, quoted=True))
+            names.append(name)
+            continue
+        made = list(_asked(node, name))
+        asked += made
+        names += [each.name for each in made]
+    group = select.args.get("group")
+    groups = () if group is None else tuple(item_behind(select, node) for node in group.expressions)
+    if group is not None and group.args.get("all"):
+        plain = (item.this if isinstance(item, exp.Alias) else item for item in select.expressions)
+        groups = tuple(node for node in plain if node.find(exp.Column) and not node.find(exp.AggFunc, *_QUANTILE_NODES))
+    shown = tuple(names)
+    return QuantileQuestion(select, shown, groups, tuple(asked), tuple(others), *ordering_of(select, shown))
+
+
+def _asked(node: Node, name: str) -> Iterator[AskedQuantile]:
+    """The quantiles of an item: one, or one for each share of a list."""
+    rows = None
+    if isinstance(node, exp.Filter):
+        node, rows = node.this, node.expression
+    if isinstance(node, exp.Mode):
+        yield AskedQuantile(name, MOST_FREQUENT, node.this, 0.0, rows)
+        return
+    of, shares, kind = _parts(node)
+    if of is None or not isinstance(of, exp.Expression):
+        raise QueryRefused("quantiles are answers of their own", "Write MEDIAN(x) without arithmetic around it.")
+    listed = shares.expressions if isinstance(shares, exp.Array) else [shares]
+    for share in listed:
+        value = _share(share)
+        yield AskedQuantile(name if len(listed) == 1 else f"{name}_{value:g}", kind, of, value, rows)
+
+
+def _parts(node: Node) -> tuple[Node, Node, str]:
+    half = exp.Literal.number("0.5")
+    if isinstance(node, exp.Median):
+        return node.this, half, CONTINUOUS
+    if isinstance(node, exp.WithinGroup) and isinstance(node.this, (exp.PercentileCont, exp.PercentileDisc)):
+        order = node.expression.expressions
+        if len(order) != 1 or order[0].args.get("desc"):
+            raise QueryRefused("WITHIN GROUP orders by one expression, ascending", "Write (ORDER BY x).")
+        kind = CONTINUOUS if isinstance(node.this, exp.PercentileCont) else DISCRETE
+        return order[0].this, node.this.this, kind
+    if isinstance(node, (exp.PercentileCont, exp.PercentileDisc)):
+        return node.this, node.expression, CONTINUOUS if isinstance(node, exp.PercentileCont) else DISCRETE
+    if isinstance(node, (exp.Quantile, exp.ApproxQuantile)):
+        return node.this, node.args.get("quantile"), DISCRETE if isinstance(node, exp.Quantile) else CONTINUOUS
+    return None, None, CONTINUOUS
+
+
+def _share(node: Node) -> float:
+    try:
+        value = float(node.this)
+    except (AttributeError, TypeError, ValueError):
+        value = -1.0
+    if not 0.0 <= value <= 1.0:
+        raise QueryRefused("a quantile is of a share from 0 to 1", "Write QUANTILE_CONT(x, 0.9).")
+    return value

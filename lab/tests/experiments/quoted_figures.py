@@ -62,6 +62,9 @@ DOCS_PAGES = {
     "streams.md": {
         "variance of the tree by 14 %": "a formula: (16/15)²",
         "renewed early and often: after 1,024 values": "setting",
+        "they are 256 to 4,096, by ε (64/ε)": "setting",
+        "four times as long, it is 1/4": "setting",
+        "its warm-up is 65,536 values by default": "setting",
         "1/16 of it pays for what the next epoch is told": "setting",
         "has 0.77 times the variance that the best tree gives over 2^20 leaves, and 0.86 times over 128": (
             "deniable bench streams --part variances"
@@ -146,7 +149,7 @@ DOCS_PAGES = {
         "Every report has 16 bytes": "setting",
         "δ = 2^-40": "setting",
         "at most ε/16": "setting",
-        "15/16 of ε": "setting",
+        "(ε/4 in epochs that are followed by one four times as long)": "setting",
         "a count, by at most 1": "proof",
         "max(v − θ, 0)": "proof",
         "the smaller of 3θ": "proof",

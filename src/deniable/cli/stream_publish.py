@@ -41,7 +41,9 @@ SECONDS_BETWEEN_REPORTS = 1.0
 @click.option("--most", type=click.IntRange(1), default=None, help="Values of each person that count per epoch.")
 @click.option("--epoch", type=click.IntRange(1), default=None, help="Events of an epoch. Default: --horizon.")
 @click.option("--window", type=click.IntRange(1), default=1, show_default=True, help="Epochs that one ε covers.")
-@click.option("--warmup", type=int, default=1 << 16, show_default=True, help="Values that are never published.")
+@click.option(
+    "--warmup", type=int, default=None, help="Values that are never published. Default: 256 to 4096, by --epsilon."
+)
 @click.option("--horizon", type=int, default=1 << 20, show_default=True, help="Values of a chunk: the longest windows.")
 @click.option(
     "--block", type=click.IntRange(1), default=None, help="Values of a block. Default: chosen by predicted error."
@@ -115,7 +117,9 @@ def _publisher(options: dict[str, Any]) -> Publisher | PersonStream:
     from deniable.streams import Expectation, PersonStream, PublicThreshold
     from deniable.streams.central.named_publishers import BY_KIND
 
-    settings: dict[str, Any] = {name: options[name] for name in ("warmup", "horizon", "simulation")}
+    settings: dict[str, Any] = {name: options[name] for name in ("horizon", "simulation")}
+    if options["warmup"] is not None:
+        settings["warmup"] = options["warmup"]
     settings |= {"low": _whole(options["low"]), "resolution": _whole(options["resolution"])}
     if options["block"] is not None:
         settings["block"] = options["block"]
@@ -196,6 +200,8 @@ class Progress:
             left = settings.warmup - run.publisher.consumed
             text += f"; warming up, {left:,} more values are needed"
             text += "; no file was written" if last and self._writes_file else ""
+        elif notice := run.publisher.notice:
+            text += f"; {notice}"
         elif last:
             per = " per person and epoch" if run.publisher.kind == "person" else ""
             text += f"; ε = {settings.epsilon:g}{per}, θ = {settings.grid.value(learnt.theta):g}"

@@ -16,6 +16,7 @@ from deniable.arrays import Floats, Integers
 from deniable.cli.demo.meters import SECONDS_OF_A_DAY, meter_readings
 from deniable.randomness import SeededSource
 from deniable.streams import ToPS
+from deniable.streams.central.settings import LONGEST_WARMUP
 from deniable_lab.benchmarks.stream_error import Row, figure, load
 from deniable_lab.experiments import drawn_streams
 from deniable_lab.experiments.data import Data
@@ -24,7 +25,7 @@ from deniable_lab.experiments.stream_reference import BOUNDS, HORIZON, OTHERS, W
 BOUND = 20_000
 LENGTHS = {"six hours": 21_600, "a day": SECONDS_OF_A_DAY, "a week": 7 * SECONDS_OF_A_DAY}
 LEAST, MOST = 0.93, 0.98
-DRAWN_HORIZON, DRAWN_WARMUP = 1 << 17, 1 << 15
+DRAWN_HORIZON, DRAWN_WARMUP = 1 << 17, LONGEST_WARMUP
 DRAWN_EPSILONS = (0.05, 0.5)
 
 
@@ -72,14 +73,13 @@ def shares_inside(
     whole = np.clip(values, 0, BOUND).round().astype(np.int64)
     starts = {length: rng.integers(0, values.size - WARMUP - length, windows) for length in lengths}
     plan: dict[str, Any] = {"horizon": 1 << 19, "smoother": smoother}
-    return _shares(whole, BOUND, 0.2, WARMUP, starts, repetitions, cut=cut, **plan)
+    return _shares(whole, BOUND, 0.2, starts, repetitions, cut=cut, **plan)
 
 
 def _shares(
     values: Integers,
     bound: float,
     epsilon: float,
-    warmup: int,
     starts: dict[int, Integers],
     repetitions: int,
     *,
@@ -88,10 +88,10 @@ def _shares(
 ) -> dict[int, Floats]:
     inside = {length: np.zeros(begin.size) for length, begin in starts.items()}
     for seed in range(repetitions):
-        tops = ToPS(epsilon, bound, warmup=warmup, **settings, source=SeededSource(seed), simulation=True)
+        tops = ToPS(epsilon, bound, **settings, source=SeededSource(seed), simulation=True)
         tops.push_many(values)
         for length, begin in starts.items():
-            inside[length] += _inside(tops, values[warmup:], begin, length, cut=cut)
+            inside[length] += _inside(tops, values[tops.settings.warmup :], begin, length, cut=cut)
     return {length: hits / repetitions for length, hits in inside.items()}
 
 
@@ -118,9 +118,8 @@ def family(repetitions: int, draws: int = 4) -> Iterator[Row]:
                 starts = {
                     n: rng.integers(0, 4 * DRAWN_HORIZON - n + 1, 200 if n < DRAWN_HORIZON else 1) for n in lengths
                 }
-                measured = _shares(
-                    stream.values, stream.bound, epsilon, DRAWN_WARMUP, starts, repetitions, horizon=DRAWN_HORIZON
-                )
+                settings: dict[str, Any] = {"horizon": DRAWN_HORIZON}
+                measured = _shares(stream.values, stream.bound, epsilon, starts, repetitions, **settings)
                 for length in lengths:
                     shares[length].append(measured[length])
             for length in lengths:
@@ -136,7 +135,7 @@ def real(data: Data, repetitions: int) -> Iterator[Row]:
             starts = {
                 n: rng.integers(0, HORIZON - n + 1, 400 if n < HORIZON else 1) for n in (60, 1440, 65_536, HORIZON)
             }
-            shares = _shares(stream.values, stream.bound, epsilon, WARMUP, starts, repetitions)
+            shares = _shares(stream.values, stream.bound, epsilon, starts, repetitions)
             for length, inside in shares.items():
                 yield _row(f"{name} ε={epsilon:g} length {length:,}", inside)
 
@@ -153,5 +152,5 @@ def _inside(tops: ToPS, values: Integers, starts: Integers, length: int, *, cut:
     theta = tops.learnt.theta if tops.learnt and cut else np.iinfo(np.int64).max
     prefix = np.concatenate(([0], np.cumsum(np.minimum(values, theta))))
     answers = tops.released.sums(starts, starts + length, cut=cut)
-    off = np.abs(answers.values - prefix[starts + length] + prefix[starts])
-    return np.asarray(off <= answers.reach(), dtype=np.float64)
+    missing, reach = prefix[starts + length] - prefix[starts] - answers.values, answers.reach()
+    return np.asarray((-reach <= missing) & (missing <= reach + answers.beyond), dtype=np.float64)

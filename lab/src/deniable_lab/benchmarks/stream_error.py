@@ -81,7 +81,8 @@ def answered(publisher: Publisher, stream: Stream, theta: float = math.inf) -> f
     private = publisher.push_many(stream.values)
     if not publisher.settings.measure_start:
         return stream.errors(private, theta).mse
-    answers = publisher.released.sums(stream.starts, stream.stops, cut=math.isfinite(theta))
+    early = WARMUP - publisher.settings.warmup  # what a shorter warm-up publishes before the ranges begin
+    answers = publisher.released.sums(stream.starts + early, stream.stops + early, cut=math.isfinite(theta))
     return stream.apart(answers.values, theta).mse
 
 

@@ -6,6 +6,7 @@ block it is whatever makes the block add up to its noisy sum. In blocks of one v
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import replace
 from typing import Any
@@ -17,8 +18,10 @@ from numpy.typing import NDArray
 from deniable.arrays import Floats, Integers
 from deniable.randomness import Source
 from deniable.streams.central.perturber import LeafNoise
+from deniable.streams.central.published_roughness import BlockDifferences, Knot
 from deniable.streams.central.stream_forecast import StreamPlan
 from deniable.streams.central.warmup import Learnt
+from deniable.streams.released.windows import PRESSED, Truncation
 from deniable.streams.structure.block_layout import BlockLayout
 from deniable.streams.structure.growing_array import GrowingArray
 from deniable.streams.structure.smoother import SLAB, publish_blocks, published_values
@@ -50,12 +53,16 @@ class BlockPublisher:
     ) -> None:
         self.plan, self.learnt, self._source = plan, learnt, source
         self._cut = min(learnt.theta, bound)  # an uncapped θ may lie above the bound
+        self._bound = bound
         self.perturber = plan.perturber(epsilon, learnt.theta)
         self._layout = plan.layout
         self._initial_rate = learnt.theta / 2 if learnt.mean is None else learnt.mean
         self._totals = GrowingArray()  # noisy sums of complete blocks, if they are kept
+        self.noisy_sum = 0  # of all complete blocks
+        self._differences = BlockDifferences()  # of neighbouring ones, if they have more than one value
         self._keep = keep
         self._block = 0  # number of the open block, through all chunks
+        self._newest: float | None = None  # noisy mean of the last complete block
         self._sum = self._over = 0  # its cut values, and how many
         self._length = self._layout.length(0)
         self._rate = self._initial_rate
@@ -89,6 +96,25 @@ class BlockPublisher:
         """The noisy sums of complete blocks, if they were kept."""
         return self._totals.array()
 
+    def notice(self) -> str | None:
+        """What the last complete block of several values says about θ, if it presses against it."""
+        if self._newest is None or self.plan.block == 1:
+            return None
+        ends = self._layout.position(np.array([self._block - 1, self._block]))
+        noise = self.plan.noise_model(self.perturber.node_variance, 0.0).variance(ends[:1], ends[1:])[0]
+        truncation = Truncation(self.learnt.theta, self._bound, level=self.learnt.mean)
+        pressed = truncation.pressed(np.array([self._newest]), math.sqrt(noise) / int(ends[1] - ends[0]))
+        return PRESSED if pressed[0] else None
+
+    def noisy_mean(self) -> float | None:
+        """The mean of the values of complete blocks, cut at θ, with its noise."""
+        count = int(self._layout.position(np.array([self._block]))[0])
+        return self.noisy_sum / count if count else None
+
+    def knots(self) -> list[Knot]:
+        """How much neighbouring blocks differ beyond their noise, once no more will come."""
+        return self._differences.knots(self.plan, self.perturber.node_variance)
+
     def forget(self) -> None:
         """Keep nothing of what was published, now and later."""
         self._keep = False
@@ -120,6 +146,7 @@ class BlockPublisher:
             self._ready = self._leaves(self._block, ahead).tolist()[::-1]
         single = unit + self._ready.pop()
         self._block += 1
+        self.noisy_sum += single
         if self._keep:
             self._totals.append(single)
         return single
@@ -171,6 +198,9 @@ class BlockPublisher:
         self._block += totals.size
         self._sum = self._over = 0
         self._length = self._layout.length(self._block)
+        self.noisy_sum += int(totals.sum())
+        self._newest = float(totals[-1] / lengths[-1])
+        self._differences.extend(totals)
         if self._keep:
             self._totals.extend(totals)
         return inside
@@ -182,6 +212,7 @@ class BlockPublisher:
             parts.append(cut[start : start + count] + self._leaves(self._block, count))
             self._block += count
             start += count
+            self.noisy_sum += int(parts[-1].sum())
             if self._keep:
                 self._totals.extend(parts[-1])
         return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
@@ -223,6 +254,8 @@ class BlockPublisher:
         """Everything needed to go on, as JSON."""
         return {
             "block": self._block,
+            "noisy_sum": self.noisy_sum,
+            "differences": self._differences.state(),
             "sum": self._sum,
             "over": self._over,
             "missing": self._missing,
@@ -236,6 +269,8 @@ class BlockPublisher:
         if self._keep:
             self._totals.extend(unpacked(state["totals"]))
         self._block, self._sum, self._over = state["block"], state["sum"], state["over"]
+        self.noisy_sum = state["noisy_sum"]
+        self._differences.resume(state["differences"])
         self._missing, self._rate, self._memory = state["missing"], state["rate"], state["memory"]
         self._length = self._layout.length(self._block)
         self._ended = state["ended"]
@@ -243,5 +278,14 @@ class BlockPublisher:
 
 def state_before(*, keep: bool) -> dict[str, Any]:
     """This part of a state before anything can be published."""
-    nothing = {"block": 0, "sum": 0, "over": 0, "missing": 0.0, "rate": 0.0, "memory": []}
+    nothing: dict[str, Any] = {
+        "block": 0,
+        "noisy_sum": 0,
+        "differences": None,
+        "sum": 0,
+        "over": 0,
+        "missing": 0.0,
+        "rate": 0.0,
+        "memory": [],
+    }
     return {**nothing, "totals": "" if keep else None}

@@ -2,12 +2,13 @@
 
 Privacy: a value lies in one epoch. A share of ε pays for what the next epoch is told about this one, the rest for the
 epoch's tree; the two add up to at most ε (sequential composition). Epochs look at their own values alone, and at what
-was told before (parallel composition).
+was told before (parallel composition). When an epoch ends, and which of its values are asked about, follows from what
+it published (`LevelShift`).
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,23 @@ from deniable.arrays import Integers
 from deniable.randomness import Source
 from deniable.streams.central.block_publisher import BlockPublisher
 from deniable.streams.central.evidence import EpochSums
-from deniable.streams.central.settings import Settings
+from deniable.streams.central.level_shift import LevelShift, part_length, quarter_length
+from deniable.streams.central.settings import ENOUGH_VALUES, SHORTEST_WARMUP, Settings
 from deniable.streams.central.stream_forecast import StreamPlan
 from deniable.streams.central.threshold import PredictedError
-from deniable.streams.central.warmup import Learnt, learn, plan_after
-from deniable.streams.structure.state_values import packed
+from deniable.streams.central.warmup import Before, Learnt, learn, plan_after
+
+MOVED = "published sums say that the stream has moved since θ was learnt: θ is learnt again from the values that come"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Finished:
+    """An epoch that has ended, and where the next one begins."""
+
+    learnt: Learnt
+    blocks: BlockPublisher
+    length: int
+    end: int
 
 
 class Epochs:
@@ -29,28 +42,69 @@ class Epochs:
 
     def __init__(self, settings: Settings, learnt: Learnt, source: Source, *, keep: bool) -> None:
         self._settings, self._source, self._keep = settings, source, keep
-        self._finished: list[tuple[Learnt, BlockPublisher]] = []
-        self._begin(learnt)
+        self._finished: list[_Finished] = []
+        self._begin(learnt, settings.first_epoch)
 
-    def _begin(self, learnt: Learnt) -> None:
+    def _begin(self, learnt: Learnt, length: int) -> None:
         """Open the next epoch."""
         number, top = len(self._finished), self._settings.grid.top
-        epoch = self._settings.epoch(number)
+        epoch = self._settings.epoch(length)
         source = self._source.stream("epoch", number).recomputable()
-        self.learnt = learnt
-        self._open = BlockPublisher(plan_after(epoch, learnt), epoch.epsilon, learnt, top, source, keep=self._keep)
-        rule = self._settings.threshold
-        rule = rule if isinstance(rule, PredictedError) else PredictedError()
-        self._sums = EpochSums(rule, top, min(learnt.theta, top), epoch.horizon)
+        self.learnt, self._length = learnt, length
+        plan = plan_after(epoch, learnt)
+        self._open = BlockPublisher(plan, epoch.epsilon, learnt, top, source, keep=self._keep)
+        self._sums = self._new_sums(length)
+        steady = length == self._settings.horizon
+        self._shift = LevelShift(plan, self._open.perturber.node_variance, learnt, top, falls=steady)
+        self._part, self._quarter = part_length(plan), quarter_length(plan)
+        if self._quarter < max(ENOUGH_VALUES / self._settings.renewal_cost(length), SHORTEST_WARMUP):
+            self._part = length  # nothing could be learnt from less
+        self._recent: EpochSums | None = None  # of the values since the stream has moved
+        self._recent_sum = 0  # noisy sum where these values begin
+        self._part_sums = [0]  # noisy sums at the ends of parts
+        self._stop = min(self._part, length)
 
-    def _renew(self) -> None:
-        """The epoch has all its values: learn from them, and open the next one."""
-        number = len(self._finished)
-        cost = self._settings.renewal_cost
+    def _new_sums(self, length: int) -> EpochSums:
+        rule, top = self._settings.threshold, self._settings.grid.top
+        rule = rule if isinstance(rule, PredictedError) else PredictedError()
+        return EpochSums(rule, top, min(self.learnt.theta, top), length)
+
+    def _end_part(self) -> None:
+        """A part of the epoch has all its values: look at it, and end the epoch if it is time."""
+        taken = self._sums.taken
+        self._part_sums.append(self._open.noisy_sum)
+        if not self._shift.seen(self._part_sums, self._part, taken):
+            self._recent = None
+        elif self._recent is None and taken + self._quarter <= self._length:
+            self._recent, self._recent_sum = self._new_sums(self._quarter), self._open.noisy_sum
+        if self._recent is not None and self._recent.taken == self._quarter:
+            self._renew(self._recent, self._open.noisy_sum - self._recent_sum)
+        elif taken == self._length:
+            self._renew(self._sums, self._open.noisy_sum)
+        else:
+            self._stop = min(taken + self._part, self._length)
+
+    def _renew(self, sums: EpochSums, noisy_sum: int) -> None:
+        """Learn from the latest values of the epoch, and open the next one."""
+        number, length = len(self._finished), self._settings.next_epoch(sums.count)
         source = self._source.stream("epoch", number, "renewal")
-        learnt = learn(self._sums, self._settings.epoch(number + 1), cost, source, self.learnt)
-        self._finished.append((self.learnt, self._open))
-        self._begin(learnt)
+        cost = self._settings.renewal_cost(self._length)
+        count, end = sums.count, self._sums.taken
+        noise = self._shift.noise(end - count, end) / count**2
+        knots = self._open.knots() if sums is self._sums else []  # a shift inside the epoch is not roughness
+        before = Before(self.learnt, noisy_sum / count, noise, tuple(knots))
+        learnt = learn(sums, self._settings.epoch(length), cost, source, before)
+        self._finish()
+        self._begin(learnt, length)
+
+    def _finish(self) -> None:
+        end = self._start + self._open.published
+        self._finished.append(_Finished(self.learnt, self._open, self._length, end))
+
+    @property
+    def _start(self) -> int:
+        """How many values were published before the open epoch."""
+        return self._finished[-1].end if self._finished else 0
 
     @property
     def plan(self) -> StreamPlan:
@@ -60,7 +114,7 @@ class Epochs:
     @property
     def published(self) -> int:
         """How many values were answered."""
-        return self._settings.epoch_begin(len(self._finished)) + self._open.published
+        return self._start + self._open.published
 
     @property
     def chunk(self) -> int:
@@ -69,8 +123,13 @@ class Epochs:
 
     def parts(self) -> list[tuple[int, Learnt, BlockPublisher]]:
         """Where every epoch begins, what it was published with, and its blocks."""
-        epochs = [*self._finished, (self.learnt, self._open)]
-        return [(self._settings.epoch_begin(number), *epoch) for number, epoch in enumerate(epochs)]
+        begins = [0, *(epoch.end for epoch in self._finished)]
+        epochs = [*((epoch.learnt, epoch.blocks) for epoch in self._finished), (self.learnt, self._open)]
+        return [(begin, *epoch) for begin, epoch in zip(begins, epochs, strict=True)]
+
+    def notice(self) -> str | None:
+        """What published sums say about θ now, if they say that it no longer fits."""
+        return self._open.notice() if self._recent is None else MOVED
 
     def forget(self) -> None:
         """Keep nothing of what was published, now and later."""
@@ -86,19 +145,23 @@ class Epochs:
         """Publish one value."""
         result = self._open.push(unit)
         self._sums.add(unit)
-        if self._sums.taken == self._sums.length:
-            self._renew()
+        if self._recent is not None:
+            self._recent.add(unit)
+        if self._sums.taken == self._stop:
+            self._end_part()
         return result
 
     def push_many(self, units: Integers) -> NDArray[Any]:
         """Publish many values."""
         results = []
         while True:
-            part, units = np.split(units, [self._sums.length - self._sums.taken])
+            part, units = np.split(units, [self._stop - self._sums.taken])
             results.append(self._open.push_many(part))
             self._sums.extend(part)
-            if self._sums.taken == self._sums.length:
-                self._renew()
+            if self._recent is not None:
+                self._recent.extend(part)
+            if self._sums.taken == self._stop:
+                self._end_part()
             if not units.size:
                 return np.concatenate(results)
 
@@ -109,22 +172,33 @@ class Epochs:
     def state(self) -> dict[str, Any]:
         """Everything needed to go on, as JSON."""
         finished = [
-            {"learnt": asdict(learnt), "totals": packed(blocks.totals()) if self._keep else None}
-            for learnt, blocks in self._finished
+            {
+                "learnt": asdict(epoch.learnt),
+                "length": epoch.length,
+                "state": epoch.blocks.state(),
+            }
+            for epoch in self._finished
         ]
-        return {**self._open.state(), "epochs": finished, "sums_of_epoch": self._sums.state()}
+        recent = None if self._recent is None else self._recent.state()
+        sums = {"part_sums": self._part_sums, "recent_sum": self._recent_sum, "recent": recent}
+        own = {"length": self._length, "stop": self._stop, **sums}
+        return {**self._open.state(), "epochs": finished, "sums_of_epoch": self._sums.state(), "epoch": own}
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from a state."""
-        learnt = [Learnt.read(facts) for facts in (*(epoch["learnt"] for epoch in state["epochs"]), state["learnt"])]
-        for number, epoch in enumerate(state["epochs"]):
-            blocks = self._open
-            ended = {"block": blocks.plan.layout.blocks, "sum": 0, "over": 0, "missing": 0.0, "rate": 0.0, "memory": []}
-            blocks.resume({**ended, "totals": epoch["totals"], "ended": False})
-            self._finished.append((self.learnt, blocks))
-            self._begin(learnt[number + 1])
+        epochs, own = state["epochs"], state["epoch"]
+        learnt = [Learnt.read(facts) for facts in (*(epoch["learnt"] for epoch in epochs), state["learnt"])]
+        lengths = [*(epoch["length"] for epoch in epochs), own["length"]]
+        for number, epoch in enumerate(epochs):
+            self._open.resume({**epoch["state"], "ended": False})
+            self._finish()
+            self._begin(learnt[number + 1], lengths[number + 1])
         self._open.resume(state)
         self._sums.resume(state["sums_of_epoch"])
+        self._stop, self._part_sums, self._recent_sum = own["stop"], own["part_sums"], own["recent_sum"]
+        if own["recent"] is not None:
+            self._recent = self._new_sums(self._quarter)
+            self._recent.resume(own["recent"])
 
 
 def begin(settings: Settings, learnt: Learnt, source: Source, *, keep: bool) -> BlockPublisher | Epochs:

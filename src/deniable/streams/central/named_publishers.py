@@ -7,12 +7,15 @@ from typing import Any, ClassVar
 from deniable.errors import InvalidParameter
 from deniable.randomness import Source
 from deniable.streams.central.publisher import STATE_VERSION, Publisher
-from deniable.streams.central.settings import Settings
+from deniable.streams.central.settings import Settings, usual_warmup
 from deniable.streams.central.stream_forecast import Expectation
 from deniable.streams.central.threshold import PAKPercentile, PaperScore, PredictedError, SmoothThreshold, Threshold
 from deniable.streams.structure.smoother import Recent, Smoother, smoother_of
 from deniable.streams.structure.state_values import unseal
 from deniable.streams.structure.value_grid import Grid
+
+WARMUP_ONCE = 1 << 16
+"""Values of a warm-up after which nothing is learnt any more, as in the paper."""
 
 
 class ToPS(Publisher):
@@ -20,6 +23,8 @@ class ToPS(Publisher):
 
     ε-DP when one value of the stream is replaced by another; the unit is one value, not one person. Not protected: how
     many values there are, when they come, and the settings. Values above θ are published as θ at most.
+
+    The first `warmup` values are never published: 256 to 4,096 by ε, and 65,536 if θ is not renewed.
 
     Smoothers: recent, mean, median, moving, exponential, or none, which is block=1.
 
@@ -41,7 +46,7 @@ class ToPS(Publisher):
         epsilon: float,
         bound: float,
         *,
-        warmup: int = 1 << 16,
+        warmup: int | None = None,
         horizon: int = 1 << 20,
         low: float = 0,
         resolution: float = 1,
@@ -61,6 +66,10 @@ class ToPS(Publisher):
         simulation: bool = False,
         keep: bool = True,
     ) -> None:
+        if renew is None:
+            renew = not paper and isinstance(threshold, PredictedError | None)
+        if warmup is None:
+            warmup = usual_warmup(epsilon) if renew else WARMUP_ONCE
         if start is not None:
             warmup = 0
         if smoother == "none":
@@ -83,7 +92,7 @@ class ToPS(Publisher):
             measure_start=not paper and (warmup != 0 or start is not None),
             expectation=expectation or Expectation(),
             name=name,
-            renew=not paper and isinstance(threshold, PredictedError | None) if renew is None else renew,
+            renew=renew,
             start=start,
             hierarchy=hierarchy,
         )
@@ -101,7 +110,7 @@ class _Baseline(Publisher):
         epsilon: float,
         bound: float,
         *,
-        warmup: int = 1 << 16,
+        warmup: int = WARMUP_ONCE,
         horizon: int = 1 << 20,
         low: float = 0,
         resolution: float = 1,
@@ -215,6 +224,6 @@ def restore(state: dict[str, Any], *, source: Source | None = None, replay: bool
     """
     kind = BY_KIND.get(str(state.get("kind"))) if isinstance(state, dict) else None
     if kind is None:
-        unseal(state, STATE_VERSION)
+        unseal(state, state.get("version", STATE_VERSION) if isinstance(state, dict) else STATE_VERSION)
         raise InvalidParameter("state", "is of a kind this version does not know", "Use the version that wrote it.")
     return kind.restore(state, source=source, replay=replay)

@@ -257,6 +257,11 @@ class PersonStream:
         return self.publisher.learnt
 
     @property
+    def notice(self) -> str | None:
+        """A warning that published numbers give now: the stream presses against θ, or has moved."""
+        return self.publisher.notice
+
+    @property
     def published(self) -> int:
         """How many values were published."""
         return self.publisher.published

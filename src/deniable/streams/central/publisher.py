@@ -39,7 +39,7 @@ from deniable.streams.structure.fence import Fence
 from deniable.streams.structure.growing_array import GrowingArray
 from deniable.streams.structure.state_values import packed, seal, unpacked, unseal
 
-STATE_VERSION = 2
+STATE_VERSION = 3
 
 
 class Publisher:
@@ -87,17 +87,14 @@ class Publisher:
     ) -> None:
         """Set up a new publisher, or one that goes on from a state."""
         if not settings.threshold.private and not simulation:
-            raise InvalidParameter(
-                "threshold", "is not private", "Use it with simulation=True, on data that need no protection."
-            )
+            raise InvalidParameter("threshold", "is not private", "Use it with simulation=True, on data of nobody.")
         if source is None:
             key = SecureSource.new_key() if key is None else key
             source = SecureSource(key)
         elif key is not None:
             raise InvalidParameter("key", "and source exclude each other", "Give one of them.")
         source = release_source(source, simulation=simulation, epsilon=settings.epsilon)
-        self.simulation = simulation
-        self.settings, self._key = settings, key
+        self.settings, self.simulation, self._key = settings, simulation, key
         check_possible(settings)
         self._source = own_noise(source, settings.digest, given=key is None, goes_on=goes_on)
         self._grid = settings.grid
@@ -154,6 +151,12 @@ class Publisher:
     def plan(self) -> StreamPlan:
         """Blocks and tree that hold now, or are expected."""
         return self.settings.plan if self._blocks is None else self._blocks.plan
+
+    @property
+    @in_turn
+    def notice(self) -> str | None:
+        """A warning that published numbers give now: the stream presses against θ, or has moved. Free, and public."""
+        return None if self._blocks is None else self._blocks.notice()
 
     @property
     @in_turn
@@ -315,7 +318,7 @@ class Publisher:
         if self.settings.start is not None:
             return Learnt(max(self._grid.unit(self.settings.start), 1))
         values = KeptValues(self._warm.array(), self._top)
-        settings = self.settings.epoch(0) if self.settings.renew else self.settings
+        settings = self.settings.epoch(self.settings.first_epoch) if self.settings.renew else self.settings
         learnt = learn(values, settings, self.settings.epsilon, self._source.stream("warm-up"))
         self._warm.clear()
         return learnt
@@ -340,7 +343,7 @@ class Publisher:
         It is valid until something more is pushed here. After that `restore` refuses it on this machine.
 
         >>> sorted(tops.state())[:3]
-        ['block', 'ended', 'epochs']
+        ['block', 'differences', 'ended']
         """
         if self._key is None and not self._source.simulation:
             raise InvalidParameter("source", "was handed in, so its key is not known here", "Use key= instead.")

@@ -18,6 +18,11 @@ from deniable.streams.released.roughness import Roughness
 from deniable.streams.released.stretch import Stretch
 from deniable.streams.released.windows import Truncation
 
+Part = tuple[int, Learnt, BlockPublisher]
+"""Where an epoch begins, what it was published with, and its blocks."""
+_LEVEL_DOUBT = 0.25
+"""How much the mean of a stream may differ from one epoch to the next, as a share of it."""
+
 
 def release(
     steps: NDArray[Any],
@@ -29,16 +34,41 @@ def release(
     simulation: bool,
 ) -> Released:
     """The values that were published from number `first` on, in steps of the grid, with their errors."""
-    start, *later = (_stretch(settings, *part) for part in publisher.parts())
+    parts = publisher.parts()
+    start, *later = (_stretch(settings, *part, after) for part, after in zip(parts, [*parts[1:], None], strict=True))
     about = _about(settings, publisher) | ({SIMULATION: True} if simulation else {})
     facts = (start.truncation, start.smoothing, timestamps, first, tuple(later))
     return Released(steps, start.covariance, settings.grid, about, *facts)
 
 
-def _stretch(settings: Settings, begin: int, learnt: Learnt, blocks: BlockPublisher) -> Stretch:
+def _stretch(settings: Settings, begin: int, learnt: Learnt, blocks: BlockPublisher, after: Part | None) -> Stretch:
     plan, node = blocks.plan, blocks.perturber.node_variance
     noise = replace(plan.noise_model(node, learnt.mean_variance), layout=blocks.layout)
-    return Stretch(begin, noise, _truncation(settings, learnt), _smoothing(settings, learnt, blocks, noise))
+    truncation = _truncation(settings, learnt)
+    if after is not None and truncation.excess is not None and after[1].theta >= 2 * learnt.theta:
+        truncation = _in_hindsight(truncation, blocks, after)
+    return Stretch(begin, noise, truncation, _smoothing(settings, learnt, blocks, noise))
+
+
+def _in_hindsight(truncation: Truncation, blocks: BlockPublisher, after: Part) -> Truncation:
+    """The excess above a θ that was too small, as the next epoch shows it: its θ was learnt from these values.
+
+    The next epoch's mean, with what that one lacks, less the mean of the values as they were cut here. It is as far off
+    as the level has changed in between; what was said before is as far off as the larger values that were not seen.
+    """
+    _, learnt, later = after
+    mean, level = blocks.noisy_mean(), later.noisy_mean()
+    if mean is None or level is None or learnt.excess is None:
+        return truncation
+    whole = level + learnt.excess
+    seen, doubt = max(whole - mean, 0.0), (_LEVEL_DOUBT * whole) ** 2 + learnt.excess_variance
+    before = truncation.excess_variance + seen**2
+    weight = before / (before + doubt) if before + doubt > 0 else 0.0
+    said = truncation.excess or 0.0
+    excess = max(weight * seen + (1 - weight) * said, said)
+    each = max(learnt.theta - truncation.theta, 0.0)
+    square = max(truncation.excess_square, excess * each)
+    return replace(truncation, excess=excess, excess_variance=weight * doubt, excess_square=square)
 
 
 def _truncation(settings: Settings, learnt: Learnt) -> Truncation:

@@ -21,13 +21,29 @@ from deniable.streams.structure.smoother import Recent, Smoother, smoother_of
 from deniable.streams.structure.value_grid import Grid
 
 MEAN_SHARE, ABOVE_SHARE, EXCESS_SHARE, RUNS_SHARE = Fraction(1, 50), Fraction(1, 16), Fraction(1, 16), Fraction(1, 8)
-RENEWAL_SHARE = Fraction(1, 16)
-"""Of a value's ε, for what the next epoch is told.
+RENEWAL_SHARE, GROWING_SHARE = Fraction(1, 16), Fraction(1, 4)
+"""Of a value's ε, for what the next epoch is told: in an epoch as long as the horizon, and in shorter ones.
 
 The noise of the choice of θ, of scale 1/(share·ε) in counts, should be below N_0, the count at which it matters: about
-40/ε where the next epoch is as long. More than 1/16 would raise the variance of the tree by more than a seventh.
+40/ε where the next epoch is as long. More than 1/16 would raise the variance of the tree by more than a seventh. An
+epoch that grows is followed by one four times as long: a fourth of ε tells that one as much as all of ε would tell an
+epoch as long as its own.
 """
-_EPOCH_GROWTH, SHORTEST_WARMUP = 4, 256
+_EPOCH_GROWTH = 4
+SHORTEST_WARMUP, LONGEST_WARMUP = 256, 4096
+ENOUGH_VALUES = 64
+"""Values that θ can be learnt from with ε = 1, and in proportion with less: noise of a count is a sixty-fourth then."""
+
+
+def usual_warmup(epsilon: float) -> int:
+    """The shortest warm-up that pays where θ is renewed: 64/ε, as a power of two from 256 to 4,096.
+
+    >>> [usual_warmup(epsilon) for epsilon in (0.01, 0.05, 0.5)]
+    [4096, 2048, 256]
+    """
+    check_epsilon(epsilon)
+    enough = min(max(ENOUGH_VALUES / epsilon, SHORTEST_WARMUP), LONGEST_WARMUP)
+    return 1 << math.ceil(math.log2(enough))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +55,9 @@ class Settings:
     first block is filled with θ/2, blocks are those of `plan`, and intervals know less.
 
     `renew`: after every epoch all of this is learnt again, from the epoch's values, for the next one. A value's ε is
-    split: 1/16 of it for that, the rest for the tree. Epochs begin with four times the
-    warm-up and grow by four up to the horizon. `start` is a public θ for the first epoch, which needs no warm-up then.
+    split: 1/16 of it for that (1/4 in epochs shorter than the horizon), the rest for the tree. Epochs begin with four
+    times the warm-up and grow by four up to the horizon. `start` is a public θ for the first epoch, which needs no
+    warm-up then.
 
     `hierarchy`: "tree", "tent", or "auto" for the one that is predicted to be better.
 
@@ -117,30 +134,27 @@ class Settings:
         uncapped = not getattr(self.threshold, "cap", True)
         return "tree" if uncapped and self.hierarchy == "auto" else self.hierarchy
 
-    def _first_epoch(self) -> int:
+    @property
+    def first_epoch(self) -> int:
         """Values of the first epoch: all of the horizon if the warm-up is not much shorter."""
         if _EPOCH_GROWTH**2 * self.warmup >= self.horizon:
             return self.horizon
-        return min(_EPOCH_GROWTH * max(self.warmup, SHORTEST_WARMUP), self.horizon)
+        return self.next_epoch(max(self.warmup, SHORTEST_WARMUP))
 
-    def epoch_begin(self, number: int) -> int:
-        """How many values are published before an epoch."""
-        begin, length = 0, self._first_epoch()
-        for passed in range(number):
-            if length == self.horizon:
-                return begin + (number - passed) * length
-            begin, length = begin + length, min(_EPOCH_GROWTH * length, self.horizon)
-        return begin
+    def next_epoch(self, evidence: int) -> int:
+        """Values of an epoch that was learnt from so many: four times as many, up to the horizon."""
+        return min(_EPOCH_GROWTH * evidence, self.horizon)
 
-    def epoch(self, number: int) -> Settings:
+    def _renewal_share(self, length: int) -> Fraction:
+        return GROWING_SHARE if _EPOCH_GROWTH * length <= self.horizon else RENEWAL_SHARE
+
+    def epoch(self, length: int) -> Settings:
         """What an epoch is published with: its length as horizon, and the ε that its tree has."""
-        length = self.epoch_begin(number + 1) - self.epoch_begin(number)
-        return replace(self, horizon=length, epsilon=share_below(self.epsilon, 1 - RENEWAL_SHARE))
+        return replace(self, horizon=length, epsilon=share_below(self.epsilon, 1 - self._renewal_share(length)))
 
-    @property
-    def renewal_cost(self) -> float:
-        """ε for what is learnt from an epoch."""
-        return share_below(self.epsilon, RENEWAL_SHARE)
+    def renewal_cost(self, length: int) -> float:
+        """ε for what is learnt from an epoch of this length."""
+        return share_below(self.epsilon, self._renewal_share(length))
 
     @property
     def delta(self) -> float:
@@ -176,10 +190,9 @@ class Settings:
         published = Spending(Unit.VALUE, Neighbours.REPLACED, self.epsilon)
         return in_parallel([in_sequence(warmup), published])
 
-    def spent_in_epoch(self, number: int) -> Spending:
+    def spent_in_epoch(self, length: int) -> Spending:
         """(ε, δ) for one replaced value of an epoch: its tree and what is learnt from it, at most ε together."""
-        length = self.epoch_begin(number + 1) - self.epoch_begin(number)
-        costs = [self.epoch(number).epsilon, *self.costs(self.renewal_cost, length).values()]
+        costs = [self.epoch(length).epsilon, *self.costs(self.renewal_cost(length), length).values()]
         return in_sequence([Spending(Unit.VALUE, Neighbours.REPLACED, cost) for cost in costs])
 
     def describe(self) -> dict[str, Any]:
@@ -221,10 +234,10 @@ def check_possible(settings: Settings) -> None:
             "bound", "has too many steps for sums over the horizon", "Use a coarser resolution or a shorter horizon."
         )
     sizes = {plan.block, settings.largest_block if settings.block is None else plan.block, 1}
-    smallest = settings.epoch(0).epsilon if settings.renew else settings.epsilon
+    smallest = settings.epoch(settings.first_epoch).epsilon if settings.renew else settings.epsilon
     budgets = {(settings.epsilon, settings.warmup)} if settings.warmup else set()
     if settings.renew:
-        budgets.add((settings.renewal_cost, settings.horizon))
+        budgets.add((settings.renewal_cost(settings.horizon), settings.horizon))
     for theta in (1, top):
         plan.perturber(smallest, theta)
         for block in sizes:

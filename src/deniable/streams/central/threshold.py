@@ -97,7 +97,7 @@ class PredictedError(PrivateRule):
         return np.unique(np.minimum(np.rint(2.0 ** (np.arange(steps) / self.per_octave)), bound).astype(np.int64))
 
     def tipping(self, situation: Situation) -> float:
-        """N_0: that many values above θ cost as much as the noise does. At least 2/cost, at most m/(4·ln bound).
+        """N_0: that many values above θ cost as much as the noise does. At least 1.4/cost, at most m/(4·ln bound).
 
         With less, noise of the choice itself would raise θ by several doublings. With more, 2·N_0·ln θ would outweigh
         any count, so that θ = 1 won however large the values are: with the limit, half of the values above a θ always
@@ -105,7 +105,7 @@ class PredictedError(PrivateRule):
         """
         exact = math.sqrt(6 * situation.error) * situation.warmup / (situation.horizon * situation.tail)
         limit = situation.warmup / (4 * math.log(max(situation.bound, 3)))
-        return max(min(max(exact, 2 / situation.cost), limit, 1e9), 1e-3)
+        return max(min(max(exact, 1.4 / situation.cost), limit, 1e9), 1e-3)
 
     def aim(self, situation: Situation) -> float:
         """The share of values above the best θ where excesses are tail·θ: N = N_0·√(tail/(1 − tail)), public."""

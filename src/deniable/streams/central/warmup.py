@@ -15,14 +15,15 @@ import numpy as np
 from deniable.mechanisms import DiscreteLaplace
 from deniable.randomness import Source
 from deniable.streams.central.evidence import SQUARE_STEPS, Evidence, run_lengths
+from deniable.streams.central.published_roughness import Knot
 from deniable.streams.central.settings import Settings
 from deniable.streams.central.stream_forecast import StreamPlan, choose_plan
 from deniable.streams.central.threshold import PredictedError, PublicThreshold, Situation
 from deniable.streams.released.roughness import Roughness
 
-_USUAL_SHARE, _SHARE_DOUBT, _USUAL_EXCESS = 0.25, 0.6, 0.2
-"""Of drawn streams: the share of values above θ and how much it differs, of what the choice of θ leaves open; and how
-much such values exceed θ, of θ."""
+_USUAL_SHARE, _SHARE_DOUBT, _USUAL_EXCESS, _EXCESS_DOUBT = 0.25, 0.6, 0.3, 1.5
+"""Of drawn streams: the share of values above θ and how much it differs, of what the choice of θ leaves open; how much
+such values exceed θ, of θ; and how much that differs, of what is expected of the tail."""
 
 _STALE = 4.0
 
@@ -61,13 +62,28 @@ class Learnt:
         return cls(**{**facts, **arrays})
 
 
+@dataclass(frozen=True, slots=True)
+class Before:
+    """The epoch that the evidence is of: what it was published with, and what it published, which costs nothing more.
+
+    `mean` is the noisy mean of the evidence's values, cut at the epoch's θ, and `variance` that of its noise. `knots`
+    tell how much neighbouring blocks of the epoch differ.
+    """
+
+    learnt: Learnt
+    mean: float
+    variance: float
+    knots: tuple[Knot, ...] = ()
+
+
 def learn(
-    evidence: Evidence, settings: Settings, epsilon: float, source: Source, before: Learnt | None = None
+    evidence: Evidence, settings: Settings, epsilon: float, source: Source, epoch: Before | None = None
 ) -> Learnt:
     """Private answers, whose shares of ε add up to `epsilon`, for publishing with these settings.
 
-    `before` is what the epoch was published with that the evidence is of.
+    `epoch` is the one that the evidence is of, if it was published.
     """
+    before = None if epoch is None else epoch.learnt
     count, plan = max(evidence.count, 1), settings.plan
     costs = settings.costs(epsilon, evidence.count)
     error = 0.0 if math.isinf(settings.epsilon) else plan.noise(settings.epsilon)
@@ -89,7 +105,10 @@ def learn(
         mechanism = DiscreteLaplace(costs[question.name], question.sensitivity)
         noisy = mechanism.draw(np.array([question.total]), source.stream(question.name))
         totals[question.name], variances[question.name] = float(noisy[0]), mechanism.variance()
-    mean = min(max(totals["mean"] / count, 0.0), float(theta))
+    mean, mean_variance = totals["mean"] / count, variances["mean"] / count**2
+    if epoch is not None and 0.5 <= theta / epoch.learnt.theta <= 2:
+        mean, mean_variance = epoch.mean, epoch.variance  # far less noise, and cut at nearly the same θ
+    mean = min(max(mean, 0.0), float(theta))
     above, above_variance = totals["above"] / count, variances["above"] / count**2
     excess, excess_variance = totals["excess"] / count, variances["excess"] / count**2
     if aim is not None:
@@ -97,7 +116,7 @@ def learn(
         largest = aim + (0.0 if math.isinf(epsilon) else 1 / (cost * count))
         above, above_variance = _weighted(above, above_variance, _USUAL_SHARE * largest, _SHARE_DOUBT * largest)
     above = min(max(above, 0.0), 1.0)
-    doubt = tail * theta * math.hypot(above, math.sqrt(above_variance))
+    doubt = _EXCESS_DOUBT * tail * theta * math.hypot(above, math.sqrt(above_variance))
     excess, excess_variance = _weighted(excess, excess_variance, _USUAL_EXCESS * theta * above, doubt)
     if theta >= settings.grid.top:
         excess = excess_variance = 0.0
@@ -105,12 +124,14 @@ def learn(
     if before is not None and before.lengths:
         usual = before.squares[0] * (theta / before.theta) ** 2
     runs = _roughness(totals, variances, usual, runs_theta, lengths, count)
+    if epoch is not None:
+        runs = _with_published(runs, epoch.knots)
     if before is not None and before.lengths:
         runs = _with_earlier(runs, before, theta, alike=0.5 <= theta / runs_theta <= 2)
     return Learnt(
         theta,
         mean,
-        variances["mean"] / count**2,
+        mean_variance,
         runs[1][0] / 2,
         min(max(above, 0.0), 1.0),
         math.sqrt(above_variance),
@@ -153,6 +174,19 @@ def _roughness(
         doubts.append(math.pi / 2 * variances[name] / pairs**2)
         squares.append(max(math.pi / 2 * (totals[name] / pairs) ** 2 - doubts[-1], 0.0))
     return tuple(map(float, lengths)), tuple(squares), tuple(doubts)
+
+
+def _with_published(runs: _Runs, knots: tuple[Knot, ...]) -> _Runs:
+    """Private answers, and what published blocks tell; at a length that both know, the better one counts more."""
+    known = {length: (square, doubt) for length, square, doubt in zip(*runs, strict=True)}
+    for length, square, doubt in knots:
+        measured, noise = known.get(length, (square, doubt))
+        if length == 1 or doubt + noise <= 0:
+            continue
+        weight = noise / (doubt + noise) if length in known else 1.0
+        known[length] = (weight * square + (1 - weight) * measured, weight * doubt)
+    lengths = sorted(known)
+    return tuple(lengths), tuple(known[length][0] for length in lengths), tuple(known[length][1] for length in lengths)
 
 
 def _with_earlier(runs: _Runs, before: Learnt, theta: int, *, alike: bool) -> _Runs:

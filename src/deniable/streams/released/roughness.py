@@ -64,14 +64,17 @@ class Roughness:
     def weighed(self, lengths: tuple[float, ...], squares: tuple[float, ...], doubts: tuple[float, ...]) -> Roughness:
         """These are usual; others were measured. The noisier those are, the more stays usual.
 
-        `doubts` are variances of the noise of the roots of the measured squares. Neighbouring runs of independent
+        `doubts` are variances of the noise of the roots of the measured squares. From the longest length to shorter
+        ones, what is known of one decides how much of the next one is usual. Neighbouring runs of independent
         values differ by Δ(1)·L, and no stream is taken as smoother than that.
         """
         known: dict[float, float] = {}
-        for length, measured, doubt in zip(lengths, squares, doubts, strict=True):
-            usual = self.difference(length)
+        factor = 1.0  # what is known at a longer length says how usual this stream is
+        for length, measured, doubt in sorted(zip(lengths, squares, doubts, strict=True), reverse=True):
+            usual = self.difference(length) * factor
             weight = usual / (usual + doubt) if usual + doubt > 0 else 0.0
             known[length] = max(weight * measured + (1 - weight) * usual, squares[0] * length)
+            factor = known[length] / max(self.difference(length), _LEAST)
         last = max(known)
         for length in self.lengths:  # beyond what was measured, in the usual shape
             if length > last:

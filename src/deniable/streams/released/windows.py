@@ -15,7 +15,7 @@ from deniable.queries.answers.result import Estimate
 SINGLE_LAPLACE = 3.0
 """The excess kurtosis of one Laplace noise; that of a sum of k of them is 3/k, and 0 is a normal distribution."""
 _BETWEEN = 0.7
-PRESSED = "published sums press against θ: the stream has risen, and the answer is a lower bound until θ is renewed"
+PRESSED = "published sums press against θ: the stream has risen, and sums are lower bounds until θ is renewed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,14 @@ class Truncation:
     def pressed(self, rates: Floats, noise: float) -> NDArray[np.bool_]:
         """Whether blocks of these mean values press against θ: most of what they hold may be cut.
 
-        Their mean is above three fourths of θ and twice what it was when θ was learnt, by more than three standard
-        errors of noise. A stream whose values are all close to θ was like that before.
+        Their mean is above three fourths of θ, or has jumped to three times what it was when θ was learnt and above a
+        third of θ; by more than three standard errors of noise, and to twice what it was at least. A stream whose
+        values are all close to θ was like that before.
         """
-        usual = math.inf if self.level is None or self.theta >= self.bound else 2 * self.level
-        return np.asarray(rates - 3 * noise > max(0.75 * self.theta, usual))
+        if self.level is None or self.theta >= self.bound:
+            return np.zeros(rates.shape, dtype=bool)
+        jumped = max(3 * self.level, self.theta / 3)
+        return np.asarray(rates - 3 * noise > max(2 * self.level, min(0.75 * self.theta, jumped)))
 
     def loss(self, count: Floats) -> Floats:
         """What truncation may have taken from sums of `count` values: an estimate plus two standard errors, or NaN."""

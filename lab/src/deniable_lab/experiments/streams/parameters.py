@@ -47,7 +47,7 @@ def measure(setting: Setting, seed: int, data: Data) -> Measured:
     else:
         parts["threshold"] = PaperScore(c=value)
     publisher = simulated(ToPS, EPSILON, stream, seed, **parts)
-    released = publisher.push_many(values)
+    released = publisher.push_many(values)[-HORIZON:]
     theta = float(publisher.learnt.theta if publisher.learnt else 0)
     if parameter != "r":
         return {"MSE": stream.errors(released).mse, "theta": theta}

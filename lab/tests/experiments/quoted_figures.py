@@ -94,6 +94,7 @@ DOCS_PAGES = {
     "queries.md": {
         "shop of 50,000 made-up people": "setting",
         "up to 64 disjoint terms": "setting",
+        "Up to 200 cells are answered this way": "setting",
         "are 95 % by default": "setting",
         "an average of 9.6 ± 5.7 goes with a variance that is about 32 too low": "an example: 5.7² = 32",
         "over 200 simulated collections": "setting of the test suite",
@@ -107,6 +108,7 @@ DOCS_PAGES = {
         "181,335 people in a one-row table, and their 2,094,140 diary rows": "data: ATUS",
         "The true numbers are 15,955, 12,613 and 3,156": "the data of the example, which is seeded",
         "32 bytes": "setting",
+        "more than 1 % of a table's rows": "setting",
     },
     "how-to/choose.md": {
         "a standard error of 0.5 % of them": "setting of the example",
@@ -166,7 +168,7 @@ DOCS_PAGES = {
     "tutorials/streams.md": {
         "The mean of 1,440 readings, 24 minutes, will have a standard error of about 40 watts": "the page's forecast",
         "The mean of 65,536 readings, most of a day, will have less than 2": "the page's forecast",
-        "The first 65,536 readings": "setting",
+        "The first 256 readings": "setting",
         "95 %": "setting",
     },
     "tutorials/tables.md": {"off by about 0.9 % of the users": "the page's forecast"},

@@ -84,7 +84,10 @@ def test_an_epoch_that_ends_early_goes_on_from_any_state():
     assert begins[2] - begins[1] < EPOCH
     stream, done = make(), []
     for part in np.split(values, (1 << 13) + np.array([EPOCH + 100, begins[2] - 1500, begins[2], begins[2] + 5])):
+        handed_out = stream.state()
+        text = json.dumps(handed_out)
         done.append(stream.push_many(part))
+        assert json.dumps(handed_out) == text  # a state does not change with the publisher it came from
         stream = restore(json.loads(json.dumps(stream.state())), source=SeededSource(1))
     assert np.concatenate(done).tolist() == published.tolist()
     assert [begin for begin, _, _ in stream._blocks.parts()] == begins

@@ -180,7 +180,7 @@ class Epochs:
             for epoch in self._finished
         ]
         recent = None if self._recent is None else self._recent.state()
-        sums = {"part_sums": self._part_sums, "recent_sum": self._recent_sum, "recent": recent}
+        sums = {"part_sums": list(self._part_sums), "recent_sum": self._recent_sum, "recent": recent}
         own = {"length": self._length, "stop": self._stop, **sums}
         return {**self._open.state(), "epochs": finished, "sums_of_epoch": self._sums.state(), "epoch": own}
 
@@ -195,7 +195,7 @@ class Epochs:
             self._begin(learnt[number + 1], lengths[number + 1])
         self._open.resume(state)
         self._sums.resume(state["sums_of_epoch"])
-        self._stop, self._part_sums, self._recent_sum = own["stop"], own["part_sums"], own["recent_sum"]
+        self._stop, self._part_sums, self._recent_sum = own["stop"], list(own["part_sums"]), own["recent_sum"]
         if own["recent"] is not None:
             self._recent = self._new_sums(self._quarter)
             self._recent.resume(own["recent"])

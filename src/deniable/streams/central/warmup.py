@@ -21,7 +21,7 @@ from deniable.streams.central.stream_forecast import StreamPlan, choose_plan
 from deniable.streams.central.threshold import PredictedError, PublicThreshold, Situation
 from deniable.streams.released.roughness import Roughness
 
-_USUAL_SHARE, _SHARE_DOUBT, _USUAL_EXCESS, _EXCESS_DOUBT = 0.25, 0.6, 0.3, 1.5
+_USUAL_SHARE, _SHARE_DOUBT, _USUAL_EXCESS, _EXCESS_DOUBT = 0.25, 0.6, 0.3, 1.0
 """Of drawn streams: the share of values above θ and how much it differs, of what the choice of θ leaves open; how much
 such values exceed θ, of θ; and how much that differs, of what is expected of the tail."""
 

@@ -152,7 +152,7 @@ class Released(ManyWindows):
         """The sum of the values at positions start … stop − 1; with `cut`, of values cut at θ.
 
         >>> print(tops.released.sum(0, 2000))
-        13,105 ± 58 (95%: 12,521 to 13,689)
+        13,107 ± 58 (95%: 12,707 to 13,506)
         """
         return self._single(self.sums(np.array([start]), np.array([stop]), cut=cut), confidence)
 
@@ -160,7 +160,7 @@ class Released(ManyWindows):
         """The mean of the values at positions start … stop − 1; with `cut`, of values cut at θ.
 
         >>> print(tops.released.mean(0, 2000, confidence=0.99))
-        6.552 ± 0.029 (99%: 6.17 to 6.94)
+        6.553 ± 0.029 (99%: 6.29 to 6.82)
         """
         return self._single(self.means(np.array([start]), np.array([stop]), cut=cut), confidence)
 

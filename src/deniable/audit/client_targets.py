@@ -77,7 +77,9 @@ def bulk_target(name: str, collection: Collection, pair: tuple[str, str]) -> Tar
         frames = {table.name: _frame(table, pair, worlds) for table in collection.tables}
         public = {column: ["everybody knows"] * worlds.size for table in collection.tables for column in table.public}
         everyone = pa.table({"uid": np.arange(worlds.size), **public})
-        reports = collection.perturb(everyone=everyone, source=source, simulation=source.simulation, **frames)
+        reports = collection.perturb(
+            everyone=everyone, source=source, simulation=source.simulation, max_rejected=1.0, **frames
+        )
         output = Output({}, {})
         for table in frames:
             columns = {field: reports[table][field].to_numpy().astype(np.int64) for field in ("uid", *REPORT_COLUMNS)}

@@ -8,6 +8,7 @@ import tempfile
 import zlib
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,6 +21,7 @@ from deniable.engines.reports import report_files
 from deniable.engines.reports import report_stores as stores
 from deniable.engines.reports import user_blocks as blocks
 from deniable.engines.reports.report_stores import FileStore, MemoryStore
+from deniable.queries.parsing.domain_values import _evaluator
 from deniable.randomness import SeededSource
 
 USERS = dn.Table(
@@ -202,7 +204,15 @@ def test_duckdb_does_not_print():
         for path in (package / room).rglob("*.py")
         if "duckdb.connect(" in path.read_text(encoding="utf-8")
     }
-    assert opening == {"engines/duckdb/duckdb_session.py", "queries/parsing/grammar.py"}  # the latter runs no statement
+    assert opening == {
+        "engines/duckdb/duckdb_session.py",
+        "queries/parsing/domain_values.py",
+        "queries/parsing/grammar.py",  # runs no statement
+    }
+    for setting in ("enable_progress_bar", "enable_external_access", "python_enable_replacements"):
+        assert _evaluator().execute(f"SELECT current_setting('{setting}')").fetchone() == (False,)
+    with pytest.raises(duckdb.InvalidInputException, match="locked"):
+        _evaluator().execute("SET enable_external_access = true")
 
 
 MEASURED = """

@@ -86,12 +86,16 @@ def _evaluator() -> duckdb.DuckDBPyConnection:
     """An empty database that can open nothing; one thread, so that rows stay in their order."""
     settings: dict[str, Any] = {
         "threads": 1,
-        "enable_external_access": False,
+        "temp_directory": "",
         "autoload_known_extensions": False,
         "autoinstall_known_extensions": False,
-        "lock_configuration": True,
+        "allow_community_extensions": False,
     }
-    return duckdb.connect(config=settings)
+    made = duckdb.connect(config=settings)
+    for setting in ("enable_progress_bar", "python_enable_replacements", "enable_external_access"):
+        made.execute(f"SET {setting} = false")
+    made.execute("SET lock_configuration = true")
+    return made
 
 
 def domain_column(domain: Private, after: timedelta = timedelta(0)) -> pa.Array:

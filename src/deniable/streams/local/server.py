@@ -378,9 +378,9 @@ class ToPLServer:
         >>> again.push(report, uid="ann") is None, again.total == server.total
         (True, True)
         """
-        state = unseal(state, STATE_VERSION)
-        if state["kind"] != STATE_KIND:
+        if isinstance(state, dict) and state.get("kind", STATE_KIND) != STATE_KIND:
             raise InvalidParameter("state", "is not that of a ToPLServer", "Use dn.streams.restore for publishers.")
+        state = unseal(state, STATE_VERSION)
         settings = dict(state["settings"])
         protocol, rule = dict(settings.pop("protocol")), dict(settings.pop("rule"))
         made = cls(**protocol, **settings, rule=RULES_BY_KIND[rule.pop("kind")](**rule))

@@ -144,7 +144,7 @@ class ReportDoor:
         for tag, name in self._by_tag.items():
             first = 0 if self._collection.rounds is None else 1
             report = Report(slot=0, view=0, seed=0, y=0, tag=tag, round=first, coins=self._collection.coins)
-            self.check([SentReport("", report.to_bytes(), name, {})])
+            self.check([SentReport("user", report.to_bytes(), name, {})])
 
     def check(self, sent: Sequence[SentReport]) -> list[CheckedReport]:
         """Each report with its table, round and slot, or with the reason for which it is refused."""

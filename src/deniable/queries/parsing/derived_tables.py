@@ -209,9 +209,10 @@ class _Derived:
         select.set("expressions", items)
         named_items = {item.alias.casefold() for item in items if isinstance(item, exp.Alias)}
         names = named_items if keep_names or sole else set()
+        given = named_items - set(self.columns)  # in a condition or group, a column goes before an answer's name
         for clause, node in list(select.args.items()):
             if clause in ("where", "group", "having") and node is not None:
-                select.set(clause, node.transform(lambda part: self._replaced(part, sole=sole)))
+                select.set(clause, node.transform(lambda part: self._ordered(part, given, sole=sole)))
             if clause == "order" and node is not None:
                 select.set(clause, node.transform(lambda part: self._ordered(part, names, sole=sole)))
         for join in select.args.get("joins") or []:

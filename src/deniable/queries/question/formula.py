@@ -73,21 +73,23 @@ class Applied:
 
     def at(self, values: Floats) -> Floats:
         """The function of some numbers, as DuckDB has it: halves are rounded away from zero."""
-        if self.name == "round":
-            scale = 10.0**self.setting
-            scaled = np.abs(values) * scale
-            whole = np.floor(scaled + 0.5)
-            near = np.abs(scaled - np.rint(scaled)) < 1e-9 * np.maximum(scaled, 1.0)
-            return np.asarray(np.copysign(np.where(near, np.rint(scaled), whole) / scale, values))
-        if self.name in ("floor", "ceil"):
-            near = np.rint(values)
-            rounded = np.floor(values) if self.name == "floor" else np.ceil(values)
-            # A sum of many floats may miss the whole number that it is by a hair.
-            return np.asarray(np.where(np.abs(values - near) < 1e-9 * np.maximum(np.abs(values), 1.0), near, rounded))
+        if self.name in ("round", "floor", "ceil"):
+            finite = np.isfinite(values)  # the ends of an interval may not be
+            return np.asarray(np.where(finite, self._rounded(np.where(finite, values, 0.0)), values))
         if self.name == "abs":
             return np.abs(values)
         extreme = np.maximum if self.name == "greatest" else np.minimum
         return np.asarray(extreme(values, self.setting))
+
+    def _rounded(self, values: Floats) -> Floats:
+        """A sum of many floats may miss the whole number that it is by a hair."""
+        if self.name == "round":
+            scale = 10.0**self.setting
+            scaled = np.abs(values) * scale
+            whole = np.floor(scaled + 0.5)
+            return np.asarray(np.copysign(np.where(_is_near(scaled), np.rint(scaled), whole) / scale, values))
+        rounded = np.floor(values) if self.name == "floor" else np.ceil(values)
+        return np.where(_is_near(values), np.rint(values), rounded)
 
     def of_interval(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """The smallest interval that holds the function of every number of an interval."""
@@ -173,3 +175,8 @@ def moments_of(formula: Formula) -> set[int]:
     if isinstance(formula, Binary):
         return moments_of(formula.left) | moments_of(formula.right)
     return moments_of(formula.of) if isinstance(formula, (Root, Applied)) else set()
+
+
+def _is_near(values: Floats) -> Booleans:
+    """Whether numbers are whole but for rounding."""
+    return np.asarray(np.abs(values - np.rint(values)) < 1e-9 * np.maximum(np.abs(values), 1.0))

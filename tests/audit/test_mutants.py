@@ -175,8 +175,8 @@ CUT = {"orders": [{"axes": {"amount": {"cells": [0, 5]}}}]}
 def test_reports_in_bulk_that_leave_sorted_by_value(monkeypatch):
     honest = Collection.perturb
 
-    def sorted_by_value(self, *, everyone, source, simulation, orders):
-        reports = honest(self, everyone=everyone, source=source, simulation=simulation, orders=orders)
+    def sorted_by_value(self, *, orders, **settings):
+        reports = honest(self, orders=orders, **settings)
         high = set(orders.filter(np.asarray(orders["amount"]) > 0)["uid"].to_pylist())
         order = np.argsort([uid in high for uid in reports["orders"]["uid"].to_pylist()], kind="stable")
         return {"orders": reports["orders"].take(order)}
@@ -188,9 +188,9 @@ def test_reports_in_bulk_that_leave_sorted_by_value(monkeypatch):
 def test_reports_in_bulk_without_users_who_have_no_rows(monkeypatch):
     honest = Collection.perturb
 
-    def without_them(self, *, everyone, source, simulation, orders):
+    def without_them(self, *, orders, **settings):
         present = orders.group_by("uid").aggregate([]).select(["uid"])
-        return honest(self, everyone=present, source=source, simulation=simulation, orders=orders)
+        return honest(self, orders=orders, **(settings | {"everyone": present}))
 
     monkeypatch.setattr(Collection, "perturb", without_them)
     refuted(client(NOTHING_HIGHEST, "bulk"), 1_000)

@@ -378,7 +378,8 @@ class ToPLServer:
         >>> again.push(report, uid="ann") is None, again.total == server.total
         (True, True)
         """
-        if isinstance(state, dict) and state.get("kind", STATE_KIND) != STATE_KIND:
+        of_others = isinstance(state, dict) and state.get("kind") not in (None, STATE_KIND)
+        if of_others and state.get("version") != STATE_VERSION:  # otherwise it may as well be damaged
             raise InvalidParameter("state", "is not that of a ToPLServer", "Use dn.streams.restore for publishers.")
         state = unseal(state, STATE_VERSION)
         settings = dict(state["settings"])

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from deniable.errors import QueryRefused
 from deniable.queries.parsing.compound_questions import item_behind, ordering_of
-from deniable.queries.parsing.spread_questions import plain_text_of
+from deniable.queries.parsing.spread_questions import groups_among
 
 Node = Any
 CONTINUOUS, DISCRETE, MOST_FREQUENT = "cont", "disc", "mode"
@@ -45,12 +45,7 @@ class QuantileQuestion:
     @property
     def shown_groups(self) -> dict[str, int]:
         """Columns of the answer that are groups, by their number."""
-        texts = [plain_text_of(group) for group in self.groups]
-        return {
-            item.alias: texts.index(plain_text_of(item.this))
-            for item in self.others
-            if plain_text_of(item.this) in texts
-        }
+        return groups_among(self.groups, {item.alias: item.this for item in self.others})
 
     def plain_text(self) -> str:
         """A question about everything that is not a quantile; its rows are the groups of the answer."""

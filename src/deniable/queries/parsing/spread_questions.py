@@ -7,7 +7,7 @@ A subquery of the same tables is such a sum, too. One of other tables is asked o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -38,12 +38,7 @@ class Spread:
     @property
     def shown_groups(self) -> dict[str, int]:
         """Columns of the answer that are groups, by their number."""
-        texts = [plain_text_of(group) for group in self.groups]
-        return {
-            name: texts.index(plain_text_of(item))
-            for name, item in zip(self.names, self.items, strict=True)
-            if plain_text_of(item) in texts
-        }
+        return groups_among(self.groups, dict(zip(self.names, self.items, strict=True)))
 
     def keys_text(self) -> str:
         """A plain question whose rows are the groups of the answer."""
@@ -231,6 +226,13 @@ def literal_of(value: Any) -> Node:
         number = exp.Literal.number(format(abs(Decimal(repr(value) if isinstance(value, float) else value)), "f"))
         return exp.Paren(this=exp.Neg(this=number)) if value < 0 else number
     return exp.Literal.string(str(value))
+
+
+def groups_among(groups: Sequence[Node], items: Mapping[str, Node]) -> dict[str, int]:
+    """Which items are groups: the number of the group by the item's name."""
+    texts = [plain_text_of(group) for group in groups]
+    written = {name: plain_text_of(item) for name, item in items.items()}
+    return {name: texts.index(text) for name, text in written.items() if text in texts}
 
 
 def plain_text_of(node: Node) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import pyarrow as pa
@@ -9,14 +10,14 @@ import pyarrow as pa
 from deniable.simulation import mark
 
 
-class CurveTable:
+class CurveTable(ABC):
     """Columns of equal length, and whether they protect anybody."""
 
     simulation: bool
 
+    @abstractmethod
     def columns(self) -> dict[str, Any]:
         """The columns by name."""
-        raise NotImplementedError
 
     def to_arrow(self) -> pa.Table:
         """One row per entry."""

@@ -3,15 +3,16 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test test-all test-portable test-oldest lint java bench docs pages wheel clean
+.PHONY: demo test test-all test-portable test-oldest lint java javascript mariadb superset console bench docs pages wheel clean
 
 demo: .venv/.installed-plot
 	$(BIN)/deniable demo
 
-test: lint java
+test: lint java mariadb javascript
 	$(BIN)/pytest
 
-test-all: lint java
+test-all: lint java mariadb superset
+	$(MAKE) javascript DENIABLE_FUZZ_CASES=20000
 	$(BIN)/pytest -m ''
 	$(MAKE) test-portable test-oldest
 
@@ -53,6 +54,64 @@ java: .venv/.installed-test
 	fi; \
 	$(HAVE_JAVA) || echo "Spark's tests are skipped: they need Java 17 or newer." \
 	  "Run: apt-get install openjdk-17-jre-headless (Debian), or brew install openjdk@17 (macOS)"
+
+# The MySQL port is tested with a client and a JDBC driver of MariaDB, where they can be installed without asking.
+mariadb: .venv/.installed-test
+	@command -v mariadb >/dev/null && [ -f /usr/share/java/mariadb-java-client.jar ] && exit; \
+	if [ "$$(id -u)" = 0 ] && [ -f /etc/debian_version ]; then \
+	  echo "Installing MariaDB's clients for tests of the MySQL port"; \
+	  $(APT) update >/dev/null 2>&1; \
+	  $(APT) install -y --no-install-recommends mariadb-client libmariadb-java >/dev/null 2>&1; \
+	fi; \
+	command -v mariadb >/dev/null && [ -f /usr/share/java/mariadb-java-client.jar ] || \
+	  echo "Some tests of the MySQL port are skipped. Run: apt-get install mariadb-client libmariadb-java (Debian)"
+
+# Apache Superset has an environment of its own: it needs older versions of what others use, and does not declare all of it.
+superset: .venv-superset/.installed
+
+.venv-superset/.installed:
+	$(PYTHON) -m venv --clear .venv-superset
+	.venv-superset/bin/python -m pip --disable-pip-version-check --quiet install apache-superset 'flask-caching<2.4' \
+	  rich cachetools pymysql && touch $@ || echo "Superset's test is skipped: it could not be installed."
+
+# The console: built from npm packages into the Python package, and committed, so that users need no Node.js.
+console:
+	cd console && npm install --no-package-lock --no-audit --no-fund --silent && npm run --silent build
+
+# The client for browsers and Node.js: its tests need Node.js 20, those in a browser Chromium, those of types and size the
+# packages that package.json names. All are looked for, and installed where that is possible without asking.
+JS := clients/javascript
+HAVE_NODE := node -e 'process.exit(process.versions.node.split(".")[0] >= 20 ? 0 : 1)' 2>/dev/null
+HAVE_CHROMIUM := { command -v chromium || command -v chromium-browser || command -v google-chrome; }
+
+javascript: .venv/.installed-test
+	@if [ "$$(id -u)" = 0 ] && [ -f /etc/debian_version ]; then \
+	  if ! $(HAVE_NODE) || ! command -v npm >/dev/null || ! $(HAVE_CHROMIUM) >/dev/null; then \
+	    echo "Installing Node.js and Chromium for the tests of the client in JavaScript"; \
+	    $(APT) update >/dev/null 2>&1; \
+	    for package in nodejs npm chromium; do \
+	      case $$package in \
+	        nodejs) $(HAVE_NODE) && continue;; \
+	        npm) command -v npm >/dev/null && continue;; \
+	        chromium) $(HAVE_CHROMIUM) >/dev/null && continue;; \
+	      esac; \
+	      $(APT) install -y --no-install-recommends $$package >/dev/null 2>&1 || true; \
+	    done; \
+	  fi; \
+	fi; \
+	if ! $(HAVE_NODE); then \
+	  echo "Tests of the client in JavaScript are skipped: they need Node.js 20 or newer." \
+	    "Run: apt-get install nodejs npm (Debian), or brew install node (macOS)"; \
+	  exit 0; \
+	fi; \
+	if [ ! -e $(JS)/node_modules/.installed ] || [ $(JS)/package.json -nt $(JS)/node_modules/.installed ]; then \
+	  (cd $(JS) && npm install --no-package-lock --no-audit --no-fund --silent >/dev/null 2>&1 && touch node_modules/.installed) || \
+	    echo "Tests of the client's types, size and pages are skipped: npm could not install what package.json names."; \
+	fi; \
+	cd $(JS) && { [ ! -e node_modules/.installed ] || node build.js; } && node --test --test-reporter=dot tests/*.test.js && \
+	if [ ! -e node_modules/.installed ]; then exit 0; \
+	elif chromium=$$($(HAVE_CHROMIUM)); then CHROMIUM=$$chromium node --test --test-reporter=dot tests/browser/*.test.js; \
+	else echo "Tests in a browser are skipped: they need Chromium. Run: apt-get install chromium (Debian)"; fi
 
 # The pages in site/; every link and anchor has to lead somewhere.
 docs: .venv/.installed-docs
@@ -112,4 +171,4 @@ PROJECTS := pyproject.toml lab/pyproject.toml
 	touch $@
 
 clean:
-	rm -rf .venv .venv-oldest
+	rm -rf .venv .venv-oldest .venv-superset

@@ -1,12 +1,14 @@
 """States with one changed byte: refused, or they go on exactly as the whole ones."""
 
 import json
+import shutil
 
 import numpy as np
 
 import deniable as dn
 from deniable.client import Client, ToPLClient
-from deniable.stores import DurablePublisher, DurableServer
+from deniable.private_folders import private_folder
+from deniable.stores import DurablePublisher, DurableServer, StoredStream
 from deniable.stores.state_file import StateFile
 from deniable.streams import ToPLServer, ToPS, restore
 from fuzzing.harness import SECRET, cases, fuzz
@@ -40,27 +42,38 @@ def write(path, data):
     path.chmod(0o600)
 
 
-@cases(300)
-def test_files_of_publishers(tmp_path, count):
-    path = tmp_path / "state.json"
-    files, expected = {}, {}
+@cases(100)
+def test_stores_of_publishers(tmp_path, count):
+    """A byte changed anywhere in a store that was killed: it is refused, or what is published is the same."""
+    store, files, expected = tmp_path / "store", {}, {}
     for taken in (60, 300):
-        tops = published(taken)
-        with StateFile(path) as file:
-            file.write(tops.state(), announced=None)
-        files[taken] = path.read_bytes()
-        path.unlink()
-        expected[taken] = tops.push_many(LATER).tolist()
+        durable = DurablePublisher(store, ToPS(1.0, 1e9, warmup=100, horizon=256), log_bytes=1600)
+        for start in range(0, taken, 60):
+            durable.push_many(VALUES[start : start + 60])
+        durable._let_go()
+        files[taken] = {file: file.read_bytes() for file in store.rglob("*") if file.is_file()}
+        with DurablePublisher(store) as durable:
+            durable.push_many(LATER)
+        expected[taken] = StoredStream(store).values(0).values.tolist()
+        shutil.rmtree(store)
+    notes = private_folder("stores", "", "")
 
     def attempt(chance):
         taken = chance.choice(list(files))
-        data = changed(chance, files[taken])
-        write(path, data)
-        with DurablePublisher(path, published(0)) as durable:
-            assert durable.push_many(LATER).tolist() == expected[taken]
+        victim = chance.choice(list(files[taken]))
+        shutil.rmtree(notes, ignore_errors=True)  # otherwise this is an old copy
+        for file, content in files[taken].items():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write(file, changed(chance, content) if file == victim and content else content)
+        try:
+            with DurablePublisher(store) as durable:
+                durable.push_many(LATER)
+            assert StoredStream(store).values(0).values.tolist() == expected[taken]
+        finally:
+            shutil.rmtree(store)
 
-    outcomes = fuzz(attempt, "files of publishers", count)
-    assert outcomes["InvalidData"] > 0.8 * count
+    outcomes = fuzz(attempt, "stores of publishers", count)
+    assert outcomes["InvalidData"] > 0.4 * count
 
 
 @cases(300)

@@ -1,0 +1,47 @@
+// Writes dist/deniable.min.js, one file for <script type="module">, and prints what a page loads that imports all or some
+// of it. Bundlers leave out what a page does not import.
+import { mkdirSync, writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { brotliCompressSync, gzipSync } from "node:zlib";
+import { build } from "esbuild";
+import { minify } from "terser";
+
+const folder = fileURLToPath(new URL("src", import.meta.url)),
+  out = new URL("dist/", import.meta.url);
+const REPORTING = ["Collection", "BrowserStore", "Uploader"];
+const PAGES = {
+  "a page that reports": REPORTING,
+  "and keeps a ledger": [...REPORTING, "Ledger"],
+  "a page of streams": ["ToPLClient", "BrowserStore"],
+};
+
+async function minified(contents) {
+  const stdin = { contents, resolveDir: folder };
+  const bundled = await build({
+    stdin,
+    bundle: true,
+    format: "esm",
+    minify: true,
+    charset: "utf8",
+    write: false,
+    target: "es2022",
+  });
+  const options = {
+    module: true,
+    ecma: 2020,
+    compress: { passes: 3, unsafe_arrows: true },
+    format: { ascii_only: false },
+  };
+  return (await minify(bundled.outputFiles[0].text, options)).code;
+}
+
+const say = (what, code) =>
+  console.log(
+    `${what}: ${gzipSync(code, { level: 9 }).length} bytes with gzip, ${brotliCompressSync(code).length} with brotli`,
+  );
+
+const everything = await minified('export * from "./index.js";');
+mkdirSync(out, { recursive: true });
+writeFileSync(new URL("deniable.min.js", out), everything);
+say("everything", everything);
+for (const [what, names] of Object.entries(PAGES)) say(what, await minified(`export { ${names} } from "./index.js";`));

@@ -1,0 +1,34 @@
+// Draws that come again: what a device needs for answers that it keeps for life. All of them follow from SHA-256 of a
+// secret, drawn once and kept in the memory, and a label.
+import { Draws } from "./exact.js";
+import { MemoisedResponse } from "./memoised_response.js";
+import { outcomeOf } from "./oracles.js";
+import { hex, sha256 } from "./randomness.js";
+
+const ROOM = 1n << 256n;
+
+export class Lifetime {
+  constructor(table, epsilon, permanent, secret) {
+    Object.assign(this, { table, epsilon, permanent, secret });
+  }
+
+  /** Draws for one purpose, which begin with the same numbers in every round. */
+  of(label) {
+    let count = 0;
+    return new Draws(async (bound) => {
+      for (;;) {
+        const drawn = BigInt(`0x${hex(await sha256(this.secret, `${this.table}:${label}:${count++}`))}`);
+        if (drawn < ROOM - (ROOM % bound)) return drawn % bound;
+      }
+    });
+  }
+
+  /** [seed, y]: an instantaneous answer on top of the permanent one. */
+  async answer(slot, oracle, cell, seed, draws) {
+    if (oracle.outcomes === 1) return [0, 0];
+    const outcome = outcomeOf(oracle, cell, seed);
+    const response = new MemoisedResponse(this.epsilon, this.permanent, oracle.outcomes);
+    const kept = await response.drawPermanent(outcome, this.of(`${slot}:answer to ${outcome}`));
+    return [seed, await response.drawInstantaneous(kept, draws)];
+  }
+}

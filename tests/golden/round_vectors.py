@@ -22,6 +22,7 @@ SETTINGS = (
     ("hio", "assigned", MEMOISED),
     ("hio", "drawn", MEMOISED),
     ("ehio", "drawn", MEMOISED),
+    ("mg", "assigned", MEMOISED | {"buckets": 3}),
 )
 ROWS = {
     "users": [[{"age": 31, "marital": "single"}]] * 2 + [[{"age": 32, "marital": "married"}]] * 2,

@@ -74,13 +74,13 @@ class StickyDevice(EnumeratedDevice):
         return super().secret_below(count, draws)
 
 
-def client_law(monkeypatch, collection, lifetime, table="users"):
+def client_law(monkeypatch, collection, lifetime, table="users", user=None):
     """The law of everything that a client sends in all rounds, given its rows in each."""
 
     def run(choose):
         dice = StickyDevice(choose)
         dice.stand_in(monkeypatch, *MODULES)
-        client = device.Client(collection, randbelow=dice.randbelow)
+        client = device.Client(collection, randbelow=dice.randbelow, user=user)
         sent = [client.reports(table, rows, number) for number, rows in enumerate(lifetime, 1)]
         again = [client.reports(table, lifetime[0], number) for number in range(1, len(lifetime) + 1)]
         assert again == sent  # a round asked twice repeats its bytes, whatever the row is now
@@ -164,6 +164,24 @@ def test_memoised_keeps_its_three_promises(monkeypatch, epsilon, permanent):
     # The usual claim, min(g, rounds)·ε∞ for any two lifetimes, does not hold in general.
     if (epsilon, permanent) == (1.4, 1.5):
         assert worst > 2 * permanent
+
+
+def test_few_buckets_keep_the_same_promises(monkeypatch):
+    """Three cells in two buckets: the promises are those of two outcomes, and lifetimes within a bucket are alike."""
+    rounds = dn.Rounds(2, mode="memoised", permanent=1.5, changes_are_public=True, buckets=2)
+    table = dn.Table("users", flag=dn.Categorical("a", "b", "c"))
+    collection = dn.Collection(table, epsilon=1.4, design="mg", coins="assigned", name="shop", rounds=rounds)
+    oracle = collection.design_of("users").oracle(3)
+    assert (oracle.g, oracle.outcomes) == (2, 2)
+    lifetimes = list(itertools.product("abc", repeat=2))
+    laws = {life: client_law(monkeypatch, collection, flags(life), user="cyd") for life in lifetimes}
+    mechanism, alone = MemoisedResponse(1.4, 1.5, 2), RandomizedResponse(1.4, 2)
+    for index in range(2):
+        assert worst_ratio([marginal(law, index) for law in laws.values()]) == alone.p / alone.q
+    worst = math.log(worst_ratio(list(laws.values())))
+    assert worst <= float(mechanism.any_lifetimes(2)) <= worst + 1e-8
+    assert collection.spends.epsilon == mechanism.any_lifetimes(2)
+    assert len({tuple(sorted(law.items())) for law in laws.values()}) == 4  # two buckets in each of two rounds
 
 
 def test_the_usual_claim_about_memoised_answers_is_wrong():

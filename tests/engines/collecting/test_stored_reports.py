@@ -7,10 +7,12 @@ import pytest
 
 import deniable as dn
 from deniable.database import connect
-from deniable.engines.collecting.stored_reports import collector_folder, seal
-from deniable.engines.collecting.wire_reports import ReportDoor, SentReport
+from deniable.engines.collecting.sent_columns import SentReport
+from deniable.engines.collecting.stored_reports import collector_folder, seal, stored_tables
+from deniable.engines.collecting.wire_reports import ReportDoor
 from deniable.errors import BadInput
 from deniable.service.collector import init_folder
+from deniable.stores.collector import sqlite_store
 from deniable.stores.collector.upload import Upload, UploadOutcome
 from deniable.tables.reports.report import parse
 
@@ -152,3 +154,36 @@ def test_the_door_and_gathering_refuse_the_same(lines):
             disagreements.append((position, change, checked.refusal))
     assert disagreements == []
     assert refused >= 56
+
+
+def test_only_what_arrived_since_is_read(tmp_path, monkeypatch):
+    init_folder(SHOP, tmp_path / "collected")
+    folder = collector_folder(tmp_path / "collected")
+    store, marks, reads = folder.open_store(), {}, []
+    whole = store.read
+    monkeypatch.setattr(store, "read", lambda *part: reads.append(part) or whole(*part))
+
+    def refreshed(kept, *people):
+        uploads = [
+            Upload("users", 0, uid, 0, SHOP.client(user=uid).report("users", {"age": 31}).to_bytes()) for uid in people
+        ]
+        assert store.add(uploads) == [UploadOutcome.ACCEPTED] * len(people)
+        tables = stored_tables(folder, store, kept, marks)
+        assert tables["users", 0].sort_by("uid") == stored_tables(folder, store)["users", 0]
+        return tables, len(reads)
+
+    tables, read = refreshed({}, "ann", "zoe")
+    assert read == 2  # here, and to compare
+    tables, read = refreshed(tables, "bob")
+    assert read == 3
+    tables, read = refreshed(tables, "cyd", "dan")
+    assert read == 4
+    monkeypatch.setattr(sqlite_store, "IDLE_RECENT", 0)
+    store.add([Upload("users", 0, "eve", 0, SHOP.client(user="eve").report("users", {"age": 31}).to_bytes())])
+    while store.tidy():  # what arrived is where it is kept now
+        pass
+    tables, read = refreshed(tables, "fay")
+    assert read == 6
+    tables, read = refreshed(tables, "gus")
+    assert read == 7
+    store.close()

@@ -134,7 +134,8 @@ def test_files_give_the_same_answers_as_memory(tmp_path, fault):
     held, streamed = dn.connect(folder), dn.connect(folder, memory_limit=0)
     assert all(isinstance(store, MemoryStore) for store in held.stores.values())
     assert fault == "nobody" or all(isinstance(store, FileStore) for store in streamed.stores.values())
-    assert fault in ("none", "shuffled", "reversed", "nobody") or held.refused["orders"]
+    # What a later file repeats, byte for byte, is neither counted nor refused.
+    assert fault in ("none", "shuffled", "reversed", "nobody", "repeated") or held.refused["orders"]
     same(held, streamed)
 
 
@@ -238,6 +239,7 @@ def repeated(folder, larger, users, times):
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak memory of a process is read from /proc")
+@pytest.mark.slow
 def test_memory_stays_bounded(tmp_path):
     collection = dn.Collection(dn.Table("users", age=dn.Ordinal(0, 49), city=dn.Public()), epsilon=2.0)
     texts = json.dumps([

@@ -14,6 +14,7 @@ from deniable.cli.main import cli
 PAGE = Path(__file__).parents[3] / "docs" / "spark.md"
 
 
+@pytest.mark.slow
 def test_the_page_shows_its_real_output(spark, tmp_path):
     blocks = re.findall(r"```python\n(>>>.*?)```", PAGE.read_text(), flags=re.S)
     names = {"spark": spark, "folder": str(tmp_path / "reports")}

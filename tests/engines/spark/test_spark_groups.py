@@ -23,6 +23,7 @@ def written(folder, collection, ids, seed=1):
     return folder
 
 
+@pytest.mark.slow
 def test_groups_are_answered_together_and_share_nobody(spark, tmp_path):
     first, second = (dn.Collection(USERS, JOBS, epsilon=20.0, design=design) for design in ("hio", "grid"))
     folders = [

@@ -17,6 +17,7 @@ from deniable_lab.benchmarks import spark_speed  # noqa: E402
 from deniable_lab.benchmarks.spark_udf import our_way, paper_way  # noqa: E402
 
 
+@pytest.mark.slow
 def test_the_papers_way_gives_the_same_answer(spark, tmp_path):
     path = tmp_path / "reports"
     spark_speed.write(path, 1_500)
@@ -79,6 +80,7 @@ def fetched(monkeypatch):
     return rows
 
 
+@pytest.mark.slow
 def test_what_reaches_the_driver_does_not_grow_with_users(spark, fetched):
     seen = {}
     for users in (500, 4_000):
@@ -109,6 +111,7 @@ def kept_by(spark):
     return set(spark.sparkContext._jsc.getPersistentRDDs().keySet())
 
 
+@pytest.mark.slow
 def test_what_spark_keeps_is_given_back(spark):
     import gc
     import time

@@ -32,6 +32,17 @@ READINGS = dn.Table(
     cents=dn.Ordinal("-0.50", "0.50", "0.01"),
     remote=dn.Categorical(True, False),
 )
+TRIPS = dn.Table(
+    "trips",
+    month=dn.Dates("2023-11-01", "2025-02-28", "month", outside="clip", missing="own"),
+    quarter=dn.Dates("2020-01-01", "2025-12-31", "quarter", missing="own"),
+    year=dn.Dates("1999-01-01", "2025-12-31", "year", missing="2000-06-01"),
+    fare=dn.Ordinal(0, 50, outside="clip", round=True, missing="own"),
+    class_=dn.Categorical("first", "second", map={"1": "first"}, missing="own"),
+    bags=dn.Ordinal(0, 9, missing=0),
+)
+TRIP = {"month": {"date": "2024-02-29"}, "quarter": {"date": "2024-03-31"}, "year": {"date": "2001-12-31"}}
+TRIP |= {"fare": 12.6, "class_": "1", "bags": 2}
 WIDE = dn.Table("wide", **{f"a{number}": dn.Ordinal(0, 2**20 - 1) for number in range(3)})
 DESIGNS = ("hio", "ahio", "ehio", "sr-hio", "sc", "mg", "amg")
 GRIDS = {
@@ -92,6 +103,10 @@ def cases():
     readings = dn.Collection(READINGS, epsilon=6.0, design="mg")
     for change in ({"code": "20"}, {"remote": 0}, {"pay": 41.25}, {"cents": 0.1 + 0.2}, {"cents": -0.5}, {"cold": 31}):
         yield readings, "readings", [READING | change], None
+    for design, coins in (("hio", "drawn"), ("mg", "drawn"), ("ahio", "assigned"), ("grid", "drawn")):
+        trips = dn.Collection(TRIPS, epsilon=6.0, design=design, coins=coins)
+        for row in (TRIP, {}, TRIP | {"month": {"date": "2031-01-01"}, "fare": 99.4}):
+            yield trips, "trips", [row], None if coins == "drawn" else "ada"
 
 
 def with_times(value):

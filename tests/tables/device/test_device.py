@@ -96,17 +96,21 @@ def test_a_damaged_memory_stops_everything(tmp_path):
         del memory["a"]
 
 
-def test_a_memory_notices_a_changed_name_and_reads_one_without_a_seal(tmp_path):
+def test_a_memory_notices_a_changed_name_and_a_lost_seal(tmp_path):
     path = tmp_path / "memory.json"
-    first = SHOP.client(path).report("users", ROW)
+    SHOP.client(path).report("users", ROW)
     whole = path.read_text()
     path.write_text(whole.replace(":users", ":usars"))  # else the device would answer a second time
     with pytest.raises(Failure, match="damaged"):
         SHOP.client(path).report("users", ROW)
     entries = json.loads(whole)
-    del entries["seal"]  # as earlier versions wrote it
-    path.write_text(json.dumps(entries))
-    assert SHOP.client(path).report("users", ROW) == first
+    del entries["seal"]
+    for changed in (entries, {}):  # else whatever became of the file would pass for a device that has sent nothing
+        path.write_text(json.dumps(changed))
+        with pytest.raises(Failure, match="damaged"):
+            SHOP.client(path).report("users", ROW)
+    path.write_text(whole)
+    assert SHOP.client(path).report("users", ROW) == SHOP.client(path).report("users", ROW)
 
 
 @pytest.mark.parametrize(

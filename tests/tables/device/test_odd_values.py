@@ -16,7 +16,7 @@ import pytest
 import deniable as dn
 from deniable.client import ToPLClient
 from deniable.errors import InvalidData, InvalidParameter
-from deniable.tables.schema.attributes import MISSING, OUTSIDE, WRONG_TYPE
+from deniable.tables.schema.placing import MISSING, OUTSIDE, WRONG_TYPE
 
 FIELDS = dn.Table(
     "fields",

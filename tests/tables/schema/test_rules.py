@@ -9,7 +9,7 @@ import pytest
 import deniable as dn
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.tables.bulk.column_encoding import REASONS, encode
-from deniable.tables.schema.attributes import Unplaceable
+from deniable.tables.schema.placing import Unplaceable
 
 NUMBERS = [
     dn.Ordinal(0, 100, outside="clip", round=True, missing=3),

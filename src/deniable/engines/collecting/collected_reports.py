@@ -12,6 +12,7 @@ from deniable.engines.collecting.folder_writing import TableReports, write_folde
 from deniable.engines.collecting.row_counts import Summary
 from deniable.notebook import html_table
 from deniable.simulation import NOTE, one_kind
+from deniable.tables.schema.report_format import USER_COLUMN
 from deniable.tables.specification.runs import is_simulation
 from deniable.tables.specification.specification import Specification
 from deniable.wording import counted
@@ -31,6 +32,8 @@ class Reports:
     collection: Specification
     tables: Mapping[str, pa.Table]
     summaries: Mapping[str, Summary]
+    key: str = USER_COLUMN
+    """What the column of user ids was called: SQL may say it, too."""
 
     def __getitem__(self, name: str) -> pa.Table:
         return self.tables[name]
@@ -62,7 +65,7 @@ class Reports:
             return TableReports(self[name].schema, iter(self[name].to_batches()), lambda: self.summaries[name])
 
         names = [name for name, table in self.tables.items() if table.num_rows]
-        write_folder(self.collection, names, stored, Path(folder), simulation=self.simulation)
+        write_folder(self.collection, names, stored, Path(folder), simulation=self.simulation, key=self.key)
         return Collected(self.collection, self.summaries, Path(folder), self.simulation)
 
     def _repr_html_(self) -> str:

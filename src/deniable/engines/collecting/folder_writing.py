@@ -20,6 +20,7 @@ from deniable.engines.collecting.row_counts import Summary
 from deniable.errors import BadInput
 from deniable.files import Lock
 from deniable.simulation import one_kind
+from deniable.tables.schema.report_format import USER_COLUMN
 from deniable.tables.specification.runs import SPECIFICATION_FILE, load_run, run_text
 from deniable.tables.specification.specification import Specification
 
@@ -53,6 +54,7 @@ def write_folder(
     *,
     simulation: bool,
     number: int | None = None,
+    key: str = USER_COLUMN,
 ) -> dict[str, Summary]:
     """Write the dataset of each table next to the folder, and move it there when it is whole.
 
@@ -65,7 +67,8 @@ def write_folder(
             check_folder(collection, out, names, simulation=simulation, file=None if number is None else file)
             with _partial_folder(lock.path) as partial:
                 summaries = _write_tables(names, reports_of, partial, file)
-                (partial / SPECIFICATION_FILE).write_text(run_text(collection, simulation=simulation), encoding="utf-8")
+                text = run_text(collection, simulation=simulation, key=key)
+                (partial / SPECIFICATION_FILE).write_text(text, encoding="utf-8")
                 if out.exists():
                     for name in names:
                         _move(partial / name, out / name, file)

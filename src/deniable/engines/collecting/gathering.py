@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from deniable.engines.collecting.collected_reports import Reports
 from deniable.engines.collecting.row_counts import Summary
+from deniable.engines.collecting.sent_columns import wire_reports
 from deniable.engines.collecting.wire_reports import (
     MALFORMED,
     NO_ROUND,
@@ -21,7 +22,6 @@ from deniable.engines.collecting.wire_reports import (
     is_long,
     public_column,
     value_family,
-    wire_reports,
     wire_table,
 )
 from deniable.errors import InvalidData

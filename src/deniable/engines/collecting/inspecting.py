@@ -13,7 +13,8 @@ from deniable.checks import check_number
 from deniable.engines.collecting.sorted_rows import NO_USER, UNKNOWN_USER, UNREADABLE_SUFFIX, RowReader
 from deniable.errors import InvalidData
 from deniable.tables.bulk.column_encoding import REASONS, encode
-from deniable.tables.schema.attributes import MISSING, OFF_GRID, OUTSIDE, WRONG_TYPE, Ordinal, Table
+from deniable.tables.schema.attributes import Ordinal, Table
+from deniable.tables.schema.placing import MISSING, OFF_GRID, OUTSIDE, WRONG_TYPE
 from deniable.tables.specification.specification import Specification
 from deniable.wording import counted
 

@@ -6,6 +6,7 @@ Reports leave in the order of user ids and in groups of a constant size, so that
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,8 @@ from deniable.tables.bulk import bulk_client as bulk
 from deniable.tables.bulk.column_encoding import REASONS, encode
 from deniable.tables.bulk.memoised_bulk import StickySource
 from deniable.tables.reports.report_table import check_texts, report_schema
-from deniable.tables.schema.attributes import WRONG_TYPE, Table
+from deniable.tables.schema.attributes import Table
+from deniable.tables.schema.placing import WRONG_TYPE
 from deniable.tables.specification.runs import charge_run, largest_epsilon
 from deniable.tables.specification.specification import Specification
 
@@ -75,10 +77,10 @@ def perturb(
 
             if out is not None:
                 summaries = write_folder(
-                    collection, reader.names, randomised, Path(out), simulation=simulation, number=number
+                    collection, reader.names, randomised, Path(out), simulation=simulation, number=number, key=key
                 )
                 return Collected(collection, summaries, Path(out), simulation)
-            return _in_memory(collection, reader.names, randomised)
+            return replace(_in_memory(collection, reader.names, randomised), key=key)
     except (duckdb.Error, pa.ArrowException):
         raise _unreadable() from None
 

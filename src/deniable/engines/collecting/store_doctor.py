@@ -15,15 +15,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from deniable.engines.collecting.sent_columns import SentReport
 from deniable.engines.collecting.stored_reports import CollectorFolder, seal
-from deniable.engines.collecting.wire_reports import ReportDoor, SentReport
+from deniable.engines.collecting.wire_reports import ReportDoor
+from deniable.errors import DeniableError
 from deniable.files import Lock
 from deniable.stores.collector.database_file import DATABASE_FILE
 from deniable.stores.collector.sqlite_store import STORE_FILE, file_damage
+from deniable.stores.collector.stream_log import STREAM_LOG_FILE, StreamLog, has_streams
 from deniable.stores.collector.upload import CollectorStore
 from deniable.wording import counted
 
-_PRIVATE_FILES = ("keys.json", DATABASE_FILE, STORE_FILE)
+_PRIVATE_FILES = ("keys.json", DATABASE_FILE, STORE_FILE, STREAM_LOG_FILE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,8 @@ class Examination:
     """Reports that are there, by table and round."""
     incomplete: dict[tuple[str, int], int] = field(default_factory=dict)
     """Users who have sent some of their reports and not all; an answer leaves them out."""
+    streams: dict[str, int] = field(default_factory=dict)
+    """Reports of each stream without trust."""
     findings: list[StoreProblem] = field(default_factory=list)
 
 
@@ -52,6 +57,8 @@ def examine(folder: CollectorFolder) -> Examination:
     if folder.database is None and (damage := file_damage(folder.path / STORE_FILE)):
         seen.findings.append(StoreProblem(f"{STORE_FILE} is damaged ({damage}). Restore it from a back-up."))
         return seen
+    if has_streams(folder.path):
+        _look_at_streams(folder, seen)
     store = folder.open_store()
     try:
         _look_at_reports(folder, store, seen)
@@ -61,10 +68,30 @@ def examine(folder: CollectorFolder) -> Examination:
     return seen
 
 
+def _look_at_streams(folder: CollectorFolder, seen: Examination) -> None:
+    """Every report of every stream is taken again, in its order: θ has to be what was announced."""
+    try:
+        log = StreamLog(folder.path, simulation=folder.simulation)
+    except DeniableError as problem:
+        seen.findings.append(StoreProblem(f"streams: {problem}"))
+        return
+    try:
+        for name in log.names:
+            state = log.state(name)
+            seen.streams[name] = state.first_reports + state.second_reports
+            seen.findings += [StoreProblem(f"{words}. Restore a back-up") for words in log.problems(name)]
+    finally:
+        log.close()
+
+
 def _file_findings(folder: CollectorFolder) -> Iterator[StoreProblem]:
     for name in _PRIVATE_FILES:
         path = folder.path / name
-        if path.exists() and path.stat().st_mode & 0o077 and (name != STORE_FILE or folder.path.stat().st_mode & 0o077):
+        if (
+            path.exists()
+            and path.stat().st_mode & 0o077
+            and (name not in (STORE_FILE, STREAM_LOG_FILE) or folder.path.stat().st_mode & 0o077)
+        ):
             yield StoreProblem(f"{name} can be read by others", repairable=True)
     for path in _left_over(folder):
         yield StoreProblem(

@@ -13,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from deniable.arrays import Integers
+from deniable.engines.collecting.sent_columns import SentColumns, SentReport, Wire, framed
 from deniable.limits import LONGEST_TEXT
 from deniable.tables.reports.report import Report, kind_of
 from deniable.tables.reports.report_table import (
@@ -25,12 +27,11 @@ from deniable.tables.reports.report_table import (
     report_schema,
     row_faults,
 )
+from deniable.tables.reports.upload_format import binary_body
 from deniable.tables.schema.report_format import (
+    ASSIGNED,
     COIN_MODES,
     COLUMN_TYPES,
-    COVER,
-    FIELD_BYTES,
-    REPORT_BYTES,
     REPORT_COLUMNS,
     REPORT_VERSION,
     USER_COLUMN,
@@ -40,28 +41,29 @@ from deniable.tables.schema.specification_entries import canonical_json
 from deniable.tables.specification.runs import run_tag
 from deniable.tables.specification.specification import Specification
 
-_WIRE = np.dtype([(field, f">u{size}") for field, size in FIELD_BYTES.items()])
 MALFORMED, UNKNOWN_TABLE, ODD_PUBLIC = "malformed", "of an unknown table", "with a public value of another type"
 OTHER_KIND = {False: "of a simulation", True: "of a release, not of a simulation"}
 NO_ROUND = "of a round that the collection does not have"
 NOT_MY_TURN = "which say that it is not their turn"
 UNNAMED_PUBLIC = "without the public attributes of its table, which lines of JSON can hold"
 
-_ROW_REASONS = (None, NOT_MY_TURN, *ROW_FAULTS, OTHER_TURN, OTHER_COINS)
-_COVER_CODE, _TURN_CODE, _COINS_CODE = 1, len(_ROW_REASONS) - 2, len(_ROW_REASONS) - 1
-
-Wire = NDArray[np.void]
-
-
-class SentReport(NamedTuple):
-    """What arrived for one report. Nothing about it is known yet, except that the id is a text."""
-
-    uid: str
-    report: bytes
-    table: str | None = None
-    """As a line of JSON names it; the bytes name it by their tag."""
-    public: Mapping[str, Any] | None = None
-    """None if the way it came cannot carry public attributes."""
+_REFUSALS = (
+    None,
+    MALFORMED,
+    UNKNOWN_TABLE,
+    OTHER_KIND[False],
+    OTHER_KIND[True],
+    OTHER_SPECIFICATION,
+    NO_ROUND,
+    NOT_MY_TURN,
+    *ROW_FAULTS,
+    OTHER_TURN,
+    OTHER_COINS,
+    UNNAMED_PUBLIC,
+    ODD_PUBLIC,
+)
+"""Why reports are refused; columns hold the number of a reason, and 0 for those that are not."""
+_CODE = {reason: np.uint8(number) for number, reason in enumerate(_REFUSALS)}
 
 
 class CheckedReport(NamedTuple):
@@ -74,9 +76,21 @@ class CheckedReport(NamedTuple):
     public: str | None = None
 
 
-def wire_reports(reports: Sequence[bytes]) -> Wire:
-    """Reports as an array with a field for each part of the format."""
-    return np.frombuffer(b"".join(reports), dtype=_WIRE)
+class Judged(NamedTuple):
+    """What is known of reports when the door has looked at them, as columns."""
+
+    codes: NDArray[np.uint8]
+    """The number of the reason why a report is refused, 0 if it is not. `reason` has the words."""
+    tables: NDArray[np.uint8]
+    """The number of its table, where it is not refused."""
+    rounds: NDArray[np.int64]
+    slots: NDArray[np.int64]
+    publics: Mapping[int, str]
+    """Public attributes as canonical JSON, where a table has any."""
+
+    def reason(self, index: int) -> str | None:
+        """Why a report is refused."""
+        return _REFUSALS[self.codes[index]]
 
 
 def wire_table(
@@ -136,8 +150,8 @@ class ReportDoor:
         self._by_tag = {run_tag(collection, name, simulation=simulation): name for name in names}
         others = [run_tag(collection, name, simulation=not simulation) for name in names]
         self._other_tags = np.array(others, dtype=np.uint64)
-        self._head_reasons = (None, MALFORMED, OTHER_KIND[simulation], OTHER_SPECIFICATION, NO_ROUND)
         self._coins = COIN_MODES.index(collection.coins)
+        self.tables = tuple(names)
 
     def warm_up(self) -> None:
         """Check one possible report of every table, so that what is compiled on first use is compiled now."""
@@ -145,91 +159,94 @@ class ReportDoor:
             first = 0 if self._collection.rounds is None else 1
             report = Report(slot=0, view=0, seed=0, y=0, tag=tag, round=first, coins=self._collection.coins)
             self.check([SentReport("user", report.to_bytes(), name, {})])
+            framed(binary_body([("user", report.to_bytes())]), 1)
 
     def check(self, sent: Sequence[SentReport]) -> list[CheckedReport]:
         """Each report with its table, round and slot, or with the reason for which it is refused."""
-        checked: list[CheckedReport] = [CheckedReport(MALFORMED)] * len(sent)
-        readable = [
-            index
-            for index, arrived in enumerate(sent)
-            if len(arrived.report) == REPORT_BYTES and kind_of(arrived.uid) is str and not is_long(arrived.uid)
+        judged = self.judge(SentColumns.of([sent]))
+        columns = [column.tolist() for column in (judged.codes, judged.tables, judged.rounds, judged.slots)]
+        publics = map(judged.publics.get, range(len(sent)))
+        return [
+            CheckedReport(_REFUSALS[code]) if code else CheckedReport(None, self.tables[table], turn, slot, public)
+            for code, table, turn, slot, public in zip(*columns, publics, strict=True)
         ]
-        wire = wire_reports([sent[index].report for index in readable])
-        which = np.full(wire.size, -1)
+
+    def judge(self, sent: SentColumns) -> Judged:
+        """Which reports are refused and why, and the table, round and slot of the others."""
+        wire = sent.wire
+        tags = wire["tag"].astype(np.uint64)
+        which = np.full(wire.size, len(self.tables), dtype=np.uint8)
         for number, tag in enumerate(self._by_tag):
-            which[wire["tag"] == np.uint64(tag)] = number
-        heads = self._head_faults(wire, which)
-        for row in np.flatnonzero(heads).tolist():
-            checked[readable[row]] = CheckedReport(self._head_reasons[heads[row]])
-        for row, index in enumerate(readable):
-            if sent[index].table is not None and heads[row] != 1:
-                checked[index], heads[row] = self._named(sent[index], int(which[row]), int(heads[row]))
-        for number, name in enumerate(self._by_tag.values()):
-            rows = np.flatnonzero((heads == 0) & (which == number))
+            which[tags == np.uint64(tag)] = number
+        codes = self._head_codes(wire, tags, which)
+        codes[~sent.readable] = _CODE[MALFORMED]
+        for index, arrived in sent.lines.items():
+            if codes[index] != _CODE[MALFORMED]:
+                codes[index] = self._named_code(arrived.table, int(which[index]), codes[index])
+        publics: dict[int, str] = {}
+        for number, name in enumerate(self.tables):
+            rows = np.flatnonzero((codes == 0) & (which == number))
             if rows.size:
-                self._check_table(name, sent, wire[rows], [readable[row] for row in rows.tolist()], checked)
-        return checked
+                whole = rows.size == wire.size
+                uids = sent.uids if whole else sent.uids.take(pa.array(rows))
+                codes[rows] = self._row_codes(name, uids, wire if whole else wire[rows])
+                self._judge_public(name, sent.lines, rows, codes, publics)
+        return Judged(codes, which, wire["round"].astype(np.int64), wire["slot"].astype(np.int64), publics)
 
-    def _head_faults(self, wire: Wire, which: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Why reports cannot be of this collection, by their first bytes: numbers of `_head_reasons`."""
+    def _head_codes(self, wire: Wire, tags: NDArray[np.uint64], which: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Why reports cannot be of this collection, by their first bytes."""
         most = 0 if self._collection.rounds is None else self._collection.rounds.count
-        malformed = (wire["version"] != REPORT_VERSION) | (wire["coins"] >= len(COIN_MODES))
-        other_kind = np.isin(wire["tag"], self._other_tags)
-        other = (which < 0) | (wire["coins"] != self._coins)
-        no_round = (wire["round"] > most) | ((wire["round"] == 0) != (most == 0))
-        return np.select([malformed, other_kind, other, no_round], [1, 2, 3, 4], 0)
+        turns, coins = wire["round"].astype(np.int64), wire["coins"]
+        codes = np.zeros(wire.size, dtype=np.uint8)
+        codes[(turns > most) | ((turns == 0) != (most == 0))] = _CODE[NO_ROUND]
+        codes[(which == len(self.tables)) | (coins != self._coins)] = _CODE[OTHER_SPECIFICATION]
+        for tag in self._other_tags:
+            codes[tags == tag] = _CODE[OTHER_KIND[self._simulation]]
+        codes[(wire["version"] != REPORT_VERSION) | (coins >= len(COIN_MODES))] = _CODE[MALFORMED]
+        return codes
 
-    def _named(self, arrived: SentReport, which: int, head: int) -> tuple[CheckedReport, int]:
-        """A report whose line of JSON names its table: it has to be that of the bytes."""
-        names = list(self._by_tag.values())
-        if arrived.table not in names:
-            return CheckedReport(UNKNOWN_TABLE), -1
-        if head != 2 and (head == 3 or arrived.table != names[which]):
-            return CheckedReport(OTHER_SPECIFICATION), -1
-        return CheckedReport(self._head_reasons[head]), head
+    def _named_code(self, table: str | None, which: int, code: np.uint8) -> np.uint8:
+        """Why a report is refused whose line of JSON names its table: it has to be that of the bytes."""
+        if table not in self.tables:
+            return _CODE[UNKNOWN_TABLE]
+        if code in (_CODE[OTHER_KIND[False]], _CODE[OTHER_KIND[True]]):
+            return code
+        return code if which < len(self.tables) and table == self.tables[which] else _CODE[OTHER_SPECIFICATION]
 
-    def _check_table(
-        self,
-        name: str,
-        sent: Sequence[SentReport],
-        wire: Wire,
-        indexes: Sequence[int],
-        checked: list[CheckedReport],
-    ) -> None:
-        """Judge the reports of one table: public values, ranges, then the coins that the user was assigned."""
+    def _row_codes(self, name: str, uids: pa.Array, wire: Wire) -> NDArray[np.uint8]:
+        """Judge the reports of one table: ranges, then the coins that the user was assigned."""
         columns = {column: wire[column].astype(np.int64) for column in REPORT_COLUMNS}
         faults = row_faults(self._collection, name, columns)
+        codes = np.where(faults > 0, faults + (_CODE[ROW_FAULTS[0]] - 1), 0).astype(np.uint8)
         good = np.flatnonzero(faults == 0)
-        uids = pa.array([sent[indexes[row]].uid for row in good.tolist()], pa.string())
-        numbers = {column: pa.array(values[good]) for column, values in columns.items()}
+        if self._collection.coins == ASSIGNED and good.size:
+            numbers = {column: pa.array(values[good]) for column, values in columns.items()}
+            if self._collection.rounds is not None:
+                numbers[ROUND_COLUMN] = pa.array(wire[ROUND_COLUMN].astype(np.uint32)[good])
+            arrived = pa.table({USER_COLUMN: uids.take(pa.array(good)), **numbers})
+            codes[good[~has_assigned_coins(self._collection, name, arrived)]] = _CODE[OTHER_COINS]
+            codes[good[~is_turn(self._collection, arrived)]] = _CODE[OTHER_TURN]
         if self._collection.rounds is not None:
-            numbers[ROUND_COLUMN] = pa.array(wire[ROUND_COLUMN].astype(np.uint32)[good])
-        arrived = pa.table({USER_COLUMN: uids, **numbers})
-        codes = faults.astype(np.int64) + 1
-        codes[good] = np.select(
-            [~is_turn(self._collection, arrived), ~has_assigned_coins(self._collection, name, arrived)],
-            [_TURN_CODE, _COINS_CODE],
-            0,
-        )
-        if self._collection.rounds is not None:
-            codes[wire["y"] == COVER] = _COVER_CODE
-        public = self._collection[name].public
-        rows = list(zip(codes.tolist(), wire["round"].tolist(), wire["slot"].tolist(), strict=True))
-        judged = {row: _judged(name, *row) for row in set(rows)}  # few of them differ
-        for index, row in zip(indexes, rows, strict=True):
-            result = judged[row]
-            if public:
-                reason, sent_public = _public_fault(public, sent[index].public), sent[index].public
-                if reason is not None:
-                    result = CheckedReport(reason)
-                elif result.refusal is None:
-                    result = result._replace(public=_public_text(public, sent_public))
-            checked[index] = result
+            codes[columns["y"] == np.int64(-1)] = _CODE[NOT_MY_TURN]
+        return codes
 
-
-def _judged(name: str, code: int, turn: int, slot: int) -> CheckedReport:
-    reason = _ROW_REASONS[code]
-    return CheckedReport(None, name, turn, slot) if reason is None else CheckedReport(reason)
+    def _judge_public(
+        self,
+        name: str,
+        lines: Mapping[int, SentReport],
+        rows: Integers,
+        codes: NDArray[np.uint8],
+        publics: dict[int, str],
+    ) -> None:
+        """Judge the public attributes of a table's reports, if it has any."""
+        columns = self._collection[name].public
+        for index in rows.tolist() if columns else ():
+            public = lines[index].public if index in lines else None
+            reason = _public_fault(columns, public)
+            if reason is not None:
+                codes[index] = _CODE[reason]
+            elif not codes[index]:
+                publics[index] = canonical_json({column: (public or {}).get(column) for column in columns})
 
 
 def _public_fault(columns: Sequence[str], public: Mapping[str, Any] | None) -> str | None:
@@ -240,8 +257,3 @@ def _public_fault(columns: Sequence[str], public: Mapping[str, Any] | None) -> s
         return UNNAMED_PUBLIC
     values = (public.get(column) for column in columns)
     return None if all(value is None or value_family(value) for value in values) else ODD_PUBLIC
-
-
-def _public_text(columns: Sequence[str], public: Mapping[str, Any] | None) -> str | None:
-    """The public attributes of a table as canonical JSON; others are left out."""
-    return canonical_json({column: (public or {}).get(column) for column in columns}) if columns else None

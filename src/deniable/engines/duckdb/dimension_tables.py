@@ -14,7 +14,7 @@ from deniable.engines.duckdb.public_columns import evaluate
 from deniable.errors import InvalidData
 from deniable.queries.question.public_trees import Tree, holds
 from deniable.tables.bulk.column_encoding import encode, readable
-from deniable.tables.schema.attributes import Private
+from deniable.tables.schema.attributes import Private, without_rules
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +41,7 @@ class DimensionTable:
         column = self.frame[key]
         if not readable(domain, column.type):
             raise InvalidData(f"column {key!r} of dimension {self.name!r} is of another type", "Convert it first.")
-        positions, problems = encode(domain, column)
+        positions, problems = encode(without_rules(domain), column)
         rows = np.full(domain.size, -1, dtype=np.int64)
         good = np.flatnonzero(problems == 0)
         rows[positions[good]] = good

@@ -15,6 +15,7 @@ from deniable.engines.reports.user_blocks import Store
 from deniable.queries.answers.estimation import Moments
 from deniable.queries.planning.plan import Plan
 from deniable.tables.designs.views import View
+from deniable.tables.schema.report_format import USER_COLUMN
 from deniable.tables.specification.specification import Specification
 
 
@@ -26,6 +27,8 @@ class LocalEngine:
     stores: Mapping[str, Store]
     refused: Mapping[str, Counter[str]]
     simulation: bool = False
+    key: str = USER_COLUMN
+    """What the column of user ids was called when rows were collected."""
 
     def moments(self, plan: Plan, dimensions: Mapping[str, DimensionTable], *, counted: bool = True) -> Moments:
         """The moments of a plan, from all reports."""

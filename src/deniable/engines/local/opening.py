@@ -23,14 +23,16 @@ from deniable.engines.collecting.stored_reports import (
 from deniable.engines.duckdb.spill_folders import SpillFolder, spill_parent
 from deniable.engines.local.local_engine import LocalEngine
 from deniable.engines.reports.file_validation import validated_files
+from deniable.engines.reports.first_reports import first_reports
 from deniable.engines.reports.report_files import ReportFiles
-from deniable.engines.reports.report_folders import read_folder
+from deniable.engines.reports.report_folders import read_folder, read_folders
 from deniable.engines.reports.report_stores import FileStore, memory_stores, with_text_ids
 from deniable.engines.reports.round_files import round_file_stores
 from deniable.engines.reports.round_stores import round_stores
 from deniable.engines.reports.user_blocks import Store
 from deniable.errors import InvalidParameter
 from deniable.tables.reports.report_table import OTHER_SPECIFICATION, names_origin, nobody, validate
+from deniable.tables.specification.runs import SPECIFICATION_FILE, read_key
 from deniable.tables.specification.specification import Specification
 
 BYTES_PER_REPORT = 64
@@ -43,7 +45,7 @@ def open_local(reports: Any, *, memory_limit: int = MEMORY_LIMIT, spill: str | P
     check_integer("memory_limit", memory_limit, 0, 2**63, problem="must be a number of bytes", repair="Use 2**30.")
     folder = spill_parent(spill, None)
     if isinstance(reports, Reports):
-        return _from_memory(reports)
+        return replace(_from_memory(reports), key=reports.key)
     if isinstance(reports, (str, Path)):
         if is_collector_folder(Path(reports)):
             return _from_store(collector_folder(Path(reports)), memory_limit, folder)
@@ -75,7 +77,26 @@ def _from_store(folder: CollectorFolder, memory_limit: int, spill: Path | None) 
 
 def _from_folder(folder: Path, memory_limit: int, spill: Path | None, keeps: SpillFolder | None = None) -> LocalEngine:
     """The reports in a folder's files. `keeps` is what has to live as long as they do."""
-    collection, files, simulation = read_folder(folder)
+    opened = _from_files(*read_folder(folder), memory_limit, spill, keeps)
+    return replace(opened, key=read_key(folder / SPECIFICATION_FILE))
+
+
+def open_folders(
+    folders: Sequence[Path], *, memory_limit: int = MEMORY_LIMIT, spill: str | Path | None = None
+) -> LocalEngine:
+    """Open several folders of one specification. Of several reports for a user and slot the first counts."""
+    opened = _from_files(*read_folders(folders), memory_limit, spill_parent(spill, None), None)
+    return replace(opened, key=read_key(folders[0] / SPECIFICATION_FILE))
+
+
+def _from_files(
+    collection: Specification,
+    files: Mapping[str, ReportFiles],
+    simulation: bool,
+    memory_limit: int,
+    spill: Path | None,
+    keeps: SpillFolder | None,
+) -> LocalEngine:
     text_ids = _mixed_ids([listed.schema for listed in files.values() if listed.rows])
     kept: dict[str, pa.Table] = {}
     filed: dict[str, FileStore] = {}
@@ -87,9 +108,11 @@ def _from_folder(folder: Path, memory_limit: int, spill: Path | None, keeps: Spi
         if not names_origin(collection, name, listed.schema):
             kept[name], refused[name] = nobody(collection, name), +Counter({OTHER_SPECIFICATION: listed.rows})
             continue
-        table = _if_small(listed, memory_limit) if small else None  # rounds are in memory, or none is
-        if table is not None:
-            kept[name], refused[name] = validate(collection, name, table)
+        tables = _if_small(listed, memory_limit) if small else None  # rounds are in memory, or none is
+        if tables is not None:
+            reports, later = first_reports(tables)
+            kept[name], refused[name] = validate(collection, name, reports)
+            refused[name] += later
         else:
             store, refused[name] = validated_files(collection, listed, memory_limit, spill, text_ids=text_ids)
             filed[name] = store if store.keeps is not None else replace(store, keeps=keeps)
@@ -101,9 +124,9 @@ def _from_folder(folder: Path, memory_limit: int, spill: Path | None, keeps: Spi
     return _engine(collection, kept, filed, refused, text_ids=text_ids, simulation=simulation)
 
 
-def _if_small(files: ReportFiles, memory_limit: int) -> pa.Table | None:
-    """The reports of some files as one table; None if they need too much memory."""
-    return files.table_within(memory_limit) if files.rows * BYTES_PER_REPORT <= memory_limit else None
+def _if_small(files: ReportFiles, memory_limit: int) -> list[pa.Table] | None:
+    """The reports of some files; None if they need too much memory."""
+    return files.tables_within(memory_limit) if files.rows * BYTES_PER_REPORT <= memory_limit else None
 
 
 def _engine(

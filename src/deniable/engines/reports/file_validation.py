@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from deniable.engines.collecting.user_batches import whole_users
 from deniable.engines.duckdb.duckdb_session import open_duckdb
 from deniable.engines.duckdb.spill_folders import SpillFolder
+from deniable.engines.reports.first_reports import ARRIVAL, first_in_order, numbered
 from deniable.engines.reports.report_files import ReportFiles
 from deniable.engines.reports.report_stores import FileStore, with_text_ids
 from deniable.engines.reports.user_blocks import BLOCK_REPORTS
@@ -75,34 +76,36 @@ def _cleaned(
     folder = SpillFolder(spill)
     total: Counter[str] = Counter()
     problems: list[DeniableError] = []
-    name, most = files.table, collection.reports_per_user(files.table)
+    name, most = files.table, collection.reports_per_user(files.table) * len(files.paths)
     order = "uid, slot"
     if collection.rounds is not None:
         most, order = most * collection.rounds.count, f"uid, {ROUND_COLUMN}, slot"
 
     def possible() -> Iterator[pa.RecordBatch]:
         try:
-            for batch in files.batches():
+            for number, batch in files.numbered_batches():
                 good, refused = possible_rows(collection, name, batch)
                 total.update(refused)
-                yield from (with_text_ids(good) if text_ids else good).to_batches()
+                yield from numbered(with_text_ids(good) if text_ids else good, number).to_batches()
         except DeniableError as error:
             problems.append(error)  # DuckDB would replace it by an error of its own
             raise
 
     empty, _ = possible_rows(collection, name, files.schema.empty_table())
     schema = (with_text_ids(empty) if text_ids else empty).schema
+    sorted_schema = numbered(schema.empty_table(), 0).schema
     rows, path = 0, folder.path / "clean.parquet"
     try:
         with (
             open_duckdb(memory_limit=memory_limit, folder=folder.path) as connection,
             pq.ParquetWriter(path, schema) as writer,
         ):
-            connection.register("reports", pa.RecordBatchReader.from_batches(schema, possible()))
-            ordered = connection.table("reports").order(order).to_arrow_reader(BLOCK_REPORTS)
+            connection.register("reports", pa.RecordBatchReader.from_batches(sorted_schema, possible()))
+            ordered = connection.table("reports").order(f'{order}, "{ARRIVAL}"').to_arrow_reader(BLOCK_REPORTS)
             for users in _bounded_users((pa.Table.from_batches([batch]) for batch in ordered), most, total):
-                good, refused = complete_users(collection, name, users)
-                total.update(refused)
+                first, later = first_in_order(users)
+                good, refused = complete_users(collection, name, first)
+                total.update(refused + later)
                 rows += good.num_rows
                 writer.write_table(good.cast(schema))
     except (duckdb.Error, pa.ArrowException, OSError):

@@ -53,8 +53,12 @@ class ReportFiles:
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """Some columns, or all that are read, in the order they are stored."""
+        return (batch for _, batch in self.numbered_batches(columns))
+
+    def numbered_batches(self, columns: Sequence[str] | None = None) -> Iterator[tuple[int, pa.Table]]:
+        """The same, each batch with the number of its file."""
         wanted, rows = pa.schema([self.schema.field(name) for name in columns or self.schema.names]), 0
-        for path in self.paths:
+        for number, path in enumerate(self.paths):
             batches = _batches(path, wanted)
             while True:
                 try:
@@ -64,19 +68,27 @@ class ReportFiles:
                 if batch is None:
                     break
                 rows += batch.num_rows
-                yield batch.replace_schema_metadata(self.schema.metadata)
+                yield number, batch.replace_schema_metadata(self.schema.metadata)
         if rows != self.rows:
             raise InvalidData(f"files of table {self.table!r} do not hold as many reports as they declare", RESTORE)
 
-    def table_within(self, memory_limit: int) -> pa.Table | None:
-        """All reports as one table; None if they need more bytes."""
-        held, size = [self.schema.empty_table()], 0
-        for batch in self.batches():
-            held.append(batch)
+    def joined(self, other: ReportFiles) -> ReportFiles:
+        """These files, and then others of the same table."""
+        if self.schema != other.schema or self.schema.metadata != other.schema.metadata:
+            problem = f"files of table {self.table!r} in two folders have columns of different types"
+            raise InvalidData(problem, "Keep them apart.")
+        return ReportFiles(self.table, (*self.paths, *other.paths), self.schema, self.rows + other.rows)
+
+    def tables_within(self, memory_limit: int) -> list[pa.Table] | None:
+        """All reports, a table for each file; None if they need more bytes."""
+        held: list[list[pa.Table]] = [[self.schema.empty_table()] for _ in self.paths]
+        size = 0
+        for number, batch in self.numbered_batches():
+            held[number].append(batch)
             size += batch.nbytes
             if size > memory_limit:
                 return None
-        return pa.concat_tables(held)
+        return [pa.concat_tables(batches) for batches in held]
 
 
 def listed_files(folder: Path, table: str, *, rounds: bool = False) -> list[Path]:

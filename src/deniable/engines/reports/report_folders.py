@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from deniable.engines.duckdb.regular_files import is_folder, why_not_a_file
@@ -11,6 +12,21 @@ from deniable.simulation import one_kind
 from deniable.tables.specification.runs import SPECIFICATION_FILE, is_simulation, load_run
 from deniable.tables.specification.specification import Specification
 from deniable.wording import shown
+
+
+def read_folders(folders: Sequence[Path]) -> tuple[Specification, dict[str, ReportFiles], bool]:
+    """Several folders of one specification as one: the files of each table, in the order of the folders."""
+    (collection, files, simulation), *others = [read_folder(folder) for folder in folders]
+    for folder, (other, _, kind) in zip(folders[1:], others, strict=True):
+        if other.sha256 != collection.sha256 or kind != simulation:
+            what = "specification" if other.sha256 != collection.sha256 else "kind: a simulation, or a release"
+            problem = f"{shown(folders[0].name)} and {shown(folder.name)} are of another {what}. Nothing was computed."
+            raise BadInput(f"{problem} Open them apart, or as groups of users: connect([first, second]).")
+    for _, more, _ in others:
+        for table, listed in more.items():
+            files[table] = files[table].joined(listed) if table in files else listed
+    ordered = {table.name: files[table.name] for table in collection.tables if table.name in files}
+    return collection, ordered, simulation
 
 
 def read_folder(folder: Path) -> tuple[Specification, dict[str, ReportFiles], bool]:

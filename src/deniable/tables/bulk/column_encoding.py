@@ -13,16 +13,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from deniable.arrays import Floats, Integers
-from deniable.tables.schema.attributes import (
-    CLIP,
-    MISSING,
-    OFF_GRID,
-    OUTSIDE,
-    WRONG_TYPE,
-    Categorical,
-    Ordinal,
-    Private,
-)
+from deniable.tables.schema.attributes import Categorical, Ordinal, Private
+from deniable.tables.schema.calendar_steps import CalendarStep
+from deniable.tables.schema.placing import CLIP, MISSING, OFF_GRID, OUTSIDE, WRONG_TYPE
 
 FINE = ""
 REASONS = (FINE, MISSING, OUTSIDE, OFF_GRID, WRONG_TYPE)
@@ -76,7 +69,7 @@ def _categorical(domain: Categorical, array: pa.Array) -> tuple[Integers, Proble
         indices = pc.index_in(array.cast(pa.string()), known)
     codes = np.asarray(indices.fill_null(-1)).astype(np.int64)
     if domain.map:
-        places = np.array([*range(domain.size), *(domain.encode(text) for text in domain.map), -1])
+        places = np.array([*range(domain.known_size), *(domain.encode(text) for text in domain.map), -1])
         codes = places[codes]
     if domain.other is not None:
         codes = np.where(codes < 0, domain.encode(domain.other), codes)
@@ -97,6 +90,10 @@ def _ordinal(domain: Ordinal, array: pa.Array) -> tuple[Integers, Problems] | No
         and not getattr(kind, "tz", None)
     ):
         days = np.asarray(array.cast(pa.date32(), safe=False).cast(pa.int32()).fill_null(0)).astype(np.int64)
+        if isinstance(domain.step, CalendarStep):
+            months = days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+            first = (domain.low.year - 1970) * 12 + domain.low.month - 1
+            return _spans(months, first, domain.step.months, domain)
         return _spans(days, (domain.low - date(1970, 1, 1)).days, domain.step.days, domain)
     if domain.kind == "time" and pa.types.is_timestamp(kind) and kind.tz is None:
         ticks = np.asarray(array.cast(pa.timestamp("us"), safe=False).cast(pa.int64()).fill_null(0))
@@ -111,8 +108,8 @@ def _microseconds(span: timedelta) -> int:
 def _spans(ticks: Integers, low: int, step: int, domain: Ordinal) -> tuple[Integers, Problems]:
     codes = np.floor_divide(ticks - low, step)
     if domain.outside == CLIP:
-        codes = np.clip(codes, 0, domain.size - 1)
-    outside = (codes < 0) | (codes >= domain.size)
+        codes = np.clip(codes, 0, domain.known_size - 1)
+    outside = (codes < 0) | (codes >= domain.known_size)
     return np.where(outside, 0, codes), np.where(outside, np.uint8(_REASON[OUTSIDE]), np.uint8(0))
 
 
@@ -131,7 +128,7 @@ def _integers(values: NDArray[Any], domain: Ordinal) -> tuple[Integers, Problems
     if domain.round:
         codes, problems = codes + (2 * rest >= step), np.zeros_like(problems)
     if domain.outside == CLIP:
-        ends = np.where(huge | (signed > last), domain.size - 1, 0)
+        ends = np.where(huge | (signed > last), domain.known_size - 1, 0)
         return np.where(outside, ends, codes), np.where(outside, np.uint8(0), problems)
     return codes, np.where(outside, np.uint8(_REASON[OUTSIDE]), problems)
 
@@ -144,9 +141,9 @@ def _floats(values: Floats, domain: Ordinal) -> tuple[Integers, Problems]:
         slack = np.minimum(np.maximum(1e-6, 2 * np.spacing(np.abs(values)) / step), 0.25)  # see schema.grid_slack
         nearest = np.floor(steps + 0.5 + slack) if domain.round else np.rint(steps)
         if domain.outside == CLIP:
-            nearest = np.where(np.isinf(values), nearest, np.clip(nearest, 0, domain.size - 1))
-        outside = ~((nearest >= 0) & (nearest < domain.size))
-        inside = (steps > -0.5) & (steps < domain.size - 0.5)
+            nearest = np.where(np.isinf(values), nearest, np.clip(nearest, 0, domain.known_size - 1))
+        outside = ~((nearest >= 0) & (nearest < domain.known_size))
+        inside = (steps > -0.5) & (steps < domain.known_size - 0.5)
         off_grid = (np.abs(steps - nearest) > slack) & inside & (not domain.round)
     problems = np.where(off_grid, np.uint8(_REASON[OFF_GRID]), np.uint8(0))
     problems = np.where(outside, np.uint8(_REASON[OUTSIDE]), problems)

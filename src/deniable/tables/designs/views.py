@@ -18,7 +18,9 @@ from typing import Any
 
 from deniable.mechanisms.frequency_oracle import LARGEST_DOMAIN, FrequencyOracle, draw_as_responses
 from deniable.mechanisms.hashing import CELL_OFFSET, MASK, mix
+from deniable.mechanisms.local_hashing import LocalHashing
 from deniable.mechanisms.oracles import HASHING_ONLY, ORACLES, best_oracle
+from deniable.mechanisms.randomized_response import RandomizedResponse
 from deniable.mechanisms.single_cell import SingleCell
 from deniable.trees import Tree
 from deniable.wording import counted
@@ -166,6 +168,8 @@ class Design:
     """Whether every view uses the oracle of lowest variance; otherwise all hash, as the paper's do."""
     memoised: bool = False
     """Whether answers are kept for life: then every oracle is randomized response over its outcomes."""
+    buckets: int | None = None
+    """If given, views of more cells hash into so many buckets, and no other view hashes."""
 
     @property
     def views(self) -> int:
@@ -188,11 +192,18 @@ class Design:
     @property
     def most_outcomes(self) -> int:
         """No report has more different y than this."""
+        if self.buckets is not None and math.isfinite(self.epsilon):
+            return self.buckets
         return max(oracle.most_outcomes(self.epsilon) for oracle in self.oracles)
 
     def oracle(self, cells: int) -> FrequencyOracle:
         """The oracle of a view with so many cells."""
-        return best_oracle(self.oracles, self.epsilon, min(cells, NUMBERED_CELLS))
+        cells = min(cells, NUMBERED_CELLS)
+        if self.buckets is not None and cells > 1:
+            if cells > self.buckets or not self.adaptive:
+                return LocalHashing(self.epsilon, cells, self.buckets)
+            return RandomizedResponse(self.epsilon, cells)
+        return best_oracle(self.oracles, self.epsilon, cells)
 
     def view(self, number: int) -> View:
         """The view of a number."""

@@ -32,7 +32,8 @@ from deniable.tables.designs.views import Axis, Design, Group, chances
 from deniable.tables.device.lifetimes import Lifetime, StickyDraws
 from deniable.tables.device.sent_reports import FileMemory, ProcessMemory, ReportMemory, alone_with, name_of_draw
 from deniable.tables.reports.report import Report, kind_of
-from deniable.tables.schema.attributes import WRONG_TYPE, Table, Unplaceable
+from deniable.tables.schema.attributes import Table
+from deniable.tables.schema.placing import WRONG_TYPE, Unplaceable
 from deniable.tables.schema.report_format import ASSIGNED, COVER, REPORT_BYTES
 from deniable.tables.schema.rounds import MEMOISED, ROTATING
 from deniable.tables.specification.runs import charge_of, largest_epsilon, run_tag

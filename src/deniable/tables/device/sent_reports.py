@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 from deniable.errors import Failure, InvalidData
 from deniable.files import LockedFile
 from deniable.locking import Turn
-from deniable.sealing import SEAL, sealed, unsealed
+from deniable.sealing import sealed, unsealed
 
 ReportMemory = MutableMapping[str, str]
 """What was sent, by what was asked: any mapping from texts to texts can be the memory of a device."""
@@ -98,9 +98,7 @@ class FileMemory(MutableMapping[str, str]):
 def _read(content: bytes) -> dict[str, str] | None:
     """What was sent; None if the file is damaged: a single changed letter of a name would mean a second answer."""
     try:
-        entries = json.loads(content)
-        if SEAL in entries:  # earlier versions did not write one
-            entries = unsealed(entries, _PUBLIC_KEY)
+        entries = unsealed(json.loads(content), _PUBLIC_KEY)
         return entries if all(_REPORTS.fullmatch(sent) for sent in entries.values()) else None
     except (ValueError, TypeError, AttributeError, RecursionError, InvalidData):
         return None

@@ -7,30 +7,27 @@ about the people in it.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
-from fractions import Fraction
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from numbers import Integral
 from typing import Any
 
-from deniable.checks import check_flag, check_integer
-from deniable.errors import InvalidData, InvalidParameter
+from deniable.checks import check_integer, is_integer
+from deniable.errors import InvalidParameter
 from deniable.limits import LONGEST_CATEGORY, MOST_ATTRIBUTES, MOST_CATEGORIES
 from deniable.notebook import html_table
 from deniable.tables.schema.names import check_name as check_name
-from deniable.tables.schema.names import grid_slack, is_text
+from deniable.tables.schema.names import is_text
 from deniable.tables.schema.names import repeated as repeated
+from deniable.tables.schema.ordinal import Ordinal as Ordinal
+from deniable.tables.schema.placing import DROP, MISSING, OUTSIDE, OWN, WRONG_TYPE, Unplaceable
 from deniable.tables.schema.report_format import REPORT_COLUMNS, USER_COLUMN
-from deniable.tables.schema.rule_checks import check_choice, checked_category_rules, checked_replacement
-from deniable.tables.schema.scalars import as_scalar, as_step, kind_of, written
+from deniable.tables.schema.rule_checks import checked_category_rules
+from deniable.tables.schema.scalars import written
 from deniable.wording import counted
 
-MOST_DOMAIN_VALUES = 2**31
 LARGEST_TAU = 2**15
-LARGEST_NUMBER = 2**62
 RESERVED = frozenset({USER_COLUMN})
 """What no attribute can be called: the column of user ids joins the tables."""
 PUBLIC_PREFIX = "public:"
@@ -38,152 +35,14 @@ ARGUMENTS = frozenset(
     {"key", "out", "everyone", "source", "simulation", "engine", "spill", "ledger", "round", "memory", "max_rejected"}
 )
 
-DROP, CLIP = "drop", "clip"
-OUTSIDE = "outside the domain"
-OFF_GRID = "not on the grid"
-MISSING = "missing"
-WRONG_TYPE = "of the wrong type"
-
-
-class Unplaceable(InvalidData):
-    """A value outside its domain. The message does not repeat it."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"a value is {reason}", "Clean it before it is reported.")
-        self.reason = reason
-
-
-@dataclass(frozen=True, slots=True)
-class Ordinal:
-    """Numbers from `low` to `high` in equal steps, dates, or points in time cut into equal intervals.
-
-    Numbers must lie on the grid. Points in time belong to the interval they fall in. `step` is a number, a timedelta,
-    or one of "second", "minute", "hour", "day", "week". Designs that collect rounded values for sums (AHIO, EHIO,
-    SR-HIO) do so for every attribute of numbers; `summed=False` leaves one out, and the others get its share.
-
-    Rules for values without a place: `outside="clip"` moves them to the nearest end, `round=True` to the nearest step,
-    and `missing` is the value that stands for none. Without rules such rows are dropped.
-
-    >>> from datetime import date
-    >>> Ordinal(1, 95).size, Ordinal(0, "9.99", "0.01").size, Ordinal(date(2020, 1, 1), date(2020, 12, 31)).size
-    (95, 1000, 366)
-    """
-
-    low: Any
-    high: Any
-    step: Any = None
-    summed: bool = True
-    outside: str = DROP
-    round: bool = False
-    missing: Any = None
-
-    def __post_init__(self) -> None:
-        low, high = as_scalar("low", self.low), as_scalar("high", self.high)
-        if kind_of(low) != kind_of(high):
-            raise InvalidParameter("low", "and high must be of one kind", "Use two numbers, dates or times.")
-        step = as_step(self.step, kind_of(low))
-        check_flag("summed", self.summed, "Use False if it is never summed.")
-        if not low <= high:
-            raise InvalidParameter("low", "is above high: the domain is empty", "Swap them, or widen the range.")
-        for name, value in (("low", low), ("high", high), ("step", step)):
-            object.__setattr__(self, name, value)
-        if self.kind == "number" and (Fraction(high) - Fraction(low)) % Fraction(step):
-            raise InvalidParameter(
-                "high", "is not a whole number of steps above low", "Give the step of the values, such as 0.01."
-            )
-        if self.kind == "number" and max(abs(self.low), abs(self.high)) * self.denominator > LARGEST_NUMBER:
-            raise InvalidParameter("low", "or high is too large for exact arithmetic", "Use a coarser unit.")
-        if not 2 <= self.size <= MOST_DOMAIN_VALUES:
-            raise InvalidParameter(
-                "step", f"gives {counted(self.size, 'value')} instead of 2 to 2^31", "Change low, high or step."
-            )
-        check_choice("outside", self.outside, (DROP, CLIP))
-        check_flag("round", self.round, "Use True to round to the step.")
-        if self.missing is not None:
-            object.__setattr__(self, "missing", checked_replacement(self, self.missing))
-
-    @property
-    def kind(self) -> str:
-        """What its values are: a "number", a "date" or a "time"."""
-        return kind_of(self.low)
-
-    @property
-    def size(self) -> int:
-        """How many values (or intervals) there are."""
-        return self._offset(self.high) + 1
-
-    @property
-    def aggregatable(self) -> bool:
-        """Whether designs collect rounded values of it for sums."""
-        return self.kind == "number" and self.summed
-
-    @property
-    def denominator(self) -> int:
-        """The smallest factor that makes low and step whole numbers."""
-        return math.lcm(Fraction(self.low).denominator, Fraction(self.step).denominator)
-
-    def _offset(self, value: Any) -> int:
-        if self.kind == "number":
-            return math.floor((Fraction(value) - Fraction(self.low)) / Fraction(self.step))
-        return int((value - self.low) // self.step)
-
-    def encode(self, value: Any) -> int:
-        """The position of a value in the domain, counted from 0."""
-        if value is None or (isinstance(value, float) and math.isnan(value)):
-            if self.missing is None:
-                raise Unplaceable(MISSING)
-            value = self.missing
-        if isinstance(value, str):
-            raise Unplaceable(WRONG_TYPE)
-        try:
-            scalar = as_scalar("value", value)
-        except InvalidParameter:
-            raise Unplaceable(WRONG_TYPE) from None
-        if isinstance(scalar, int) and scalar.bit_length() > LARGEST_NUMBER.bit_length():
-            raise Unplaceable(OUTSIDE if self.kind == "number" else WRONG_TYPE)
-        if isinstance(scalar, datetime) and self.kind == "date":
-            scalar = scalar.date()
-        if kind_of(scalar) != self.kind:
-            raise Unplaceable(WRONG_TYPE)
-        if self.kind != "number":
-            code = self._offset(scalar)
-        else:
-            steps = (Fraction(scalar) - Fraction(self.low)) / Fraction(self.step)
-            # A float such as 0.1 + 0.2 may lie a hair off its grid point.
-            slack = grid_slack(math.ulp(value), float(self.step)) if isinstance(value, float) else 0
-            code = math.floor(steps + Fraction(1, 2) + Fraction(slack)) if self.round else round(steps)
-            if 0 <= code < self.size and not self.round and abs(steps - code) > slack:
-                raise Unplaceable(OFF_GRID)
-        if not 0 <= code < self.size:
-            if self.outside != CLIP:
-                raise Unplaceable(OUTSIDE)
-            return 0 if code < 0 else self.size - 1
-        return code
-
-    def decode(self, code: int) -> Any:
-        """The value at a position of the domain; for an interval, where it begins."""
-        return self.low + code * self.step
-
-    def to_dict(self) -> dict[str, Any]:
-        """The canonical form."""
-        return {
-            "kind": "ordinal",
-            "low": written(self.low),
-            "high": written(self.high),
-            "step": written(self.step),
-            **({} if self.summed else {"summed": False}),
-            **({} if self.outside == DROP else {"outside": self.outside}),
-            **({"round": True} if self.round else {}),
-            **({} if self.missing is None else {"missing": written(self.missing)}),
-        }
-
 
 @dataclass(frozen=True, slots=True, init=False, eq=False)
 class Categorical:
     """One of a public list of values: texts, integers or truth values.
 
     Rules for other values: `map` has texts that stand for values of the list, `other` is the value for all that are
-    not listed, and `missing` the value that stands for none. Without rules such rows are dropped.
+    not listed, and `missing` the value that stands for none, or "own" for a cell of its own after all values (unless
+    the list has the text "own"). Without rules such rows are dropped.
 
     >>> Categorical("sports", "books").encode("books"), Categorical(range(3)).size
     (1, 3)
@@ -226,8 +85,18 @@ class Categorical:
 
     @property
     def size(self) -> int:
+        """How many cells there are: values, and one for missing values where they have their own."""
+        return len(self.values) + (self.missing_position is not None)
+
+    @property
+    def known_size(self) -> int:
         """How many values there are."""
         return len(self.values)
+
+    @property
+    def missing_position(self) -> int | None:
+        """The position of missing values, where they have a cell of their own."""
+        return len(self.values) if self.missing == OWN and OWN not in self._codes else None
 
     @property
     def aggregatable(self) -> bool:
@@ -239,7 +108,7 @@ class Categorical:
         if value is None:
             if self.missing is None:
                 raise Unplaceable(MISSING)
-            return self._codes[self.missing]
+            return self._codes.get(self.missing, len(self.values))
         if not isinstance(value, (int, str)) and isinstance(value, Integral):
             value = int(value)
         if type(value) is not type(self.values[0]):
@@ -252,8 +121,8 @@ class Categorical:
         return self._codes[value]
 
     def decode(self, code: int) -> Any:
-        """The value at a position of the list."""
-        return self.values[code]
+        """The value at a position of the list, or None for what is missing."""
+        return None if code == self.missing_position else self.values[code]
 
     def to_dict(self) -> dict[str, Any]:
         """The canonical form."""
@@ -318,7 +187,7 @@ class Table:
                 )
         if not any(isinstance(meaning, Private) for meaning in attributes.values()):
             raise InvalidParameter(where, "collects nothing private", "Add an Ordinal or Categorical attribute.")
-        if many is None and tau != 1:
+        if many is None and (tau != 1 or not is_integer(tau)):  # True and 1.0 would be written into the specification
             raise InvalidParameter(f"{where}: tau", "is for tables with many rows per user", "Set many, or drop tau.")
         if many is not None:
             problem, repair = f"must be 1 to {LARGEST_TAU}", "Name the most rows of a user."
@@ -381,6 +250,13 @@ class Table:
             "tau": self.tau,
             "attributes": [{"name": name, **meaning.to_dict()} for name, meaning in self.attributes.items()],
         }
+
+
+def without_rules(domain: Private) -> Private:
+    """The values of a domain at the same positions, and nothing else."""
+    if isinstance(domain, Categorical):
+        return Categorical(domain.values)
+    return replace(domain, outside=DROP, round=False, missing=None)
 
 
 def _domain_shown(meaning: Attribute) -> tuple[str, str]:

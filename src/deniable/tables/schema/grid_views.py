@@ -97,6 +97,16 @@ class GridView:
         object.__setattr__(self, "axes", cuts)
 
 
+def with_own_cell(cut: Cut, domain: Private) -> Cut:
+    """The same cut, in which missing values that have their own cell share it with no value."""
+    if domain.missing_position is None or isinstance(domain, Categorical):
+        return cut
+    last, places = domain.missing_position, cut.places(domain.size)
+    if isinstance(cut, Cells):
+        return Cells(tuple(sorted({*places, last})))
+    return Points(tuple(sorted({*places, last - 1, last})))
+
+
 def default_grid(table: Table) -> tuple[GridView, ...]:
     """Every attribute alone, finely, and every pair, coarsely; all equally likely. `fit` chooses better ones."""
     sizes = dict(zip(table.private, table.domains, strict=True))
@@ -104,9 +114,9 @@ def default_grid(table: Table) -> tuple[GridView, ...]:
         problem = f"has too many attributes for a view of every pair: over {MOST_GRID_VIEWS:,}"
         raise InvalidParameter(f"table {table.name!r}", problem, "List the views in grids, or let dn.fit choose.")
 
-    def cut(name: str, most: int) -> Cells:
+    def cut(name: str, most: int) -> Cut:
         domain = sizes[name]
-        return Cells(domain.size if isinstance(domain, Categorical) else min(domain.size, most))
+        return with_own_cell(Cells(domain.size if isinstance(domain, Categorical) else min(domain.size, most)), domain)
 
     alone = [GridView({name: cut(name, CELLS_ALONE)}) for name in table.private]
     pairs = [GridView({name: cut(name, CELLS_PAIRED) for name in pair}) for pair in combinations(table.private, 2)]
@@ -156,7 +166,16 @@ def _checked(table: Table, views: Any) -> tuple[GridView, ...]:
 
 
 def _canonical(where: str, domain: Private, cut: Any) -> Cut:
-    """Even cuts as their number, others as lists."""
+    """Even cuts as their number, others as lists; missing values with a cell of their own share it with no value."""
+    checked = _checked_cut(where, domain, cut)
+    apart = with_own_cell(checked, domain)
+    if set(apart.places(domain.size)) != set(checked.places(domain.size)):
+        problem = "joins missing values, which have a cell of their own, with others"
+        raise InvalidParameter(where, problem, f"Begin a cell, or put a point, at {domain.size - 1:,} and before it.")
+    return checked
+
+
+def _checked_cut(where: str, domain: Private, cut: Any) -> Cut:
     size = domain.size
     if not isinstance(cut, (Cells, Points)):
         raise InvalidParameter(where, "is neither cells nor points", "Use a number of cells, Cells or Points.")

@@ -14,6 +14,7 @@ ROTATING, FRESH, MEMOISED = "rotating", "fresh", "memoised"
 ROUND_MODES = (ROTATING, FRESH, MEMOISED)
 PERIODS = ("hour", "day", "week", "month")
 MOST_ROUNDS = 100_000
+MOST_BUCKETS = 2**16
 ROUND_COLUMN = "round"
 """The public column that holds the round, in reports and in questions."""
 
@@ -27,7 +28,8 @@ class Rounds:
     same size that says so. *fresh*: everybody answers every round anew; ε is what one round spends. *memoised*:
     everybody answers every round, from a permanent answer of `permanent` (ε∞) that is kept for life; ε is what one
     round alone spends, and changes are hidden far less: if a round may add more than 1 to the worst case, the
-    specification has to say `changes_are_public`.
+    specification has to say `changes_are_public`. Views of more than `buckets` cells hash into so many; few buckets
+    leave more noise in a level, but a promise over a lifetime that is ε∞ for each of them allows a larger ε∞.
 
     With a `start`, a date, devices refuse rounds that have not begun.
 
@@ -42,6 +44,7 @@ class Rounds:
     cover: bool = False
     permanent: float | None = None
     changes_are_public: bool = False
+    buckets: int | None = None
     start: str | None = None
 
     def __post_init__(self) -> None:
@@ -64,9 +67,13 @@ class Rounds:
         if self.mode != ROTATING and (self.answers != 1 or self.cover):
             raise InvalidParameter("rounds: answers and cover", "are for rotating rounds", "Leave them out.")
         check_integer("rounds: answers", self.answers, 1, self.count, repair="Answer in some of the rounds.")
-        if self.mode != MEMOISED and (self.permanent is not None or self.changes_are_public):
+        if self.mode != MEMOISED and (
+            self.permanent is not None or self.changes_are_public or self.buckets is not None
+        ):
             problem = "are for memoised rounds"
-            raise InvalidParameter("rounds: permanent and changes_are_public", problem, "Leave them out.")
+            raise InvalidParameter("rounds: permanent, changes_are_public and buckets", problem, "Leave them out.")
+        if self.buckets is not None:
+            check_integer("rounds: buckets", self.buckets, 2, MOST_BUCKETS, repair="Leave it out for the best level.")
         if self.mode == MEMOISED:
             repair = "Give the ε of a permanent answer, above the ε of one round."
             if self.permanent is None:
@@ -112,6 +119,7 @@ class Rounds:
         if self.mode == MEMOISED:
             permanent = "inf" if self.permanent == float("inf") else float(self.permanent or 0)
             entries |= {"permanent": permanent, "changes_are_public": self.changes_are_public}
+            entries |= {} if self.buckets is None else {"buckets": self.buckets}
         return entries | ({} if self.start is None else {"start": self.start})
 
     @classmethod

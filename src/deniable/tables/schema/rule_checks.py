@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from deniable.errors import BadInput, InvalidParameter
 from deniable.limits import LONGEST_CATEGORY, MOST_CATEGORIES
 from deniable.tables.schema.names import is_text
+from deniable.tables.schema.placing import OWN
 from deniable.tables.schema.scalars import as_scalar
 
 
@@ -35,7 +36,7 @@ def checked_replacement(domain: _Domain, missing: Any) -> Any:
     except (BadInput, TypeError):
         inside = False
     if not inside:
-        raise InvalidParameter("missing", "is not in the domain", "Use a value of the domain.")
+        raise InvalidParameter("missing", "is not in the domain", 'Use a value of the domain, or "own".')
     return value
 
 
@@ -46,6 +47,8 @@ def checked_category_rules(values: Sequence[Any], rules: Mapping[str, Any]) -> d
     _check_map(values, rules.get("map") or {})
     for name in ("other", "missing"):
         value = rules.get(name)
+        if name == "missing" and value == OWN:
+            continue
         if value is not None and (type(value) is not type(values[0]) or value not in values):
             raise InvalidParameter(name, "is not in the list of values", "Add it to the list.")
     return {"map": dict(rules.get("map") or {}), "other": rules.get("other"), "missing": rules.get("missing")}

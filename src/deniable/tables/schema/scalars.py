@@ -9,6 +9,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from deniable.errors import InvalidParameter
+from deniable.tables.schema.calendar_steps import CALENDAR_STEPS, CalendarStep
 
 _WIDE = Context(prec=200)
 LONGEST_NUMBER = 400
@@ -21,6 +22,7 @@ _UNITS = {
     "day": timedelta(days=1),
     "week": timedelta(weeks=1),
 }
+_NAMED = ", ".join((*_UNITS, *CALENDAR_STEPS))
 
 
 def kind_of(value: Any) -> str:
@@ -67,11 +69,15 @@ def as_step(step: Any, kind: str) -> Any:
         if kind_of(number) != "number" or number <= 0:
             raise InvalidParameter("step", "must be a positive number", "Use 1, or the resolution of the values.")
         return number
+    if isinstance(step, CalendarStep) or (isinstance(step, str) and step in CALENDAR_STEPS):
+        if kind == "time":
+            raise InvalidParameter("step", "is a unit of dates, not of times", "Give low and high as dates.")
+        return CALENDAR_STEPS[step] if isinstance(step, str) else step
     step = _UNITS.get(step, step) if isinstance(step, str) else step
     if step is None:
         step = _UNITS["day"]
     if not isinstance(step, timedelta) or step <= timedelta(0):
-        raise InvalidParameter("step", "must be a span of time", f"Use a timedelta, or one of {', '.join(_UNITS)}.")
+        raise InvalidParameter("step", "must be a span of time", f"Use a timedelta, or one of {_NAMED}.")
     if kind == "date" and step % _UNITS["day"]:
         raise InvalidParameter("step", "must be whole days for dates", 'Use "day", or times instead of dates.')
     return step
@@ -81,6 +87,8 @@ def written(value: Any) -> Any:
     """How a bound or a step is written in JSON and TOML."""
     if isinstance(value, timedelta):
         return f"{int(value.total_seconds())} s" if value.microseconds == 0 else f"{value.total_seconds()} s"
+    if isinstance(value, CalendarStep):
+        return value.name
     if isinstance(value, date):
         return value.isoformat()
     return value if isinstance(value, int) else str(value)
@@ -99,7 +107,7 @@ def parsed(value: Any) -> Any:
                 return timedelta(seconds=float(value.removesuffix(" s")))
             except OverflowError:
                 return value  # which is not a step then
-        if value in _UNITS:
+        if value in _UNITS or value in CALENDAR_STEPS:
             return value
         for parse in (date.fromisoformat, datetime.fromisoformat) if "-" in value[1:] else ():
             try:

@@ -13,6 +13,8 @@ from typing import Any
 from deniable.errors import InvalidParameter
 from deniable.limits import MOST_ATTRIBUTES, MOST_TABLES
 from deniable.tables.schema.attributes import Attribute, Categorical, Ordinal, Public, Table
+from deniable.tables.schema.dates import Dates
+from deniable.tables.schema.report_format import USER_COLUMN
 from deniable.tables.schema.rounds import Rounds
 from deniable.tables.schema.scalars import parsed
 from deniable.wording import shortened, shown
@@ -26,6 +28,10 @@ RUN_FIELD = "simulation"
 """The field that the `collection.json` of a simulation has in addition."""
 
 
+KEY_FIELD = "key"
+"""The field of a folder's `collection.json` that says what the column of user ids was called; not "uid"."""
+
+
 def canonical_json(entries: Mapping[str, Any]) -> str:
     """Entries as the one text that is hashed: sorted, without spaces."""
     return json.dumps(entries, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
@@ -33,9 +39,13 @@ def canonical_json(entries: Mapping[str, Any]) -> str:
 
 def without_run(entries: Any) -> tuple[Any, bool]:
     """The entries of a specification alone, and whether they stood in the `collection.json` of a simulation."""
-    if not isinstance(entries, Mapping) or RUN_FIELD not in entries:
+    if not isinstance(entries, Mapping) or not {RUN_FIELD, KEY_FIELD} & set(entries):
         return entries, False
     rest = dict(entries)
+    if not isinstance(rest.pop(KEY_FIELD, USER_COLUMN), str):
+        raise InvalidParameter(KEY_FIELD, "must be a name, or left out", "Restore collection.json as it was written.")
+    if RUN_FIELD not in rest:
+        return rest, False
     if rest.pop(RUN_FIELD) is not True:
         raise InvalidParameter(RUN_FIELD, "must be true, or left out", "Restore collection.json as it was written.")
     return rest, True
@@ -117,22 +127,27 @@ def _attribute(where: str, fields: dict[str, Any]) -> Attribute:
     rest = dict(fields)
     kind = rest.pop("kind", None)
     allowed = {
+        "dates": {"low", "high", "unit", "outside", "missing"},
         "ordinal": {"low", "high", "step", "summed", "outside", "round", "missing"},
         "categorical": {"values", "map", "other", "missing"},
         "public": set[str](),
     }
     if not isinstance(kind, str) or kind not in allowed:
-        raise InvalidParameter(f"{where}: kind", "is unknown", 'Use "ordinal", "categorical" or "public".')
+        raise InvalidParameter(f"{where}: kind", "is unknown", 'Use "ordinal", "dates", "categorical" or "public".')
     if unknown := sorted(set(rest) - allowed[kind]):
         known = ", ".join(sorted(allowed[kind])) or "none"
         raise InvalidParameter(
             f"{where}: {shortened(unknown[0])}", f"is not a field of {kind} attributes", f"Its fields: {known}."
         )
     try:
+        if kind == "dates":
+            return Dates(**rest)
         if kind == "ordinal":
             return Ordinal(**{field: parsed(value) for field, value in rest.items()})
         return Categorical(rest.pop("values"), **rest) if kind == "categorical" else Public()
     except (TypeError, KeyError):
-        raise InvalidParameter(where, "lacks a field", "An ordinal has low and high, a categorical values.") from None
+        raise InvalidParameter(
+            where, "lacks a field", "An ordinal or dates have low and high, a categorical values."
+        ) from None
     except InvalidParameter as error:
         raise InvalidParameter(f"{where}: {error.name}", error.problem, error.repair) from None

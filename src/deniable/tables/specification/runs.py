@@ -16,9 +16,9 @@ from typing import Any
 from deniable.ledger import Account, Ledger, key_of
 from deniable.ledger_entries import Charge
 from deniable.simulation import has_noise, is_marked
-from deniable.tables.schema.report_format import FIELD_BYTES
+from deniable.tables.schema.report_format import FIELD_BYTES, USER_COLUMN
 from deniable.tables.schema.rounds import ROTATING
-from deniable.tables.schema.specification_entries import RUN_FIELD, canonical_json, without_run
+from deniable.tables.schema.specification_entries import KEY_FIELD, RUN_FIELD, canonical_json, without_run
 from deniable.tables.specification.specification import Specification
 from deniable.tables.specification.specification_files import read_file
 
@@ -36,15 +36,21 @@ def is_simulation(specification: Specification, metadata: Mapping[Any, Any] | No
     return is_marked(metadata) or not has_noise(largest_epsilon(specification))
 
 
-def run_text(specification: Specification, *, simulation: bool) -> str:
-    """The content of `collection.json`."""
+def run_text(specification: Specification, *, simulation: bool, key: str = USER_COLUMN) -> str:
+    """The content of `collection.json`; `key` is what the column of user ids was called."""
     entries = specification.to_dict() | ({RUN_FIELD: True} if simulation else {})
+    entries |= {} if key == USER_COLUMN else {KEY_FIELD: key}
     return canonical_json(entries) + "\n"
 
 
 def load_run(path: str | Path) -> tuple[Specification, bool]:
     """A specification from a file, and whether the file is the `collection.json` of a simulation."""
     return read_file(path, read_run)
+
+
+def read_key(path: str | Path) -> str:
+    """What the column of user ids was called in a run, by its `collection.json`."""
+    return str(read_file(path, lambda entries: entries.get(KEY_FIELD, USER_COLUMN)))
 
 
 def read_run(entries: Any) -> tuple[Specification, bool]:

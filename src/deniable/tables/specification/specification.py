@@ -391,10 +391,6 @@ class Specification:
 
 @lru_cache(maxsize=256)
 def _design(specification: Specification, name: str) -> Design:
-    parts = specification._parts(name)
-    return Design(
-        parts,
-        specification.epsilon_per_report(name),
-        adaptive=specification.oracle == "auto",
-        memoised=specification.rounds is not None and specification.rounds.mode == MEMOISED,
-    )
+    rounds, epsilon = specification.rounds, specification.epsilon_per_report(name)
+    memoised, buckets = (False, None) if rounds is None else (rounds.mode == MEMOISED, rounds.buckets)
+    return Design(specification._parts(name), epsilon, specification.oracle == "auto", memoised, buckets)

@@ -1,8 +1,11 @@
 """Ends a process at the n-th call of the operating system, for every n, and reads what the runs before and after told.
 
-`python crashing.py SCENARIO FOLDER` prints how many ends were tried. A scenario is a stream in a folder. It reads where
-the last run ended, publishes the rest, and appends what it publishes to a file, by position. Whatever call a run ends
-in, no position is ever published in two ways, and after one more run none is missing.
+`python crashing.py SCENARIO FOLDER END APART` prints how many ends there are. A scenario is a stream in a folder. It
+reads where the last run ended, publishes the rest, and appends what it publishes to a file, by position. Whatever
+call a run ends in, no position is ever published in two ways, and after one more run none is missing.
+
+END says what a process leaves behind: "killed" what it wrote; "power cut" only what was fsynced, names and contents;
+"names" all names, with the contents that were fsynced.
 """
 
 import gc
@@ -15,36 +18,53 @@ import traceback
 from pathlib import Path
 
 import numpy as np
+from power_cuts import ForgetfulDisk
 
-from deniable import Categorical, Collection, Ledger, Ordinal, Rounds, Table
+from deniable import Categorical, Collection, Ledger, Ordinal, Rounds, Table, addresses
 from deniable.cli import main
 from deniable.randomness import SeededSource
-from deniable.stores import Batch, DurablePublisher, DurableServer, ReportBatch
+from deniable.stores import Batch, DurablePublisher, DurableServer, ReportBatch, StoredStream
 from deniable.streams import LocalPercentile, ToPLServer, ToPS, report_table
 from deniable.streams.local.simulated_stream import first_codes, second_codes
 from deniable.streams.local.stream_client import ToPLClient
 from deniable.streams.local.stream_protocol import ToPLProtocol
 from deniable.tables.device.sent_reports import FileMemory, name_of_draw
 
-CALLS = ("open", "write", "fsync", "replace", "close", "unlink")
+CALLS = ("open", "write", "fsync", "replace", "close", "unlink", "truncate", "pwrite", "mkdir")
 REAL = {name: getattr(os, name) for name in CALLS} | {"fsync": lambda _: None}  # the machine goes on running
 ENDED = 9
+OUTSIDE = ("told", "calls")  # what the world has heard is not on this disk
 VALUES = np.arange(50) % 37
+LIVE = VALUES[:40]
 PROTOCOL = ToPLProtocol(2.0, 500, grid=64)
+SHOPS = [Collection(Table("users", age=Ordinal(1, 95)), epsilon=epsilon) for epsilon in (1.0, 2.0)]
+KEPT = Rounds(2, mode="memoised", permanent=1.5, changes_are_public=True)
+WEEKLY = Collection(Table("users", flag=Categorical("a", "b")), epsilon=0.5, name="weekly", rounds=KEPT)
 
 
-def end_at(stop):
+def end_at(stop, folder, end):
     """Count calls, and end this process in call number `stop`; half of what it writes is written."""
     calls = [0]
+    disk = None if end == "killed" else ForgetfulDisk(folder, OUTSIDE)
 
     def counted(name):
         def call(*arguments, **more):
-            calls[0] += 1
-            if calls[0] == stop:
+            calls[0] += name != "mkdir"
+            if stop and calls[0] == stop:
                 if name == "write":
                     REAL["write"](arguments[0], bytes(arguments[1])[: len(arguments[1]) // 2])
+                for call in CALLS:
+                    setattr(os, call, REAL[call])
+                if disk is not None:
+                    disk.cut(keep_names=end == "names")
                 os._exit(ENDED)
-            return REAL[name](*arguments, **more)
+            new = disk is not None and name in ("open", "mkdir") and not os.path.exists(arguments[0])  # noqa: PTH110
+            result = REAL[name](*arguments, **more)
+            if new and os.path.exists(arguments[0]):  # noqa: PTH110
+                disk.made(arguments[0])
+            if name == "fsync" and disk is not None:
+                disk.synced(arguments[0])
+            return result
 
         return call
 
@@ -53,11 +73,11 @@ def end_at(stop):
     return calls
 
 
-def in_child(go_on, folder, stop=0):
+def in_child(go_on, folder, stop=0, end="killed"):
     """How a run in a process of its own ended, and how many calls it made."""
     pid = os.fork()
     if pid == 0:
-        calls = end_at(stop)
+        calls = end_at(stop, folder, end)
         try:
             go_on(folder)
         except BaseException:
@@ -90,26 +110,53 @@ def told(folder):
 # Scenarios ------------------------------------------------------------------------------------------------------------
 
 
+def settings(folder):
+    """A publisher that every run could have made: its key is known, so that runs can be compared."""
+    addresses.OF_GIVEN_KEYS.clear()
+    return ToPS(1.0, 50, warmup=10, horizon=16, block=4, key=bytes(32), renew=False)
+
+
+def undisturbed():
+    """What has to be published, whatever happens."""
+    return settings(None).push_many(LIVE).tolist()
+
+
+def check_store(folder):
+    """Whoever reads the store now sees a part of what has to be published, from the first value on."""
+    if (folder / "store" / "settings.json").exists():
+        values = StoredStream(folder / "store").values(0).values.tolist()
+        assert values == undisturbed()[: len(values)], "other values"
+        tell(folder, 0, values)
+
+
 def publisher(folder):
-    """Values through the class; the batches of a later run are cut elsewhere."""
-    size = 13 if (folder / "told").exists() else 25
-    with DurablePublisher(folder / "state", ToPS(1.0, 50, warmup=20, horizon=32, block=4)) as durable:
-        start = durable.publisher.consumed
+    """Values through the class, with small segments and logs; sources begin again a little before where they were."""
+    check_store(folder)
+    ledger = Ledger(folder / "ledger.json", limit=8.0)
+    size = 13 if (folder / "store").exists() else 17
+    sizes = {"segment_values": 15, "log_bytes": 300}
+    with DurablePublisher(folder / "store", settings(folder), ledger=ledger, **sizes) as durable:
+        heard = max(told(folder), default=-1)
+        assert durable.publisher.published > heard, "what was told is not known any more"
+        start = max((durable.position or 0) - 5, 0)
 
         def deliver(values, timestamps):
             tell(folder, durable.publisher.published - values.size, values.tolist())
 
-        for first in range(start, VALUES.size, size):
-            durable.publish(Batch(VALUES[first : first + size]), deliver)
+        for first in range(start, LIVE.size, size):
+            values = LIVE[first : first + size]
+            durable.publish(Batch(values, positions=np.arange(first, first + values.size)), deliver)
+    check_store(folder)
+    assert len(ledger.entries) == 1, "the stream was charged twice"
 
 
 def publish_command(folder):
-    """The same values through the command and a pipe."""
-    state = saved(folder)
-    start = 0 if state is None else (2 + state["block"] if state["learnt"] else 0)
-    text = "".join(f"{value}\n" for value in VALUES[start:])
-    settings = ["--epsilon", "1", "--bound", "50", "--theta", "40", "--warmup", "2", "--block", "1", "--horizon", "64"]
-    command(folder, max(start - 2, 0), text, "publish", *settings, "--state", folder / "state", "-")
+    """The same values through the command and a pipe, from the beginning each time."""
+    check_store(folder)
+    text = "".join(f"{value}\n" for value in VALUES)
+    given = ["--epsilon", "1", "--bound", "50", "--theta", "40", "--warmup", "2", "--block", "1", "--horizon", "64"]
+    command(folder, 0, text, "publish", *given, "--skip-published", "--store", folder / "command", "-")
+    tell(folder, 10**6, StoredStream(folder / "command").values(0).values.tolist())
 
 
 def first_and_second(theta, run):
@@ -160,19 +207,16 @@ def charged_clients(folder):
     ledger, memory = Ledger(folder / "ledger.json", limit=8.0), folder / "memory.json"
     charged = {entry.charge.key for entry in ledger.entries}
     assert {key for keys in told(folder).values() for key in keys} <= charged, "an answer without its charge"
-    shops = [Collection(Table("users", age=Ordinal(1, 95)), epsilon=epsilon) for epsilon in (1.0, 2.0)]
-    for number, shop in enumerate(shops):
+    for number, shop in enumerate(SHOPS):
         shop.client(memory, ledger=ledger).report("users", {"age": 31})
         tell(folder, number, [name_of_draw(FileMemory(memory), f"{shop.sha256}:users")])
     stream = ToPLClient(1.0, 500, memory, ledger=ledger)
     stream.report(7)
     tell(folder, 2, [name_of_draw(FileMemory(memory), f"topl:{stream.protocol.sha256}")])
-    kept = Rounds(2, mode="memoised", permanent=1.5, changes_are_public=True)
-    weekly = Collection(Table("users", flag=Categorical("a", "b")), epsilon=0.5, name="weekly", rounds=kept)
     for number in (1, 2):
-        weekly.client(memory, ledger=ledger).report("users", {"flag": "a"}, number)
-        tell(folder, 2 + number, [name_of_draw(FileMemory(memory), f"{weekly.sha256}:users:{number}")])
-    assert (ledger.spent, len(ledger.entries)) == (4 + weekly.spends.epsilon, 5)
+        WEEKLY.client(memory, ledger=ledger).report("users", {"flag": "a"}, number)
+        tell(folder, 2 + number, [name_of_draw(FileMemory(memory), f"{WEEKLY.sha256}:users:{number}")])
+    assert (ledger.spent, len(ledger.entries)) == (4 + WEEKLY.spends.epsilon, 5)
 
 
 SENT = [ToPLClient(2.0, 500).report(value, 40.0).to_json(uid) + "\n" for uid, value in enumerate(VALUES.tolist())]
@@ -232,16 +276,16 @@ def fresh(folder):
     return folder
 
 
-def try_every_end(go_on, folder):
-    """Every end of a run, a run after it, and what both told."""
+def try_every_end(go_on, folder, end, apart):
+    """Every end of a run, or some that are so many calls `apart`, a run after it, and what both told."""
     go_on(fresh(folder))  # what is imported and planned here need not be in every child
     gc.freeze()
     assert in_child(go_on, fresh(folder)) == 0
     expected = sorted(told(folder))
     calls = int((folder / "calls").read_text())
     assert calls > 30, calls
-    for stop in range(1, calls + 1):
-        ended = in_child(go_on, fresh(folder), stop)
+    for stop in range(1, calls + 1, apart):
+        ended = in_child(go_on, fresh(folder), stop, end)
         assert ended == ENDED, (stop, ended)
         assert in_child(go_on, folder) == 0, stop
         texts = told(folder)
@@ -251,4 +295,4 @@ def try_every_end(go_on, folder):
 
 
 if __name__ == "__main__":
-    print(try_every_end(SCENARIOS[sys.argv[1]], Path(sys.argv[2])))
+    print(try_every_end(SCENARIOS[sys.argv[1]], Path(sys.argv[2]), sys.argv[3], int(sys.argv[4])))

@@ -10,10 +10,26 @@ import pytest
 SCRIPT = Path(__file__).with_name("crashing.py")
 
 
-@pytest.mark.parametrize("scenario", ["publisher", "publish", "server", "collect", "ledger"])
-def test_a_run_that_ends_anywhere_can_be_continued(tmp_path, scenario):
-    command = [sys.executable, SCRIPT, scenario, tmp_path / "stream"]
+KILLED = [(scenario, "killed", apart) for scenario, apart in (("publisher", 5), ("publish", 3))]
+OTHERS = [(scenario, "killed", apart) for scenario, apart in (("server", 1), ("collect", 1), ("ledger", 4))]
+WITHOUT_POWER = [("publisher", "power cut", 7), ("publisher", "names", 9)]
+EVERY_CALL = [(scenario, end, 1) for scenario, end, apart in (*KILLED, *OTHERS[2:], *WITHOUT_POWER)]
+
+
+def check(tmp_path, scenario, end, apart):
+    command = [sys.executable, SCRIPT, scenario, tmp_path / "stream", end, str(apart)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert (done.returncode, done.stderr) == (0, "")
     assert int(done.stdout) > 30
+
+
+@pytest.mark.parametrize(("scenario", "end", "apart"), [*KILLED, *OTHERS, *WITHOUT_POWER])
+def test_a_run_that_ends_anywhere_can_be_continued(tmp_path, scenario, end, apart):
+    check(tmp_path, scenario, end, apart)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("scenario", "end", "apart"), EVERY_CALL)
+def test_a_store_survives_an_end_at_every_single_call(tmp_path, scenario, end, apart):
+    check(tmp_path, scenario, end, apart)

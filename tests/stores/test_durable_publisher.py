@@ -1,4 +1,4 @@
-"""Streams that survive their process: they go on exactly, are never used twice, and replay only the same values."""
+"""Streams that live in a folder: they go on exactly, never publish in two ways, and can be read while they run."""
 
 import json
 import os
@@ -8,15 +8,18 @@ import stat
 import numpy as np
 import pytest
 
-from deniable.errors import Failure, InvalidData, InvalidParameter, RandomnessFault
+from deniable.errors import Failure, InvalidData, InvalidParameter, QueryRefused, RandomnessFault
+from deniable.ledger import Ledger
 from deniable.randomness import SeededSource
-from deniable.stores import Batch, BatchPublisher, DurablePublisher
-from deniable.stores.state_file import StateFile
-from deniable.streams import ToPLServer, ToPS, restore
+from deniable.stores import Batch, BatchPublisher, DurablePublisher, StoredStream, check_store, read_release
+from deniable.stores.live.frames import Chain
+from deniable.stores.live.value_log import ValueLog
+from deniable.streams import PersonStream, ToPS
 from hammering import hammered
 from same_noise import forget_what_was_drawn
 
 VALUES = np.arange(1000) % 37
+SMALL = {"segment_values": 150, "log_bytes": 1500}
 
 
 def make(**more):
@@ -25,216 +28,314 @@ def make(**more):
 
 
 def opened(path, **more):
-    return DurablePublisher(path, make(**more))
+    return DurablePublisher(path, make(**more), **SMALL)
 
 
 def kill(durable):
-    """End it as a killed process does: its lock goes, and nothing more is written."""
-    durable._file.close()
+    """End it as a killed process does: its locks go, and nothing more is written."""
+    durable._let_go()
 
 
-def test_a_state_file_is_private_and_goes_on_exactly(tmp_path):
-    whole = make().push_many(VALUES)
-    path, parts = tmp_path / "state.json", []
-    for start in range(0, 1000, 77):
-        with opened(path) as durable:
-            assert durable.first == sum(part.size for part in parts)
-            parts.append(durable.push_many(VALUES[start : start + 50]))
-            parts.append(durable.push_many(VALUES[start + 50 : start + 77]))
-        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+def ignore(*_):
+    """Nobody listens."""
+
+
+def test_a_store_goes_on_exactly_after_kills_and_closes(tmp_path):
+    whole, parts, random = make().push_many(VALUES), [], np.random.default_rng(1)
+    start = 0
+    while start < VALUES.size:
+        durable = opened(tmp_path / "store") if start < 500 else DurablePublisher(tmp_path / "store", **SMALL)
+        assert (durable.position, durable.total, durable.first) == (start, start, sum(part.size for part in parts))
+        for _ in range(3):
+            size = int(random.integers(1, 60))
+            parts.append(durable.push_many(VALUES[start : start + size]))
+            start = min(start + size, VALUES.size)
+        kill(durable) if random.random() < 0.5 else durable.close()
     assert np.concatenate(parts).tolist() == whole.tolist()
+    stored = StoredStream(tmp_path / "store")
+    assert stored.values(0).values.tolist() == whole.tolist()
+    assert len(list((tmp_path / "store" / "published").glob("*.parquet"))) >= 4
 
 
-def interrupted(path, upto, batch):
-    """A run that published `batch` values after `upto` and died before it could say so."""
-    durable = opened(path)
-    durable.push_many(VALUES[:upto])
-    released = durable.push_many(VALUES[upto : upto + batch])
-    kill(durable)
-    return released
+@pytest.mark.parametrize("settings", [{}, {"renew": False}, {"block": 1}, {"resolution": 0.5, "low": -3}])
+def test_a_reader_of_a_live_store_answers_as_the_publisher_would(tmp_path, settings):
+    kept = make(**settings)
+    kept.push_many(VALUES)
+    durable = opened(tmp_path / "store", **settings)
+    for start in range(0, 1000, 90):
+        durable.push_many(VALUES[start : start + 90])
+    released, stored = read_release(tmp_path / "store"), StoredStream(tmp_path / "store")
+    assert released.about == kept.released.about
+    for window in ((0, 900), (3, 77), (256, 512), (700, 900)):
+        answer, expected = released.sum(*window), kept.released.sum(*window)
+        assert (answer.value, answer.stderr) == pytest.approx((expected.value, expected.stderr))
+        assert answer.interval == pytest.approx(expected.interval)
+    base = stored.epoch_begin(700)
+    assert (base > 0) == (settings != {"renew": False})
+    part = stored.released(700).sum(700 - base, 900 - base)
+    assert part.interval == pytest.approx(kept.released.sum(700, 900).interval)
+    durable.close()
 
 
-def test_an_interrupted_run_goes_on_with_the_same_values_and_no_others(tmp_path):
-    path = tmp_path / "state.json"
-    released = interrupted(path, 500, 100)
-    other = VALUES[500:600].copy()
-    other[3] += 1
-    with opened(path) as durable:
-        assert durable.replaying == 100
-        with pytest.raises(InvalidData, match="other values"):
-            durable.push_many(other)
-        assert durable.publisher.consumed == 500
-        assert durable.push_many(VALUES[500:540]).size == 0
-        again = durable.push_many(VALUES[540:700])
-        assert durable.replaying == 0
-    assert again[:100].tolist() == released.tolist()
-    assert again.tolist() == make().push_many(VALUES[:700])[400:].tolist()
-    with StateFile(path) as file:
-        assert file.record["announced"] is None
-        assert restore(file.record["state"]).consumed == 700
+def test_a_store_in_its_warm_up_has_nothing_to_read_yet(tmp_path):
+    with opened(tmp_path / "store") as durable:
+        durable.push_many(VALUES[:50])
+        with pytest.raises(QueryRefused, match="nothing is published yet"):
+            read_release(tmp_path / "store")
+    with pytest.raises(InvalidData, match="is not a store"):
+        StoredStream(tmp_path)
 
 
-def test_values_that_leave_together_are_announced_together(tmp_path):
-    """A second crash, after more values than were announced came at once: nothing is lost, nothing differs."""
-    path = tmp_path / "state.json"
-    released = interrupted(path, 500, 100)
-    durable = opened(path)
-    again = durable.push_many(VALUES[500:650])
-    kill(durable)
-    with opened(path) as durable:
-        assert (durable.replaying, durable.publisher.consumed) == (150, 500)
-        third = durable.push_many(VALUES[500:650])
-    assert released.tolist() == again[:100].tolist()
-    assert again.tolist() == third.tolist()
+def test_only_the_private_part_is_private(tmp_path):
+    with opened(tmp_path / "store") as durable:
+        durable.push_many(VALUES[:500])
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "store" / "private").iterdir()}
+    assert set(modes.values()) == {0o600}
+    assert stat.S_IMODE((tmp_path / "store" / "private").stat().st_mode) == 0o700
+    secret = json.loads((tmp_path / "store" / "private" / "state.json").read_text())["state"]["key"]
+    public = [tmp_path / "store" / "settings.json", *(tmp_path / "store" / "published").iterdir()]
+    assert all(secret.encode() not in path.read_bytes() for path in public)
 
 
-def test_a_state_that_was_never_used_again_keeps_its_announcement(tmp_path):
-    path = tmp_path / "state.json"
-    interrupted(path, 500, 100)
-    with opened(path) as durable:
-        durable.push_many(VALUES[500:510])
-    with StateFile(path) as file:
-        assert file.record["announced"]["count"] == 100
+def test_a_value_is_on_the_disk_before_its_noise_is_used(tmp_path, monkeypatch):
+    durable, events = opened(tmp_path / "store"), []
+    durable.push_many(VALUES[:200])
+    fsync, push_many = os.fsync, durable.publisher.push_many
+    log = durable._log.path.stat().st_ino
+    monkeypatch.setattr(os, "fsync", lambda file: (events.append(os.fstat(file).st_ino == log), fsync(file)))
+    durable.publisher.push_many = lambda values: (events.append("noise"), push_many(values))[1]
+    durable.push_many(VALUES[200:210])
+    assert events == [True, "noise"]
+    durable.close()
 
 
-def test_what_could_not_be_delivered_comes_again(tmp_path):
-    path, seen = tmp_path / "state.json", []
+def test_replays_are_skipped_and_gaps_are_refused(tmp_path):
+    heard = []
+    run = opened(tmp_path / "store")
+    where = np.arange(7000, 8000)
 
-    def deliver(values, timestamps):
-        seen.append(values.tolist())
+    def send(start, stop):
+        run.publish(Batch(VALUES[start:stop], positions=where[start:stop]), lambda values, _: heard.extend(values))
+
+    send(0, 300)
+    send(250, 400)
+    send(0, 100)
+    run.close()
+    run = DurablePublisher(tmp_path / "store", **SMALL)
+    assert run.position == 7400
+    send(380, 500)
+    with pytest.raises(InvalidData, match=r"row 1 was refused: positions before it are missing\. .*Send what"):
+        send(501, 600)
+    mixed = np.concatenate((where[490:510], where[:5], where[520:530]))
+    with pytest.raises(InvalidData, match="row 26 was refused: positions before it are missing"):
+        run.publish(Batch(VALUES[mixed - 7000], positions=mixed), lambda values, _: heard.extend(values))
+    assert run.position == 7510
+    with pytest.raises(InvalidData, match="row 2 was refused: its position is missing"):
+        run.publish(
+            Batch(VALUES[510:512], positions=np.array([7510, -(1 << 63)])), lambda values, _: heard.extend(values)
+        )
+    send(400, 1000)
+    run.close()
+    assert heard == make().push_many(VALUES).tolist()
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [("skip", [5, 60]), ("zero", [5, 0, 60, 0, 0, 0, 0]), ("clip", [5, -10, 60, 50, 0, 0, 0])],
+)
+def test_bad_values_become_what_was_decided_before(tmp_path, rule, expected):
+    bad = np.array([5, -99, 60, np.inf, np.nan, None, "x"], dtype=object)
+    run = DurablePublisher(tmp_path / "store", make(low=-10, block=1, renew=False), on_bad=rule, **SMALL)
+    run.publish(Batch(bad), ignore)
+    assert (run.taken, run.bad, run.position) == (len(expected), 5, 7)
+    kill(run)
+    with DurablePublisher(tmp_path / "store", **SMALL) as run:
+        assert (run.bad, run.position, run.lenient) == (5, 7, True)
+        again = ValueLog(run._log.path, run._log_number, run._key)
+        logged = list(again.read())[-1].units.tolist()
+        assert logged == [min(value, 50) + 10 for value in expected]
+    with pytest.raises(InvalidParameter, match=f"on_bad is '{rule}' in the store"):
+        DurablePublisher(tmp_path / "store", on_bad="stop")
+    assert StoredStream(tmp_path / "store").settings.on_bad == rule
+
+
+def test_skipping_leaves_out_everything_of_a_value_and_replacing_keeps_times_in_order():
+    batch = Batch(np.array([1.0, np.nan, 3.0]), np.array([5.0, np.nan, 4.0]), persons=["a", "b", "c"])
+    heard = []
+    skipping = BatchPublisher(ToPS(1.0, 50, warmup=1, horizon=64, block=1), on_bad="skip")
+    skipping.publish(batch, lambda values, stamps: heard.append((values.size, stamps.tolist())))
+    assert (heard, skipping.bad, skipping.taken) == ([(0, [])], 2, 1)
+    zero = BatchPublisher(ToPS(1.0, 50, warmup=1, horizon=64, block=1), on_bad="zero")
+    zero.publish(batch, lambda values, stamps: heard.append((values.size, stamps.tolist())))
+    assert (heard[1:], zero.bad, zero.taken) == ([(2, [5.0, 5.0])], 2, 3)
+    with pytest.raises(InvalidParameter, match="must be one of stop, skip, clip, zero"):
+        BatchPublisher(ToPS(1.0, 50, warmup=1, horizon=64), on_bad="ignore")
+
+
+def test_a_batch_whose_delivery_fails_is_in_the_store_all_the_same(tmp_path):
+    def fails(*_):
         raise BrokenPipeError
 
-    with opened(path) as durable:
-        durable.publish(Batch(VALUES[:200]), lambda values, timestamps: None)
-        with pytest.raises(BrokenPipeError):
-            durable.publish(Batch(VALUES[200:300]), deliver)
-        with pytest.raises(Failure, match="not certain that they were delivered"):
-            durable.push_many(VALUES[300:400])
-    with opened(path) as durable:
-        assert durable.replaying == 100
-        durable.publish(Batch(VALUES[200:300]), lambda values, timestamps: seen.append(values.tolist()))
-    assert seen[0] == seen[1]
-
-
-def test_an_exception_before_values_were_used_makes_them_come_again(tmp_path):
-    path = tmp_path / "state.json"
-
-    def fails_after_publishing():
-        with opened(path) as durable:
-            durable.push_many(VALUES[:200])
-            durable.push_many(VALUES[200:210])
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        fails_after_publishing()
-    with opened(path) as durable:
-        assert (durable.replaying, durable.publisher.consumed) == (10, 200)
-
-
-def interrupt(*_):
-    """What Ctrl-C does inside a call."""
-    raise KeyboardInterrupt
-
-
-def test_a_replay_that_is_interrupted_takes_no_other_values(tmp_path):
-    """A caller may catch the exception and go on. What was announced must still come first, here and in later runs."""
-    path = tmp_path / "state.json"
-    released = interrupted(path, 500, 100)
-    durable = opened(path)
-    push_many, durable.publisher.push_many = durable.publisher.push_many, interrupt
-    with pytest.raises(KeyboardInterrupt):
-        durable.push_many(VALUES[500:600])
-    durable.publisher.push_many = push_many
-    with pytest.raises(Failure, match="not certain that they were delivered"):
-        durable.push_many(VALUES[500:600] + 1)
+    durable = opened(tmp_path / "store")
+    with pytest.raises(BrokenPipeError):
+        durable.publish(Batch(VALUES[:300]), fails)
+    assert (durable.position, len(StoredStream(tmp_path / "store"))) == (300, 200)
+    durable.push_many(VALUES[300:400])
     durable.close()
-    with opened(path) as durable:
-        assert durable.replaying == 100
-        assert durable.push_many(VALUES[500:600]).tolist() == released.tolist()
+    assert StoredStream(tmp_path / "store").values(0).values.tolist() == make().push_many(VALUES[:400]).tolist()
 
 
-def test_a_replay_whose_announcement_cannot_be_written_is_repeated(tmp_path, monkeypatch):
-    path = tmp_path / "state.json"
-    released = interrupted(path, 500, 100)
-    with opened(path) as durable:
-        durable.push_many(VALUES[500:540])
-        with monkeypatch.context() as full:
-            full.setattr(durable, "_announce", interrupt)
-            with pytest.raises(KeyboardInterrupt):
-                durable.push_many(VALUES[540:700])
-        assert durable.push_many(VALUES[540:700])[:100].tolist() == released.tolist()
+@pytest.mark.parametrize("where", ["_publish_logged", "_seal", "_checkpoint"])
+def test_an_interrupted_call_is_finished_by_the_next_run(tmp_path, monkeypatch, where):
+    def interrupt(*_):
+        raise KeyboardInterrupt
 
-
-def test_an_array_may_be_reused_between_the_pieces_of_a_replay(tmp_path):
-    path = tmp_path / "state.json"
-    released = interrupted(path, 500, 100)
-    buffer = np.empty(50, dtype=np.int64)
-    with opened(path) as durable:
-        for start in (500, 550):
-            buffer[:] = VALUES[start : start + 50]
-            again = durable.push_many(buffer)
-    assert again.tolist() == released.tolist()
-
-
-def test_a_closed_publisher_publishes_nothing_and_is_closed_once(tmp_path):
-    path = tmp_path / "state.json"
-    interrupted(path, 500, 100)
-    durable = opened(path)
+    durable = opened(tmp_path / "store")
+    durable.push_many(VALUES[:200])
+    with monkeypatch.context() as patch:
+        patch.setattr(durable, where, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            durable.push_many(VALUES[200:400])
+    with pytest.raises(Failure, match=r"not certain that they were published.*Open the store again"):
+        durable.push_many(VALUES[200:400] + 1)
     durable.close()
-    with opened(path) as other:
-        with pytest.raises(Failure, match="is closed"):
-            durable.push_many(VALUES[500:600])
-        durable.close()
-        assert other.push_many(VALUES[500:600]).size == 100
+    with pytest.raises(Failure, match="is closed"):
+        durable.push_many(VALUES[400:500])
+    with opened(tmp_path / "store") as durable:
+        assert durable.position == 400
+        durable.push_many(VALUES[400:])
+    assert StoredStream(tmp_path / "store").values(0).values.tolist() == make().push_many(VALUES).tolist()
 
 
-def test_values_that_were_not_taken_come_again_with_their_timestamps(tmp_path, monkeypatch):
-    path, stamps, taken = tmp_path / "state.json", np.arange(1000), []
+def test_a_full_disk_publishes_nothing_and_loses_nothing(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
 
-    def batch(start, stop, more=0):
-        return Batch(VALUES[start:stop] + more, stamps[start:stop])
-
-    def deliver(_, timestamps):
-        taken.extend(timestamps.tolist())
-
-    interrupted(path, 500, 100)
-    with opened(path) as durable:
-        durable.publish(batch(500, 550), deliver)
-        with pytest.raises(InvalidData, match="other values"):
-            durable.publish(batch(550, 600, more=1), deliver)
-        durable.publish(batch(500, 550), deliver)
-        durable.publish(batch(550, 600), deliver)
-        with monkeypatch.context() as full:
-            full.setattr(durable, "_announce", interrupt)
-            with pytest.raises(KeyboardInterrupt):
-                durable.publish(batch(600, 700), deliver)
-        durable.publish(batch(600, 700), deliver)
-    assert taken == stamps[500:700].tolist()
+    with opened(tmp_path / "store") as durable:
+        durable.push_many(VALUES[:200])
+        with monkeypatch.context() as patch:
+            patch.setattr("deniable.stores.live.frames.os.write", full)
+            with pytest.raises(Failure, match="no space left"):
+                durable.push_many(VALUES[200:300])
+    with opened(tmp_path / "store") as durable:
+        assert durable.position == 200
+        durable.push_many(VALUES[200:300])
 
 
-def test_timestamps_come_with_their_values_also_in_a_replay(tmp_path):
-    path, pairs = tmp_path / "state.json", []
-    durable = opened(path)
-    durable.publish(Batch(VALUES[:200], np.arange(200)), lambda *_: None)
-    durable.push_many(VALUES[200:300])
+def test_refused_values_are_not_logged(tmp_path):
+    with opened(tmp_path / "store") as durable:
+        durable.push_many(VALUES[:200])
+        with pytest.raises(InvalidData):
+            durable.push_many(np.array([1.0, np.nan]))
+        assert durable.push_many(VALUES[200:300]).tolist() == make().push_many(VALUES[:300])[100:].tolist()
+
+
+def test_of_all_copies_on_a_machine_only_the_newest_goes_on(tmp_path):
+    with opened(tmp_path / "store") as durable:
+        durable.push_many(VALUES[:300])
+        shutil.copytree(tmp_path / "store", tmp_path / "copy", ignore=shutil.ignore_patterns("*.lock"))
+        with pytest.raises(Failure, match="is in use by another process"):
+            DurablePublisher(tmp_path / "store")
+        with pytest.raises(Failure, match="is in use by another process"):
+            DurablePublisher(tmp_path / "copy")  # under another name
+        durable.push_many(VALUES[300:301])
+    with pytest.raises(RandomnessFault, match=r"old copy of the store.*Nothing was published"):
+        DurablePublisher(tmp_path / "copy")
+    shutil.move(tmp_path / "store", tmp_path / "moved")
+    with DurablePublisher(tmp_path / "moved") as durable:
+        durable.push_many(VALUES[301:310])
+
+
+def test_a_log_that_was_cut_or_changed_is_not_gone_on_with(tmp_path):
+    durable = DurablePublisher(tmp_path / "store", make())
+    for start in range(0, 160, 20):
+        durable.push_many(VALUES[start : start + 20])
+    log, segment = durable._log.path, durable._open.path
     kill(durable)
-    with opened(path) as durable:
-        for start, stop in ((200, 240), (240, 310), (310, 330)):
-            batch = Batch(VALUES[start:stop], np.arange(start, stop))
-            durable.publish(batch, lambda values, stamps: pairs.extend(zip(stamps.tolist(), values, strict=True)))
-        assert (durable.taken, durable.published) == (130, 130)
-    assert [stamp for stamp, _ in pairs] == list(range(200, 330))
-    assert [value for _, value in pairs] == make().push_many(VALUES[:330])[100:].tolist()
+    whole, published = log.read_bytes(), segment.read_bytes()
+    for content in (whole[:-30], whole[:40], b"", whole[:-1] + b"?"):
+        log.write_bytes(content)
+        with pytest.raises((RandomnessFault, InvalidData), match=r"log was cut|damaged"):
+            opened(tmp_path / "store")
+    log.unlink()
+    with pytest.raises(InvalidData, match="damaged"):
+        opened(tmp_path / "store")
+    log.write_bytes(whole)
+    frame = Chain("segment 0").frame(b"V", b"{}")
+    segment.write_bytes(frame)  # a whole frame that the log knows nothing of
+    with pytest.raises(InvalidData, match="open segment of the store is damaged"):
+        opened(tmp_path / "store")
+    segment.write_bytes(published[:-7])  # what a crash leaves
+    with opened(tmp_path / "store") as durable:
+        assert durable.position == 160
+    assert StoredStream(tmp_path / "store").values(0).values.tolist() == make().push_many(VALUES[:160]).tolist()
+
+
+def test_a_store_without_its_private_part_is_not_begun_anew(tmp_path):
+    with opened(tmp_path / "store") as durable:
+        durable.push_many(VALUES[:300])
+    shutil.rmtree(tmp_path / "store" / "private")
+    with pytest.raises(InvalidData, match="its private state is missing"):
+        opened(tmp_path / "store")
+    with pytest.raises(InvalidParameter, match="there is no store yet"):
+        DurablePublisher(tmp_path / "none")
+
+
+def test_other_settings_are_refused_and_the_store_is_free_again(tmp_path):
+    with opened(tmp_path / "store") as durable:
+        durable.push_many(VALUES[:200])
+    with pytest.raises(InvalidParameter, match="not those of the store"):
+        opened(tmp_path / "store", warmup=101)
+    with opened(tmp_path / "store") as durable:
+        durable.push_many(VALUES[200:300])
+    simulated = make(key=None, source=SeededSource(1), simulation=True)
+    with pytest.raises(InvalidParameter, match="simulation"):
+        DurablePublisher(tmp_path / "simulated", simulated)
+
+
+def test_a_fork_publishes_nothing(tmp_path):
+    durable = opened(tmp_path / "store")
+    durable.push_many(VALUES[:200])
+    pid = os.fork()
+    if pid == 0:
+        try:
+            durable.push_many(VALUES[200:300])
+        except RandomnessFault:
+            durable.close()
+            os._exit(7)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+    assert durable.push_many(VALUES[200:300]).tolist() == make().push_many(VALUES[:300])[100:].tolist()
+    durable.close()
+
+
+def test_streams_of_persons_and_their_charges(tmp_path):
+    ledger = Ledger(tmp_path / "ledger.json", limit=10.0)
+
+    def run(number):
+        stream = PersonStream(1.0, 50, most=2, epoch=100, warmup=20, horizon=128)
+        with DurablePublisher(tmp_path / "store", stream, ledger=ledger, **SMALL) as durable:
+            persons = [f"p{person % 30}" for person in range(60)]
+            batch = Batch(VALUES[:60], np.arange(60) + 60 * number, persons=persons)
+            durable.publish(batch, ignore)
+            if number == 1:
+                kill(durable)
+                durable._failed = True
+            return durable.publisher.epochs
+
+    assert [run(number) for number in range(4)] == [1, 2, 2, 3]
+    assert [entry.charge.what for entry in ledger.entries] == [f"stream of persons, epoch {n}" for n in (1, 2, 3)]
+    assert StoredStream(tmp_path / "store").values(0).timestamps.tolist() == list(range(20, 240))
 
 
 @pytest.mark.parametrize("durable", [True, False])
 def test_a_batch_is_published_up_to_the_value_that_is_refused(tmp_path, durable):
-    run = opened(tmp_path / "state.json") if durable else BatchPublisher(make())
+    run = opened(tmp_path / "store") if durable else BatchPublisher(make())
     published, values = [], VALUES.astype(object)
     values[150] = None
     with run, pytest.raises(InvalidData, match="row 151 was refused: it has no value"):
         run.publish(Batch(values), lambda values, _: published.extend(values))
-    assert (run.taken, run.published, len(published)) == (150, 50, 50)
+    assert (run.taken, run.published, len(published), run.position) == (150, 50, 50, 150)
 
 
 @pytest.mark.parametrize(
@@ -245,171 +346,41 @@ def test_a_batch_is_published_up_to_the_value_that_is_refused(tmp_path, durable)
         ([0, 1, 2], "row 1 was refused: its timestamp goes back"),
     ],
 )
-def test_timestamps_do_not_go_back(stamps, reason):
-    run = BatchPublisher(make())
-    run.publish(Batch(VALUES[:1], np.array([1])), lambda *_: None)
-    with pytest.raises(InvalidData, match=reason):
-        run.publish(Batch(VALUES[:3], np.array(stamps)), lambda *_: None)
-    with pytest.raises(InvalidData, match="of another type than those before it"):
-        run.publish(Batch(VALUES[:1], np.array(["2024-01-01"], dtype="datetime64[us]")), lambda *_: None)
-
-
-def test_a_state_file_is_one_whatever_name_it_is_reached_by(tmp_path):
-    real, link = tmp_path / "state.json", tmp_path / "link.json"
-    link.symlink_to(real)
-    publish(link, VALUES[:200])
-    assert link.is_symlink()
-    with StateFile(real) as file:
-        assert restore(file.record["state"]).consumed == 200
-        with pytest.raises(Failure, match="in use"):
-            StateFile(link)
-    publish(link, VALUES[200:300])
-    with StateFile(real) as file:
-        assert restore(file.record["state"]).consumed == 300
-    os.link(real, tmp_path / "second name.json")
-    with pytest.raises(Failure, match=r"has 2 names .* Nothing was published"):
-        StateFile(real)
-
-
-def publish(path, values):
-    with opened(path) as durable:
-        durable.push_many(values)
-
-
-def test_an_older_copy_of_a_state_file_is_refused(tmp_path):
-    path = tmp_path / "state.json"
-    publish(path, VALUES[:200])
-    older = path.read_bytes()
-    publish(path, VALUES[200:300])
-    path.write_bytes(older)
-    with pytest.raises(RandomnessFault, match="continued from here already"):
-        publish(path, VALUES[300:400])
-
-
-def test_a_copy_that_was_refused_is_refused_again(tmp_path):
-    """It had announced its values before it was refused. They are not an interrupted run's."""
-    path, copy = tmp_path / "state.json", tmp_path / "copy.json"
-    with opened(path) as durable:
-        durable.push_many(VALUES[:500])
-    shutil.copy(path, copy)
-    with opened(copy) as late, opened(path) as durable:
-        assert durable.push_many(VALUES[500:600]).size == 100
-        with pytest.raises(RandomnessFault, match="continued from here already"):
-            late.push_many(VALUES[500:600] + 1)
-    with pytest.raises(RandomnessFault, match="continued from here already"):
-        opened(copy)
-
-
-def test_a_replay_that_crashes_at_any_step_can_be_repeated(tmp_path):
-    path = tmp_path / "state.json"
-    released = interrupted(path, 500, 100)
-    durable = opened(path)
-    durable.publisher.push_many = interrupt
-    with pytest.raises(KeyboardInterrupt):
-        durable.push_many(VALUES[500:700])  # announced together, and not begun
-    kill(durable)
-    for _ in range(2):
-        durable = opened(path)
-        assert durable.replaying == 200
-        assert durable.push_many(VALUES[500:700])[:100].tolist() == released.tolist()
-        kill(durable)
-
-
-def test_a_run_without_values_leaves_a_state_to_go_on_from(tmp_path):
-    path = tmp_path / "state.json"
-    publish(path, VALUES[:200])
-    durable = opened(path)
-    assert durable.push_many(VALUES[:0]).size == 0
-    kill(durable)
-    publish(path, VALUES[200:300])
-
-
-@pytest.mark.parametrize("low", [2**60, -(2**60)])
-def test_large_values_are_not_mistaken_for_their_neighbours(tmp_path, low):
-    path, values = tmp_path / "state.json", low + VALUES[:200]
-
-    def stream():
-        return DurablePublisher(path, ToPS(1.0, low + 50, low=low, warmup=20, horizon=256, block=8))
-
-    durable = stream()
-    durable.push_many(values[:100])
-    released = durable.push_many(values[100:])
-    kill(durable)
-    other = values[100:].copy()
-    other[3] += 1
-    assert other.astype(float).tolist() == values[100:].astype(float).tolist()
-    with stream() as durable:
-        with pytest.raises(InvalidData, match="other values"):
-            durable.push_many(other)
-        with pytest.raises(InvalidData, match="below the public lower bound"):
-            durable.push_many(np.array([low - 1]))
-        assert durable.push_many(values[100:150]).size == 0
-        assert durable.push_many(values[150:]).tolist() == released.tolist()
-
-
-def test_refused_values_are_not_announced(tmp_path):
-    with opened(tmp_path / "state.json") as durable:
-        durable.push_many(VALUES[:200])
-        with pytest.raises(InvalidData):
-            durable.push_many(np.array([1.0, np.nan]))
-        assert durable.push_many(VALUES[200:300]).tolist() == make().push_many(VALUES[:300])[100:].tolist()
-
-
-def test_a_full_disk_announces_nothing_and_loses_nothing(tmp_path, monkeypatch):
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    path = tmp_path / "state.json"
-    with opened(path) as durable:
-        durable.publish(Batch(VALUES[:200]), lambda *_: None)
-        with monkeypatch.context() as patch:
-            patch.setattr("deniable.files.os.write", full)
-            with pytest.raises(Failure, match="no space left"):
-                durable.publish(Batch(VALUES[200:300]), lambda *_: None)
-    with opened(path) as durable:
-        assert (durable.replaying, durable.publisher.consumed) == (0, 200)
-
-
-def test_a_state_file_is_used_by_one_process_at_a_time_and_read_by_nobody_else(tmp_path):
-    path = tmp_path / "state.json"
-    with opened(path), pytest.raises(Failure, match="another process"):
-        StateFile(path)
-    os.chmod(path, 0o644)  # noqa: PTH101
-    with pytest.raises(InvalidData, match="read by others"):
-        StateFile(path)
-    os.chmod(path, 0o600)  # noqa: PTH101
-    record = json.loads(path.read_text())
-    path.write_text(json.dumps({**record, "version": 99}))
-    with pytest.raises(InvalidData, match="version"):
-        StateFile(path)
-    path.write_text("{")
-    with pytest.raises(InvalidData, match="damaged"):
-        StateFile(path)
-
-
-def test_other_settings_and_other_states_are_refused_and_the_file_is_free_again(tmp_path):
-    path = tmp_path / "state.json"
-    publish(path, VALUES[:200])
-    with pytest.raises(InvalidParameter, match="not those of the state file"):
-        opened(path, warmup=101)
-    publish(path, VALUES[200:300])
-    with StateFile(tmp_path / "server.json") as file:
-        file.write(ToPLServer(1.0, 50).state(), read=0, waiting=[])
-    with pytest.raises(InvalidParameter, match="of a kind this version does not know"):
-        opened(tmp_path / "server.json")
-
-
-def test_a_simulation_has_no_state_file(tmp_path):
-    simulated = make(key=None, source=SeededSource(1), simulation=True)
-    with pytest.raises(InvalidParameter, match="simulation"):
-        DurablePublisher(tmp_path / "state.json", simulated)
+def test_timestamps_do_not_go_back(tmp_path, stamps, reason):
+    with opened(tmp_path / "store") as run:
+        run.publish(Batch(VALUES[:1], np.array([1])), ignore)
+    with opened(tmp_path / "store") as run:
+        with pytest.raises(InvalidData, match=reason):
+            run.publish(Batch(VALUES[:3], np.array(stamps)), ignore)
+        with pytest.raises(InvalidData, match="of another type than those before it"):
+            run.publish(Batch(VALUES[:1], np.array(["2024-01-01"], dtype="datetime64[us]")), ignore)
 
 
 def test_threads_take_turns(tmp_path):
-    path = tmp_path / "state.json"
-    with opened(path) as durable:
+    with opened(tmp_path / "store") as durable:
         durable.push_many(VALUES[:100])
         released = hammered(lambda number: durable.push_many(np.full(10, number)).size)
-    assert released == [10] * 8
-    with StateFile(path) as file:
-        assert restore(file.record["state"]).consumed == 180
+        assert (released, durable.total) == ([10] * 8, 180)
+
+
+def test_a_doctor_finds_what_is_wrong(tmp_path):
+    store = tmp_path / "store"
+    with opened(store) as durable:
+        for start in range(0, 500, 50):
+            durable.push_many(VALUES[start : start + 50])
+        assert all(finding.well for finding in check_store(store))
+        assert "500 values taken, 0 bad; the next position is 500" in list(check_store(store))[-1].text
+    os.chmod(store / "private" / "state.json", 0o644)  # noqa: PTH101
+    assert [finding.piece for finding in check_store(store) if not finding.well] == ["permissions"]
+    next((store / "private").glob("*.log")).unlink()
+    assert [finding.piece for finding in check_store(store) if not finding.well] == ["permissions", "log"]
+    (store / "private" / "state.json").write_text("{")
+    assert [finding.piece for finding in check_store(store) if not finding.well] == ["permissions", "state"]
+    shutil.rmtree(store / "private")
+    assert [finding.piece for finding in check_store(store) if not finding.well] == ["private part"]
+    (store / "published" / "00000001.parquet").unlink()
+    assert "a segment of the stream is missing" in next(iter(check_store(store))).text
+    (store / "published" / "00000000.parquet").write_bytes(b"PAR1")
+    assert "is damaged" in next(iter(check_store(store))).text
+    (store / "settings.json").write_text("{}")
+    assert "is not a store" in next(iter(check_store(store))).text

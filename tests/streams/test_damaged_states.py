@@ -1,6 +1,7 @@
 """A state that was changed anywhere is refused as damaged, whatever was changed: no foreign error, no other output."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -21,10 +22,12 @@ def make(kind=ToPS, **more):
 
 
 def written(path, publisher, count):
-    """A state file that a run left, after so many values."""
-    with DurablePublisher(path, publisher) as durable:
+    """The state that a run left in its store, after so many values."""
+    store = path.with_name("store")
+    with DurablePublisher(store, publisher) as durable:
         if count:
             durable.push_many(VALUES[:count])
+    shutil.copy(store / "private" / "state.json", path)
 
 
 MAKERS = {

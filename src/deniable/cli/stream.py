@@ -1,17 +1,17 @@
-"""`deniable stream query`, `plot` and `forecast`: commands that spend no ε."""
+"""`deniable stream plot`, `profile` and `forecast`: commands that spend no ε."""
 
 from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from deniable.cli.terminal import short, show, table
-from deniable.errors import InvalidParameter, QueryRefused
+from deniable.errors import InvalidParameter
 from deniable.exact import check_epsilon
-from deniable.queries.answers.result import number
+from deniable.queries.answers.answer_layout import number
 from deniable.simulation import NOTE
 from deniable.wording import counted, percent
 
@@ -33,120 +33,34 @@ def stream() -> None:
 
 
 @stream.command()
-@click.argument("path", type=click.Path(dir_okay=False))
-@click.argument("windows", nargs=-1, required=True)
-@click.option("--mean", "as_mean", is_flag=True, help="Show means instead of sums.")
-@click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per window.")
-@click.option("--cut", is_flag=True, help="Of the stream cut at θ: add nothing back.")
-def query(path: str, windows: tuple[str, ...], as_mean: bool, confidence: float, as_json: bool, cut: bool) -> None:
-    """Sums (or means) over WINDOWS of a released stream.
-
-    A window is START:STOP by position, or START..STOP by time. STOP is not part of the window, and either end may be
-    left out. *noise* is an exact standard error. *smoothing* estimates how far values inside blocks are off. Answers
-    are for the stream as it was: what cutting at θ takes away is estimated and added back, and *cut* is the standard
-    error of that, or "unknown". The interval covers all three. With --cut, answers are for the cut stream. k, M, G:
-    thousands, millions, billions.
-
-    \b
-    Example:
-      deniable stream query private.parquet 1000:5000 0:1000000
-    """
-    from deniable.streams import Released
-
-    released = Released.load(path)
-    ends = [_window(text, released) for text in windows]
-    answers = [(released.mean if as_mean else released.sum)(*pair, confidence=confidence, cut=cut) for pair in ends]
-    if as_json:
-        for (start, stop), answer in zip(ends, answers, strict=True):
-            low, high = answer.interval
-            facts: dict[str, float | None] = {
-                "start": start,
-                "stop": stop,
-                "mean" if as_mean else "sum": answer.value,
-                "stderr": answer.stderr,
-            }
-            facts |= {"low": low, "high": high, "smoothing": answer.smoothing, "excess": answer.excess}
-            facts |= {"cut": answer.cut, "truncation": answer.truncation}
-            if answer.note:
-                click.echo(f"{start}:{stop}: {answer.note}.", err=True)
-            click.echo(json.dumps(facts))
-        if released.simulation:
-            click.echo(NOTE, err=True)
-        return
-    what = "mean" if as_mean else "sum"
-    shown = ", ".join(f"{name} = {released.about[name]:g}" for name in ("epsilon", "theta") if name in released.about)
-    title = f"{counted(len(released), 'value')}: {shown}"
-    made = table(title, "window", what, f"{percent(confidence)} interval", "noise", "smoothing", "cut", folding=0)
-    for text, answer in zip(windows, answers, strict=True):
-        low, high = answer.interval
-        error = answer.error
-        lost = "unknown" if answer.truncation is None else short(answer.cut or answer.truncation)
-        interval = f"{number(low, error)} to {number(high, error)}"
-        made.add_row(text, number(answer.value, error), interval, short(answer.stderr), short(answer.smoothing), lost)
-    show(made)
-    for text, answer in zip(windows, answers, strict=True):
-        if answer.note:
-            click.echo(f"{text}: {answer.note}.")
-    if released.simulation:
-        click.echo(NOTE)
-
-
-def _window(text: str, released: Any) -> tuple[int, int]:
-    import numpy as np
-
-    refusal = QueryRefused(f"{text!r} is not a window", "Use START:STOP by position, or START..STOP by time.")
-    start, by_time, stop = (part.strip() for part in text.partition(".."))
-    if by_time:
-        if released.timestamps is None:
-            raise QueryRefused("this stream has no timestamps", "Ask by position: START:STOP.")
-        try:
-            first, last = released.between(start or released.timestamps[0], stop or released.timestamps[-1])
-        except QueryRefused:
-            raise refusal from None
-        last = last if stop else len(released)
-        oldest, newest = released.timestamps[0], released.timestamps[-1]
-        if first == len(released) or last == 0:
-            raise QueryRefused(f"{text!r} holds no published value", f"There are values from {oldest} to {newest}.")
-        if start and np.asarray(start).astype(released.timestamps.dtype) < oldest:
-            click.echo(f"{text} begins before the first value ({oldest}): earlier values are not in it", err=True)
-        return first, last
-    start, colon, stop = text.partition(":")
-    try:
-        if not colon:
-            raise refusal
-        return int(start or 0), int(stop or len(released))
-    except ValueError:
-        raise refusal from None
-
-
-@stream.command()
-@click.argument("path", type=click.Path(dir_okay=False))
+@click.argument("path")
 @click.option("-o", "--output", required=True, help="A .png, .svg or .pdf file.")
 @click.option("--window", type=int, default=None, help="Values per point. Default: whole blocks, about 200 points.")
 @click.option("--truth", default=None, help="The original file, for comparison. Shows what privacy hides.")
 @click.option("--column", default="value", show_default=True, help="Column of the values in --truth.")
 @click.option("--trend", is_flag=True, help="Add a smooth curve, with a 95 % band that holds everywhere at once.")
 def plot(path: str, output: str, window: int | None, truth: str | None, column: str, trend: bool) -> None:
-    """Draw the means of consecutive windows with 95 % intervals.
+    """Draw the means of consecutive windows, with 95 % intervals.
+
+    PATH is a file, or a store that may be live.
 
     \b
     Example:
       deniable stream plot private.parquet -o stream.png --window 1440
     """
-    from deniable.plotting.figure import check_ending, require_plotting
+    from deniable.figure import check_ending, require_plotting
     from deniable.plotting.stream_plot import draw, read_truth
-    from deniable.streams import Released
+    from deniable.stores import read_release
 
     check_ending(output)
     require_plotting()
     values = None if truth is None else read_truth(truth, column)
-    draw(Released.load(path), output, window=window, truth=values, trend=trend)
+    draw(read_release(path), output, window=window, truth=values, trend=trend)
     click.echo(f"wrote {output}", err=True)
 
 
 @stream.command()
-@click.argument("path", type=click.Path(dir_okay=False))
+@click.argument("path")
 @click.option("--period", required=True, help="hour, day or week by timestamps, or a number of values.")
 @click.option("--phases", type=int, default=None, help="Parts of a period. Default: 60, 24, 7; of values at most 24.")
 @click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True)
@@ -161,9 +75,9 @@ def profile(path: str, period: str, phases: int | None, confidence: float, as_js
     Example:
       deniable stream profile private.parquet --period week
     """
-    from deniable.streams import Released
+    from deniable.stores import read_release
 
-    released = Released.load(path)
+    released = read_release(path)
     means = released.profile(int(period) if period.isdecimal() else period, phases=phases, confidence=confidence)
     if as_json:
         for row in means.to_arrow().to_pylist():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +17,12 @@ from deniable.cli.stream_output import Interrupts, parquet_output, until_the_rea
 from deniable.cli.terminal import simulation_option
 from deniable.errors import InvalidParameter
 from deniable.simulation import NOTE
-from deniable.wording import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from deniable.stores import Batch, BatchPublisher
-    from deniable.streams import PersonStream, Publisher
+    from deniable.streams import KeyedPublisher, PersonStream, Publisher
 
 METHODS = ("tops", "pak", "nme", "hc16", "smooth-hc16", "flat")
 SECONDS_BETWEEN_REPORTS = 1.0
@@ -30,9 +30,12 @@ SECONDS_BETWEEN_REPORTS = 1.0
 
 @click.command()
 @click.argument("source", metavar="INPUT")
-@click.option("-o", "--output", default="-", show_default=True, help="A .parquet file, or - for one number per line.")
-@click.option("--epsilon", type=float, required=True, help="Privacy of one value against another.")
-@click.option("--bound", type=float, required=True, help="Public upper bound. Larger values count as it.")
+@click.option("-o", "--output", default=None, help="A .parquet file, or - for one number per line (default).")
+@click.option(
+    "--store", type=click.Path(file_okay=False), default=None, help="Folder of a stream that survives crashes."
+)
+@click.option("--epsilon", type=float, default=None, help="Privacy of one value against another.")
+@click.option("--bound", type=float, default=None, help="Public upper bound. Larger values count as it.")
 @click.option("--low", type=float, default=0, show_default=True, help="Public lower bound. Smaller values are refused.")
 @click.option("--resolution", type=float, default=1, show_default=True, help="Step of the grid of values.")
 @click.option("--column", default="value", show_default=True, help="Column of the values.")
@@ -53,7 +56,16 @@ SECONDS_BETWEEN_REPORTS = 1.0
 @click.option("--theta", type=float, default=None, help="A public threshold, instead of a private choice.")
 @click.option("--method", type=click.Choice(METHODS), default="tops", show_default=True)
 @click.option("--paper", is_flag=True, help="Use ToPS with the paper's threshold and blocks.")
-@click.option("--state", type=click.Path(dir_okay=False), default=None, help="Private file to continue from.")
+@click.option("--key", default=None, help="Column of keys: one stream per key, in a --store. Needs --public-keys.")
+@click.option("--public-keys", is_flag=True, help="Keys, and how many values each has, are public.")
+@click.option("--position-column", default=None, help="Column of positions: replays are skipped, gaps refused.")
+@click.option("--skip-published", is_flag=True, help="INPUT begins at the start of the stream: skip what --store has.")
+@click.option(
+    "--on-bad",
+    type=click.Choice(["stop", "skip", "clip", "zero"]),
+    default=None,
+    help="What becomes of missing, infinite and too small values. Default: stop.",
+)
 @ledger_option
 @click.option("--json-lines", is_flag=True, help="Read JSON objects from a pipe instead of numbers.")
 @simulation_option
@@ -62,8 +74,18 @@ def publish(context: click.Context, /, **_: Any) -> None:
     """Publish the numbers of a file or a pipe, each as it arrives.
 
     INPUT is a .parquet, .csv or .jsonl file, text with one number per line, or - for a pipe. After the warm-up, every
-    line of a pipe is answered as soon as it arrives. With --state a stream continues where the last run ended, with the
-    same settings. Without it, the last block of a file is closed at the end.
+    line of a pipe is answered as soon as it arrives.
+
+    With --store, a stream lives in a folder: it goes on where the last run ended, whatever ended it, and `query`,
+    `plot` and `follow` read the folder meanwhile. To go on, --store and INPUT are enough. Values are printed only with
+    -o -. Without a store, the last block of a file is closed at the end.
+
+    With --on-bad, a value that is missing, infinite or below --low does not end the stream: skip leaves it out, zero
+    takes 0 for it, clip the nearest allowed value. That is decided before the first value, and published.
+
+    With --key, every key has a stream of its own, and ε protects one value whatever its key. Which keys there are, and
+    how many values each has, is seen by everybody, so --public-keys has to say that this is public. θ is --theta, or is
+    learnt from the first --warmup values of all keys.
 
     With --person-column, ε protects everything a person does within --window epochs. Of each person, --most values
     count per epoch; others are replaced.
@@ -76,18 +98,23 @@ def publish(context: click.Context, /, **_: Any) -> None:
 
 
 def _publish(options: dict[str, Any]) -> None:
-    """Publish everything that comes, and leave a file and a state to go on from."""
+    """Publish everything that comes, and leave a file or a store."""
     from deniable.stores.sources.batch import Unreadable
 
-    with parquet_output(options["output"]) as parquet:
+    output = options["output"] or "-"
+    if options["store"] is not None and output != "-":
+        raise InvalidParameter("--output", "and --store exclude each other", "A store is read as it is.")
+    with parquet_output(output) as parquet:
         run = _run(options)
         progress = Progress(run, writes_file=parquet is not None)
         interrupts = Interrupts()
+        silent = options["store"] is not None and options["output"] is None
+        deliver = _ignore if silent else _print if parquet is None else parquet.write
         try:
             with interrupts, until_the_reader_leaves():
-                for batch in _batches(options):
+                for batch in _batches(options, lenient=run.lenient):
                     with interrupts.held():
-                        run.publish(batch, _print if parquet is None else parquet.write)
+                        run.publish(batch, deliver)
                     progress.show()
         except Unreadable as refusal:
             raise run.advised(refusal) from None
@@ -99,24 +126,58 @@ def _publish(options: dict[str, Any]) -> None:
 
 
 def _run(options: dict[str, Any]) -> BatchPublisher:
-    """The publisher of this run: one that continues from the state file, if there is any."""
-    from deniable.stores import BatchPublisher, DurablePublisher
+    """The publisher of this run: one that goes on with a store, if there is any."""
+    from deniable.stores import BatchPublisher, DurablePublisher, StoredStream
 
-    if (state := options["state"]) is None:
-        return BatchPublisher(_publisher(options), ledger=opened(options["ledger"]))
-    if not Path(state).absolute().parent.is_dir():
-        raise InvalidParameter("--state", "is in a folder that does not exist", "Make the folder first.")
-    run = DurablePublisher(state, _publisher(options), ledger=opened(options["ledger"]))
-    if run.replaying:
-        values = counted(run.replaying, "value")
-        click.echo(f"the last run was interrupted: its last {values} must come again", err=True)
+    if (store := options["store"]) is None:
+        if options["skip_published"]:
+            raise InvalidParameter("--skip-published", "needs a store", "Give --store.")
+        alone = _alone(options)
+        return BatchPublisher(alone, ledger=opened(options["ledger"]), on_bad=options["on_bad"] or "stop")
+    goes_on = (Path(store) / "settings.json").exists()
+    if goes_on and options["key"] is None and StoredStream(store).keyed:
+        raise InvalidParameter("--key", "is missing, and the store has one stream per key", "Name the column of keys.")
+    publisher: Publisher | PersonStream | KeyedPublisher | None = None
+    if not goes_on or options["epsilon"] is not None or options["bound"] is not None:
+        _check_given(options)
+        publisher = _alone(options) if options["key"] is None else _keyed(options)
+    run = DurablePublisher(store, publisher, ledger=opened(options["ledger"]), on_bad=options["on_bad"])
+    if run.total:
+        click.echo(f"the stream goes on at position {run.position:,}; {run.first:,} values are published", err=True)
     return run
 
 
-def _publisher(options: dict[str, Any]) -> Publisher | PersonStream:
+def _keyed(options: dict[str, Any]) -> KeyedPublisher:
+    """One stream per key."""
+    from deniable.streams import KeyedPublisher
+
+    if not options["public_keys"]:
+        raise InvalidParameter(
+            "--key",
+            "shows everybody which keys there are and how many values each has",
+            "Add --public-keys if that is public; otherwise leave out --key.",
+        )
+    settings: dict[str, Any] = {name: options[name] for name in ("warmup", "block", "theta", "simulation")}
+    settings |= {"low": _whole(options["low"]), "resolution": _whole(options["resolution"])}
+    if options["horizon"] != 1 << 20:  # the default of streams without keys
+        settings["horizon"] = options["horizon"]
+    return KeyedPublisher(options["epsilon"], _whole(options["bound"]), public_keys=True, **settings)
+
+
+def _check_given(options: dict[str, Any]) -> None:
+    for name in ("epsilon", "bound"):
+        if options[name] is None:
+            raise InvalidParameter(f"--{name}", "is missing, and there is no store to go on with", "Give it.")
+
+
+def _alone(options: dict[str, Any]) -> Publisher | PersonStream:
+    """One stream for all values."""
     from deniable.streams import Expectation, PersonStream, PublicThreshold
     from deniable.streams.central.named_publishers import BY_KIND
 
+    _check_given(options)
+    if options["key"] is not None:
+        raise InvalidParameter("--key", "needs a store", "Give --store.")
     settings: dict[str, Any] = {name: options[name] for name in ("horizon", "simulation")}
     if options["warmup"] is not None:
         settings["warmup"] = options["warmup"]
@@ -153,14 +214,31 @@ def _publisher(options: dict[str, Any]) -> Publisher | PersonStream:
     return made
 
 
-def _batches(options: dict[str, Any]) -> Iterator[Batch]:
+def _batches(options: dict[str, Any], *, lenient: bool) -> Iterator[Batch]:
     from deniable.stores import Columns, read_file
     from deniable.stores.sources.readers import read_pipe
 
-    columns = Columns(options["column"], options["time_column"], options["person_column"])
+    value, *others = (options[name] for name in ("column", "time_column", "person_column", "position_column"))
+    columns = Columns(value, others[0], others[1], others[2], lenient, options["key"])
     if options["source"] != "-":
-        return read_file(options["source"], columns)
-    return read_pipe(sys.stdin.buffer, columns, json_lines=options["json_lines"])
+        batches = read_file(options["source"], columns)
+    else:
+        batches = read_pipe(sys.stdin.buffer, columns, json_lines=options["json_lines"])
+    return _numbered(batches) if options["skip_published"] else batches
+
+
+def _numbered(batches: Iterator[Batch]) -> Iterator[Batch]:
+    """Every value at the position at which it stands in the input."""
+    import numpy as np
+
+    start = 0
+    for batch in batches:
+        yield replace(batch, positions=np.arange(start, start + len(batch.values)))
+        start += len(batch.values)
+
+
+def _ignore(_values: NDArray[Any], _timestamps: NDArray[Any] | None) -> None:
+    """The store has them."""
 
 
 def _print(values: NDArray[Any], _timestamps: NDArray[Any] | None) -> None:
@@ -172,17 +250,24 @@ def _print(values: NDArray[Any], _timestamps: NDArray[Any] | None) -> None:
 def _metadata(run: BatchPublisher) -> dict[bytes, bytes]:
     import numpy as np
 
-    if run.publisher.warming_up:
+    from deniable.stores.keyed_stream import KeyedStream
+
+    if run.publisher.warming_up or isinstance(run.publisher, KeyedStream):
         return {}
     return run.publisher.release_of(np.zeros(0, dtype=np.int64), first=run.first).metadata()
 
 
 class Progress:
-    """How far a run has come, on stderr: about once a second, and at its end."""
+    """How far a run has come, on stderr: on a terminal about once a second, and at its end.
+
+    A log, which is not a terminal, gets a line when a notice about the stream appears or changes, and the last one.
+    """
 
     def __init__(self, run: BatchPublisher, *, writes_file: bool) -> None:
         self._run, self._writes_file = run, writes_file
         self._started = self._shown = time.monotonic()
+        self._live = sys.stderr.isatty()
+        self._notice: str | None = None
 
     def show(self, *, last: bool = False) -> None:
         """Show it, if it is time. A run that failed before its first value ends in silence."""
@@ -191,12 +276,15 @@ class Progress:
         if too_early or (last and not run.taken and sys.exc_info()[0] is not None):
             return
         self._shown = now
+        if not self._live and not last and run.publisher.notice in (None, self._notice):
+            return
+        self._notice = run.publisher.notice
         rate = run.taken / max(now - self._started, 1e-9)
         text = f"{run.taken:,} values taken, {run.published:,} published, {rate:,.0f} per second"
+        if run.bad:
+            text += f", {run.bad:,} bad"
         settings, learnt = run.publisher.settings, run.publisher.learnt
-        if last and run.replaying:
-            text += f"; not all of the {run.replaying:,} values that must come again have come"
-        elif learnt is None:
+        if learnt is None:
             left = settings.warmup - run.publisher.consumed
             text += f"; warming up, {left:,} more values are needed"
             text += "; no file was written" if last and self._writes_file else ""

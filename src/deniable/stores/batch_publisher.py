@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.errors import InvalidData
+from deniable.errors import InvalidData, InvalidParameter
 from deniable.ledger import Ledger
 from deniable.locking import Turn, in_turn
+from deniable.stores.bad_values import BadValues
+from deniable.stores.keyed_stream import KeyedStream, keyed_events
 from deniable.stores.sources.batch import Batch, Unreadable
+from deniable.stores.sources.number_columns import NO_POSITION
 from deniable.streams.central.person_bound import person_events
 from deniable.streams.central.person_stream import PersonStream
 from deniable.streams.central.publisher import Publisher
@@ -20,12 +24,26 @@ Deliver = Callable[[NDArray[Any], NDArray[Any] | None], None]
 """Takes private values, and their timestamps if there are any, to wherever they are published."""
 
 
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """Values that can be published, their timestamps, where their source stands after them, and how many were bad."""
+
+    values: NDArray[Any]
+    timestamps: NDArray[Any] | None
+    position: int
+    bad: int = 0
+
+
 class BatchPublisher:
     """Publishes batch after batch through `publisher`, which lives as long as this process.
 
     `first` is the number of the first value that this run publishes; `taken` and `published` count the values of this
-    run. Timestamps must not go back. Threads take turns, and `deliver` is called within the turn. A `ledger` of the
-    operator is charged once for the stream, before its first value is taken; of a stream of persons, for every epoch.
+    run. Timestamps must not go back. `position` is where the source stands: the next position that it should give, or
+    how many values it gave. Values at earlier positions are skipped, and a gap is refused. `on_bad` says what becomes
+    of values that are not as declared (`BadValues`), and `bad` counts them.
+
+    Threads take turns, and `deliver` is called within the turn. A `ledger` of the operator is charged once for the
+    stream, before its first value is taken; of a stream of persons, for every epoch.
 
     >>> import numpy as np
     >>> import deniable as dn
@@ -36,35 +54,51 @@ class BatchPublisher:
     (3, 1, 1)
     """
 
-    def __init__(self, publisher: Publisher | PersonStream, *, ledger: Ledger | None = None) -> None:
+    def __init__(
+        self, publisher: Publisher | PersonStream | KeyedStream, *, ledger: Ledger | None = None, on_bad: str = "stop"
+    ) -> None:
         self.publisher = publisher
         self._unpaid = ledger
         self._paid_epochs = publisher.epochs if isinstance(publisher, PersonStream) else 0
         self.first = publisher.published
         self.taken = self.published = 0
+        self.position: int | None = None
+        self.bad = 0
+        self._on_bad = BadValues(on_bad)
         self._newest: Any = None  # timestamp
-        self._stamps: list[NDArray[Any]] = []  # of values that were taken and not answered yet
         self._turn = Turn()
-
-    @property
-    def replaying(self) -> int:
-        """How many values have to come again first, because an interrupted run had announced them."""
-        return 0
 
     @in_turn
     def publish(self, batch: Batch, deliver: Deliver) -> None:
         """Publish a batch. If a value is refused, the values before it are published first."""
-        count, reason = self._acceptable(batch)
-        if count:
+        self._publish(batch, deliver)
+
+    def _publish(self, batch: Batch, deliver: Deliver) -> None:
+        batch, refusal = new_part(batch, self.position)
+        ends = np.arange(len(batch.values)) + (self.position or 0) if batch.positions is None else batch.positions
+        bad = 0
+        if self._on_bad.lenient:
+            batch, bad = self._on_bad.settled(batch, self.publisher.settings.grid, self._newest)
+        count, reason = self._acceptable(batch) if len(batch.values) else (0, "")
+        if count or bad:
             values = batch.values[:count]
             if values.dtype == object:  # a value further on is missing; these are numbers
                 values = np.array(values.tolist())
-            if isinstance(self.publisher, PersonStream):
-                values = person_events((batch.persons or [None] * len(batch.values))[:count], values)
-            self._deliver(values, None if batch.timestamps is None else batch.timestamps[:count], deliver)
+            values = self._events(batch, values)
+            stamps = None if batch.timestamps is None else batch.timestamps[:count]
+            end = int(ends[-1] if count == len(batch.values) else ends[count - 1]) + 1
+            self._deliver(Accepted(values, stamps, end, bad), deliver)
         if reason:
             cost = "Nothing of it was taken or published; the values before it were"
             raise InvalidData(f"{batch.unit} {batch.number(count):,} was refused: {reason}", self._advice(), cost=cost)
+        if refusal:
+            cost = "Nothing of it was taken or published; the values before it were"
+            raise InvalidData(refusal, "Send what is missing first.", cost=cost)
+
+    @property
+    def lenient(self) -> bool:
+        """Whether the run goes on after a bad value."""
+        return self._on_bad.lenient
 
     @in_turn
     def close(self) -> float:
@@ -81,21 +115,34 @@ class BatchPublisher:
         """The same refusal, with what to do after this run."""
         return Unreadable(refusal.entry, self._advice())
 
-    def _deliver(self, values: NDArray[Any], stamps: NDArray[Any] | None, deliver: Deliver) -> None:
-        released = self._push(values)
-        if stamps is not None:  # of values that were taken: others may come again
-            self._stamps.append(stamps)
-            self._newest = stamps[-1]
-        self.taken += values.size
-        self.published += released.size
-        times = None if stamps is None else np.concatenate(self._stamps)
-        if not self.replaying:
-            self._stamps = []
-        deliver(released, None if times is None else times[times.size - released.size :])
+    def _events(self, batch: Batch, values: NDArray[Any]) -> NDArray[Any]:
+        """The first values of a batch, with their persons or keys."""
+        if isinstance(self.publisher, PersonStream):
+            return person_events((batch.persons or [None] * len(batch.values))[: values.size], values)
+        if isinstance(self.publisher, KeyedStream):
+            return keyed_events((batch.keys or [])[: values.size], values)
+        return values
 
-    def _push(self, values: NDArray[Any]) -> NDArray[Any]:
-        self._pay(values.size)
-        return self.publisher.push_many(values)
+    def _deliver(self, accepted: Accepted, deliver: Deliver) -> None:
+        released = self._push(accepted)
+        self._count(accepted, released.size)
+        stamps = accepted.timestamps
+        deliver(released, None if stamps is None else stamps[stamps.size - released.size :])
+
+    def _count(self, accepted: Accepted, released: int) -> None:
+        """Values were taken. Others may come again."""
+        if accepted.timestamps is not None and accepted.timestamps.size:
+            self._newest = accepted.timestamps[-1]
+        self.position = accepted.position
+        self.bad += accepted.bad
+        self.taken += accepted.values.size
+        self.published += released
+
+    def _push(self, accepted: Accepted) -> NDArray[Any]:
+        if isinstance(self.publisher, KeyedStream):
+            raise InvalidParameter("publisher", "has keys, which only a store keeps", "Use DurablePublisher.")
+        self._pay(accepted.values.size)
+        return self.publisher.push_many(accepted.values)
 
     def _pay(self, events: int, key: str = "") -> None:
         """Charge the stream, or each epoch that so many events begin, unless that was done."""
@@ -112,7 +159,8 @@ class BatchPublisher:
             self._unpaid = None
 
     def _close(self) -> float:
-        return 0.0 if self.publisher.warming_up else self.publisher.flush()
+        ends = isinstance(self.publisher, KeyedStream) or self.publisher.warming_up
+        return 0.0 if ends else self.publisher.flush()  # type: ignore[union-attr]
 
     def _advice(self) -> str:
         if self.published:
@@ -134,7 +182,30 @@ class BatchPublisher:
         return count, reason
 
 
-def _first_refused(publisher: Publisher | PersonStream, values: NDArray[Any]) -> int:
+def new_part(batch: Batch, position: int | None) -> tuple[Batch, str]:
+    """The part of a batch that was not taken before, up to a gap, and what is wrong with the value behind that."""
+    if batch.positions is None:
+        return batch, ""
+    newest = np.concatenate(([-1 << 62 if position is None else position - 1], batch.positions))
+    unseen = np.flatnonzero(batch.positions > np.maximum.accumulate(newest)[:-1])
+    missing = np.flatnonzero(batch.positions == NO_POSITION)
+    steps = np.diff(batch.positions[unseen], prepend=newest[0])
+    jumps = np.flatnonzero(steps != 1)
+    if position is None and jumps.size and jumps[0] == 0:  # the first value of all says where positions begin
+        jumps = jumps[1:]
+    gap = int(unseen[jumps[0]]) if jumps.size else len(batch.values)
+    absent = int(missing[0]) if missing.size else len(batch.values)
+    stop = min(gap, absent)
+    refusal = ""
+    if stop < len(batch.values):
+        refusal = f"{batch.unit} {batch.number(stop):,} was refused: "
+        refusal += (
+            "its position is missing or not a whole number" if absent <= gap else "positions before it are missing"
+        )
+    return batch.chosen(unseen[unseen < stop]), refusal
+
+
+def _first_refused(publisher: Publisher | PersonStream | KeyedStream, values: NDArray[Any]) -> int:
     """The index of the first value that the publisher refuses, by bisection."""
     good, bad = 0, len(values)
     while bad - good > 1:

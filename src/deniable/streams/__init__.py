@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from deniable.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from deniable.streams.central.keyed_publisher import KeyedPublisher
     from deniable.streams.central.named_publishers import NME, PAK, Flat, Hc16, SmoothHc16, ToPS, restore
     from deniable.streams.central.person_bound import PersonBound, person_events
     from deniable.streams.central.person_forecast import PersonForecast, person_forecast
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from deniable.streams.central.publisher import Publisher
     from deniable.streams.central.settings import Settings
     from deniable.streams.central.stream_forecast import Expectation, StreamPlan, choose_plan, forecast
+    from deniable.streams.central.stream_keys import KeyedValues
     from deniable.streams.central.threshold import (
         FixedPercentile,
         PAKPercentile,
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from deniable.streams.local.value_distribution import DistributionBelief
     from deniable.streams.released.covariance import IndependentNoise, TreeNoise
     from deniable.streams.released.joint_windows import JointWindows
+    from deniable.streams.released.keyed_release import KeyedReleased
     from deniable.streams.released.profile import Profile
     from deniable.streams.released.released_stream import Released
     from deniable.streams.released.trend import Trend
@@ -66,6 +69,9 @@ __all__ = [  # noqa: RUF022 - in the order of sorted(), which another test asks 
     "Hierarchy",
     "IndependentNoise",
     "JointWindows",
+    "KeyedPublisher",
+    "KeyedReleased",
+    "KeyedValues",
     "Learnt",
     "LocalChoice",
     "LocalPercentile",
@@ -125,6 +131,9 @@ _LAZY = {
     "Hierarchy": "deniable.streams.structure.hierarchy",
     "IndependentNoise": "deniable.streams.released.covariance",
     "JointWindows": "deniable.streams.released.joint_windows",
+    "KeyedPublisher": "deniable.streams.central.keyed_publisher",
+    "KeyedReleased": "deniable.streams.released.keyed_release",
+    "KeyedValues": "deniable.streams.central.stream_keys",
     "Learnt": "deniable.streams.central.warmup",
     "LocalChoice": "deniable.streams.local.threshold_choice",
     "LocalPercentile": "deniable.streams.local.threshold_choice",

@@ -227,20 +227,16 @@ def test_a_stream_of_persons_survives_its_process_and_pays_for_every_epoch(tmp_p
         DurablePublisher(tmp_path / "state", PersonStream(1.0, 10, most=2, epoch=3, warmup=2, horizon=64))
 
 
-def test_an_interrupted_run_of_persons_is_replayed_with_the_same_persons_only(tmp_path):
-    events, others = person_events("abc", [1, 2, 3]), person_events("abb", [1, 2, 3])
-
+def test_an_interrupted_run_of_persons_is_finished_by_the_next(tmp_path):
     def interrupted(released, _timestamps):
         raise KeyboardInterrupt
 
     batch = Batch(np.array([1, 2, 3]), persons=["a", "b", "c"])
-    with pytest.raises(KeyboardInterrupt), durable(tmp_path / "state") as run:
+    with pytest.raises(KeyboardInterrupt), durable(tmp_path / "store") as run:
         run.publish(batch, interrupted)
-    with durable(tmp_path / "state") as run:
-        assert run.replaying == 3
-        with pytest.raises(InvalidData, match="other values"):
-            run.push_many(others)
-        assert run.push_many(events).size == 1
+    with durable(tmp_path / "store") as run:
+        assert (run.position, run.publisher.published) == (3, 1)
+        assert run.push_many(person_events("abc", [1, 2, 3])).size == 3
 
 
 def test_the_command_publishes_events_of_persons(tmp_path):

@@ -230,8 +230,10 @@ def test_the_standard_error_knows_how_the_smoother_spreads_noise(smoother, flush
     assert np.allclose(model.variance(i, j), expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("hierarchy", ["tree", "tent"])
-@pytest.mark.parametrize("block", [1, 4096])
+@pytest.mark.parametrize(
+    ("block", "hierarchy"),
+    [(1, "tree"), (1, "tent"), (4096, "tree"), pytest.param(4096, "tent", marks=pytest.mark.slow)],
+)
 def test_standard_errors_are_calibrated_at_every_window_length(hierarchy, block):
     """Noise of chunks on a constant stream, in units of its standard error: mean square 1 at each length.
 

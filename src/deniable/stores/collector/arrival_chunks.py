@@ -12,25 +12,25 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from deniable.stores.collector.upload import Upload
+from deniable.stores.collector.upload import Held, Key, Upload
 
 _NUMBERS = 4
 
 
-def packed(uploads: Sequence[Upload]) -> bytes:
-    """Uploads of one table and round as bytes.
+def packed(keys: Sequence[Key], held: Sequence[Held]) -> bytes:
+    """What is held under keys of one table and round, as bytes.
 
-    >>> list(unpacked("users", 0, packed([Upload("users", 0, "7", 0, b"report")])))
+    >>> list(unpacked("users", 0, packed([("users", 0, "7", 0)], [(b"report", None)])))
     [Upload(table='users', round=0, uid='7', slot=0, report=b'report', public=None)]
     """
-    ids = [upload.uid.encode() for upload in uploads]
-    reports = [upload.report for upload in uploads]
-    texts = [b"" if upload.public is None else upload.public.encode() for upload in uploads]
-    numbers = np.empty((len(uploads), _NUMBERS), dtype="<u4")
-    numbers[:, 0] = [upload.slot for upload in uploads]
+    ids = [uid.encode() for _, _, uid, _ in keys]
+    reports = [report for report, _ in held]
+    texts = [b"" if public is None else public.encode() for _, public in held]
+    numbers = np.empty((len(keys), _NUMBERS), dtype="<u4")
+    numbers[:, 0] = [slot for *_, slot in keys]
     numbers[:, 1], numbers[:, 2] = list(map(len, ids)), list(map(len, reports))
-    numbers[:, 3] = [0 if upload.public is None else len(upload.public.encode()) + 1 for upload in uploads]
-    return b"".join((len(uploads).to_bytes(4, "little"), numbers.tobytes(), *ids, *reports, *texts))
+    numbers[:, 3] = [0 if public is None else len(text) + 1 for (_, public), text in zip(held, texts, strict=True)]
+    return b"".join((len(keys).to_bytes(4, "little"), numbers.tobytes(), *ids, *reports, *texts))
 
 
 def unpacked(table: str, round_: int, content: bytes) -> Iterator[Upload]:

@@ -52,6 +52,9 @@ class ModelStore:
             _, _, uids, reports, publics = zip(*rows[first : first + ROWS_AT_ONCE], strict=True)
             yield StoredRows(uids, reports, publics)
 
+    def arrivals(self, table: str, round_: int, after: int) -> None:
+        """Not known here: everything is read again."""
+
     def summary(self) -> StoreSummary:
         """What is there."""
         counts = Counter((table, number) for table, number, _, _ in self._kept)

@@ -162,6 +162,9 @@ class PostgresqlStore:
                 texts = [None if public is None else public.decode() for public in publics]
                 yield StoredRows([uid.decode() for uid in uids], reports, texts)
 
+    def arrivals(self, table: str, round_: int, after: int) -> None:
+        """Not known here: everything is read again."""
+
     def summary(self) -> StoreSummary:
         """What is there."""
         with _connected(self._url) as connection, connection.transaction():

@@ -24,13 +24,15 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from itertools import accumulate, islice
+from itertools import accumulate, groupby, islice
+from operator import itemgetter
 from pathlib import Path
 
 from deniable.errors import BadInput, Failure
 from deniable.stores.collector.arrival_chunks import packed, unpacked
 from deniable.stores.collector.upload import (
     ROWS_AT_ONCE,
+    Arrivals,
     Held,
     Key,
     StoredRows,
@@ -68,6 +70,8 @@ _LOOK_UP = """SELECT key, report, public FROM json_each(?4) CROSS JOIN reports
   AND uid = CAST(substr(?3, (value >> 32) + 1, value >> 16 & 65535) AS TEXT)"""
 _CHANGED = "UPDATE changes SET version = version + 1"
 _ARRIVED = "SELECT table_, round, content FROM arrivals"
+_MARK_AND_COUNT = """SELECT (SELECT COALESCE(MAX(number), 0) FROM arrivals),
+  (SELECT COALESCE(SUM(rows), 0) FROM counts WHERE table_ = ? AND round = ?)"""
 _ALL_ROWS = """SELECT uid, slot, report, public FROM reports WHERE table_ = ?1 AND round = ?2
   UNION ALL SELECT uid, slot, report, public FROM recent ORDER BY uid, slot"""
 _ONLY_RECENT = """DELETE FROM recent WHERE EXISTS (SELECT 1 FROM reports
@@ -126,7 +130,7 @@ class SqliteStore:
             raise BadInput(f"there is no store {path.name!r}. Nothing was read. Run: deniable serve --init")
         self._path = path
         self._adding = threading.RLock()
-        self._recent: dict[Key, Upload] = {}
+        self._recent: dict[Key, Held] = {}  # plain tuples, which the garbage collector does not walk through
         self._version = -1
         self._moving: Iterator[Upload] | None = None
         self._moving_up_to = self._moving_rows = 0
@@ -160,7 +164,7 @@ class SqliteStore:
 
     def add(self, uploads: Sequence[Upload]) -> list[UploadOutcome]:
         """Keep uploads, all in one commit, and say what became of each."""
-        new: dict[Key, Upload] = {}
+        new: dict[Key, Held] = {}
         with self._adding:
             with self._changing() as connection:
                 outcomes = self._judged(connection, uploads, new)
@@ -172,7 +176,7 @@ class SqliteStore:
         return outcomes
 
     def _judged(
-        self, connection: sqlite3.Connection, uploads: Sequence[Upload], new: dict[Key, Upload]
+        self, connection: sqlite3.Connection, uploads: Sequence[Upload], new: dict[Key, Held]
     ) -> list[UploadOutcome]:
         """What becomes of every upload; those that are accepted are put into `new`."""
         is_open = dict(connection.execute("SELECT number, is_open FROM rounds"))
@@ -183,18 +187,19 @@ class SqliteStore:
         outcomes = []
         for upload in uploads:
             key = upload[:4]
-            same = recent.get(key) or new.get(key)
-            held = settled.get(key) if same is None else same[4:]
+            held = recent.get(key) or new.get(key) or settled.get(key)
             became = outcome(upload, held, is_open=bool(is_open.get(upload[1])))
             if became is UploadOutcome.ACCEPTED:
-                new[key] = upload
+                new[key] = upload[4:]
             outcomes.append(became)
         return outcomes
 
-    def _append(self, connection: sqlite3.Connection, new: dict[Key, Upload]) -> None:
-        for part, rows in _by_table_and_round(new.values()).items():
-            connection.execute("INSERT INTO arrivals VALUES (NULL, ?, ?, ?)", (*part, packed(sorted(rows))))
-            connection.execute(_ADD_COUNT, (*part, len(rows)))
+    def _append(self, connection: sqlite3.Connection, new: dict[Key, Held]) -> None:
+        for part, rows in groupby(sorted(new), key=itemgetter(0, 1)):
+            keys = list(rows)
+            content = packed(keys, [new[key] for key in keys])
+            connection.execute("INSERT INTO arrivals VALUES (NULL, ?, ?, ?)", (*part, content))
+            connection.execute(_ADD_COUNT, (*part, len(keys)))
         connection.execute(_CHANGED)
         self._version += 1
 
@@ -226,7 +231,7 @@ class SqliteStore:
         with self._changing() as connection:
             (self._moving_up_to,) = connection.execute("SELECT MAX(number) FROM arrivals").fetchone()
         self._moving_rows = len(self._recent)
-        self._moving = iter(sorted(self._recent.values()))
+        self._moving = (Upload(*key, *held) for key, held in sorted(self._recent.items()))
         return True
 
     @contextmanager
@@ -246,7 +251,7 @@ class SqliteStore:
         """Read what arrived again, if another process has changed something or the last commit failed."""
         (version,) = connection.execute("SELECT version FROM changes").fetchone()
         if version != self._version:
-            self._recent = {upload.key: upload for upload in _arrived(connection, _ARRIVED)}
+            self._recent = {upload[:4]: upload[4:] for upload in _arrived(connection, _ARRIVED)}
             self._version, self._moving, self._moving_up_to = version, None, 0
 
     def read(self, table: str, round_: int) -> Iterator[StoredRows]:
@@ -262,6 +267,15 @@ class SqliteStore:
             while rows := cursor.fetchmany(ROWS_AT_ONCE):
                 uids, _, reports, publics = zip(*rows, strict=True)
                 yield StoredRows(uids, reports, publics)
+
+    def arrivals(self, table: str, round_: int, after: int) -> Arrivals:
+        """What arrived for a table and round after a mark."""
+        with _connected(self._path) as connection, _as_failures(self._path):
+            connection.execute("BEGIN")
+            mark, count = connection.execute(_MARK_AND_COUNT, (table, round_)).fetchone()
+            newer = f"{_ARRIVED} WHERE table_ = ? AND round = ? AND number > ?"
+            rows = [(row.uid, row.report, row.public) for row in _arrived(connection, newer, (table, round_, after))]
+        return Arrivals(StoredRows(*zip(*rows, strict=True)) if rows else StoredRows((), (), ()), count, mark)
 
     def summary(self) -> StoreSummary:
         """What is there."""
@@ -295,9 +309,7 @@ class SqliteStore:
             writer.close()
 
 
-def _arrived(
-    connection: sqlite3.Connection, query: str, arguments: tuple[str, int] | tuple[()] = ()
-) -> Iterator[Upload]:
+def _arrived(connection: sqlite3.Connection, query: str, arguments: tuple[str | int, ...] = ()) -> Iterator[Upload]:
     """What arrived and was not moved yet."""
     for table, number, content in connection.execute(query, arguments):
         yield from unpacked(table, number, content)

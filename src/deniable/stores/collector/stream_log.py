@@ -1,12 +1,13 @@
 """Streams without trust that a collector takes: every report in the order of arrival, on the disk before its answer.
 
     streams.json     the settings of each stream, public
-    streams.sqlite   reports (number, stream, uid, report), one per user and stream; thresholds (stream, position, θ)
+    streams.sqlite   reports (number, stream, uid, report), one per user and stream; thresholds (stream, position, θ);
+                     renewals (stream, after which number)
 
 A stream is its log: a `ToPLServer` is fed with it at the start, and with every report that is accepted. Both phases
 come through here. When enough first reports have arrived, θ is chosen and written in the commit of the report that
-completed them; only then is it announced. If a later version would choose another θ from the same reports, the log is
-refused: what was announced never changes.
+completed them; only then is it announced. An operator may renew it, which is logged as well. If a later version would
+choose another θ from the same reports, the log is refused: what was announced never changes.
 """
 
 from __future__ import annotations
@@ -22,16 +23,18 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from deniable.errors import BadInput, Failure
+from deniable.errors import BadInput, Failure, InvalidParameter, QueryRefused
 from deniable.stores.collector.upload import StoreFailure
 from deniable.streams.local.server import ToPLServer
 from deniable.streams.local.stream_report import SIZE
 from deniable.tables.schema.attributes import check_name
+from deniable.wording import counted
 
 STREAMS_FILE, STREAM_LOG_FILE = "streams.json", "streams.sqlite"
 ACCEPTED, REPEATED, CONFLICT = "accepted", "repeated", "conflict"
 _STREAM_SETTINGS = frozenset({"epsilon", "bound", "first", "horizon", "theta", "renewal", "scale", "mechanism"})
 _READ_AT_ONCE = 1 << 16
+_LAST = 2**63 - 1
 
 
 class StreamUpload(NamedTuple):
@@ -85,6 +88,7 @@ def create_stream_log(folder: Path, streams: Mapping[str, Mapping[str, Any]], *,
                   report BLOB NOT NULL, UNIQUE (stream, uid))"""
             )
             connection.execute("CREATE TABLE thresholds (stream TEXT, position INTEGER, theta REAL)")
+            connection.execute("CREATE TABLE renewals (stream TEXT, after INTEGER)")
             connection.execute("COMMIT")
         finally:
             connection.close()
@@ -124,8 +128,9 @@ class StreamLog:
         self._servers: dict[str, ToPLServer] = {}
         self._states: dict[str, StreamState] = {}
         try:
-            for name in self._streams:
-                self._load(name)
+            with _as_failures():
+                for name in self._streams:
+                    self._load(name)
         except BaseException:
             self.close()
             raise
@@ -146,10 +151,15 @@ class StreamLog:
     def _load(self, name: str) -> None:
         """Feed a new server with the log."""
         server = _server(name, self._streams[name], simulation=self._simulation)
-        for batch in self._logged(name):
-            server.push_many(batch)
-        announced = [theta for (theta,) in self._connection.execute(
-            "SELECT theta FROM thresholds WHERE stream = ? ORDER BY position", (name,))]  # fmt: skip
+        with self._reading():
+            since = 0
+            for until in (*self._numbers("SELECT after FROM renewals WHERE stream = ? ORDER BY rowid", name), None):
+                for batch in self._logged(name, since, until):
+                    server.push_many(batch)
+                if until is not None:
+                    server.renew()
+                    since = int(until)
+            announced = self._numbers("SELECT theta FROM thresholds WHERE stream = ? ORDER BY position", name)
         if list(server.thetas) != announced and self._streams[name].get("theta") is None:
             raise Failure(
                 f"stream {name!r}: another θ was announced than this version chooses. Nothing was started. "
@@ -158,9 +168,21 @@ class StreamLog:
         self._servers[name] = server
         self._note(name)
 
-    def _logged(self, name: str) -> Iterator[pa.Table]:
-        query = "SELECT uid, report FROM reports WHERE stream = ? ORDER BY number"
-        cursor = self._connection.execute(query, (name,))
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """One moment of the log, whoever adds to it meanwhile."""
+        self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._connection.execute("ROLLBACK")
+
+    def _numbers(self, query: str, name: str) -> list[float]:
+        return [number for (number,) in self._connection.execute(query, (name,))]
+
+    def _logged(self, name: str, since: float, until: float | None) -> Iterator[pa.Table]:
+        query = "SELECT uid, report FROM reports WHERE stream = ? AND number > ? AND number <= ? ORDER BY number"
+        cursor = self._connection.execute(query, (name, since, _LAST if until is None else until))
         while rows := cursor.fetchmany(_READ_AT_ONCE):
             uids, reports = zip(*rows, strict=True)
             yield pa.table({"uid": pa.array(uids, pa.string()), "report": pa.array(reports, pa.binary(SIZE))})
@@ -189,6 +211,31 @@ class StreamLog:
                 raise
             self._note(name)
         return outcomes
+
+    def renew(self, name: str) -> float:
+        """Choose a new θ from the first reports since the last one; it is on the disk before it is announced."""
+        with self._adding, _as_failures():
+            connection, server = self._connection, self._servers[name]
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                theta = server.renew()
+                (after,) = connection.execute("SELECT MAX(number) FROM reports WHERE stream = ?", (name,)).fetchone()
+                connection.execute("INSERT INTO renewals VALUES (?, ?)", (name, after))
+                connection.execute("INSERT INTO thresholds VALUES (?, ?, ?)", (name, len(server.thetas) - 1, theta))
+                connection.execute("COMMIT")
+            except BaseException as problem:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                if not isinstance(problem, InvalidParameter | QueryRefused):  # which leave the server as it was
+                    self._load(name)
+                raise
+            self._note(name)
+        return theta
+
+    def problems(self, name: str) -> list[str]:
+        """What is wrong with a stream whose log could be read: in words, for whoever looks the folder over."""
+        refused = self._servers[name].refused
+        return [f"stream {name}: {counted(count, 'report')} {reason}" for reason, count in sorted(refused.items())]
 
     def commit(self, requests: Sequence[StreamRequest]) -> list[list[str]]:
         """Take the reports of several requests: those of one stream in one commit, in their order."""

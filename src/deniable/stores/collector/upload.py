@@ -67,6 +67,18 @@ class StoredRows(NamedTuple):
     publics: Sequence[str | None]
 
 
+class Arrivals(NamedTuple):
+    """What arrived last for one table and round, at one moment."""
+
+    rows: StoredRows
+    """What came after the mark that was given and was not moved since, in no order."""
+    total: int
+    """How many reports there are in all. If fewer were known at the mark, and `rows` do not add up to it, some of them
+    have been moved since."""
+    mark: int
+    """Where this moment is among arrivals."""
+
+
 ROWS_AT_ONCE = 1 << 14
 
 
@@ -82,6 +94,9 @@ class CollectorStore(Protocol):
 
     def read(self, table: str, round_: int) -> Iterator[StoredRows]:
         """The reports of a table and round as they were at one moment, ordered by id (as UTF-8 bytes) and slot."""
+
+    def arrivals(self, table: str, round_: int, after: int) -> Arrivals | None:
+        """What arrived for a table and round after a mark; None in a store that does not know."""
 
     def summary(self) -> StoreSummary:
         """What is there."""

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
+from deniable.arrays import Integers
 from deniable.errors import InvalidData, InvalidParameter
 
 
@@ -32,15 +34,36 @@ class Batch:
     """What messages call an entry: a row or a line."""
     persons: list[Any] | None = None
     """The id of the person of every value, if they were asked for."""
+    positions: NDArray[Any] | None = None
+    """The number that the source gives every value, if it has one."""
+    keys: list[Any] | None = None
+    """The key of every value, if there is one stream per key."""
 
     def number(self, index: int) -> int:
         """The number of the row or line of a value."""
         return self.lines[index] if self.lines else self.first + index
 
+    def part(self, start: int, stop: int) -> Batch:
+        """Consecutive values of the batch."""
+        return self.chosen(np.arange(start, min(stop, len(self.values))))
+
+    def chosen(self, indices: Integers) -> Batch:
+        """Some of the values, with everything that belongs to them."""
+        if indices.size == len(self.values):
+            return self
+        numbers = tuple(map(self.number, indices.tolist()))
+        persons = None if self.persons is None else [self.persons[index] for index in indices.tolist()]
+        keys = None if self.keys is None else [self.keys[index] for index in indices.tolist()]
+        arrays = (None if array is None else array[indices] for array in (self.timestamps, self.positions))
+        stamps, positions = arrays
+        return Batch(self.values[indices], stamps, self.first, numbers, self.unit, persons, positions, keys)
+
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The names of the columns that hold the values and, if there are any, their timestamps and persons.
+    """The names of the columns of values and, if there are any, their timestamps, persons, positions and keys.
+
+    `lenient`: a value that cannot be read is handed on as None, instead of ending the reading.
 
     >>> Columns("watts", time="at").names
     ['watts', 'at']
@@ -49,11 +72,14 @@ class Columns:
     value: str = "value"
     time: str | None = None
     person: str | None = None
+    position: str | None = None
+    lenient: bool = False
+    key: str | None = None
 
     @property
     def names(self) -> list[str]:
         """The columns to read."""
-        return [name for name in (self.value, self.time, self.person) if name is not None]
+        return [name for name in (self.value, self.time, self.person, self.position, self.key) if name is not None]
 
     def refuse_missing(self, existing: list[str]) -> None:
         """Refuse a table that lacks one of the columns."""
@@ -61,7 +87,7 @@ class Columns:
             raise InvalidParameter(
                 "column",
                 f"{', '.join(missing)} is not in the file",
-                "Name it with --column, --time-column or --person-column.",
+                "Name it with --column, --time-column, --person-column, --position-column or --key.",
             )
 
 

@@ -8,22 +8,23 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from os import PathLike
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from deniable.errors import InvalidData, InvalidParameter
 from deniable.stores.sources.batch import Batch, Columns, StreamSource, Unreadable
-from deniable.stores.sources.number_columns import parse_number, time_column, value_column
+from deniable.stores.sources.number_columns import parse_number, position_column, time_column, value_column
 from deniable.streams.central.person_bound import person_name
 
 _PIPE_BYTES = 1 << 16
+_LINE_ERRORS = (ValueError, KeyError, TypeError, RecursionError, InvalidData)
 
 
-def read_lines(stream: BinaryIO, columns: Columns | None) -> Iterator[Batch]:
+def read_lines(stream: BinaryIO, columns: Columns | None, *, lenient: bool = False) -> Iterator[Batch]:
     """Lines as they arrive: JSON objects if columns are named, otherwise numbers. Blank lines are skipped.
 
-    A line that cannot be read ends the reading after the lines before it were handed on. No message repeats it.
+    A line that cannot be read ends the reading after the lines before it were handed on. If `lenient`, its value is
+    None instead. No message repeats it.
     """
-    timed = columns is not None and columns.time is not None
     number, rest = 1, b""
     read = getattr(stream, "read1", stream.read)
     while True:
@@ -31,34 +32,22 @@ def read_lines(stream: BinaryIO, columns: Columns | None) -> Iterator[Batch]:
         text = rest + data
         lines = text.split(b"\n")
         rest = lines.pop() if data else b""
-        values: list[Any] = []
-        stamps: list[Any] = []
-        persons: list[Any] | None = None if columns is None or columns.person is None else []
+        rows: list[_Row] = []
         numbers: list[int] = []
         unreadable: str | None = None
         for offset, line in enumerate(lines):
             if not line.strip():
                 continue
             try:
-                if columns is None:
-                    values.append(parse_number(line))
-                else:
-                    row = json.loads(line)
-                    if persons is not None:
-                        persons.append(person_name(row[columns.person]))
-                    values.append(row[columns.value])
-                    if timed:
-                        stamps.append(row[columns.time])
-                numbers.append(number + offset)
-            except (ValueError, KeyError, TypeError, RecursionError, InvalidData):
-                unreadable = f"line {number + offset:,}"
-                break
-        if numbers:
-            blank = numbers[-1] - numbers[0] >= len(numbers)
-            times = time_column(stamps) if timed else None
-            every = tuple(numbers) if blank else ()
-            mine = None if persons is None else persons[: len(numbers)]
-            yield Batch(value_column(values[: len(numbers)]), times, numbers[0], every, "line", mine)
+                rows.append(_row(line, columns))
+            except _LINE_ERRORS:
+                if not lenient:
+                    unreadable = f"line {number + offset:,}"
+                    break
+                rows.append(_Row(None))
+            numbers.append(number + offset)
+        if rows:
+            yield _batch(rows, numbers, columns)
         if unreadable is not None:
             raise Unreadable(unreadable)
         number += len(lines)
@@ -66,22 +55,57 @@ def read_lines(stream: BinaryIO, columns: Columns | None) -> Iterator[Batch]:
             return
 
 
+class _Row(NamedTuple):
+    value: Any
+    time: Any = None
+    person: str | None = None
+    position: Any = None
+    key: Any = None
+
+
+def _row(line: bytes, columns: Columns | None) -> _Row:
+    """What a line holds."""
+    if columns is None:
+        return _Row(parse_number(line))
+    facts = json.loads(line)
+    person = None if columns.person is None else person_name(facts[columns.person])
+    time = None if columns.time is None else facts[columns.time]
+    position = None if columns.position is None else facts[columns.position]
+    key = None if columns.key is None else facts[columns.key]
+    return _Row(facts[columns.value], time, person, position, key)
+
+
+def _batch(rows: list[_Row], numbers: list[int], columns: Columns | None) -> Batch:
+    values = value_column([row.value for row in rows])
+    every = tuple(numbers) if numbers[-1] - numbers[0] >= len(numbers) else ()  # there are blank lines in between
+    asked = columns or Columns()
+    times = None if asked.time is None else time_column([row.time for row in rows])
+    persons = None if asked.person is None else [row.person for row in rows]
+    positions = None if asked.position is None else position_column([row.position for row in rows])
+    keys = None if asked.key is None else [row.key for row in rows]
+    return Batch(values, times, numbers[0], every, "line", persons, positions, keys)
+
+
 def _read_json_lines(path: Path, columns: Columns) -> Iterator[Batch]:
     with path.open("rb") as stream:
-        yield from read_lines(stream, columns)
+        yield from read_lines(stream, columns, lenient=columns.lenient)
 
 
 def _read_numbers(path: Path, columns: Columns) -> Iterator[Batch]:
     refuse_times(columns)
     with path.open("rb") as stream:
-        yield from read_lines(stream, None)
+        yield from read_lines(stream, None, lenient=columns.lenient)
 
 
 def refuse_times(columns: Columns) -> None:
     """Refuse a column of timestamps or persons where every line is one number."""
     how = "Give Parquet, CSV or JSON lines (--json-lines from a pipe), or leave it out."
+    if columns.key is not None:
+        raise InvalidParameter("--key", "cannot be in a text with a number per line", how)
     if columns.person is not None:
         raise InvalidParameter("--person-column", "cannot be in a text with a number per line", how)
+    if columns.position is not None:
+        raise InvalidParameter("--position-column", "cannot be in a text with a number per line", how)
     if columns.time is not None:
         raise InvalidParameter("--time-column", "cannot be in a text with a number per line", how)
 

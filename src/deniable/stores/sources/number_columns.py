@@ -59,6 +59,27 @@ def _time(stamp: Any) -> np.datetime64:
         return np.datetime64("NaT", "us")
 
 
+NO_POSITION = -(1 << 63)
+"""Stands for a position that is missing or not a whole number."""
+
+
+def position_column(positions: list[Any]) -> NDArray[Any]:
+    """Positions as whole numbers."""
+    whole = [number if type(number) is int and abs(number) < 1 << 62 else NO_POSITION for number in positions]
+    return np.array(whole, dtype=np.int64)
+
+
+def arrow_positions(column: pa.Array) -> NDArray[Any]:
+    """The positions of an Arrow column."""
+    if pa.types.is_integer(column.type) and not column.null_count:
+        return np.asarray(column).astype(np.int64)
+    return position_column([int(number) if _is_whole(number) else None for number in column.to_pylist()])
+
+
+def _is_whole(number: Any) -> bool:
+    return (type(number) is float and number.is_integer()) or type(number) is int
+
+
 def arrow_times(column: pa.Array) -> NDArray[Any]:
     """The timestamps of an Arrow column."""
     stamps = np.asarray(column)

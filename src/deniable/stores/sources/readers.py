@@ -42,7 +42,7 @@ def read_pipe(stream: BinaryIO, columns: Columns, *, json_lines: bool) -> Iterat
     """The lines of a pipe, as they arrive: JSON objects, or one number each."""
     if not json_lines:
         refuse_times(columns)
-    return read_lines(stream, columns if json_lines else None)
+    return read_lines(stream, columns if json_lines else None, lenient=columns.lenient)
 
 
 def is_plain_text(path: str | PathLike[str]) -> bool:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from deniable.arrays import Floats, Integers
 from deniable.randomness import Source
 from deniable.streams.central.perturber import LeafNoise
+from deniable.streams.central.published_epochs import EpochFacts
 from deniable.streams.central.published_roughness import BlockDifferences, Knot
 from deniable.streams.central.stream_forecast import StreamPlan
 from deniable.streams.central.warmup import Learnt
@@ -91,6 +92,10 @@ class BlockPublisher:
     def parts(self) -> list[tuple[int, Learnt, BlockPublisher]]:
         """A single stretch, from the first value on."""
         return [(0, self.learnt, self)]
+
+    def facts(self, after: int) -> list[EpochFacts]:
+        """What is public about the only epoch."""
+        return [] if after else [EpochFacts(0, self.plan.horizon, self.learnt, self.plan.choice)]
 
     def totals(self) -> Integers:
         """The noisy sums of complete blocks, if they were kept."""

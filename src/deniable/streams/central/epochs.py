@@ -19,8 +19,9 @@ from deniable.randomness import Source
 from deniable.streams.central.block_publisher import BlockPublisher
 from deniable.streams.central.evidence import EpochSums
 from deniable.streams.central.level_shift import LevelShift, part_length, quarter_length
+from deniable.streams.central.published_epochs import EpochFacts
 from deniable.streams.central.settings import ENOUGH_VALUES, SHORTEST_WARMUP, Settings
-from deniable.streams.central.stream_forecast import StreamPlan
+from deniable.streams.central.stream_forecast import PlanChoice, StreamPlan
 from deniable.streams.central.threshold import PredictedError
 from deniable.streams.central.warmup import Before, Learnt, learn, plan_after
 
@@ -45,13 +46,13 @@ class Epochs:
         self._finished: list[_Finished] = []
         self._begin(learnt, settings.first_epoch)
 
-    def _begin(self, learnt: Learnt, length: int) -> None:
-        """Open the next epoch."""
+    def _begin(self, learnt: Learnt, length: int, kept: PlanChoice | None = None) -> None:
+        """Open the next epoch, with the plan that it had if it goes on."""
         number, top = len(self._finished), self._settings.grid.top
         epoch = self._settings.epoch(length)
         source = self._source.stream("epoch", number).recomputable()
         self.learnt, self._length = learnt, length
-        plan = plan_after(epoch, learnt)
+        plan = plan_after(epoch, learnt) if kept is None else epoch.plan_of(kept)
         self._open = BlockPublisher(plan, epoch.epsilon, learnt, top, source, keep=self._keep)
         self._sums = self._new_sums(length)
         steady = length == self._settings.horizon
@@ -127,6 +128,15 @@ class Epochs:
         epochs = [*((epoch.learnt, epoch.blocks) for epoch in self._finished), (self.learnt, self._open)]
         return [(begin, *epoch) for begin, epoch in zip(begins, epochs, strict=True)]
 
+    def facts(self, after: int) -> list[EpochFacts]:
+        """What is public about every epoch from number `after` on."""
+        if after == len(self._finished) + 1:
+            return []
+        lengths = [*(epoch.length for epoch in self._finished), self._length]
+        known = zip(self.parts(), lengths, strict=True)
+        facts = [EpochFacts(begin, length, it, blocks.plan.choice) for (begin, it, blocks), length in known]
+        return facts[after:]
+
     def notice(self) -> str | None:
         """What published sums say about θ now, if they say that it no longer fits."""
         return self._open.notice() if self._recent is None else MOVED
@@ -175,13 +185,14 @@ class Epochs:
             {
                 "learnt": asdict(epoch.learnt),
                 "length": epoch.length,
+                "plan": list(epoch.blocks.plan.choice),
                 "state": epoch.blocks.state(),
             }
             for epoch in self._finished
         ]
         recent = None if self._recent is None else self._recent.state()
         sums = {"part_sums": list(self._part_sums), "recent_sum": self._recent_sum, "recent": recent}
-        own = {"length": self._length, "stop": self._stop, **sums}
+        own = {"length": self._length, "stop": self._stop, "plan": list(self.plan.choice), **sums}
         return {**self._open.state(), "epochs": finished, "sums_of_epoch": self._sums.state(), "epoch": own}
 
     def resume(self, state: dict[str, Any]) -> None:
@@ -189,10 +200,11 @@ class Epochs:
         epochs, own = state["epochs"], state["epoch"]
         learnt = [Learnt.read(facts) for facts in (*(epoch["learnt"] for epoch in epochs), state["learnt"])]
         lengths = [*(epoch["length"] for epoch in epochs), own["length"]]
+        plans = [epoch.get("plan") for epoch in (*epochs, own)]  # to choose them again takes long
         for number, epoch in enumerate(epochs):
             self._open.resume({**epoch["state"], "ended": False})
             self._finish()
-            self._begin(learnt[number + 1], lengths[number + 1])
+            self._begin(learnt[number + 1], lengths[number + 1], plans[number + 1])
         self._open.resume(state)
         self._sums.resume(state["sums_of_epoch"])
         self._stop, self._part_sums, self._recent_sum = own["stop"], list(own["part_sums"]), own["recent_sum"]

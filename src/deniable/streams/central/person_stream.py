@@ -37,6 +37,7 @@ from deniable.randomness import Source
 from deniable.simulation import check_noise
 from deniable.streams.central.named_publishers import ToPS, restore
 from deniable.streams.central.person_bound import EVENTS, CountedPersons, PersonBound, person_events
+from deniable.streams.central.published_epochs import EpochFacts
 from deniable.streams.central.publisher import Publisher
 from deniable.streams.central.settings import Settings
 from deniable.streams.central.stream_forecast import StreamPlan
@@ -260,6 +261,10 @@ class PersonStream:
     def notice(self) -> str | None:
         """A warning that published numbers give now: the stream presses against θ, or has moved."""
         return self.publisher.notice
+
+    def epoch_facts(self, after: int = 0) -> list[EpochFacts]:
+        """What is public about the publisher's epochs. See `Publisher.epoch_facts`."""
+        return self.publisher.epoch_facts(after)
 
     @property
     def published(self) -> int:

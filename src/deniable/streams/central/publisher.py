@@ -30,10 +30,11 @@ from deniable.streams.central.block_publisher import BlockPublisher, state_befor
 from deniable.streams.central.epochs import Epochs, begin
 from deniable.streams.central.evidence import KeptValues
 from deniable.streams.central.perturber import own_noise
+from deniable.streams.central.published_epochs import EpochFacts
 from deniable.streams.central.release import release
 from deniable.streams.central.settings import Settings, check_possible
 from deniable.streams.central.stream_forecast import StreamPlan
-from deniable.streams.central.warmup import Learnt, learn
+from deniable.streams.central.warmup import Learnt, learn, public_rows
 from deniable.streams.released.released_stream import Released
 from deniable.streams.structure.fence import Fence
 from deniable.streams.structure.growing_array import GrowingArray
@@ -95,10 +96,10 @@ class Publisher:
             raise InvalidParameter("key", "and source exclude each other", "Give one of them.")
         source = release_source(source, simulation=simulation, epsilon=settings.epsilon)
         self.settings, self.simulation, self._key = settings, simulation, key
-        check_possible(settings)
+        if not goes_on:  # otherwise it was checked when the stream began
+            check_possible(settings)
         self._source = own_noise(source, settings.digest, given=key is None, goes_on=goes_on)
-        self._grid = settings.grid
-        self._top = settings.grid.top
+        self._grid, self._top = settings.grid, settings.grid.top
         self._plain = settings.grid.low == 0 and settings.grid.resolution == 1
         self._keep = keep
         self._warm = GrowingArray()  # values that wait for the end of the warm-up
@@ -123,16 +124,7 @@ class Publisher:
 
     def _repr_html_(self) -> str:
         """Public settings, and what is published, for notebooks."""
-        settings, plan = self.settings, self.plan
-        rows: list[tuple[str, object]] = [
-            ("ε", f"{settings.epsilon:g}"),
-            ("values", f"{settings.grid.low:g} to {settings.grid.high:g}, in steps of {settings.grid.resolution:g}"),
-            ("warm-up", f"{settings.warmup:,} values, never published"),
-            ("chunks, blocks, fan-out", f"{plan.horizon:,}, {plan.block:,}, {plan.fanout}"),
-            ("state", "warming up" if self.warming_up else f"{self.published:,} published"),
-        ]
-        if self.learnt is not None:
-            rows.append(("θ", f"{settings.grid.value(self.learnt.theta):g}"))
+        rows = public_rows(self.settings, self.plan, self.learnt, self.published)
         return html_table(("", type(self).__name__), rows, notes=[NOTE] * self.simulation)
 
     # What is known -------------------------------------------------------------------------------------------------
@@ -170,6 +162,15 @@ class Publisher:
         """How many values were taken in, the warm-up included."""
         return len(self._warm) if self._blocks is None else self.settings.warmup + self._blocks.published
 
+    @in_turn
+    def epoch_facts(self, after: int = 0) -> list[EpochFacts]:
+        """What is public about every epoch that has begun, from number `after` on: all that a reader needs.
+
+        >>> tops.epoch_facts()[0].begin
+        0
+        """
+        return [] if self._blocks is None else self._blocks.facts(after)
+
     @property
     @in_turn
     def released(self) -> Released:
@@ -193,8 +194,8 @@ class Publisher:
     def _release(self, steps: NDArray[Any], first: int, timestamps: NDArray[Any] | None) -> Released:
         if self._blocks is None:
             raise QueryRefused("nothing is published during the warm-up", "Push more values first.")
-        simulation = self.simulation
-        return release(steps, self.settings, self._blocks, first=first, timestamps=timestamps, simulation=simulation)
+        facts: dict[str, Any] = {"first": first, "timestamps": timestamps, "simulation": self.simulation}
+        return release(steps, self.settings, self._blocks, **facts)
 
     # Publishing ----------------------------------------------------------------------------------------------------
 
@@ -324,8 +325,7 @@ class Publisher:
         return learnt
 
     def _begin(self, learnt: Learnt) -> BlockPublisher | Epochs:
-        blocks = begin(self.settings, learnt, self._source, keep=self._keep)
-        self._blocks = self._open = blocks
+        self._blocks = self._open = blocks = begin(self.settings, learnt, self._source, keep=self._keep)
         return blocks
 
     def __reduce__(self) -> NoReturn:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from deniable.streams.central.block_publisher import BlockPublisher
-from deniable.streams.central.epochs import Epochs
+from deniable.arrays import Integers
+from deniable.streams.central.perturber import Perturber
 from deniable.streams.central.settings import Settings
+from deniable.streams.central.stream_forecast import StreamPlan
 from deniable.streams.central.warmup import Learnt, roughness
 from deniable.streams.released.covariance import TreeNoise
 from deniable.streams.released.prediction_error import Smoothing, block_difference
@@ -17,17 +19,61 @@ from deniable.streams.released.released_stream import SIMULATION, Released
 from deniable.streams.released.roughness import Roughness
 from deniable.streams.released.stretch import Stretch
 from deniable.streams.released.windows import Truncation
+from deniable.streams.structure.block_layout import BlockLayout
 
-Part = tuple[int, Learnt, BlockPublisher]
-"""Where an epoch begins, what it was published with, and its blocks."""
 _LEVEL_DOUBT = 0.25
 """How much the mean of a stream may differ from one epoch to the next, as a share of it."""
+
+
+class Blocks(Protocol):
+    """The blocks of an epoch: those of its publisher, or as they are known from outside."""
+
+    @property
+    def plan(self) -> StreamPlan:
+        """How the stream is cut, and its tree."""
+
+    @property
+    def perturber(self) -> Perturber:
+        """Its noise."""
+
+    @property
+    def layout(self) -> BlockLayout:
+        """Chunks and blocks."""
+
+    def totals(self) -> Integers:
+        """The noisy sums of complete blocks."""
+
+    def noisy_mean(self) -> float | None:
+        """The mean of the values of complete blocks, with its noise."""
+
+
+Part = tuple[int, Learnt, Blocks]
+"""Where an epoch begins, what it was published with, and its blocks."""
+
+
+class PublishedParts(Protocol):
+    """All epochs of a stream, and what holds now."""
+
+    @property
+    def learnt(self) -> Learnt:
+        """The private answers that hold now."""
+
+    @property
+    def plan(self) -> StreamPlan:
+        """How the stream is cut, and its tree."""
+
+    @property
+    def chunk(self) -> int:
+        """The number of the open epoch or chunk."""
+
+    def parts(self) -> Sequence[Part]:
+        """Every epoch."""
 
 
 def release(
     steps: NDArray[Any],
     settings: Settings,
-    publisher: BlockPublisher | Epochs,
+    publisher: PublishedParts,
     *,
     first: int,
     timestamps: NDArray[Any] | None,
@@ -41,7 +87,7 @@ def release(
     return Released(steps, start.covariance, settings.grid, about, *facts)
 
 
-def _stretch(settings: Settings, begin: int, learnt: Learnt, blocks: BlockPublisher, after: Part | None) -> Stretch:
+def _stretch(settings: Settings, begin: int, learnt: Learnt, blocks: Blocks, after: Part | None) -> Stretch:
     plan, node = blocks.plan, blocks.perturber.node_variance
     noise = replace(plan.noise_model(node, learnt.mean_variance), layout=blocks.layout)
     truncation = _truncation(settings, learnt)
@@ -50,7 +96,7 @@ def _stretch(settings: Settings, begin: int, learnt: Learnt, blocks: BlockPublis
     return Stretch(begin, noise, truncation, _smoothing(settings, learnt, blocks, noise))
 
 
-def _in_hindsight(truncation: Truncation, blocks: BlockPublisher, after: Part) -> Truncation:
+def _in_hindsight(truncation: Truncation, blocks: Blocks, after: Part) -> Truncation:
     """The excess above a θ that was too small, as the next epoch shows it: its θ was learnt from these values.
 
     The next epoch's mean, with what that one lacks, less the mean of the values as they were cut here. It is as far off
@@ -82,7 +128,7 @@ def _truncation(settings: Settings, learnt: Learnt) -> Truncation:
     return replace(truncation, excess=learnt.excess, excess_variance=learnt.excess_variance, excess_square=square)
 
 
-def _smoothing(settings: Settings, learnt: Learnt, blocks: BlockPublisher, noise: TreeNoise) -> Smoothing | None:
+def _smoothing(settings: Settings, learnt: Learnt, blocks: Blocks, noise: TreeNoise) -> Smoothing | None:
     """As learnt before publishing, and as blocks show."""
     layout = blocks.layout
     if layout.block == 1:
@@ -98,7 +144,7 @@ def _smoothing(settings: Settings, learnt: Learnt, blocks: BlockPublisher, noise
     return Smoothing(layout, known.ending(float(layout.block), usual.squares[-1]))
 
 
-def _about(settings: Settings, publisher: BlockPublisher | Epochs) -> dict[str, Any]:
+def _about(settings: Settings, publisher: PublishedParts) -> dict[str, Any]:
     """Public facts, under the paper's letters."""
     facts: dict[str, Any] = {"method": settings.method, "epsilon": settings.epsilon}
     if settings.delta:

@@ -15,7 +15,7 @@ from deniable.errors import InvalidParameter
 from deniable.exact import check_epsilon
 from deniable.mechanisms import DiscreteLaplace
 from deniable.streams.central.evidence import EXCESS_REACH, SQUARE_STEPS, run_lengths
-from deniable.streams.central.stream_forecast import Expectation, StreamPlan, choose_plan, paper_block
+from deniable.streams.central.stream_forecast import Expectation, PlanChoice, StreamPlan, choose_plan, paper_block
 from deniable.streams.central.threshold import THRESHOLDS_BY_KIND, PredictedError, PublicThreshold, Threshold
 from deniable.streams.structure.smoother import Recent, Smoother, smoother_of
 from deniable.streams.structure.value_grid import Grid
@@ -127,6 +127,11 @@ class Settings:
             hierarchy=self.allowed_hierarchy,
             bound=self.grid.top,
         )
+
+    def plan_of(self, choice: PlanChoice) -> StreamPlan:
+        """The plan that was chosen before."""
+        block, fanout, hierarchy = choice
+        return StreamPlan(self.horizon, block, fanout, self.consistent, self.smoother, hierarchy)
 
     @property
     def allowed_hierarchy(self) -> str:

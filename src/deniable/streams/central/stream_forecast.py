@@ -72,6 +72,10 @@ class Expectation:
         return tuple((float(4**power), self.difference(4**power)) for power in range(21))
 
 
+PlanChoice = tuple[int, int, str]
+"""Values of a block, fan-out, and tree or tent."""
+
+
 @dataclass(frozen=True, slots=True)
 class StreamPlan:
     """How a chunk is cut into blocks, and the tree or the tents over them.
@@ -87,6 +91,11 @@ class StreamPlan:
     consistent: bool
     smoother: Smoother
     hierarchy: str = "tree"
+
+    @property
+    def choice(self) -> PlanChoice:
+        """What was chosen: the rest are settings."""
+        return self.block, self.fanout, self.hierarchy
 
     @property
     def layout(self) -> BlockLayout:

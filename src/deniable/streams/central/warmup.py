@@ -239,3 +239,19 @@ def plan_after(settings: Settings, learnt: Learnt) -> StreamPlan:
         hierarchy=settings.allowed_hierarchy,
         bound=settings.grid.top,
     )
+
+
+def public_rows(
+    settings: Settings, plan: StreamPlan, learnt: Learnt | None, published: int
+) -> list[tuple[str, object]]:
+    """Names and texts of everything public about a publisher, for notebooks."""
+    rows: list[tuple[str, object]] = [
+        ("ε", f"{settings.epsilon:g}"),
+        ("values", f"{settings.grid.low:g} to {settings.grid.high:g}, in steps of {settings.grid.resolution:g}"),
+        ("warm-up", f"{settings.warmup:,} values, never published"),
+        ("chunks, blocks, fan-out", f"{plan.horizon:,}, {plan.block:,}, {plan.fanout}"),
+        ("state", "warming up" if learnt is None else f"{published:,} published"),
+    ]
+    if learnt is not None:
+        rows.append(("θ", f"{settings.grid.value(learnt.theta):g}"))
+    return rows

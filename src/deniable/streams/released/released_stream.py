@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from deniable.arrays import Integers
 from deniable.errors import InvalidData, InvalidParameter, QueryRefused
 from deniable.notebook import html_table
-from deniable.queries.answers.result import number
+from deniable.queries.answers.answer_layout import number
 from deniable.sealing import SEAL, sealed, unsealed
 from deniable.simulation import NOTE, has_noise, mark
 from deniable.streams.released.covariance import Covariance, covariance_of

@@ -88,7 +88,7 @@ class Fence:
 
 def _read(file: LockedFile) -> Generation | None:
     content = file.read()
-    if content is None:
+    if not content:  # a power cut may leave a name without its content, which nobody waited for
         return None
     if (match := re.fullmatch(rb"(\d{1,18}) ([0-9a-f]{32})\n", content)) is None:
         raise Failure(

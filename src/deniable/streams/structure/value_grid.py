@@ -96,6 +96,10 @@ class Grid:
         result: Floats = self.low + self.resolution * units
         return result
 
+    def steps(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Released values as numbers of steps, up to rounding: what `values` undoes."""
+        return values if self.low == 0 and self.resolution == 1 else (values - self.low) / self.resolution
+
 
 _BELOW_LOW = "values must not be below the public lower bound {low:g}"
 

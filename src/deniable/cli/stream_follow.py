@@ -1,0 +1,166 @@
+"""`deniable stream follow` and `doctor`: a store while it is live, and whether all of it is there."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from deniable.cli.stream_output import until_the_reader_leaves
+from deniable.cli.stream_query import window_cells, window_facts
+from deniable.errors import InvalidData, InvalidParameter
+from deniable.simulation import NOTE
+
+if TYPE_CHECKING:
+    from deniable.stores import StoredStream
+
+_LENGTHS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+@click.command()
+@click.argument("store")
+@click.option("--every", default="1000", show_default=True, help="Values of a window, or a time: 30s, 5m, 1h, 1d.")
+@click.option("--from", "start", type=click.IntRange(0), default=None, help="First position. Default: what comes next.")
+@click.option("--mean", "as_mean", is_flag=True, help="Show means instead of sums.")
+@click.option("--values", is_flag=True, help="Print every published value instead of windows.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per window.")
+@click.option("--poll", type=click.FloatRange(0.01), default=0.5, show_default=True, help="Seconds between two looks.")
+@click.option("--stop", "stops", is_flag=True, help="Stop where nothing more is published by now.")
+def follow(
+    store: str,
+    every: str,
+    start: int | None,
+    as_mean: bool,
+    values: bool,
+    as_json: bool,
+    poll: float,
+    stops: bool,
+) -> None:
+    """Print the windows of a live STORE as they complete.
+
+    Windows follow one another without gaps. By time they begin at multiples of --every, and a window is complete when a
+    later value was published. A note appears as soon as published numbers say that values press against θ, or that the
+    stream has moved.
+
+    \b
+    Example:
+      deniable stream follow meter/ --every 1h --mean
+    """
+    from deniable.stores import StoredStream
+
+    stream = StoredStream(store)
+    position = len(stream) if start is None else start
+    if start is None and stops:
+        position = 0
+    rows = _values(stream, position) if values else _windows(stream, position, every, as_mean=as_mean, as_json=as_json)
+    with until_the_reader_leaves():
+        for text in rows:
+            if text is None:
+                sys.stdout.flush()
+                if stops:
+                    break
+                time.sleep(poll)
+            else:
+                sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+    if stream.settings.simulation:
+        click.echo(NOTE, err=True)
+
+
+def _values(stream: StoredStream, position: int) -> Iterator[str | None]:
+    """Every value with its position; None where nothing more is published by now."""
+    while True:
+        if stream.refresh() > position:
+            published = stream.values(position)
+            for offset, value in enumerate(published.values.tolist()):
+                stamp = "" if published.timestamps is None else f" {published.timestamps[offset]}"
+                yield f"{published.first + offset}{stamp} {value:.12g}"
+            position = published.first + published.values.size
+        yield None
+
+
+def _windows(stream: StoredStream, position: int, every: str, *, as_mean: bool, as_json: bool) -> Iterator[str | None]:
+    """Every window that is complete; None where there is none by now."""
+    what = "mean" if as_mean else "sum"
+    length = _length(every)
+    noted = None
+    while True:
+        if stream.refresh() <= position:
+            yield None
+            continue
+        base = stream.epoch_begin(position)
+        released = stream.released(position)
+        ends = _ends(released, position - base, length, every)
+        for start, stop, name in ends:
+            answer = (released.mean if as_mean else released.sum)(start, stop)
+            if as_json:
+                facts = window_facts(start + base, stop + base, answer, what)
+                yield json.dumps(
+                    facts | ({"from": name} if name else {}) | ({"note": answer.note} if answer.note else {})
+                )
+            else:
+                cells = window_cells(answer)
+                yield f"{name or f'{start + base}:{stop + base}'}  {what} {cells[0]}  ({cells[1]})"
+                if answer.note and answer.note != noted:
+                    yield f"  note: {answer.note}"
+            noted = answer.note
+            position = stop + base
+        yield None
+
+
+def _length(every: str) -> tuple[int, bool]:
+    """A number of values, or of seconds."""
+    match = re.fullmatch(r"(\d+)([smhd]?)", every.strip())
+    if match is None or int(match[1]) < 1:
+        raise InvalidParameter("--every", "is neither a number of values nor a time", "Write 1000, 30s, 5m, 1h or 1d.")
+    return int(match[1]) * _LENGTHS.get(match[2], 1), bool(match[2])
+
+
+def _ends(released: Any, start: int, length: tuple[int, bool], every: str) -> Iterator[tuple[int, int, str]]:
+    """Complete windows from a position on: where they begin and end, and their name if they are by time."""
+    import numpy as np
+
+    size, by_time = length
+    if not by_time:
+        for first in range(start, len(released) - size + 1, size):
+            yield first, first + size, ""
+        return
+    stamps = released.timestamps
+    if stamps is None:
+        raise InvalidParameter("--every", f"is {every}, and this stream has no timestamps", "Give a number of values.")
+    seconds = stamps.astype("datetime64[us]").astype(np.int64) // 1_000_000 if stamps.dtype.kind == "M" else stamps
+    number = np.asarray(seconds // size, dtype=np.int64)
+    while start < len(released):
+        stop = int(np.searchsorted(number, number[start], side="right"))
+        if stop == len(released):
+            return  # more may come
+        begin = number[start] * size
+        shown = str(np.datetime64(int(begin), "s")) if stamps.dtype.kind == "M" else str(begin)
+        yield start, stop, shown
+        start = stop
+
+
+@click.command()
+@click.argument("store")
+def doctor(store: str) -> None:
+    """Check a STORE, and change nothing.
+
+    Looks at its settings, every segment, who can read its private part, and its log.
+
+    \b
+    Example:
+      deniable stream doctor meter/
+    """
+    from deniable.stores import check_store
+
+    ill = 0
+    for finding in check_store(store):
+        click.echo(f"{'ok  ' if finding.well else 'BAD '} {finding.piece}: {finding.text}")
+        ill += not finding.well
+    if ill:
+        raise InvalidData("the store is not well", "Restore what is damaged from a copy.", cost="Nothing was written")

@@ -1,0 +1,152 @@
+"""A stream in a store, read while it is published: all segments, restarts and epochs. Nothing private is read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+
+from deniable.errors import InvalidData, QueryRefused
+from deniable.stores.live.folder_files import StoreFolder, StoreSettings
+from deniable.stores.live.segments import (
+    PublishedValues,
+    SealedSegment,
+    newest_segment,
+    read_open,
+    read_sealed,
+    sealed_footer,
+)
+from deniable.streams.central.keyed_publisher import KeyedPublisher
+from deniable.streams.central.published_epochs import EpochFacts, released_from
+from deniable.streams.central.stream_keys import encoded_keys
+from deniable.streams.released.keyed_release import KeyedReleased
+from deniable.streams.released.released_stream import Released
+
+
+class StoredStream:
+    """What a store has published up to now. `refresh` looks again; sealed segments are looked at once.
+
+    >>> import pathlib, tempfile
+    >>> import deniable as dn
+    >>> folder = pathlib.Path(tempfile.mkdtemp(), "meter")
+    >>> with dn.stores.DurablePublisher(folder, dn.streams.ToPS(1.0, 100, warmup=2, horizon=64)) as stream:
+    ...     released = stream.push_many([5, 6, 7, 8])
+    ...     len(StoredStream(folder)), len(StoredStream(folder).released())
+    (2, 2)
+    """
+
+    def __init__(self, folder: str | PathLike[str]) -> None:
+        self._folder = StoreFolder(Path(folder))
+        self.settings = StoreSettings.read(self._folder)
+        self._sealed: list[SealedSegment] = []
+        self._open = PublishedValues(0, np.zeros(0))
+        self.refresh()
+
+    def __len__(self) -> int:
+        return self._open.first + self._open.values.size
+
+    def refresh(self) -> int:
+        """Look again. Returns how many values are published by now."""
+        folder = self._folder.published
+        while True:
+            while (footer := sealed_footer(folder, len(self._sealed))) is not None:
+                self._sealed.append(footer)
+            opened = read_open(folder, len(self._sealed), self._end)
+            if opened is None and sealed_footer(folder, len(self._sealed)) is not None:
+                continue  # it was sealed in between
+            firsts = np.cumsum([0, *(segment.count for segment in self._sealed)])[:-1]
+            if newest_segment(folder) > len(self._sealed) or [s.first for s in self._sealed] != firsts.tolist():
+                raise InvalidData("a segment of the stream is missing", "Restore the folder from a copy.")
+            self._open = PublishedValues(self._end, np.zeros(0)) if opened is None else opened
+            return len(self)
+
+    @property
+    def _end(self) -> int:
+        return self._sealed[-1].first + self._sealed[-1].count if self._sealed else 0
+
+    @property
+    def epochs(self) -> list[EpochFacts]:
+        """What is public about every epoch that has begun."""
+        every = [*(segment.epochs for segment in self._sealed), self._open.epochs]
+        known = {(epoch.begin, epoch.key or ""): epoch for epochs in every for epoch in epochs}
+        return [known[name] for name in sorted(known)]
+
+    def epoch_begin(self, position: int) -> int:
+        """Where the epoch of a position begins: answers there need nothing from before. 0 if θ is not renewed."""
+        return max((epoch.begin for epoch in self.epochs if epoch.begin <= position), default=0)
+
+    def released(self, start: int = 0) -> Released:
+        """Everything that is published by now, with its standard errors, from the begin of `start`'s epoch on."""
+        if self.keyed:
+            raise QueryRefused("this store has one stream per key", "Name a key: --key, or by_key() in Python.")
+        base = self.epoch_begin(start)
+        parts = [self._read(segment) for segment in self._sealed if segment.first + segment.count > base]
+        parts.append(self._open)
+        epochs = [replace(epoch, begin=epoch.begin - base) for epoch in self.epochs if epoch.begin >= base]
+        values = np.concatenate([part.values for part in parts])[max(base - parts[0].first, 0) :]
+        if not values.size or not epochs:
+            raise QueryRefused("nothing is published yet", "Wait for the end of the warm-up.")
+        stamps = [part.timestamps for part in parts if part.timestamps is not None]
+        times = np.concatenate(stamps)[-values.size :] if stamps else None
+        settings = self.settings.publisher
+        steps = settings.grid.steps(values)
+        if settings.block == 1:
+            steps = np.rint(steps).astype(np.int64)
+        return released_from(settings, epochs, steps, timestamps=times, simulation=self.settings.simulation)
+
+    @property
+    def keyed(self) -> bool:
+        """Whether there is one stream per key."""
+        return self.settings.kind == KeyedPublisher.kind
+
+    def by_key(self) -> KeyedReleased:
+        """Everything that is published by now, one release per key."""
+        if not self.keyed:
+            raise QueryRefused("this store has no keys", "Ask without a key.")
+        published, settings = self.values(0), self.settings.publisher
+        if published.keys is None:
+            raise QueryRefused("nothing is published yet", "Wait for the end of the warm-up.")
+        facts = {epoch.key: epoch for epoch in self.epochs}
+        numbers, names = encoded_keys(published.keys)
+        streams = {}
+        for number, name in enumerate(names):
+            mine = np.flatnonzero(numbers == number)
+            steps = settings.grid.steps(published.values[mine])
+            steps = np.rint(steps).astype(np.int64) if settings.block == 1 else steps
+            epochs = [replace(facts.get(name) or facts[None], key=None)]
+            times = None if published.timestamps is None else published.timestamps[mine]
+            streams[name] = released_from(
+                settings, epochs, steps, timestamps=times, simulation=self.settings.simulation
+            )
+        return KeyedReleased(streams, shared=None in facts and settings.measure_start)
+
+    def values(self, start: int) -> PublishedValues:
+        """Published values from a position on, with their timestamps."""
+        parts = [self._read(segment) for segment in self._sealed if segment.first + segment.count > start]
+        parts.append(self._open)
+        skip = max(start - parts[0].first, 0)
+        stamps = [part.timestamps for part in parts if part.timestamps is not None]
+        times = np.concatenate(stamps)[skip:] if stamps else None
+        keys = [part.keys for part in parts if part.keys is not None]
+        named = np.concatenate(keys)[skip:] if keys else None
+        values = np.concatenate([part.values for part in parts])[skip:]
+        return PublishedValues(parts[0].first + skip, values, times, keys=named)
+
+    def _read(self, segment: SealedSegment) -> PublishedValues:
+        return read_sealed(self._folder.published, segment.number)
+
+
+def read_release(path: str | PathLike[str], start: int = 0) -> Released:
+    """A released stream: a Parquet file, or a store. `start` is the first position that matters, of a store.
+
+    >>> import pathlib, tempfile
+    >>> import deniable as dn
+    >>> folder = pathlib.Path(tempfile.mkdtemp(), "meter")
+    >>> with dn.stores.DurablePublisher(folder, dn.streams.ToPS(1.0, 100, warmup=2, horizon=64)) as stream:
+    ...     released = stream.push_many([5, 6, 7, 8])
+    >>> len(read_release(folder))
+    2
+    """
+    return StoredStream(path).released(start) if Path(path).is_dir() else Released.load(path)

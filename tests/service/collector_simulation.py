@@ -516,7 +516,7 @@ def run_seeds(folder, reports, seeds, run=simulate):
 def planted(bug, folder, reports, run, out):
     """What is told of a collector with a bug."""
     BUGS[bug]()
-    os.write(out, pickle.dumps(run_seeds(folder, reports, range(20), run)))
+    os.write(out, pickle.dumps(run_seeds(folder, reports, range(200), run)))
 
 
 def main(folder, *parts):

@@ -16,6 +16,7 @@ from deniable.service.keys import Keys
 from deniable.service.open_database import MOST_WAITING
 
 COUNT = "SELECT COUNT(*) AS n FROM users WHERE age < 50"
+AVERAGE = "SELECT AVG(age) FROM users WHERE age < 50"
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +50,8 @@ def test_answers_are_those_of_the_folder(served, keys):
     expected = dn.connect(served.folder).sql(COUNT, confidence=0.9).to_arrow()
     answer = ask(served, keys["ask"], sql=COUNT, options={"confidence": 0.9})
     assert answer.json == {
-        "columns": ["n", "n_stderr", "n_low", "n_high"], "rows": expected.to_pylist(),
-        "notes": answer.json["notes"], "simulation": False,
+        "columns": ["n", "n_stderr", "n_low", "n_high"], "groups": [], "answers": ["n"], "rows": expected.to_pylist(),
+        "total": 1,         "notes": answer.json["notes"], "simulation": False,
     }  # fmt: skip
     (row,) = csv.DictReader(io.StringIO(ask(served, keys["ask"], accept="text/csv", sql=COUNT).body.decode()))
     assert float(row["n"]) == expected["n"][0].as_py()
@@ -63,6 +64,12 @@ def test_explain_and_forecast(served, keys):
     assert explained == str(dn.connect(served.folder).explain(COUNT))
     forecast = ask(served, keys["ask"], "/v1/forecast", sql=COUNT, users=1000).json["text"]
     assert forecast == str(SHOP.forecast(COUNT, 1000))
+    known = {"rows": {"users": [0.5, 0.8]}, "matching": 0.2}
+    told = ask(served, keys["ask"], "/v1/forecast", sql=AVERAGE, users=1000, **known).json["text"]
+    assert told == str(SHOP.forecast(AVERAGE, 1000, rows={"users": (0.5, 0.8)}, matching=0.2)) != forecast
+    assert ask(served, keys["ask"], "/v1/forecast", sql=COUNT, users=1000, matching=2).status == 400
+    explained = ask(served, keys["ask"], "/v1/explain", sql=AVERAGE, matching=0.2).json["text"]
+    assert explained == str(dn.connect(served.folder).explain(AVERAGE, matching=0.2))
 
 
 def test_only_a_key_of_the_scope_may_ask(served, keys):

@@ -11,6 +11,7 @@ from command_line import run
 from deniable.client import ToPLClient
 from deniable.errors import BadInput, Failure
 from deniable.service.collector import init_folder
+from deniable.service.keys import KeyFile
 from deniable.stores.collector.stream_log import STREAM_LOG_FILE, StreamLog, StreamUpload, check_streams
 from deniable.streams import Released, ToPLServer
 from deniable.tables.reports.upload_format import REPORT_LINES, STREAM_REPORTS, binary_body
@@ -120,3 +121,51 @@ def test_what_is_refused(folder, tmp_path):
     made = run("serve", "--init", tmp_path / "shop.toml", tmp_path / "made", "--streams", tmp_path / "streams.toml")
     assert made.returncode == 0, made.stderr
     assert json.loads((tmp_path / "made" / "streams.json").read_text())["meters"]["bound"] == 500
+
+
+def test_a_threshold_is_renewed_by_an_operator_and_stays_after_a_restart(tmp_path):
+    folder = tmp_path / "collected"
+    init_folder(SHOP, folder, streams={"meters": {**METERS, "renewal": 0.5}})
+    keys = {}
+
+    def add(held):
+        for scope in ("operate", "ask"):
+            held, keys[scope] = held.with_key(scope, scope)
+        return held
+
+    KeyFile(folder).change(add)
+    served = Served(folder)
+
+    def reports(name, count, *values):
+        clients = (ToPLClient(1.0, 10, name="meters", renewal=0.5) for _ in range(count))
+        return [(f"{name} {number}", client.report(*values).to_bytes()) for number, client in enumerate(clients)]
+
+    send(served, *reports("user", 20, 3))
+    before, path = announced(served)["theta"], PATH.replace("reports", "renewals")
+    assert served.post(b"", path=path).status == 401
+    assert served.post(b"", path=path, headers={"authorization": f"Bearer {keys['ask']}"}).status == 403
+    allowed = {"authorization": f"Bearer {keys['operate']}"}
+    too_early = served.post(b"", path=path, headers=allowed)
+    assert (too_early.status, too_early.json["error"]) == (409, "renewal")
+    assert announced(served)["theta"] == before
+    assert send(served, *reports("later", 60, 9, before)).json["accepted"] == 60  # half of them are first reports again
+    renewed = served.post(b"", path=path, headers=allowed).json["theta"]
+    assert renewed == announced(served)["theta"] != before
+    assert send(served, *reports("new", 3, 4, renewed)).json["accepted"] == 3
+    served.close()
+    again = StreamLog(folder)
+    assert again.server("meters").thetas == (before, renewed)
+    assert again.problems("meters") == []
+    again.close()
+
+
+def test_the_doctor_looks_at_streams(folder):
+    served = Served(folder)
+    send(served, *(first(f"user {number}") for number in range(20)))
+    served.close()
+    assert run("doctor", folder).stdout == "stream meters: 20 reports\neverything is in order\n"
+    with sqlite3.connect(folder / STREAM_LOG_FILE) as connection:
+        connection.execute("UPDATE thresholds SET theta = theta / 2")
+    told = run("doctor", folder)
+    assert told.returncode == 1
+    assert "damage: streams: stream 'meters': another θ was announced" in told.stdout

@@ -1,8 +1,6 @@
 """A real server: its process, its port, its signals and its files."""
 
-import datetime
 import http.client
-import ipaddress
 import os
 import re
 import signal
@@ -19,6 +17,7 @@ import deniable as dn
 from asgi import REPORTS, SHOP, report_of
 from deniable.service.collector import init_folder
 from deniable.tables.reports.upload_format import BINARY_REPORTS, binary_body
+from self_signed import self_signed
 
 IDS = [f"user {number}" for number in range(40)]
 
@@ -70,7 +69,8 @@ def test_what_was_answered_survives_kill_9_and_can_be_asked(tmp_path, reports):
         status, answer = post(port, binary_body(list(reports.items())))
         assert (status, b'"accepted":20,"repeated":20' in answer) == (200, True)
         # Strange bytes on the port: the server goes on.
-        for odd in (b"\0" * 100, b"GET / HTTP/1.1\r\n" + b"x: " + b"y" * 20_000 + b"\r\n\r\n", b"POST " + b"/" * 9_000):
+        head = b"GET /nowhere HTTP/1.1\r\nx: " + b"y" * 20_000 + b"\r\n\r\n"
+        for odd in (b"\0" * 100, head, b"POST " + b"/" * 9_000):
             with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
                 connection.sendall(odd)
                 connection.shutdown(socket.SHUT_WR)
@@ -108,28 +108,6 @@ def test_a_head_that_is_too_long_or_too_slow_ends_the_connection(tmp_path):
                 while b"}" not in answer:
                     answer += connection.recv(1000) or b"} closed"
                 assert answer.startswith(b"HTTP/1.1 200 ")
-
-
-def self_signed(folder):
-    """A certificate for this machine and its key, as PEM files."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "collector")])
-    now = datetime.datetime.now(datetime.UTC)
-    certificate = (
-        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(1)).not_valid_after(now + datetime.timedelta(1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
-        .sign(key, hashes.SHA256())
-    )  # fmt: skip
-    (folder / "tls.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    private = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    (folder / "tls.key").write_bytes(key.private_bytes(*private))
-    return folder / "tls.pem", folder / "tls.key"
 
 
 def test_tls_a_slow_body_and_too_many_connections(tmp_path):

@@ -197,7 +197,7 @@ def test_nothing_that_was_sent_is_in_logs_metrics_or_answers(tmp_path, capsys):
         served.get("/somebody-with-a-name"),
         served.get("/v1/collections/shop", headers={"authorization": f"Bearer {token}"}),
     ]
-    served.collector.door.check = lambda sent: 1 / 0 if sent else {}[uid]
+    served.collector.door.judge = lambda sent: 1 / 0 if sent else {}[uid]
     failed = served.send((uid, report))
     assert (failed.status, failed.json["error"]) == (500, "internal")
     metrics = served.get("/metrics").body.decode()

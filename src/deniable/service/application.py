@@ -17,17 +17,37 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from deniable.service.answers import Refused, refusal, refused_answer
 from deniable.service.collection_resource import get_collection, no_such_collection
 from deniable.service.collector import Collector
+from deniable.service.console_resource import get_console, get_console_file, get_favicon
+from deniable.service.cross_origin import CrossOrigin
 from deniable.service.health_resource import get_health, get_metrics, get_readiness, get_version
 from deniable.service.logs import UploadLog, log
+from deniable.service.plan_resource import post_plan
+from deniable.service.promise_resource import get_promise
 from deniable.service.questions_resource import post_explain, post_forecast, post_sql
 from deniable.service.reports_resource import post_reports
-from deniable.service.streams_resource import post_stream_reports
+from deniable.service.status_resource import get_key, get_status, post_round
+from deniable.service.stream_windows_resource import get_series, get_streams, post_window
+from deniable.service.streams_resource import post_renewal, post_stream_reports
+from deniable.service.tables_resource import get_tables
 
 REPORTS_ROUTE = "/v1/collections/{name}/reports"
 ROUTES: tuple[BaseRoute, ...] = (
     Route(REPORTS_ROUTE, no_such_collection, methods=["POST"]),
     Route("/v1/collections/{name}", get_collection),
     Route("/v1/collections/{name}/streams/{stream}/reports", post_stream_reports, methods=["POST"]),
+    Route("/v1/collections/{name}/streams/{stream}/renewals", post_renewal, methods=["POST"]),
+    Route("/", get_console),
+    Route("/favicon.ico", get_favicon),
+    Route("/console/{file}", get_console_file),
+    Route("/v1/key", get_key),
+    Route("/v1/tables", get_tables),
+    Route("/v1/status", get_status),
+    Route("/v1/rounds", post_round, methods=["POST"]),
+    Route("/v1/plan", post_plan, methods=["POST"]),
+    Route("/v1/promise", get_promise),
+    Route("/v1/streams", get_streams),
+    Route("/v1/streams/{stream}/series", get_series),
+    Route("/v1/streams/{stream}/window", post_window, methods=["POST"]),
     Route("/v1/sql", post_sql, methods=["POST"]),
     Route("/v1/explain", post_explain, methods=["POST"]),
     Route("/v1/forecast", post_forecast, methods=["POST"]),
@@ -55,7 +75,7 @@ def application(collector: Collector) -> ASGIApp:
         exception_handlers={Refused: refused_answer, HTTPException: _http_answer, Exception: _failed_answer},
     )
     app.state.collector = collector
-    return Watched(app, collector, uploads)
+    return CrossOrigin(Watched(app, collector, uploads), collector.settings.origins)
 
 
 async def _http_answer(_: Request, problem: Exception) -> Response:

@@ -33,6 +33,8 @@ class NamedKey:
     name: str
     scope: str
     sha256: str
+    mysql: str = ""
+    """SHA-1 of its SHA-1, which MySQL's handshake compares; empty for keys made before there was one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class Keys:
         if any(key.name == name for key in self.keys):
             raise BadInput(f"there is a key {name!r} already. No key was made. Revoke it first, or use another name.")
         text = KEY_PREFIX + secrets.token_urlsafe(32)
-        return replace(self, keys=(*self.keys, NamedKey(name, scope, _hashed(text)))), text
+        return replace(self, keys=(*self.keys, NamedKey(name, scope, _hashed(text), _hashed_twice(text)))), text
 
     def without(self, name: str) -> Keys:
         """The keys without one, or without a token secret (`tokens-1`)."""
@@ -82,6 +84,12 @@ class Keys:
 
 def _hashed(key: str) -> str:
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _hashed_twice(key: str) -> str:
+    """What MySQL's native passwords keep. A key has 256 random bits, so nobody finds it from this."""
+    once = hashlib.sha1(key.encode(), usedforsecurity=False).digest()
+    return hashlib.sha1(once, usedforsecurity=False).hexdigest()
 
 
 class KeyFile:
@@ -122,7 +130,7 @@ class KeyFile:
 def _written(keys: Keys) -> bytes:
     content = {
         "format": KEYS_FORMAT,
-        "keys": [{"name": key.name, "scope": key.scope, "sha256": key.sha256} for key in keys.keys],
+        "keys": [{"name": key.name, "scope": key.scope, "sha256": key.sha256, "mysql": key.mysql} for key in keys.keys],
         "token_secrets": {number: secret.hex() for number, secret in keys.token_secrets.items()},
     }
     return json.dumps(sealed(content, _KEYS_SEAL_KEY), indent=1).encode()
@@ -133,7 +141,10 @@ def _parsed(content: bytes) -> Keys:
         entries = unsealed(json.loads(content), _KEYS_SEAL_KEY, "file of keys")
         if entries["format"] != KEYS_FORMAT:
             raise _unreadable()
-        named = tuple(NamedKey(entry["name"], entry["scope"], entry["sha256"]) for entry in entries["keys"])
+        named = tuple(
+            NamedKey(entry["name"], entry["scope"], entry["sha256"], entry.get("mysql", ""))
+            for entry in entries["keys"]
+        )
         return Keys(named, {number: bytes.fromhex(text) for number, text in entries["token_secrets"].items()})
     except (ValueError, KeyError, TypeError, RecursionError):
         raise _unreadable() from None

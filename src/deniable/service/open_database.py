@@ -1,7 +1,8 @@
 """The database that analysts ask: opened once, kept, and refreshed as reports arrive.
 
 Questions are answered by one thread, one after the other, and only so many may wait. An answer sees every report that
-was acknowledged a second before it was asked. Of a refreshed database only tables and rounds are read that have grown.
+was acknowledged a second before it was asked. Of a refreshed database only tables and rounds are read that have grown,
+and of these only what arrived since.
 A question whose asker has left ends before its turn, or at the next block of reports.
 """
 
@@ -48,13 +49,10 @@ class OpenDatabase:
         self._waiting = 0
         self._opened: tuple[int, float, Database] | None = None
         self._kept: dict[tuple[str, int], pa.Table] = {}
+        self._marks: dict[tuple[str, int], int] = {}
 
     def ask(self, question: Callable[[Database], Given], ended: Callable[[], bool] = lambda: False) -> Future[Given]:
         """Queue a question. It is not begun, or not finished, once `ended` says that nobody waits for it."""
-        with self._counting:
-            if self._waiting >= MOST_WAITING:
-                raise TooManyQuestions
-            self._waiting += 1
 
         def answered() -> Given:
             if ended():
@@ -63,7 +61,25 @@ class OpenDatabase:
             with ends_when(ended):
                 return question(database)
 
-        future = self._thread.submit(answered)
+        return self._queued(answered)
+
+    def compute(self, work: Callable[[], Given], ended: Callable[[], bool] = lambda: False) -> Future[Given]:
+        """Queue work that needs no reports, among the questions."""
+
+        def computed() -> Given:
+            if ended():
+                raise Ended
+            with ends_when(ended):
+                return work()
+
+        return self._queued(computed)
+
+    def _queued(self, work: Callable[[], Given]) -> Future[Given]:
+        with self._counting:
+            if self._waiting >= MOST_WAITING:
+                raise TooManyQuestions
+            self._waiting += 1
+        future = self._thread.submit(work)
         future.add_done_callback(self._answered)
         return future
 
@@ -86,7 +102,7 @@ class OpenDatabase:
         if reports > MOST_KEPT_REPORTS or self._folder.simulation:
             self._kept = {}
             return connect(self._folder.path)
-        self._kept = stored_tables(self._folder, self._store, self._kept)
+        self._kept = stored_tables(self._folder, self._store, self._kept, self._marks)
         return connect(Reports(self._folder.collection, joined_rounds(self._kept), {}))
 
     def close(self) -> None:

@@ -1,14 +1,17 @@
 """POST /v1/sql, /v1/explain and /v1/forecast: what analysts ask, with a key of the scope ask.
 
 The body is JSON: {"sql": "SELECT …", "options": {…}}, where the options are those of `AnswerOptions`; a forecast takes
-{"sql": "SELECT …", "users": 100000}. Answers are JSON, or by the header Accept CSV or an Arrow stream.
+{"sql": "SELECT …", "users": 100000} and, where these are known, "rows" and "matching". Answers are JSON, or by the
+header Accept CSV or an Arrow stream.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import fields
 from typing import Any, TypeVar
 
@@ -16,69 +19,82 @@ import pyarrow as pa
 from starlette.requests import Request
 from starlette.responses import Response
 
+from deniable.asked_collector import ANSWER_NAMES, ARROW, NOTES
 from deniable.collection import Collection
 from deniable.database import Database
 from deniable.errors import BadInput, DeniableError, InvalidParameter
 from deniable.queries.answers.answer_options import AnswerOptions
-from deniable.queries.answers.plain_rows import as_csv, plain_rows
+from deniable.queries.answers.plain_rows import as_csv, first_rows, plain_rows
 from deniable.queries.answers.result import Result
 from deniable.service.answers import Refused, answered
 from deniable.service.authorisation import require_scope
 from deniable.service.collector import Collector
 from deniable.service.open_database import TooManyQuestions
-from deniable.service.request_bodies import whole_body
-from deniable.strict_json import read_json
+from deniable.service.request_bodies import json_entries
 
-CSV, ARROW = "text/csv", "application/vnd.apache.arrow.stream"
+CSV_TYPE = "text/csv"
 _OPTIONS = frozenset(field.name for field in fields(AnswerOptions))
+_ABOUT_ROWS = ("rows", "matching")
+"""What somebody who asks for a forecast may know of the rows."""
 Given = TypeVar("Given")
+Begin = Callable[[Callable[[], bool]], Future[Given]]
+"""Queues work that ends once the function says that nobody waits for it."""
 
 
 async def post_sql(request: Request) -> Response:
     """Answer a question."""
-    collector, entries = await _asked(request, {"sql", "options"})
+    collector, entries = await _asked(request, {"sql", "options", "first"})
+    first = entries.get("first")
+    if first is not None and (not isinstance(first, int) or isinstance(first, bool) or first < 0):
+        raise Refused(400, "question", "first is how many rows to send: a whole number.")
     options = _options(entries.get("options", {}))
-    result = await _answer(collector, request, lambda database: database.answer(entries["sql"], options))
+    result = await _asking(collector, request, lambda database: database.answer(entries["sql"], options))
     accepted = {part.partition(";")[0].strip().lower() for part in request.headers.get("accept", "").split(",")}
     if ARROW in accepted:
         return Response(_arrow(result), media_type=ARROW)
-    if CSV in accepted:
-        return Response(as_csv(result), media_type=f"{CSV}; charset=utf-8")
-    names = result.to_arrow().column_names
+    if CSV_TYPE in accepted:
+        return Response(as_csv(result), media_type=f"{CSV_TYPE}; charset=utf-8")
+    shown = first_rows(result, first)
     return answered(
-        {"columns": names, "rows": plain_rows(result), "notes": result.footnotes, "simulation": result.simulation}
+        {
+            "columns": shown.to_arrow().column_names,
+            "groups": [*result.groups],
+            "answers": [*result.answers],
+            "rows": plain_rows(shown),
+            "total": len(result),
+            "notes": result.footnotes,
+            "simulation": result.simulation,
+        }
     )
 
 
 async def post_explain(request: Request) -> Response:
     """How a question is answered, and the error to expect."""
-    collector, entries = await _asked(request, {"sql"})
-    return answered({"text": await _answer(collector, request, lambda database: str(database.explain(entries["sql"])))})
+    collector, entries = await _asked(request, {"sql", *_ABOUT_ROWS})
+    known = {name: entries[name] for name in _ABOUT_ROWS if name in entries}
+    explained = await _asking(collector, request, lambda database: str(database.explain(entries["sql"], **known)))
+    return answered({"text": explained})
 
 
 async def post_forecast(request: Request) -> Response:
     """The error that a question's answers would have with so many users."""
-    collector, entries = await _asked(request, {"sql", "users"})
+    collector, entries = await _asked(request, {"sql", "users", *_ABOUT_ROWS})
     collection = Collection.of(collector.folder.collection)
-    return answered(
-        {
-            "text": await _answer(
-                collector, request, lambda _: str(collection.forecast(entries["sql"], entries.get("users", 0)))
-            )
-        }
-    )
+    known = {name: entries[name] for name in _ABOUT_ROWS if name in entries}
+
+    def forecast() -> str:
+        return str(collection.forecast(entries["sql"], entries.get("users", 0), **known))
+
+    text = await answer_in_time(collector, request, lambda ended: collector.questions.compute(forecast, ended))
+    return answered({"text": text})
 
 
 async def _asked(request: Request, known: set[str]) -> tuple[Collector, dict[str, Any]]:
     """The fields of a question, from somebody who may ask."""
     collector: Collector = request.app.state.collector
     require_scope(collector, request, "ask")
-    body = await whole_body(request, collector.settings.body_bytes, collector.settings.body_seconds)
-    try:
-        entries = read_json(body)
-    except ValueError:
-        entries = None
-    if not isinstance(entries, dict) or not set(entries) <= known or not isinstance(entries.get("sql"), str):
+    entries = await json_entries(request, collector.settings, known, "question")
+    if not isinstance(entries.get("sql"), str):
         raise Refused(400, "question", f"The body must be a JSON object with {', '.join(sorted(known))}.")
     return collector, entries
 
@@ -94,13 +110,18 @@ def _options(entries: Any) -> AnswerOptions:
         raise Refused(400, "options", "An option has a value of another type.") from None
 
 
-async def _answer(collector: Collector, request: Request, question: Callable[[Database], Given]) -> Given:
-    """What the database says, within the limit of time. The question ends when the time is over or the asker leaves."""
+async def _asking(collector: Collector, request: Request, question: Callable[[Database], Given]) -> Given:
+    """What the database says."""
+    return await answer_in_time(collector, request, lambda ended: collector.questions.ask(question, ended))
+
+
+async def answer_in_time(collector: Collector, request: Request, begin: Begin[Given]) -> Given:
+    """What was begun says, within the limit of time. The question ends when the time is over or the asker leaves."""
     ended = threading.Event()
     left = asyncio.ensure_future(_left(request))
     try:
         async with asyncio.timeout(collector.settings.question_seconds):
-            answer = asyncio.wrap_future(collector.questions.ask(question, ended.is_set))
+            answer = asyncio.wrap_future(begin(ended.is_set))
             waiting: set[asyncio.Future[Any]] = {answer, left}
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             if not answer.done():
@@ -112,7 +133,7 @@ async def _answer(collector: Collector, request: Request, question: Callable[[Da
     except TimeoutError:
         raise Refused(504, "time", "The answer takes too long. Ask for fewer groups or terms.") from None
     except BadInput as problem:
-        raise Refused(400, "refused", str(problem)) from None
+        raise Refused(400, "refused", str(problem), start=getattr(problem, "start", None)) from None
     except DeniableError as problem:
         raise Refused(503, "failed", str(problem), wait_s=5) from None
     finally:
@@ -127,7 +148,10 @@ async def _left(request: Request) -> None:
 
 
 def _arrow(result: Result) -> bytes:
+    """The columns as a stream; notes and the names of the numbers are in the schema's metadata."""
     table, sink = result.to_arrow(), pa.BufferOutputStream()
+    about = {NOTES: json.dumps(result.footnotes), ANSWER_NAMES: json.dumps([*result.answers])}
+    table = table.replace_schema_metadata({**(table.schema.metadata or {}), **about})
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return bytes(sink.getvalue())

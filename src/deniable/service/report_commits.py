@@ -11,9 +11,13 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from itertools import chain
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
+import numpy as np
+
+from deniable.arrays import Integers
+from deniable.engines.collecting.sent_columns import FramedBody, SentColumns, SentReport
 from deniable.engines.collecting.wire_reports import (
     MALFORMED,
     NO_ROUND,
@@ -22,14 +26,14 @@ from deniable.engines.collecting.wire_reports import (
     OTHER_KIND,
     UNKNOWN_TABLE,
     UNNAMED_PUBLIC,
-    CheckedReport,
+    Judged,
     ReportDoor,
-    SentReport,
 )
 from deniable.service.metrics import Metrics
 from deniable.stores.collector.group_commit import Delivery
 from deniable.stores.collector.upload import CollectorStore, Upload, UploadOutcome
 from deniable.tables.reports.report_table import OTHER_COINS, OTHER_SPECIFICATION, OTHER_TURN, ROW_FAULTS
+from deniable.tables.schema.report_format import REPORT_BYTES
 
 OTHER_USER = "of a user whom the token does not name"
 REASON_WORDS = {
@@ -54,13 +58,19 @@ REASON_WORDS = {
 """The word that answers and metrics use for each reason."""
 
 MayUpload = Callable[[str], bool]
+_ALL_ACCEPTED = b'{"accepted":%d,"repeated":%d,"refused":{},"failed":[]}'
 
 
 class ArrivedRequest(NamedTuple):
     """The reports of one request, and for which users it may upload; None for everybody."""
 
-    sent: Sequence[SentReport]
+    sent: FramedBody | Sequence[SentReport]
     may_upload: MayUpload | None
+
+
+def count_of(sent: FramedBody | Sequence[SentReport]) -> int:
+    """How many reports a request has."""
+    return sent.count if isinstance(sent, FramedBody) else len(sent)
 
 
 class ReportCommits:
@@ -71,36 +81,33 @@ class ReportCommits:
 
     def __call__(self, requests: Sequence[ArrivedRequest]) -> list[bytes]:
         """Store what is good, all in one commit."""
-        sent = list(chain.from_iterable(request.sent for request in requests))
-        checked = self._door.check(sent)
-        first = 0
-        for request in requests:
+        sent = SentColumns.of([request.sent for request in requests])
+        judged, names = self._door.judge(sent), sent.names()
+        cuts = list(accumulate((count_of(request.sent) for request in requests), initial=0))
+        others: set[int] = set()
+        for request, (first, last) in zip(requests, pairwise(cuts), strict=True):
             if request.may_upload is not None:
-                _refuse_others(request, checked, first)
-            first += len(request.sent)
-        uploads = [
-            Upload(good.table, good.round, arrived.uid, good.slot, arrived.report, good.public)
-            for arrived, good in zip(sent, checked, strict=True)
-            if good.refusal is None
-        ]
-        stored = iter(self._store.add(uploads) if uploads else ())
-        reasons = [good.refusal or next(stored) for good in checked]
+                may = {uid: request.may_upload(uid) for uid in set(names[first:last])}
+                others |= {index for index in range(first, last) if not may[names[index]] and not judged.codes[index]}
+        good = np.flatnonzero(judged.codes == 0)
+        if others:
+            good = good[~np.isin(good, np.fromiter(others, dtype=np.int64))]
+        outcomes: list[UploadOutcome | str] = [*self._store.add(self._uploads(sent, judged, names, good))]
+        if good.size < len(names):
+            refused = [OTHER_USER if index in others else judged.reason(index) for index in range(len(names))]
+            stored = iter(outcomes)
+            outcomes = [next(stored) if reason is None else reason for reason in refused]
         counts: Counter[str] = Counter()
-        answers, first = [], 0
-        for request in requests:
-            answers.append(_answer(reasons[first : first + len(request.sent)], counts))
-            first += len(request.sent)
+        answers = [_answer(outcomes[first:last], counts) for first, last in pairwise(cuts)]
         self._metrics.answered(counts)
         return answers
 
-
-def _refuse_others(request: ArrivedRequest, checked: list[CheckedReport], first: int) -> None:
-    """Refuse reports of users for whom the request may not upload."""
-    assert request.may_upload is not None  # noqa: S101 - the caller looked
-    may = {uid: request.may_upload(uid) for uid in {arrived.uid for arrived in request.sent}}
-    for index, arrived in enumerate(request.sent, first):
-        if not may[arrived.uid] and checked[index].refusal is None:
-            checked[index] = CheckedReport(OTHER_USER)
+    def _uploads(self, sent: SentColumns, judged: Judged, names: Sequence[str], good: Integers) -> list[Upload]:
+        rows = good.tolist()
+        tables = [self._door.tables[number] for number in judged.tables[good].tolist()]
+        columns = (judged.rounds[good].tolist(), [names[row] for row in rows], judged.slots[good].tolist())
+        reports = [sent.reports[REPORT_BYTES * row : REPORT_BYTES * (row + 1)] for row in rows]
+        return list(map(Upload._make, zip(tables, *columns, reports, map(judged.publics.get, rows), strict=True)))
 
 
 def _answer(reasons: Sequence[UploadOutcome | str], counts: Counter[str]) -> bytes:
@@ -109,7 +116,7 @@ def _answer(reasons: Sequence[UploadOutcome | str], counts: Counter[str]) -> byt
     counts["accepted"] += accepted
     counts["repeated"] += repeated
     if accepted + repeated == len(reasons):
-        return b'{"accepted":%d,"repeated":%d,"refused":{},"failed":[]}' % (accepted, repeated)
+        return _ALL_ACCEPTED % (accepted, repeated)
     failed = [
         {"index": index, "reason": REASON_WORDS[reason.value if isinstance(reason, UploadOutcome) else reason]}
         for index, reason in enumerate(reasons)

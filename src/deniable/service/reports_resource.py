@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Receive, Scope, Send
 
-from deniable.engines.collecting.wire_reports import SentReport
+from deniable.engines.collecting.sent_columns import FramedBody, SentReport
 from deniable.errors import Failure
 from deniable.service.answers import Refused, refusal_body
 from deniable.service.authorisation import uploader
 from deniable.service.collector import Collector
-from deniable.service.report_commits import ArrivedRequest
+from deniable.service.report_commits import ArrivedRequest, count_of
 from deniable.service.request_bodies import received_body
 from deniable.service.upload_bodies import BodyLimits, BodyRefused, read_body, unpacked
 from deniable.stores.collector.group_commit import QueueFull
@@ -62,7 +62,7 @@ async def _stored(collector: Collector, headers: Mapping[str, str], address: str
     _check_user_pace(collector, sent)
     future = asyncio.get_running_loop().create_future()
     try:
-        collector.writer.submit(ArrivedRequest(sent, may_upload), len(sent), future)
+        collector.writer.submit(ArrivedRequest(sent, may_upload), count_of(sent), future)
         answer: bytes = await future
     except QueueFull:
         raise Refused(429, "queue", "Too many reports wait for the disk. Send them again.", wait_s=1) from None
@@ -71,14 +71,14 @@ async def _stored(collector: Collector, headers: Mapping[str, str], address: str
     return answer
 
 
-async def _read(collector: Collector, headers: Mapping[str, str], body: bytes) -> list[SentReport]:
+async def _read(collector: Collector, headers: Mapping[str, str], body: bytes) -> FramedBody | list[SentReport]:
     encoding = headers.get("content-encoding", "").strip().lower()
     media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
     limits = BodyLimits(collector.settings.unpacked_bytes, collector.settings.reports_per_request)
     try:
         if len(body) <= _INLINE_BYTES and not encoding:
             return read_body(body, media_type, limits)
-        sent: list[SentReport] = await run_in_threadpool(
+        sent: FramedBody | list[SentReport] = await run_in_threadpool(
             lambda: read_body(unpacked(body, encoding, limits), media_type, limits)
         )
         return sent
@@ -86,9 +86,13 @@ async def _read(collector: Collector, headers: Mapping[str, str], body: bytes) -
         raise Refused(problem.status, problem.reason, problem.words) from None
 
 
-def _check_user_pace(collector: Collector, sent: Sequence[SentReport]) -> None:
+def _check_user_pace(collector: Collector, sent: FramedBody | list[SentReport]) -> None:
     """Refuse a request about a single user who sends too often. A relay that sends for many is not one of them."""
-    if sent and all(arrived.uid == sent[0].uid for arrived in sent):
-        wait_s = collector.users.wait_s(sent[0].uid, collector.elapsed(), len(sent))
+    if isinstance(sent, FramedBody):
+        user = sent.only_user
+    else:
+        user = sent[0].uid if sent and all(arrived.uid == sent[0].uid for arrived in sent) else None
+    if user is not None:
+        wait_s = collector.users.wait_s(user, collector.elapsed(), count_of(sent))
         if wait_s:
             raise Refused(429, "pace", "Too many reports of one user. Send them later.", wait_s=wait_s)

@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from starlette.requests import Request
 from starlette.types import Receive
 
 from deniable.service.answers import Refused
+from deniable.service.settings import ServeSettings
+from deniable.strict_json import read_json
 
 
 async def whole_body(request: Request, most: int, seconds: float) -> bytes:
     """All bytes of the body of a request."""
     return await received_body(request.receive, request.headers.get("content-length", ""), most, seconds)
+
+
+async def json_entries(
+    request: Request, settings: ServeSettings, known: set[str], reason: str = "body"
+) -> dict[str, Any]:
+    """The body of a request as a JSON object with some of the known fields."""
+    body = await whole_body(request, settings.body_bytes, settings.body_seconds)
+    try:
+        entries = read_json(body)
+    except ValueError:
+        entries = None
+    if not isinstance(entries, dict) or not set(entries) <= known:
+        raise Refused(400, reason, f"The body must be a JSON object with {', '.join(sorted(known))}.")
+    return entries
 
 
 async def received_body(receive: Receive, declared: str, most: int, seconds: float) -> bytes:

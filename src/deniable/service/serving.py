@@ -55,7 +55,7 @@ def serve(path: Path, settings: ServeSettings, started: Callable[[str], None] = 
     gc.freeze()
     gc.set_threshold(*_COLLECTOR_THRESHOLDS)
     try:
-        with _listening(settings) as listening:
+        with _listening(settings) as listening, _mysql(collector, settings, started):
             host, port = listening.getsockname()[:2]
             scheme = "https" if settings.certificate else "http"
             started(f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}")
@@ -67,6 +67,23 @@ def serve(path: Path, settings: ServeSettings, started: Callable[[str], None] = 
     finally:
         collector.close()
         log("stopped", reports=sum(collector_counts(path).values()))
+
+
+@contextmanager
+def _mysql(collector: Collector, settings: ServeSettings, started: Callable[[str], None]) -> Iterator[None]:
+    """The port for tools that speak MySQL, if one is wanted."""
+    if not settings.mysql_port:
+        yield
+        return
+    from deniable.service.mysql.mysql_server import MysqlServer  # only where it is wanted
+
+    server = MysqlServer(collector, settings.mysql_port)
+    server.start()
+    started(f"mysql://{settings.host}:{server.port}/{collector.name}")
+    try:
+        yield
+    finally:
+        server.close()
 
 
 def collector_counts(path: Path) -> dict[tuple[str, int], int]:

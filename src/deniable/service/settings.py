@@ -6,16 +6,19 @@ import ipaddress
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from deniable.checks import check_flag, check_integer, check_number
 from deniable.errors import BadInput, InvalidParameter
+from deniable.service.cross_origin import is_origin
 from deniable.tables.specification.specification_files import read_file
 
 ENVIRONMENT = "DENIABLE_SERVE_"
 """Followed by the name of a setting in capitals."""
 MIB = 2**20
+_PORTS = ("port", "mysql_port")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +31,14 @@ class ServeSettings:
 
     host: str = "127.0.0.1"
     port: int = 8710
+    mysql_port: int = 0
+    """Where tools that speak MySQL connect; 0 is nowhere."""
     open: bool = False
     """Take uploads without a token. On a loopback address nobody needs one, unless a proxy passes requests on."""
     proxies: tuple[str, ...] = ()
     """Addresses or networks whose header `Deniable-User` vouches for a user."""
+    origins: tuple[str, ...] = ()
+    """Origins of pages that may report from a browser, such as https://shop.example."""
     certificate: str = ""
     private_key: str = ""
     """PEM files for TLS; without them, a proxy should bring it."""
@@ -61,6 +68,9 @@ class ServeSettings:
             _check(field.name, getattr(self, field.name), field.default)
         for proxy in self.proxies:
             _network(proxy)
+        if not all(map(is_origin, self.origins)):
+            repair = "Write https://shop.example: scheme, host and port of the page, in small letters."
+            raise InvalidParameter("origins", "hold something that is not an origin", repair)
         if bool(self.certificate) != bool(self.private_key):
             raise InvalidParameter("certificate", "and private_key belong together", "Give both, or neither.")
         for path in (self.certificate, self.private_key):
@@ -85,6 +95,7 @@ class ServeSettings:
             return False
 
 
+@lru_cache(maxsize=1024)
 def is_loopback(address: str) -> bool:
     """Whether an address is this machine's own.
 
@@ -112,7 +123,7 @@ def _check(name: str, value: object, default: object) -> None:
     if isinstance(default, bool):
         check_flag(name, value, repair)
     elif isinstance(default, int):
-        check_integer(name, value, 0 if name in ("port", "free_bytes") else 1, 65_535 if name == "port" else 2**40)
+        check_integer(name, value, 0 if name in (*_PORTS, "free_bytes") else 1, 65_535 if name in _PORTS else 2**40)
     elif isinstance(default, float):
         check_number(name, value, "must be a positive number", repair, above=0, largest=1e9)
     elif isinstance(default, tuple):
@@ -139,8 +150,9 @@ def load_settings(
                 raise BadInput(f"{name[:60]!r} names no setting of serve. Nothing was started. Unset it.")
             chosen[setting] = _from_text(name, text, known[setting])
     chosen |= {name: value for name, value in flags.items() if value is not None}
-    if isinstance(chosen.get("proxies"), list):
-        chosen["proxies"] = tuple(chosen["proxies"])
+    for name, default in known.items():
+        if isinstance(default, tuple) and isinstance(chosen.get(name), list):
+            chosen[name] = tuple(chosen[name])
     for name, default in known.items():
         if isinstance(default, float) and isinstance(chosen.get(name), int) and not isinstance(chosen[name], bool):
             chosen[name] = float(chosen[name])

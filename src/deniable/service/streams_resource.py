@@ -2,6 +2,8 @@
 
 Lines of JSON as `StreamReport.to_json` writes them, or bytes: the length of the id, the id, 16 bytes. The answer is
 that of reports of tables, and is sent after the commit. Devices learn θ from GET /v1/collections/{name}.
+
+POST /v1/collections/{name}/streams/{stream}/renewals (scope operate): a new θ, from first reports since the last one.
 """
 
 from __future__ import annotations
@@ -11,18 +13,19 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from deniable.errors import Failure
+from deniable.errors import Failure, InvalidParameter, QueryRefused
 from deniable.service.answers import Refused, answered
-from deniable.service.authorisation import address_of, uploader
+from deniable.service.authorisation import address_of, require_scope, uploader
 from deniable.service.collector import Collector
 from deniable.service.report_commits import OTHER_USER
 from deniable.service.request_bodies import whole_body
 from deniable.service.upload_bodies import BodyLimits, BodyRefused, read_stream_body, unpacked
-from deniable.stores.collector.group_commit import QueueFull
-from deniable.stores.collector.stream_log import ACCEPTED, CONFLICT, REPEATED, StreamRequest, StreamUpload
+from deniable.stores.collector.group_commit import GroupCommit, QueueFull
+from deniable.stores.collector.stream_log import ACCEPTED, CONFLICT, REPEATED, StreamLog, StreamRequest, StreamUpload
 from deniable.streams.local import report_arrays
 
 STREAM_REASON_WORDS = {
@@ -40,13 +43,31 @@ STREAM_REASON_WORDS = {
 """The word that answers and metrics use for each reason."""
 
 
-async def post_stream_reports(request: Request) -> Response:
-    """Take the reports of one request."""
+def _stream_of(request: Request) -> tuple[Collector, str, StreamLog, GroupCommit[StreamRequest, list[str]]]:
+    """The collector, the name of the stream, the log and its writer."""
     collector: Collector = request.app.state.collector
-    stream = request.path_params["stream"]
-    writer, log = collector.stream_writer, collector.streams
+    stream, writer, log = request.path_params["stream"], collector.stream_writer, collector.streams
     if request.path_params["name"] != collector.name or log is None or writer is None or stream not in log.names:
         raise Refused(404, "stream", "There is no stream of that name.")
+    return collector, stream, log, writer
+
+
+async def post_renewal(request: Request) -> Response:
+    """Choose θ anew."""
+    require_scope(request.app.state.collector, request, "operate")
+    _, stream, log, _ = _stream_of(request)
+    try:
+        theta = await run_in_threadpool(log.renew, stream)
+    except (InvalidParameter, QueryRefused) as problem:
+        raise Refused(409, "renewal", f"θ stays as it is: {problem}") from None
+    except Failure:
+        raise Refused(503, "store", "The store cannot be written. Renew again later.", wait_s=5) from None
+    return answered({"theta": theta})
+
+
+async def post_stream_reports(request: Request) -> Response:
+    """Take the reports of one request."""
+    collector, stream, _, writer = _stream_of(request)
     wait_s = collector.addresses.wait_s(address_of(request), collector.elapsed())
     if wait_s:
         raise Refused(429, "pace", "Too many requests from this address. Send them later.", wait_s=wait_s)

@@ -10,12 +10,13 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from deniable.engines.collecting.gathering import LONGEST_LINE
-from deniable.engines.collecting.wire_reports import SentReport, is_long
+from deniable.engines.collecting.sent_columns import EndsInside, FramedBody, SentReport, TooManyReports, framed
+from deniable.engines.collecting.wire_reports import is_long
 from deniable.errors import InvalidData
 from deniable.streams.local.stream_report import SIZE
 from deniable.streams.local.stream_report import parse as parse_stream_line
 from deniable.tables.reports.report import kind_of, parse
-from deniable.tables.reports.upload_format import BINARY_REPORTS, ID_LENGTH_BYTES, REPORT_LINES, STREAM_REPORTS
+from deniable.tables.reports.upload_format import BINARY_REPORTS, REPORT_LINES, STREAM_REPORTS
 from deniable.tables.schema.report_format import REPORT_BYTES
 
 _UNREADABLE = SentReport("", b"")
@@ -59,7 +60,7 @@ def unpacked(body: bytes, encoding: str, limits: BodyLimits) -> bytes:
     return plain
 
 
-def read_body(body: bytes, media_type: str, limits: BodyLimits) -> list[SentReport]:
+def read_body(body: bytes, media_type: str, limits: BodyLimits) -> FramedBody | list[SentReport]:
     """What a body holds. A report that cannot be read is there too, and is refused later, by its number."""
     reader = _READERS.get(media_type)
     if reader is None:
@@ -70,10 +71,18 @@ def read_body(body: bytes, media_type: str, limits: BodyLimits) -> list[SentRepo
 def read_stream_body(body: bytes, media_type: str, limits: BodyLimits) -> list[tuple[str, bytes]]:
     """(user, report) of every report of a stream. One that cannot be read is empty."""
     if media_type == STREAM_REPORTS:
-        return [(arrived.uid, arrived.report) for arrived in _read_binary(body, limits.reports, SIZE)]
+        cut = _read_binary(body, limits.reports, SIZE)
+        return [_named(body[a:b], body[b : b + SIZE]) for a, b in zip(cut.starts, cut.ends, strict=True)]
     if media_type != REPORT_LINES:
         raise BodyRefused(415, "media_type", f"The content type must be {STREAM_REPORTS} or {REPORT_LINES}.")
     return [_stream_line(line) for line in _lines(body, limits.reports)]
+
+
+def _named(name: bytes, report: bytes) -> tuple[str, bytes]:
+    try:
+        return name.decode(), report
+    except UnicodeDecodeError:
+        return "", b""
 
 
 def _stream_line(line: bytes) -> tuple[str, bytes]:
@@ -85,22 +94,13 @@ def _stream_line(line: bytes) -> tuple[str, bytes]:
     return (text, report) if kind_of(text) is str and not is_long(text) else ("", b"")
 
 
-def _read_binary(body: bytes, most: int, size: int = REPORT_BYTES) -> list[SentReport]:
-    sent: list[SentReport] = []
-    at, end = 0, len(body)
-    while at < end:
-        first = at + ID_LENGTH_BYTES
-        last = first + int.from_bytes(body[at:first], "big")
-        at = last + size
-        if at > end:
-            raise BodyRefused(400, "framing", "The body ends inside a report.")
-        if len(sent) == most:
-            raise _too_many(most)
-        try:
-            sent.append(SentReport(body[first:last].decode(), body[last:at]))
-        except UnicodeDecodeError:
-            sent.append(_UNREADABLE)
-    return sent
+def _read_binary(body: bytes, most: int, size: int = REPORT_BYTES) -> FramedBody:
+    try:
+        return framed(body, most, size)
+    except EndsInside:
+        raise BodyRefused(400, "framing", "The body ends inside a report.") from None
+    except TooManyReports:
+        raise _too_many(most) from None
 
 
 def _read_lines(body: bytes, most: int) -> list[SentReport]:
@@ -126,7 +126,7 @@ def _too_many(most: int) -> BodyRefused:
     return BodyRefused(413, "too_many_reports", f"A request may hold {most:,} reports. Send several.")
 
 
-_READERS: Mapping[str, Callable[[bytes, int], list[SentReport]]] = {
+_READERS: Mapping[str, Callable[[bytes, int], FramedBody | list[SentReport]]] = {
     BINARY_REPORTS: _read_binary,
     REPORT_LINES: _read_lines,
 }

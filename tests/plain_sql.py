@@ -107,9 +107,9 @@ def raw_tables(*, text_ids=False):
 class Pair:
     """The same rows twice: as reports without noise, and as they are."""
 
-    def __init__(self, *, text_ids=False, design="mg"):
-        self.raw = raw_tables(text_ids=text_ids)
-        self.collection = dn.Collection(PEOPLE, JOBS, VISITS, GIFTS, epsilon=math.inf, design=design)
+    def __init__(self, *, text_ids=False, design="mg", tables=(PEOPLE, JOBS, VISITS, GIFTS), raw=None):
+        self.raw = raw_tables(text_ids=text_ids) if raw is None else raw
+        self.collection = dn.Collection(*tables, epsilon=math.inf, design=design)
         self.database = dn.connect(self.collection.perturb(**self.raw, simulation=True), dimensions=DIMENSIONS)
         self.plain = duckdb.connect()
         for name, frame in {**self.raw, **DIMENSIONS}.items():

@@ -15,7 +15,7 @@ import deniable as dn
 from command_line import run
 from deniable.accounting import Neighbours, Spending, Unit
 from deniable.errors import BudgetExceeded, Failure, InvalidParameter
-from deniable.stores import BatchPublisher, DurablePublisher
+from deniable.stores import Batch, BatchPublisher, DurablePublisher
 from deniable.streams import PAK, ToPS
 from deniable.streams.local.stream_client import ToPLClient
 
@@ -169,7 +169,7 @@ def test_operators_charge_runs_and_streams(path, tmp_path):
             stream.push_many([5, 6, 7])
     assert ledger.spent_on(Unit.VALUE) == (1, 0)
     with BatchPublisher(PAK(3.0, 100, warmup=50, horizon=64), ledger=ledger) as batches:
-        batches._push(np.arange(60) % 50)
+        batches.publish(Batch(np.arange(60) % 50), lambda *_: None)
     assert ledger.spent_on(Unit.VALUE) == (4, Fraction(1, 2**40))
     another = DurablePublisher(tmp_path / "another", ToPS(1.0, 100, warmup=2, horizon=64), ledger=ledger)
     with another, pytest.raises(BudgetExceeded):

@@ -54,8 +54,8 @@ def reports(shop):
 def test_a_result_shows_groups_answers_and_notes(reports):
     result = dn.connect(reports).sql("SELECT marital, COUNT(*) AS n FROM users GROUP BY marital", clip=True)
     page = shown(result)
-    assert page.cells[:3] == ["marital", "n (± standard error)", "a<b"]
-    assert str(result.answers["n"][0]).partition(" (")[0] in page.cells
+    assert page.cells[:4] == ["marital", "n", "95 % interval", "a<b"]
+    assert str(result.answers["n"][0]).partition(" ±")[0] in page.cells
     assert result.notes[0] in page.text
     assert str(result.answers["n"][0]) == shown(result.answers["n"][0]).text
 

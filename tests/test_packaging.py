@@ -49,14 +49,15 @@ def test_an_installation_brings_no_plotting_no_java_and_no_peers():
     assert always == {
         "numpy", "pyarrow", "duckdb", "sqlglot", "numba", "scipy", "cryptography", "click", "rich"
     }  # fmt: skip
-    extras = {name: set() for name in ("plot", "postgresql", "serve", "spark", "test", "docs")}
+    extras = {name: set() for name in ("plot", "postgresql", "serve", "spark", "sqlalchemy", "test", "docs")}
     for declared in requires("deniable"):
         if extra := re.search(r"extra == ['\"](\w+)['\"]", declared):
             extras[extra[1]].add(re.match(r"[\w.-]+", declared).group().lower())
     assert extras["plot"] == {"matplotlib"}
     assert extras["postgresql"] == {"psycopg"}
     assert extras["spark"] == {"pyspark"}
-    assert extras["serve"] == {"starlette", "uvicorn", "httptools", "uvloop", "prometheus-client"}
+    assert extras["serve"] == {"starlette", "uvicorn", "httptools", "uvloop", "prometheus-client", "mysql-mimic"}
+    assert extras["sqlalchemy"] == {"sqlalchemy"}
     assert not any("pure-ldp" in packages for packages in extras.values())
 
 

@@ -87,4 +87,4 @@ def test_public_methods_say_what_they_give_back():
         if inspect.isfunction(value):
             given = inspect.signature(value)
             assert given.return_annotation is not inspect.Signature.empty, name
-            assert given.return_annotation != "Any" or name.endswith(("to_pandas", "to_polars")), name
+            assert given.return_annotation != "Any" or name.endswith(("to_pandas", "to_polars", "plot")), name

@@ -399,12 +399,12 @@ def test_a_simulated_stream_is_published_with_the_flag(folder):
     assert run("stream", "query", "out.parquet", "0:90").stdout.splitlines()[-1] == NOTE
 
 
-def test_a_state_file_stays_of_one_kind(folder):
-    state = ("--epsilon", "1", "--state", "state")
+def test_a_store_stays_of_one_kind(folder):
+    state = ("--epsilon", "1", "--store", "store")
     assert run(*PUBLISH, *state, "--simulation").returncode == 0
     refused = run(*PUBLISH, *state)
     assert refused.returncode == 2
-    assert "the settings are not those of the state file" in refused.stderr
+    assert "the settings are not those of the store" in refused.stderr
 
 
 def test_devices_and_server_of_a_simulated_stream(folder):

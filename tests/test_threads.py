@@ -80,7 +80,7 @@ def test_all_methods_of_a_publisher_at_once(name):
             answers += [shared.push(VALUE), *shared.push_many([VALUE] * 3)]
             state = shared.state()
             shared.check([VALUE])
-            if state["learnt"] is not None:
+            if turn % 5 == 0 and state["learnt"] is not None:
                 released = shared.released
                 assert len(released) <= shared.published <= shared.consumed - WARMUP
                 assert len(shared.release_of(released.values)) == len(released)
@@ -215,7 +215,7 @@ def test_odd_values_are_counted_once_each():
 
 @pytest.mark.parametrize("memory_limit", [2**30, 0])
 def test_a_database_answers_as_it_does_alone(memory_limit, tmp_path, monkeypatch):
-    monkeypatch.setattr("deniable.single_database.PLANS_KEPT", 2)
+    monkeypatch.setattr("deniable.queries.planning.kept_plans.MOST_KEPT", 2)
     collection = dn.Collection(
         dn.Table("users", age=dn.Ordinal(1, 20), city=dn.Public()),
         dn.Table("jobs", many=2, tau=1, hours=dn.Ordinal(0, 9)),
@@ -260,7 +260,7 @@ def test_a_plan_that_another_thread_throws_away_is_still_answered():
             """As if another thread made room for its own plan at once."""
 
     database = dn.connect(SHOP.perturb(users={"uid": [1, 2, 3], "age": [31, 40, 52]}))
-    object.__setattr__(database, "_plans", Emptied())
+    database._plans._made = Emptied()
     assert database.sql("SELECT COUNT(*) AS n FROM users").scalar().value == 3
 
 

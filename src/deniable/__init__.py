@@ -14,7 +14,7 @@ from deniable import errors, mechanisms
 from deniable.collection import Collection, fit, plan
 from deniable.errors import DeniableError
 from deniable.ledger import Ledger
-from deniable.tables import Categorical, Cells, GridView, Ordinal, Points, Public, Rounds, Table
+from deniable.tables import Categorical, Cells, Dates, GridView, Ordinal, Points, Public, Rounds, Table
 
 if TYPE_CHECKING:
     from deniable import client, spark, stores, streams
@@ -36,6 +36,7 @@ __all__ = [
     "Collected",
     "Collection",
     "Database",
+    "Dates",
     "DeniableError",
     "Estimate",
     "Explanation",

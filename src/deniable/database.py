@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +14,14 @@ from deniable.collection import Collection
 from deniable.engines.collecting.collected_reports import Collected, Reports
 from deniable.engines.collecting.input_frames import as_arrow
 from deniable.engines.duckdb.dimension_tables import DimensionTable
+from deniable.engines.duckdb.regular_files import why_not_a_file
 from deniable.engines.engine import Engine
 from deniable.engines.local.opening import MEMORY_LIMIT, open_local
+from deniable.engines.local.report_sources import ReportSource, is_pattern
+from deniable.engines.reports.remote_folders import is_address
 from deniable.engines.reports.shared_users import check_disjoint, shared_users
 from deniable.errors import InvalidParameter, QueryRefused
+from deniable.growing_database import GrowingDatabase
 from deniable.queries.answers.added_groups import added_carriers, added_models, added_moments
 from deniable.queries.answers.answer_options import AnswerOptions
 from deniable.queries.answers.effective_users import effective_users
@@ -24,9 +29,13 @@ from deniable.queries.answers.estimation import answer
 from deniable.queries.answers.guard import GUARDED
 from deniable.queries.answers.quantile_answers import Prefixes
 from deniable.queries.answers.result import Result
+from deniable.queries.forecasts.assumed_rows import RowsGiven, assumed_rows
+from deniable.queries.forecasts.forecast import Explanation
 from deniable.queries.forecasts.influence import Influence, over_groups
+from deniable.queries.forecasts.two_looks import over_all_groups
 from deniable.queries.weights.table_plan import DIRECT
 from deniable.single_database import Database
+from deniable.tables.specification.runs import SPECIFICATION_FILE, load_run
 from deniable.tables.specification.specification import Specification
 
 __all__ = ["Database", "JointDatabase", "connect"]
@@ -35,7 +44,7 @@ __all__ = ["Database", "JointDatabase", "connect"]
 class JointDatabase(Database):
     """Several groups of users over the same tables, each collected under its own design, answered together.
 
-    Make one with `connect([first, second])`. `plan` and `explain` are about the last of `groups`.
+    Make one with `connect([first, second])`. `plan` is about the last of `groups`.
     """
 
     __slots__ = ("groups",)
@@ -82,6 +91,29 @@ class JointDatabase(Database):
         return over_groups(
             [group._influences(plan, moments, exact=exact) for group, plan in zip(self.groups, plans, strict=True)]
         )
+
+    def explain(
+        self,
+        text: str,
+        *,
+        weights: str = "optimal",
+        sums: str = DIRECT,
+        unbiased: bool = False,
+        rows: RowsGiven = None,
+        matching: float | tuple[float, float] | None = None,
+    ) -> Explanation:
+        """How each group answers a question, and the error to expect over all users. See `Database.explain`."""
+        options: dict[str, Any] = {"weights": weights, "sums": sums, "unbiased": unbiased}
+        groups = tuple(group.explain(text, **options, rows=rows, matching=matching) for group in self.groups)
+        answering = [(group.forecast.plan, float(group.forecast.users)) for group in groups if group.forecast.users]
+        if not answering:
+            return groups[-1]
+        assumed = assumed_rows(self.collection, rows, matching).among_reporters(self.collection.tables)
+        reports: Counter[str] = Counter()
+        for group in groups:
+            reports.update(group.reports)
+        influences = self.influence(text, **options)
+        return Explanation(over_all_groups(answering, assumed), reports, influences, groups=groups)
 
     def _prefixes(self, text: str, options: AnswerOptions) -> Prefixes:
         """See `Database._prefixes`: users of all groups, added up."""
@@ -131,8 +163,13 @@ def connect(
     a mapping from tables to Spark DataFrames or names in its catalog. Frames that do not say which specification they
     were made under need `collection`.
 
-    A list opens several groups of users, collected under different designs for the same tables (`plan(after=…)`), and
-    answers over all of them. Nobody may be in two groups; this is checked, by Spark if that is the engine.
+    Files that arrive later are read at the next question. Several folders of one specification are opened by a list or
+    a pattern such as "reports/2024-*": of several reports for the same user and slot the first counts, as in `gather`.
+    Addresses such as s3://bucket/reports are read through pyarrow's file systems, and copied into `spill`.
+
+    A list of folders of different specifications opens several groups of users, collected under different designs for
+    the same tables (`plan(after=…)`), and answers over all of them. Nobody may be in two groups; this is checked, by
+    Spark if that is the engine.
 
     An `engine` of your own (`deniable.engines.engine.Engine` says what it needs) holds its reports already: leave
     `reports` out.
@@ -143,6 +180,9 @@ def connect(
     >>> dn.connect(reports)
     Database(users: 3 reports)
     """
+    if isinstance(reports, (list, tuple)) and engine is None and _same_specification(reports):
+        source = ReportSource([_path(part) for part in reports], memory_limit, spill)
+        return _growing(source, dimensions)
     if isinstance(reports, (list, tuple)):
         if isinstance(engine, Engine) or collection is not None:
             problem = "in a list are opened by DuckDB or Spark, each under the specification next to it"
@@ -158,11 +198,35 @@ def connect(
         from deniable.engines.spark.spark_opening import open_spark
 
         opened = open_spark(reports, engine, collection)
+    elif isinstance(reports, (str, Path)) and collection is None:
+        return _growing(ReportSource([reports], memory_limit, spill), dimensions)
     elif isinstance(reports, Mapping) or collection is not None:
         raise InvalidParameter("reports", "by table are for Spark", "Pass engine=spark too, or a folder of reports.")
     else:
         opened = open_local(reports, memory_limit=memory_limit, spill=spill)
     return Database(opened, _dimension_tables(opened.collection, dimensions or {}))
+
+
+def _growing(source: ReportSource, dimensions: Mapping[str, Any] | None) -> Database:
+    opened = GrowingDatabase(source)
+    return opened.with_dimensions(_dimension_tables(opened.collection, dimensions or {}))
+
+
+def _path(part: Any) -> Any:
+    return part.path if isinstance(part, Collected) else part
+
+
+def _same_specification(reports: Sequence[Any]) -> bool:
+    """Whether a list is of folders of one specification: parts of one collection, and not groups of users."""
+    paths = [_path(part) for part in reports]
+    if not paths or not all(isinstance(path, (str, Path)) for path in paths):
+        return False
+    if any(is_address(path) or is_pattern(path) for path in paths):
+        return True
+    folders = [Path(path) for path in paths]
+    if any(why_not_a_file(folder / SPECIFICATION_FILE) for folder in folders):
+        return False
+    return len({load_run(folder / SPECIFICATION_FILE)[0].sha256 for folder in folders}) == 1
 
 
 def _dimension_tables(collection: Specification, given: Mapping[str, Any]) -> dict[str, DimensionTable]:

@@ -18,6 +18,7 @@ names, settings, domains. A value of somebody's data never appears in one.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -107,7 +108,15 @@ class QueryRefused(BadInput):
     def __init__(self, problem: str, repair: str, *, text: str = "", start: int | None = None) -> None:
         position = "" if start is None else f" (at character {start + 1}: …{text[start : start + 30]}…)"
         super().__init__(f"{problem}{position}. Nothing was computed. {repair}")
-        self.start = start
+        self.start, self.problem, self.repair, self.text = start, problem, repair, text
+
+    def within(self, text: str) -> QueryRefused:
+        """The same refusal, shown in the text that somebody wrote: parts of it may have been asked in other words."""
+        if self.start is None or self.text == text:
+            return self
+        word = re.match(r"\w+|\S", self.text[self.start :])
+        places = [] if word is None else [each.start() for each in re.finditer(re.escape(word[0]), text, re.IGNORECASE)]
+        return QueryRefused(self.problem, self.repair, text=text, start=places[0] if places else None)
 
 
 class SimulationOnly(BadInput):

@@ -293,7 +293,7 @@ def _check_newest(book: Book) -> None:
     """Refuse a copy of a ledger from which another copy was continued."""
     with _note(book) as file:
         content = file.read()
-        if content is None:
+        if not content:  # a power cut may leave a name without its content, which nobody waited for
             return
         if (match := re.fullmatch(rb"(\d{1,18}) ([0-9a-f]{64})\n", content)) is None:
             raise Failure(

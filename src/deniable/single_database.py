@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import NamedTuple
 
 from deniable.arrays import Floats
 from deniable.collection import Collection
@@ -24,9 +23,10 @@ from deniable.queries.answers.consistent.consistent_answers import consistent_an
 from deniable.queries.answers.descriptions import tables_page
 from deniable.queries.answers.effective_users import effective_users
 from deniable.queries.answers.estimation import Moments, answer
+from deniable.queries.answers.group_comparison import comparison
 from deniable.queries.answers.guard import GUARDED, guarded
 from deniable.queries.answers.model_error import model_spread
-from deniable.queries.answers.quantile_answers import Prefixes, cumulative_question
+from deniable.queries.answers.quantile_answers import Prefixes, ReportedPart, cumulative_question
 from deniable.queries.answers.result import Result
 from deniable.queries.answers.trend import trend
 from deniable.queries.forecasts.assumed_rows import RowsGiven, assumed_rows
@@ -36,22 +36,13 @@ from deniable.queries.forecasts.round_forecast import rounds_in_words
 from deniable.queries.parsing.round_questions import question_by_round
 from deniable.queries.parsing.sql import parse
 from deniable.queries.planning.bounding_plan import BoundingPlans, bounding_plans
+from deniable.queries.planning.kept_plans import Kept, KeptOfPlans
 from deniable.queries.planning.plan import Plan, make_plan
 from deniable.queries.weights.table_plan import DIRECT
+from deniable.tables.schema.report_format import USER_COLUMN
 from deniable.tables.schema.rounds import ROUND_COLUMN
 from deniable.tables.specification.runs import is_simulation
 from deniable.wording import counted
-
-PLANS_KEPT = 64
-
-
-class _Part(NamedTuple):
-    """What some reports say about a question."""
-
-    plan: Plan
-    moments: Moments
-    model: Floats | None
-    contradicted: bool
 
 
 class Database:
@@ -65,8 +56,8 @@ class Database:
     >>> frame = {"uid": range(10_000), "age": [20, 30] * 5_000}
     >>> db = dn.connect(shop.perturb(users=frame, source=dn.SeededSource(1), simulation=True))
     >>> print(db.sql("SELECT AVG(age) AS age FROM users"))
-    age (± standard error)
-              25.60 ± 0.90
+      age   95 % interval
+    25.60  23.84 to 27.36
     simulation: no privacy
     """
 
@@ -77,12 +68,12 @@ class Database:
         self.collection = Collection.of(engine.collection)
         """What the reports were made under."""
         self.dimensions: Mapping[str, DimensionTable] = dimensions or {}
-        self._plans: dict[tuple[str, str, str, bool, bool], Plan] = {}
+        self._plans = Kept[Plan]()
         self._pairs = CountedPairs(engine)
         self._drawn = DrawnCoins(engine)
         self._learnt = LearntTables(engine)
-        self._revised: dict[int, tuple[Plan, Plan]] = {}
-        self._bounds: dict[int, tuple[Plan, BoundingPlans | None]] = {}
+        self._revised = KeptOfPlans[Plan]()
+        self._bounds = KeptOfPlans[BoundingPlans | None]()
 
     @property
     def stores(self) -> Mapping[str, ReportFacts]:
@@ -98,6 +89,19 @@ class Database:
     def simulation(self) -> bool:
         """Whether the reports protect nobody; every answer says so. Without noise they never do, in any engine."""
         return self.engine.simulation or is_simulation(self.collection, None)
+
+    @property
+    def key(self) -> str:
+        """What SQL may call the user id besides uid: the name of that column when rows were collected."""
+        return str(getattr(self.engine, "key", USER_COLUMN))
+
+    def refresh(self) -> bool:
+        """Read files that have arrived since; whether there were any. Folders are looked at before every question, too.
+
+        >>> db.refresh()
+        False
+        """
+        return False
 
     def sql(
         self,
@@ -174,13 +178,13 @@ class Database:
 
     def _prefixes(self, text: str, options: AnswerOptions) -> Prefixes:
         """What is known of how many rows are at most each value of the last group of a question."""
-        question = cumulative_question(parse(text, self.collection, self.dimensions))
+        question = cumulative_question(parse(text, self.collection, self.dimensions, key=self.key))
         users = max(self._users(question.tables), 1)
         plan = self.revised(make_plan(question, self.collection, options.weights, users=users))
         moments = self._moments(plan)
         return Prefixes(moments, model_spread(plan, moments), self._counts_once(plan))
 
-    def _part(self, text: str, options: AnswerOptions, *, guard: bool) -> _Part:
+    def _part(self, text: str, options: AnswerOptions, *, guard: bool) -> ReportedPart:
         """What the reports say about a question."""
         plan = self.revised(self._planned(text, options))
         for name in plan.question.tables:
@@ -188,20 +192,16 @@ class Database:
         moments = self._moments(plan)
         model = model_spread(plan, moments)
         if model is None or not guard:
-            return _Part(plan, moments, model, False)
-        return _Part(plan, *self._guarded(plan, moments, model))
+            return ReportedPart(plan, moments, model, False)
+        return ReportedPart(plan, *self._guarded(plan, moments, model))
 
     def _guarded(self, plan: Plan, moments: Moments, model: Floats) -> tuple[Moments, Floats, bool]:
         """Moments that do not contradict what cells show without any assumption, where they show something."""
-        bounds = self._bounds.get(id(plan))
-        if bounds is None or bounds[0] is not plan:
-            if len(self._bounds) >= PLANS_KEPT:
-                self._bounds.clear()
-            bounds = self._bounds[id(plan)] = (plan, bounding_plans(plan, self._learnt.by_table))
-        if bounds[1] is None:
+        bounds = self._bounds.get(plan, lambda: bounding_plans(plan, self._learnt.by_table))
+        if bounds is None:
             return moments, model, False
-        low, high = (self._moments(bound) for bound in (bounds[1].low, bounds[1].high))
-        return guarded(moments, model, low, high, bounds[1].ends, plan.measured)
+        low, high = (self._moments(bound) for bound in (bounds.low, bounds.high))
+        return guarded(moments, model, low, high, bounds.ends, plan.measured)
 
     def _moments(self, plan: Plan) -> Moments:
         return self._pairs.moments(plan, self.dimensions)
@@ -226,12 +226,7 @@ class Database:
         """
         if not plan.biases:
             return plan
-        known = self._revised.get(id(plan))
-        if known is None or known[0] is not plan:
-            if len(self._revised) >= PLANS_KEPT:
-                self._revised.clear()
-            known = self._revised[id(plan)] = (plan, self._learnt.revised(plan))
-        return known[1]
+        return self._revised.get(plan, lambda: self._learnt.revised(plan))
 
     def plan(self, text: str, *, weights: str = "optimal", sums: str = DIRECT, unbiased: bool = False) -> Plan:
         """How a question would be answered: a value that prints.
@@ -239,7 +234,7 @@ class Database:
         >>> print(db.plan("SELECT COUNT(*) FROM users WHERE age < 25"))
         optimal weights, direct sums
         m0 = count(*): 1 term
-        count = m0
+        count_star() = m0
         table users: 3 views, 75.0% of the reports, 12.0 cells per report
           age 1+4+19+25
         """
@@ -254,25 +249,19 @@ class Database:
         return text, options.weights, options.sums, options.unbiased, options.postprocess is None
 
     def _planned(self, text: str, options: AnswerOptions) -> Plan:
-        key = self._plan_key(text, options)
-        _, weights, sums, unbiased, exact_first = key
-        plan = self._plans.get(key)
-        if plan is None:
-            question = parse(text, self.collection, self.dimensions, centred=sums == DIRECT)
-            users = self._users(question.tables)
-            plan = make_plan(
+        def made() -> Plan:
+            question = parse(text, self.collection, self.dimensions, key=self.key, centred=options.sums == DIRECT)
+            return make_plan(
                 question,
                 self.collection,
-                weights,
-                sums,
-                users=max(users, 1),
-                unbiased=unbiased,
-                exact_first=exact_first,
+                options.weights,
+                options.sums,
+                users=max(self._users(question.tables), 1),
+                unbiased=options.unbiased,
+                exact_first=options.postprocess is None,
             )
-            if len(self._plans) >= PLANS_KEPT:
-                self._plans.clear()
-            self._plans[key] = plan
-        return plan
+
+        return self._plans.get(self._plan_key(text, options), made)
 
     def explain(
         self,
@@ -291,15 +280,15 @@ class Database:
         >>> print(db.explain("SELECT COUNT(*) FROM users WHERE age < 25"))
         optimal weights, direct sums
         m0 = count(*): 1 term
-        count = m0
+        count_star() = m0
         table users: 3 views, 75.0% of the reports, 12.0 cells per report
           age 1+4+19+25
         users: 7,500 of 10,000 reports count, 1 per user with ε = 2 each
-        one liar moves count by 18.61 (at most 22.16); 1% of liars: 1,861
+        one liar moves count_star() by 18.61 (at most 22.16); 1% of liars: 1,861
         predicted:
         10,000 users, ε = 2, design hio, optimal weights
-               stderr  of users  truncation  rounding  view sampling  randomiser
-        count   196.1    1.961%          0%        0%            10%         90%
+                      stderr  of users  truncation  rounding  view sampling  randomiser
+        count_star()   196.1    1.961%          0%        0%            10%         90%
         Assumed: rows spread evenly over the domains, half as many rows per user as the
         table allows unless rows are given, all users pass public conditions, public
         measures of size one.
@@ -357,16 +346,16 @@ class Database:
         ...         users=frame, round=number, out=folder, source=dn.SeededSource(number), simulation=True
         ...     )
         >>> print(dn.connect(folder).trend("SELECT COUNT(*) AS young FROM users WHERE age < 25", moves=50.0))
-        round  young (± standard error)  young_smoothed (± standard error)
-            1               4,716 ± 208                        4,848 ± 154
-            2               4,991 ± 209                        4,857 ± 154
+        round  young   95 % interval  young_smoothed   95 % interval
+            1  4,716  4,250 to 5,182           4,848  4,504 to 5,193
+            2  4,991  4,522 to 5,459           4,857  4,512 to 5,201
         all 2 intervals hold at once with 95%
         smoothed: if it moves by about 50 from one round to the next
         simulation: no privacy
         """
         if self.collection.rounds is None:
             raise QueryRefused("this collection has no rounds", "Ask with sql.")
-        table = parse(text, self.collection, self.dimensions).tables[0]
+        table = parse(text, self.collection, self.dimensions, key=self.key).tables[0]
         rounds = sorted(self.stores[table].distinct(ROUND_COLUMN).to_pylist()) if table in self.stores else []
         if not rounds:
             raise QueryRefused(f"there are no reports of table {table!r}", "Collect them first.")
@@ -374,6 +363,18 @@ class Database:
         plan = self._planned(asked, AnswerOptions(confidence=confidence))
         followed = trend(plan, self._moments(plan), name, rounds, moves, confidence)
         return replace(followed, sql=text, simulation=self.simulation)
+
+    def compare(self, text: str, *, by: str, confidence: float = 0.95, unbiased: bool = False) -> Result:
+        """Compare the groups of a column, every two of them: how far one number differs, and whether it does.
+
+        The errors of differences include what groups have in common. With the stated confidence every "yes" is right:
+        one error rate holds for all comparisons together, however many there are. `by` may be `round`.
+
+        >>> (difference,) = db.compare("SELECT COUNT(*) FROM users", by="age > 40")
+        >>> difference["differ"], difference["second_minus_first"].value < 0
+        ('yes', True)
+        """
+        return comparison(self.answer, text, by, AnswerOptions(confidence=confidence, unbiased=unbiased))
 
     def close(self) -> None:
         """Give back what the engine keeps of the reports. Dropping the database does it, too.

@@ -66,7 +66,8 @@ def test_results_print_and_convert():
     assert result.groups == {"kind": ["a", "b", "c"]}
     assert result.to_arrow().column_names == ["kind", "n", "n_stderr", "n_low", "n_high"]
     assert result.to_pandas().shape == result.to_polars().shape == (3, 5)
-    assert str(result).splitlines()[0].split() == ["kind", "n", "(±", "standard", "error)"]
+    assert str(result).splitlines()[0].split() == ["kind", "n", "90", "%", "interval"]
+    assert result.to_text(stderr=True).splitlines()[0].split() == ["kind", "n", "(±", "standard", "error)"]
     with pytest.raises(QueryRefused, match="several numbers"):
         result.scalar()
     with pytest.raises(QueryRefused, match="the answer has no row"):

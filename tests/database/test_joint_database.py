@@ -69,6 +69,24 @@ def test_values_add_and_errors_add_too(design):
             assert estimate.model <= 1.001 * (first.model + second.model)
 
 
+def test_an_explanation_is_about_each_group_and_about_all_users():
+    groups = [reports(people(0, 2_000)), reports(people(2_000, 6_000, seed=2), seed=2, design="grid")]
+    both = dn.connect(groups)
+    explained = both.explain(QUESTIONS[4], rows=2)
+    apart = [dn.connect(group).explain(QUESTIONS[4], rows=2) for group in groups]
+    assert explained.forecast.users == 8_000
+    assert explained.reports == {"users": 8_000, "orders": 8_000}
+    for total, first, second in zip(
+        explained.forecast.predictions, *(a.forecast.predictions for a in apart), strict=True
+    ):
+        assert total.stderr == pytest.approx(np.hypot(first.stderr, second.stderr), rel=0.05)
+        assert max(first.model, second.model) * 0.999 <= total.model <= (first.model + second.model) * 1.001
+    text = str(explained)
+    assert all(str(group) in text for group in apart)
+    assert "predicted over all 8,000 users:" in text
+    assert str(both.explain(QUESTIONS[4], rows=(0.5, 1))) != text
+
+
 def test_averages_come_from_the_sums_of_both():
     groups = [reports(people(0, 4_000)), reports(people(4_000, 4_000, seed=2), seed=2, design="grid")]
     answer = dn.connect(groups).sql(QUESTIONS[1]).scalar()

@@ -92,7 +92,7 @@ def test_what_a_trend_cannot_follow_is_refused(db):
 
 def test_filters_of_the_question_stay():
     name, asked = question_by_round("SELECT 2 * SUM(age) FILTER (WHERE age < 9) - COUNT(*) FROM users", [7])
-    assert name == "level"
+    assert name == "((2 * sum(age) FILTER (WHERE (age < 9))) - count_star())"  # as DuckDB calls it
     assert asked.count("round = 7") == 2
     assert "age < 9 AND round = 7" in asked
 
@@ -131,10 +131,13 @@ def test_memoised_changes_are_more_precise_than_levels():
     assert errors["memoised"].same_changes == 16.0 < errors["memoised"].lifetime
 
 
-@pytest.mark.parametrize(("count", "most"), [(2, 0.33), (12, 0.2)])
+@pytest.mark.parametrize(("count", "most"), [(2, 0.305), (12, 0.075)])
 def test_all_modes_are_compared_at_the_same_lifetime(count, most):
-    """At ε = 8 and 5 % who change, a memoised change has a fraction of the error of a fresh one."""
-    errors = by_mode(shop(dn.Rounds(count), epsilon=8.0, design="mg"))
+    """At ε = 8 and 5 % who change, a memoised change of a hashed cell has a fraction of the error of a fresh one."""
+    wide = dn.Table("users", city=dn.Categorical([f"city {number}" for number in range(2_000)]))
+    collection = dn.Collection(wide, epsilon=8.0, design="mg", name="shop", rounds=dn.Rounds(count))
+    cell = "SELECT COUNT(*) AS n FROM users WHERE city = 'city 7'"
+    errors = {each.mode: each for each in round_errors(collection, cell, 100_000)}
     assert errors["memoised"].same_changes == pytest.approx(8.0, rel=0.01)
     assert errors["memoised"].change < most * errors["fresh"].change
     assert errors["rotating"].level < errors["fresh"].level

@@ -87,7 +87,7 @@ def test_an_average_of_too_few_is_unclear():
     assert math.isnan(forecast.scalar().stderr)
     assert "unclear" in str(forecast)
     groups = SHOP.forecast("SELECT marital, COUNT(*) AS n, AVG(age) FROM users GROUP BY marital", users=10_000_000)
-    assert [prediction.name for prediction in groups.predictions] == ["n", "avg_age"]
+    assert [prediction.name for prediction in groups.predictions] == ["n", "avg(age)"]
     with pytest.raises(QueryRefused, match="several numbers"):
         groups.scalar()
 

@@ -1,11 +1,14 @@
 """What cells answer without an assumption is answered without one, on any data."""
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import deniable as dn
 from deniable.queries.grids.grid_cells import Asked, CellView
+from deniable.queries.grids.grid_weights import solve_grid
 from deniable.queries.grids.view_agreement import least_noise
 from deniable.queries.weights.table_plan import Product
 
@@ -86,3 +89,21 @@ def test_views_that_agree_take_noise_away_and_leave_the_mean():
         step = 1e-3 * random.standard_normal()
         other = [best[0] + step * np.repeat([1.0, 0.0], [2, 6])[:, None], best[1] - step * np.eye(3)[:, :1], best[2]]
         assert variance(other) > variance(best)
+
+
+def test_cells_of_many_categories_that_only_overlap_are_not_taken_to_agree():
+    table = dn.Table("t", c=dn.Categorical(*(f"c{number}" for number in range(100))))
+    views = [dn.GridView({"c": dn.Cells([0, 20, 21, 60])}), dn.GridView({"c": dn.Cells([0, 20, 21, 75])})]
+    design = dn.Collection(table, epsilon=1.0, design="grid", grids={"t": views}).design_of("t")
+    asked = (np.arange(100) == 20).astype(float)
+    part = solve_grid(table, design, [(Product(1.0, {"c": asked}, {}),)], 10_000, unbiased=True).plan.parts[0]
+    mean = np.full(100, part.constants[0])
+    for weights in part.views:
+        cell = np.searchsorted(design.view(weights.view).group.axes[0].places, np.arange(100), side="right") - 1
+        dense = np.zeros(design.view(weights.view).cells)
+        for row, (start, stop) in enumerate(pairwise(weights.row_starts.tolist())):
+            own = slice(*weights.column_starts[row : row + 2].tolist())
+            scale = weights.coefficients[own].sum() * weights.probability
+            dense[weights.cells[start:stop]] += weights.weights[start:stop] * scale
+        mean += dense[cell]
+    assert np.abs(mean - asked).max() < 1e-9

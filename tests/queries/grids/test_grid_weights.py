@@ -238,6 +238,7 @@ def simulated(count, users=20_000, **options):
     return {text: np.array(each) for text, each in simulations.items()}
 
 
+@pytest.mark.slow
 def test_intervals_cover_on_smooth_data():
     simulations = simulated(60)
     for each in simulations.values():
@@ -365,7 +366,7 @@ class TestConsistency:
             assert result.scalar() == db.sql(text, postprocess="consistent").scalar()  # the bootstrap is seeded
         groups = db.sql("SELECT sex, COUNT(*) FROM people GROUP BY sex", postprocess="consistent")
         wide = db.sql("SELECT sex, COUNT(*) FROM people GROUP BY sex", postprocess="consistent", simultaneous=True)
-        assert {estimate.together for estimate in wide.answers["count"]} == {len(wide)}
+        assert {estimate.together for estimate in wide.answers["count_star()"]} == {len(wide)}
         assert wide.notes[1] == f"all {len(wide)} intervals hold at once with 95%"
         assert sum(estimate.value for estimate in next(iter(groups.answers.values()))) == pytest.approx(
             20_000, rel=1e-6

@@ -33,11 +33,9 @@ def test_other_arguments_of_a_function_are_refused():
 def test_an_aggregate(monkeypatch):
     with pytest.raises(QueryRefused, match="KURTOSIS is not a function"):
         parse(SPREAD, PEOPLE)
-    entry = Aggregate(
-        "mean of squares", lambda sums: Binary("/", sums.squares, sums.count), lambda low, high: (0.0, high)
-    )
+    entry = Aggregate(lambda sums: Binary("/", sums.squares, sums.count), lambda low, high: (0.0, high))
     monkeypatch.setitem(AGGREGATES, exp.Kurtosis, entry)
     question = parse(SPREAD, PEOPLE)
-    assert [output.name for output in question.outputs] == ["var_samp_age", "both"]
+    assert [output.name for output in question.outputs] == ["variance(age)", "both"]
     assert str(question.outputs[1].formula) == "(m2 / m0)"
     assert question.outputs[1].possible == (0.0, 99.0)

@@ -289,7 +289,7 @@ def test_tables_with_very_many_views_are_asked_without_listing_them():
     )
 
 
-@pytest.mark.parametrize("size", [26, 95, 126, 130, 365, 630, 1000])
+@pytest.mark.parametrize("size", [26, 95, 126, 130, 365, 630, 1000, 3_000, 100_000])
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_leaving_out_cells_costs_at_most_two_percent_of_the_variance_of_a_range(size, epsilon):
     """Ranges that end at borders of large nodes included, against all nodes of the tree."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from sqlglot import exp
 
 from deniable.errors import QueryRefused
 from deniable.queries.answers.answer_options import AnswerOptions
@@ -13,12 +15,15 @@ from deniable.queries.answers.descriptions import described
 from deniable.queries.answers.quantile_answers import Prefixes, quantile_answer
 from deniable.queries.answers.result import Result
 from deniable.queries.parsing.compound_questions import compound_of
+from deniable.queries.parsing.computed_groups import computed_groups
 from deniable.queries.parsing.derived_tables import flattened
 from deniable.queries.parsing.dimensions import Dimension
+from deniable.queries.parsing.domain_values import constant_of
 from deniable.queries.parsing.grammar import read_question
 from deniable.queries.parsing.quantile_questions import quantile_question
+from deniable.queries.parsing.restated_questions import histogram_counts, is_constant, values_alone
+from deniable.queries.parsing.scope import Scope
 from deniable.queries.parsing.statements import DESCRIBE, EXPLAIN, SHOW, statements_of
-from deniable.tables.schema.report_format import USER_COLUMN
 from deniable.tables.specification.specification import Specification
 
 
@@ -32,6 +37,10 @@ class AskedDatabase(Protocol):
     @property
     def dimensions(self) -> Mapping[str, Dimension]:
         """Public tables, by their names."""
+
+    @property
+    def key(self) -> str:
+        """What SQL may call the user id besides uid."""
 
     def _plain_answer(self, text: str, options: AnswerOptions) -> Result: ...
     def _prefixes(self, text: str, options: AnswerOptions) -> Prefixes: ...
@@ -71,12 +80,40 @@ class StatementAnswers:
             else:
                 yield self.question(statement.text)
 
+    def _scope(self, select: Any) -> Scope:
+        """What the names of a SELECT mean."""
+        text, known = str(select.sql(dialect="duckdb")), self.database
+        return Scope(text, known.collection, known.dimensions, known.key).with_sources(select)
+
+    def _restated(self, tree: Any, text: str) -> Result:
+        """The answer to a question in other words."""
+        return replace(self.question(str(tree.sql(dialect="duckdb"))), sql=text)
+
+    def _constants(self, tree: Any, text: str) -> Result:
+        """SELECT 1, without tables."""
+        scope = Scope(text, self.database.collection, self.database.dimensions, self.database.key)
+        items = {item.alias_or_name: item.this if isinstance(item, exp.Alias) else item for item in tree.expressions}
+        return Result({name: [constant_of(scope, node)] for name, node in items.items()}, {}, sql=text)
+
     def question(self, text: str) -> Result:
-        """The answer to a plain question, or to one that is made of several."""
+        """The answer to a plain question, or to one that is made of several; a refusal points into its text."""
+        try:
+            return self._question(text)
+        except QueryRefused as refused:
+            raise refused.within(text) from None
+
+    def _question(self, text: str) -> Result:
         if self.database._is_planned(text, self.options):
             return self.plain(text)
-        collection = self.database.collection
-        compound = compound_of(read_question(text), lambda part: flattened(text, part, collection, USER_COLUMN))
+        collection, tree = self.database.collection, read_question(text)
+        if is_constant(tree):
+            return self._constants(tree, text)
+        if (listed := values_alone(tree)) is not None:
+            return replace(self._restated(listed, text), answers={})
+        if (counted := histogram_counts(tree)) is not None:
+            return self._restated(counted, text)
+        compound = compound_of(tree, lambda part: flattened(text, part, collection, self.database.key))
+        compound = computed_groups(compound, self._scope, lambda asked: list(self.plain(asked)))
         first = compound.parts[0].select
         if len(compound.parts) == 1 and (asked := quantile_question(first)) is not None:
             return quantile_answer(asked, self.plain, self.prefixes, self.options)

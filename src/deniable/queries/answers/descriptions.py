@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from deniable.errors import QueryRefused
 from deniable.notebook import html_table
+from deniable.queries.answers.catalogue import kind_of
 from deniable.queries.answers.result import Result
 from deniable.queries.parsing.dimensions import Dimension
 from deniable.simulation import NOTE
-from deniable.tables.schema.attributes import Categorical, Private
+from deniable.tables.schema.attributes import Private
 from deniable.tables.specification.specification import Specification
 from deniable.wording import listed
 
@@ -48,13 +49,5 @@ def tables_page(
 
 
 def _kind(meaning: object) -> tuple[str, str]:
-    """The SQL type of an attribute's values, and its domain in a few words."""
-    if not isinstance(meaning, Private):
-        return "", "public"
-    if isinstance(meaning, Categorical):
-        of_values = {bool: "BOOLEAN", int: "BIGINT", str: "VARCHAR"}
-        return of_values[type(meaning.values[0])], f"private: {listed(map(str, meaning.values), 5)}"
-    of_time = {"date": "DATE", "time": "TIMESTAMP"}
-    if meaning.kind in of_time:
-        return of_time[meaning.kind], f"private: {meaning.low} to {meaning.high}"
-    return "BIGINT" if meaning.denominator == 1 else "DOUBLE", f"private: {meaning.low} to {meaning.high}"
+    """As `kind_of`; what a public attribute's type is, the reports show."""
+    return kind_of(meaning) if isinstance(meaning, Private) else ("", "public")

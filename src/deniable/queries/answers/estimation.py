@@ -19,7 +19,7 @@ import numpy as np
 from deniable.arrays import Booleans, Floats, Integers
 from deniable.queries.answers.answer_options import DEFAULTS, AnswerOptions
 from deniable.queries.answers.ratio_intervals import SHARP, ratio_interval, ratio_of
-from deniable.queries.answers.result import UNCLEAR, Estimate, Result
+from deniable.queries.answers.result import UNCLEAR, Estimate, Result, are_years
 from deniable.queries.planning.known_sums import without_known
 from deniable.queries.question.formula import CLEAR, Applied, Formula, evaluate, moments_of
 from deniable.queries.question.question import Having, HavingComparison, Ordering, Question
@@ -73,7 +73,9 @@ def over_rounds(moments: Moments, rounds: Rounds, people: float, asked: int) -> 
         c²·((1 + κ)·Σ w² − κ·Σ W²) − Σ f²      (everybody in every round: Σ w² − Σ f²)
 
     for W without c. The smaller of the two is stated: Σ f² is known better than Σ F² where rounds are added up.
-    Whoever answers once shows nothing about two rounds: then only the first is left, and is too large if people stay.
+    Whoever answers once shows nothing about two rounds: the law of the reports of independent people then depends on
+    single rounds alone, and it is the same whether each of them stays or moves, while Σ F² is not. No estimate can tell
+    the two apart, so the largest variance that fits is stated, the first, which is too large if people stay.
     """
     pooled = moments.rows is not None and bool((moments.rows > moments.users).any())
     if rounds.mode != ROTATING:
@@ -178,6 +180,7 @@ def answer(
         bounds = estimates.bounds(output.formula, reach)
         if bounds is not None and output.possible is not None and not output.adds_up:
             bounds = np.clip(bounds[0], *output.possible), np.clip(bounds[1], *output.possible)
+        is_year = not output.adds_up and output.possible is not None and are_years(*output.possible)
         unclear |= bool(np.isnan(values[order]).any())
         fewest = min(fewest, _fewest(estimates, output.formula, effective, order, errors))
         answers[output.name] = tuple(
@@ -188,6 +191,7 @@ def answer(
                 together,
                 float(biases[row]),
                 None if bounds is None else (float(bounds[0][row]), float(bounds[1][row])),
+                year=is_year,
             )
             for row in order
         )

@@ -4,7 +4,8 @@ Reports say without an assumption what an answer cannot be below or above (`plan
 outside by more than the noise of both explains, the model is wrong, and the nearest answer that cells allow is given
 instead, with its own noise, and with what the bounds leave open as its model error.
 
-The same bounds limit what a model may say of itself. The further one is how far off an answer is at worst. An interval
+The same bounds limit what a model may say of itself. The further one, with its own noise, is how far off an answer is
+at worst. An interval
 that reaches it covers for sure, so a model error is never larger. And it is never so small that an answer could be more
 than `FURTHEST` errors off, whatever the data is like. Where a question leaves the borders of cells in several places,
 this is granted to each of them, and places are taken to be off independently of each other.
@@ -38,8 +39,8 @@ def guarded(
     `ends` says for every group and moment in how many places it leaves the borders of cells. Public measures may be
     negative, so that bounds of moments which are `measured` by another one are no more than a scale.
     """
-    above = np.abs(high.sums - moments.sums) + np.sqrt(_variances(high))
-    below = np.abs(moments.sums - low.sums) + np.sqrt(_variances(low))
+    above = np.maximum(high.sums - moments.sums, 0.0) + SURE * np.sqrt(_variances(high))
+    below = np.maximum(moments.sums - low.sums, 0.0) + SURE * np.sqrt(_variances(low))
     model = limited(model, np.maximum(above, below), ends[moments.private])
     biased = (np.einsum("gii->gi", model) > 0) & (np.array(measured) < 0)
     sums, crosses, between, model = (each.copy() for each in (moments.sums, moments.crosses, moments.between, model))

@@ -6,7 +6,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from deniable.arrays import Floats
 from deniable.errors import QueryRefused
@@ -23,6 +25,7 @@ from deniable.queries.parsing.quantile_questions import (
     AskedQuantile,
     QuantileQuestion,
 )
+from deniable.queries.planning.plan import Plan
 from deniable.queries.question.question import PrivateGroups, Question
 from deniable.wording import listed
 
@@ -39,9 +42,21 @@ class Prefixes:
     single_rows: bool
 
 
+class ReportedPart(NamedTuple):
+    """What some reports say about a question."""
+
+    plan: Plan
+    moments: Moments
+    model: Floats | None
+    contradicted: bool
+
+
 def cumulative_question(question: Question) -> Question:
     """A question that counts rows by groups, as one that counts the rows up to each value of its last group."""
     *others, last = question.groups
+    if isinstance(last, PrivateGroups) and len(last.values) > 1 and last.values[-1] is None:
+        # Rows without a value do not count, by a condition: which group they would be in does not matter.
+        last = replace(last, values=last.values[:-1], codes=np.minimum(last.codes, len(last.values) - 2))
     if not isinstance(last, PrivateGroups) or not all(_is_number(value) for value in last.values):
         problem = "quantiles are of numbers of one private attribute"
         raise QueryRefused(problem, "Group by other attributes and count.")

@@ -16,7 +16,7 @@ import numpy as np
 
 from deniable.arrays import Floats
 from deniable.queries.answers.estimation import Moments
-from deniable.queries.answers.result import Estimate
+from deniable.queries.answers.result import Estimate, are_years
 from deniable.queries.parsing.quantile_questions import DISCRETE
 
 COUNT_SLACK = 1e-7
@@ -69,10 +69,13 @@ def prefix_counts(moments: Moments, rows: list[int], model: Floats | None, *, si
 def quantile(prefix: PrefixCounts, share: float, kind: str, confidence: float, together: int = 1) -> Estimate:
     """The quantile of a share, with its interval."""
     reach = NormalDist().inv_cdf(1 - (1 - confidence) / together / 2)
+    year = are_years(float(prefix.values[0]), float(prefix.values[-1]))
     errors = prefix.deviation(share)
     target = share * prefix.total
     if not prefix.total > 3 * np.sqrt(max(float(prefix.crosses[-1, 1, 1]) - prefix.total, 0.0)):
-        return Estimate(math.nan, math.nan, confidence, together, bounds=(prefix.values[0], prefix.values[-1]))
+        return Estimate(
+            math.nan, math.nan, confidence, together, bounds=(prefix.values[0], prefix.values[-1]), year=year
+        )
     smooth = _isotonic(prefix.counts, errors)
     value = _at(prefix, smooth, share, kind)
     slack = COUNT_SLACK * max(prefix.total, 1.0)
@@ -81,7 +84,7 @@ def quantile(prefix: PrefixCounts, share: float, kind: str, confidence: float, t
     low = float(prefix.values[np.argmax(above)]) if above.any() else float(prefix.values[-1])
     high = float(prefix.values[len(below) - 1 - np.argmax(below[::-1])])
     low, high = min(low, value), max(high, value)
-    return Estimate(value, (high - low) / (2 * reach), confidence, together, bounds=(low, high))
+    return Estimate(value, (high - low) / (2 * reach), confidence, together, bounds=(low, high), year=year)
 
 
 def _at(prefix: PrefixCounts, counts: Floats, share: float, kind: str) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
@@ -12,22 +13,16 @@ import pyarrow as pa
 
 from deniable.errors import QueryRefused
 from deniable.notebook import html_table, html_text
+from deniable.queries.answers.answer_layout import all_columns, error_text, interval_text
 from deniable.simulation import NOTE, mark
 from deniable.wording import percent
 
 UNCLEAR = "unclear: too few people, or too much noise, to divide by their number"
 
 
-def number(value: float, error: float) -> str:
-    """A number with as many digits as its error leaves meaning to: two of the error's.
-
-    >>> number(291.499, 19.9), number(0.123456, 0.00789), number(7.0, 0.0), number(-0.2, 19.9)
-    ('291', '0.1235', '7', '0')
-    """
-    if not error > 0 or not math.isfinite(error):
-        return f"{value:,.10g}"
-    decimals = min(max(1 - math.floor(math.log10(error)), 0), 9)
-    return f"{value:z,.{decimals}f}"
+def are_years(low: float, high: float) -> bool:
+    """Whether numbers of this range are years, most likely."""
+    return 1500 <= low <= high < 2500
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +45,8 @@ class Estimate:
     """The additional error on data that meets a grid's assumption: one standard deviation."""
     bounds: tuple[float, float] | None = None
     """The interval, where it is not the value and the same distance to both sides."""
+    year: bool = False
+    """Whether it is a year, which is written without commas."""
 
     @property
     def error(self) -> float:
@@ -68,8 +65,7 @@ class Estimate:
     def __str__(self) -> str:
         if math.isnan(self.value) and self.bounds is None:
             return "unclear"
-        low, high = (number(end, interval_digits(self)) for end in self.interval)
-        return f"{_shown(self)} ({percent(self.confidence)}: {low} to {high})"
+        return f"{error_text(self)} ({percent(self.confidence)}: {interval_text(self)})"
 
     def _repr_html_(self) -> str:
         """What it prints as, for notebooks."""
@@ -82,8 +78,8 @@ class Result:
 
     >>> result = Result({"marital": ["single"]}, {"n": (Estimate(25_105.7, 2_120.0),)})
     >>> print(result)
-    marital  n (± standard error)
-     single        25,106 ± 2,120
+    marital       n     95 % interval
+     single  25,106  20,951 to 29,261
     """
 
     groups: Mapping[str, Sequence[Any]]
@@ -159,37 +155,54 @@ class Result:
 
         return polars.from_arrow(self.to_arrow())
 
-    def __str__(self) -> str:
-        header = [*self.groups, *(f"{name} (± standard error)" for name in self.answers)]
-        rows = [header]
-        for row_number in range(len(self)):
-            row = [str(values[row_number]) for values in self.groups.values()]
-            rows.append([*row, *(_shown(estimates[row_number]) for estimates in self.answers.values())])
-        widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
-        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+    def to_excel(self, path: str | Path) -> None:
+        """Write the same columns into an .xlsx file, with notes below.
+
+        >>> import tempfile
+        >>> Result({"sex": ["f"]}, {"n": (Estimate(7.0, 0.5),)}).to_excel(f"{tempfile.mkdtemp()}/answer.xlsx")
+        """
+        from deniable.queries.answers.spreadsheet import write_spreadsheet
+
+        table = self.to_arrow()
+        rows = [list(row.values()) for row in table.to_pylist()]
+        write_spreadsheet(path, table.column_names, rows, list(self.footnotes))
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """A picture: one panel per answer, one point with its interval per row; also written to a file if named.
+
+        The result is a figure of matplotlib, the extra `deniable[plot]`.
+
+        >>> result = Result({"sex": ["f", "m"]}, {"n": (Estimate(7.0, 0.5), Estimate(5.0, 0.5))})
+        >>> result.plot().axes[0].get_ylabel()
+        'n'
+        """
+        from deniable.figure import save
+        from deniable.queries.answers.answer_plot import answer_figure
+
+        figure = answer_figure(self)
+        if path is not None:
+            save(figure, path)
+        return figure
+
+    def to_text(self, *, stderr: bool = False) -> str:
+        """The answer as a table: every value with its interval or, with `stderr`, with its standard error.
+
+        >>> print(Result({}, {"n": (Estimate(25_105.7, 2_120.0),)}).to_text(stderr=True))
+        n (± standard error)
+              25,106 ± 2,120
+        """
+        columns = all_columns(self, stderr=stderr)
+        widths = [max(map(len, column)) for column in columns]
+        lines = [
+            "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+            for row in zip(*columns, strict=True)
+        ]
         return "\n".join([*lines, *self.footnotes])
+
+    def __str__(self) -> str:
+        return self.to_text()
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        rows = (
-            [
-                *(values[row_number] for values in self.groups.values()),
-                *(_shown(estimates[row_number]) for estimates in self.answers.values()),
-            ]
-            for row_number in range(len(self))
-        )
-        header = [*self.groups, *(f"{name} (± standard error)" for name in self.answers)]
+        header, *rows = zip(*all_columns(self), strict=True)
         return html_table(header, rows, notes=self.footnotes)
-
-
-def interval_digits(estimate: Estimate) -> float:
-    """The error that decides how many digits of an interval have a meaning."""
-    low, high = estimate.interval
-    return estimate.error if not math.isnan(estimate.value) else (high - low) / 4
-
-
-def _shown(estimate: Estimate) -> str:
-    if math.isnan(estimate.value):
-        return "unclear"
-    model = f" ± {number(estimate.model, estimate.model)} model" if estimate.model else ""
-    return f"{number(estimate.value, estimate.stderr)} ± {number(estimate.stderr, estimate.stderr)}{model}"

@@ -75,13 +75,13 @@ def between(name: str, domain: Private, low: int, high: int) -> Tree:
 def _range(name: str, domain: Private, number: int, seen: Floats | None) -> Tree:
     """The `number`-th of some ranges spread over a domain; a single category if it has no order."""
     if isinstance(domain, Categorical):
-        return exp.EQ(this=column(name), expression=_literal(domain.values[number % domain.size]))
-    length = min(max(round(RANGE_LENGTHS[number % RANGES] * domain.size), 1), domain.size - 1)
-    low = math.floor((number + 1) * GOLDEN % 1 * (domain.size - length + 1))
+        return exp.EQ(this=column(name), expression=_literal(domain.values[number % domain.known_size]))
+    length = min(max(round(RANGE_LENGTHS[number % RANGES] * domain.known_size), 1), domain.known_size - 1)
+    low = math.floor((number + 1) * GOLDEN % 1 * (domain.known_size - length + 1))
     if seen is not None:  # as parts of the rows instead of parts of the domain
         rows = np.cumsum(seen)
-        low, high = (int(np.searchsorted(rows, end / domain.size)) for end in (low, low + length))
-        return between(name, domain, min(low, high), min(high, domain.size - 1))
+        low, high = (int(np.searchsorted(rows, end / domain.known_size)) for end in (low, low + length))
+        return between(name, domain, min(low, high, domain.known_size - 1), min(high, domain.known_size - 1))
     return between(name, domain, low, low + length - 1)
 
 

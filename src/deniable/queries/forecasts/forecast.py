@@ -307,8 +307,14 @@ class Explanation:
     """How far liars move each answer."""
     rounds: tuple[str, ...] = ()
     """Errors of levels and changes under each mode of rounds, in lines."""
+    groups: tuple[Explanation, ...] = ()
+    """If several groups of users were collected apart, each of them; the forecast is then about all users."""
 
     def __str__(self) -> str:
+        if self.groups:
+            apart = [f"group {number} of {len(self.groups)}:\n{group}" for number, group in enumerate(self.groups, 1)]
+            together = [f"predicted over all {counted(self.forecast.users, 'user')}:", *self._together()]
+            return "\n".join([*apart, *map(str, self.influences), *together])
         plan, collection = self.forecast.plan, self.forecast.plan.collection
         lines = [str(plan)]
         for table in plan.tables:
@@ -322,7 +328,13 @@ class Explanation:
         lines += [str(influence) for influence in self.influences]
         return "\n".join([*lines, "predicted:", *str(self.forecast).splitlines(), ASSUMPTIONS, *self.rounds])
 
+    def _together(self) -> list[str]:
+        """The lines of the forecast over all groups, which have designs of their own."""
+        return str(self.forecast).splitlines()[1:]
+
     def _repr_html_(self) -> str:
         """The text, and the forecast as a table, for notebooks."""
+        if self.groups:
+            return html_text(str(self))
         said = str(self).split("\npredicted:\n")[0]
         return html_text(said) + self.forecast._repr_html_() + html_text("\n".join((ASSUMPTIONS, *self.rounds)))

@@ -16,7 +16,7 @@ from statistics import geometric_mean
 from deniable.queries.forecasts.assumed_rows import AssumedRows
 from deniable.queries.forecasts.expected_evidence import expected_learnt
 from deniable.queries.forecasts.first_look import Densities
-from deniable.queries.forecasts.forecast import largest_error, planned
+from deniable.queries.forecasts.forecast import Forecast, largest_error, planned
 from deniable.queries.forecasts.prediction import ExpectedMoments, expected_moments, predictions
 from deniable.queries.planning.plan import Plan
 from deniable.queries.planning.revised_plan import revised
@@ -82,3 +82,12 @@ def two_looks(
         (plan, later), (_, earlier) = moments(rest, text), moments(first, text)
         together.append(largest_error(predictions(plan, later.added(earlier)), everybody.users))
     return TwoLooks(everybody.users, tuple(alone), tuple(together))
+
+
+def over_all_groups(groups: Sequence[tuple[Plan, float]], assumed: AssumedRows) -> Forecast:
+    """What several groups of users, each with a plan under its own design, lead to together."""
+    expected = [expected_moments(plan, users, assumed.middle) for plan, users in groups]
+    plan, total = groups[-1][0], expected[0]
+    for moments in expected[1:]:
+        total = total.added(moments)
+    return Forecast(plan, math.ceil(sum(users for _, users in groups)), predictions(plan, total))

@@ -16,7 +16,7 @@ import numpy as np
 from deniable.arrays import Floats
 from deniable.queries.grids.workload import Subject
 from deniable.tables.schema.attributes import Categorical, Private, Table
-from deniable.tables.schema.grid_views import Cells, Cut, GridView, Points
+from deniable.tables.schema.grid_views import Cells, Cut, GridView, Points, with_own_cell
 
 LADDER = (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64)
 """Numbers of even cells that are tried."""
@@ -38,6 +38,14 @@ class Options:
     @classmethod
     def of(cls, domain: Private, borders: tuple[int, ...], *, summed: bool, seen: Floats | None = None) -> Options:
         """The cuts of an attribute whose conditions change at some places; `seen` is where rows are, if known."""
+        plain = cls._of(domain, borders, summed=summed, seen=seen)
+        if domain.missing_position is None:
+            return plain
+        each = (plain.cells, plain.bordered, plain.points, plain.even_points)
+        return cls(*(tuple(with_own_cell(cut, domain) for cut in cuts) for cuts in each))
+
+    @classmethod
+    def _of(cls, domain: Private, borders: tuple[int, ...], *, summed: bool, seen: Floats | None) -> Options:
         size = domain.size
         along: Cut | None = Cells((0, *borders)) if borders else None
         if isinstance(domain, Categorical):
@@ -120,4 +128,4 @@ def coarse_cut(domain: Private) -> Cut:
     """How an attribute is cut that no question is about: into its categories, or a few cells and the ends."""
     if isinstance(domain, Categorical):
         return Cells(domain.size)
-    return with_ends(Cells(min(COARSE_CELLS, domain.size)), domain.size)
+    return with_own_cell(with_ends(Cells(min(COARSE_CELLS, domain.size)), domain.size), domain)

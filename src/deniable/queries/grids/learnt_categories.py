@@ -1,8 +1,10 @@
 """How many rows each category holds, as reports say.
 
 Categories are not alike because they are neighbours, so nothing is smoothed. Frequencies of cells come with noise. How
-much they differ from each other more than noise explains says how far they are believed, the rest is spread evenly
-(empirical Bayes, as James and Stein shrink). Of a cell with several categories, all rows may be in one of them.
+much they differ from each other more than noise explains says how far they are believed: several variances of what
+cells hold, from the prior's down to nearly none, are compared by how likely they make the frequencies (empirical
+Bayes). Where noise hides everything, frequencies stay even and all variances stay possible, which the model error then
+says. Of a cell with several categories, all rows may be in one of them.
 """
 
 from __future__ import annotations
@@ -15,10 +17,13 @@ import numpy as np
 from deniable.arrays import Floats, Integers
 from deniable.mechanisms.frequency_oracle import second_moments
 from deniable.queries.grids.learnt_density import LearntDensity
+from deniable.queries.grids.smoothness import category_variance
 from deniable.tables.designs.views import Axis, View
 
 ANY_CATEGORY = 0.5
 """The looseness of a cell with several categories."""
+PARTS_OF_PRIOR = 4.0 ** -np.arange(9)
+"""The variances of what cells hold that are compared, relative to the prior's."""
 SEEN = 0.5
 """A category counts as holding at least this many standard errors of what it holds, or an even part if that is less."""
 
@@ -46,20 +51,23 @@ class Categories:
 
     def learnt(self, frequencies: Floats, reports: Floats) -> LearntDensity:
         """What the parts of rows in cells, view after view, say, from so many reports of each view."""
-        cells = self.starts.size
         widths = np.diff(np.append(self.starts, self.size))
         even = widths / self.size
-        variances = np.array([self._variance(view, float(reports[view.number])) for view in self.views])
-        precisions = 1 / np.maximum(variances, 1e-300)
-        seen = precisions @ frequencies.reshape(len(self.views), cells) / precisions.sum()
+        noises = np.array([self._variance(view, float(reports[view.number])) for view in self.views])
+        precisions = 1 / np.maximum(noises, 1e-300)
+        seen = precisions @ frequencies.reshape(len(self.views), -1) / precisions.sum()
         noise = 1 / float(precisions.sum())
-        differing = float(np.sum((seen - even) ** 2))
-        believed = max(0.0, 1 - cells * noise / differing) if differing > 0 else 0.0
+        variances = np.outer(PARTS_OF_PRIOR, category_variance(self.size) * widths / self.size**2)
+        likelihoods = -np.sum(np.log(variances + noise) + (seen - even) ** 2 / (variances + noise), axis=1) / 2
+        chances = np.exp(likelihoods - likelihoods.max())
+        chances /= chances.sum()
+        believed = chances @ (variances / (variances + noise))
         held = believed * _possible(seen) + (1 - believed) * even
         held = np.maximum(held, np.minimum(SEEN * np.sqrt(noise), even))
+        unsure = chances @ (variances * noise / (variances + noise))
         mass = np.repeat(held / held.sum() / widths, widths)
         looseness = np.where(widths > 1, ANY_CATEGORY, 0.0)
-        return LearntDensity(mass, self.starts, looseness, ordered=False)
+        return LearntDensity(mass, self.starts, looseness, ordered=False, unsure=unsure)
 
     def _variance(self, view: View, reports: float) -> float:
         """Of the part of rows in one cell along the attribute, all others of the view being added up."""

@@ -4,7 +4,7 @@ The borders of all views cut an attribute's domain into pieces. Reports show how
 they are stays open. Plans that are made after reports are in (`revised_plan.py`) take what was learnt as their base:
 relative to evenly spread rows the density of incomes strays by factors of a hundred, relative to what reports show
 hardly at all. The kernel of `smoothness.py` then says how far the density strays from this base, together with other
-attributes.
+attributes. Distances are taken midway between the scale of values and the scale of rows.
 
 What pieces leave open comes in addition. A piece with the part m of all rows, of which f asks for the part w, has
 
@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from deniable.arrays import Floats, Integers
-from deniable.queries.grids.smoothness import Ground, Smoothness, believed, centred, weight_ground
+from deniable.queries.grids.smoothness import Ground, Smoothness, believed, centred, midpoints, weight_ground
 
 LEARNT_SMOOTHNESS = Smoothness(((0.25, 1.5**2),), 0.3**2)
 """How far densities stray from what was learnt: less than from evenness, and still as much as attributes that depend on
@@ -50,6 +50,8 @@ class LearntDensity:
     """How far densities stray from this one."""
     ordered: bool = True
     """Whether neighbours are alike; categories have none."""
+    unsure: Floats | None = None
+    """The variance of the part of rows in each piece, as far as noise leaves it open; None if that is negligible."""
 
     def ground(self, known: Ground, functions: Floats) -> Ground:
         """The same atoms with rows where they are expected, and with what pieces leave open for these functions."""
@@ -57,7 +59,7 @@ class LearntDensity:
         expected = replace(known, shares=shares, mass=self.mass)
         if not self.ordered:
             return self._independent(expected)
-        learnt = believed(expected, self.smoothness, self._apart(known))
+        learnt = believed(expected, self.smoothness, self._positions(known, shares))
         return replace(learnt, kernel=learnt.kernel + self._open(known, shares, functions))
 
     def _independent(self, known: Ground) -> Ground:
@@ -65,21 +67,31 @@ class LearntDensity:
         strays = sum(variance for _, variance in self.smoothness.variances) + self.smoothness.rough
         atoms = known.shares.size
         squares = np.bincount(known.atom_of, self.mass**2, minlength=atoms)
-        own = centred(known.atom_of, known.shares, np.diag(strays * squares / known.shares**2), self.mass)
         piece = np.searchsorted(self.starts, np.arange(known.atom_of.size), side="right") - 1
         held = np.bincount(piece, self.mass)
         inside = np.bincount(piece * atoms + known.atom_of, self.mass, minlength=held.size * atoms).reshape(-1, atoms)
+        strayed = np.diag(strays * squares)
+        if self.unsure is not None:
+            parts = inside / held[:, None]
+            strayed = strayed + (parts * self.unsure[:, None]).T @ parts
+        own = centred(known.atom_of, known.shares, strayed / np.outer(known.shares, known.shares), self.mass)
         spread = 2 * self.looseness
         kernel = np.diag(spread**2 * held @ inside) - (inside * (spread**2)[:, None]).T @ inside
         return replace(own, kernel=own.kernel + kernel)
 
-    def _apart(self, known: Ground) -> Floats:
-        """A value with a piece of its own next to a wide piece stands for itself."""
+    def _positions(self, known: Ground, shares: Floats) -> Floats:
+        """Where atoms are: midway between their places in the domain and their places among the rows.
+
+        On either scale alone, whatever is dense is misjudged. Where most rows lie in a few cells, values of these seem
+        far apart on the scale of rows, and nothing is interpolated; if many rows share a small part of the domain,
+        values there seem all alike on the scale of the domain. A value with a piece of its own next to a wide piece
+        stands for itself.
+        """
         widths = np.diff(np.append(self.starts, known.atom_of.size))
         alone = (np.minimum(widths[1:], widths[:-1]) == 1) & (np.maximum(widths[1:], widths[:-1]) >= WIDE_PIECE)
         steps = np.zeros(known.shares.size)
         steps[known.atom_of[self.starts[1:][alone]]] = STANDS_APART
-        return steps
+        return np.asarray((midpoints(known.shares) + midpoints(shares)) / 2 + np.cumsum(steps))
 
     def _open(self, known: Ground, shares: Floats, functions: Floats) -> Floats:
         """Covariances of the masses of atoms that share a piece."""

@@ -115,7 +115,7 @@ class Ground:
 def ground(domain: Private, cuts: Iterable[Sequence[int]], functions: Floats) -> Ground:
     """The ground of an attribute whose atoms respect all the given cuts and functions."""
     if isinstance(domain, Categorical):
-        return _categories(domain.size, functions)
+        return _categories(domain.size, cuts, functions)
     size = domain.size
     if size <= MOST_ATOMS:
         return _single_values(size)
@@ -139,24 +139,27 @@ def _from(starts: Integers, size: int) -> Ground:
     return believed(Ground(atom_of, (ends - starts) / size, np.zeros((0, 0)), ranges=True), ASSUMED_SMOOTHNESS)
 
 
-def believed(known: Ground, smoothness: Smoothness, apart: Floats | None = None) -> Ground:
+def believed(known: Ground, smoothness: Smoothness, positions: Floats | None = None) -> Ground:
     """The same atoms of an ordinal attribute under another prior, relative to their shares.
 
-    `apart` says for every atom how much further it is from those before it than rows between them say.
+    `positions` says where atoms are: atoms that are close to each other are alike. Without it, shares are widths.
     """
     kernel = smoothness.rough * rough_kernel(known)
     for length, variance in smoothness.variances:
-        kernel = kernel + variance * smooth_kernel(known, length, apart)
+        kernel = kernel + variance * smooth_kernel(known, length, positions)
     return replace(centred(known.atom_of, known.shares, kernel, known.mass), ranges=known.ranges)
 
 
-def smooth_kernel(known: Ground, length: float, apart: Floats | None = None) -> Floats:
+def smooth_kernel(known: Ground, length: float, positions: Floats | None = None) -> Floats:
     """Covariances of the relative densities of atoms that are smooth over a length: Matérn's of smoothness 3/2."""
-    middles = np.cumsum(known.shares) - known.shares / 2
-    if apart is not None:
-        middles = middles + np.cumsum(apart)
+    middles = midpoints(known.shares) if positions is None else positions
     distances = np.abs(middles[:, None] - middles[None, :]) * (np.sqrt(3) / length)
     return np.asarray((1 + distances) * np.exp(-distances))
+
+
+def midpoints(shares: Floats) -> Floats:
+    """The middles of atoms that lie next to each other and are this wide."""
+    return np.asarray(np.cumsum(shares) - shares / 2)
 
 
 def rough_kernel(known: Ground) -> Floats:
@@ -165,13 +168,21 @@ def rough_kernel(known: Ground) -> Floats:
     return np.diag(min(1.0, MOST_ATOMS / known.atom_of.size) / counts)
 
 
-def _categories(size: int, functions: Floats) -> Ground:
-    """Categories that all functions treat alike are one atom."""
+def _categories(size: int, cuts: Iterable[Sequence[int]], functions: Floats) -> Ground:
+    """Categories that all functions and cuts treat alike are one atom; cells of single categories are grouped later."""
     distinguished = np.arange(size)[None, :] if size <= SEPARATE else functions
+    if size > SEPARATE:
+        shared = {tuple(cut) for cut in cuts if len(cut) < size}
+        cells = [np.searchsorted(cut, np.arange(size), side="right") for cut in sorted(shared)]
+        distinguished = np.concatenate((functions, *(cell[None, :].astype(np.float64) for cell in cells)))
     atom_of = np.unique(distinguished, axis=1, return_inverse=True)[1].reshape(-1)
     counts = np.bincount(atom_of)
-    spread = CATEGORIES**2 + size / FEW_CATEGORIES
-    return centred(atom_of, counts / size, np.diag(spread / counts))
+    return centred(atom_of, counts / size, np.diag(category_variance(size) / counts))
+
+
+def category_variance(size: int) -> float:
+    """How far the frequency of one of so many categories strays from the average, relative to it: a variance."""
+    return CATEGORIES**2 + size / FEW_CATEGORIES
 
 
 def weight_ground(share: float = 0.5) -> Ground:

@@ -114,7 +114,11 @@ class SumCollector:
             raise self._scope.refusal(node, "rows of one table cannot be counted apart", "Write COUNT(*).")
         if isinstance(inner, exp.Column):
             column = self._scope.meaning(inner)
-            if isinstance(column, PrivateColumn) and column.dimension is None:  # rules leave nothing missing
+            if (
+                isinstance(column, PrivateColumn)
+                and column.dimension is None
+                and column.domain.missing_position is None
+            ):  # rules leave nothing missing
                 return self.moment("count(*)", (Piece(self._rows, ONE),))
         rows = self._defined(node, inner)
         name = "count(*)" if rows is self._rows else f"count({inner.sql(dialect='duckdb')})"

@@ -13,6 +13,7 @@ from typing import Any
 from sqlglot import exp
 
 from deniable.errors import QueryRefused
+from deniable.queries.parsing.column_names import name_of
 
 Node = Any
 MOST_UNITED = 64
@@ -79,7 +80,7 @@ def _selects(tree: Node, tables: Node) -> Iterator[Node]:
 
 def _parts(select: Node) -> Iterator[PlainPart]:
     """A SELECT, once for each of its grouping sets, without its constants."""
-    names = tuple(item.alias_or_name or str(item.sql(dialect="duckdb")).lower() for item in select.expressions)
+    names = tuple(item.alias_or_name or name_of(item) for item in select.expressions)
     group = select.args.get("group")
     elements = [] if group is None else [*group.expressions, *_listed(group)]
     sets = list(_sets(elements)) if any(_is_set(element) for element in elements) else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -13,7 +13,9 @@ from sqlglot import exp
 from deniable.checks import is_integer
 from deniable.queries.parsing.domain_values import constant_of
 from deniable.queries.parsing.scope import Node, Scope
-from deniable.tables.schema.attributes import Categorical, Private
+from deniable.tables.schema.attributes import Categorical, Ordinal, Private
+from deniable.tables.schema.calendar_steps import CalendarStep
+from deniable.tables.schema.scalars import named_span, written
 
 _TYPES = exp.DataType.Type
 CAST_TO: dict[Any, Any] = {_TYPES.DATE: date, _TYPES.TIMESTAMP: datetime, _TYPES.TIMESTAMPNTZ: datetime}
@@ -61,17 +63,61 @@ def literal(scope: Scope, node: Node) -> Any:
     return value
 
 
+def bound_of(scope: Scope, kind: Node, node: Node, domain: Private) -> tuple[Node, Any]:
+    """A comparison with a constant, as one with a position in a domain.
+
+    Up to the last day of an interval means before the day after it, where the next one begins.
+    """
+    if isinstance(domain, Ordinal) and domain.kind == "date" and kind in (exp.LTE, exp.GT):
+        value = _of_kind(scope, node, domain)
+        if _inside(domain, value) and not _inside(domain, value + timedelta(days=1)):
+            return (exp.LT if kind is exp.LTE else exp.GTE), _position(domain, value + timedelta(days=1))
+    return kind, position(scope, node, domain)
+
+
 def position(scope: Scope, node: Node, domain: Private) -> Any:
     """A constant as a position in a domain: a whole number, or a fraction between two positions.
 
     Outside of the domain it is negative, or beyond the last position.
     """
-    value = literal(scope, node)
     if isinstance(domain, Categorical):
+        value = _like(literal(scope, node), domain.values[0])
         if type(value) is not type(domain.values[0]):
             known = ", ".join(map(str, domain.values[:5])) + (", …" if domain.size > 5 else "")
             raise scope.refusal(node, "the constant has another type than the attribute", f"It has {known}.")
         return domain.encode(value) if value in domain.values else BELOW
+    value = _of_kind(scope, node, domain)
+    if _inside(domain, value):
+        problem = "the constant lies inside an interval, but the attribute is known only by whole intervals"
+        step = named_span(written(domain.step))
+        raise scope.refusal(
+            node, problem, f"Compare with the beginning of one: {domain.low}, and every {step} after it."
+        )
+    return _position(domain, value)
+
+
+def _position(domain: Ordinal, value: Any) -> Any:
+    if domain.kind == "number":
+        return (Fraction(value) - Fraction(domain.low)) / Fraction(domain.step)
+    if isinstance(domain.step, CalendarStep):
+        return domain.step.between(domain.low, value)
+    return (value - domain.low) // domain.step
+
+
+def _inside(domain: Ordinal, value: Any) -> bool:
+    """Whether a date or time is not where an interval begins."""
+    if domain.kind == "number":
+        return False
+    if isinstance(domain.step, CalendarStep):
+        return bool(domain.step.start(value) != value)
+    return bool((value - domain.low) % domain.step)
+
+
+def _of_kind(scope: Scope, node: Node, domain: Ordinal) -> Any:
+    """A constant of the kind of an ordinal domain: a number, a date or a time."""
+    value = literal(scope, node)
+    if domain.kind == "number" and isinstance(value, str) and _NUMBER.fullmatch(value.strip().lstrip("-")):
+        value = Decimal(value.strip())  # as DuckDB reads '35' next to a number
     if domain.kind != "number" and isinstance(value, str):
         value = _point(scope, node, value, datetime if domain.kind == "time" else date)
     if type(value) is date and domain.kind == "time":
@@ -82,18 +128,23 @@ def position(scope: Scope, node: Node, domain: Private) -> Any:
     odd = isinstance(value, bool) or (isinstance(value, datetime) and domain.kind == "date")
     if odd or not isinstance(value, kinds[domain.kind]):
         raise scope.refusal(node, "the constant has another type than the attribute", "Compare like with like.")
-    if domain.kind == "number":
-        return (Fraction(value) - Fraction(domain.low)) / Fraction(domain.step)
-    if (value - domain.low) % domain.step:
-        problem = "the constant lies inside an interval, but the attribute is known only by whole intervals"
-        raise scope.refusal(node, problem, f"Use {domain.low} and multiples of {domain.step} after it.")
-    return (value - domain.low) // domain.step
+    return value
+
+
+def _like(value: Any, example: Any) -> Any:
+    """A constant as the type of a list of values, as DuckDB reads it next to them: 'true' and 1 are true."""
+    if isinstance(example, bool):
+        words = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
+        return words.get(str(value).strip().casefold(), value)
+    if is_integer(example) and isinstance(value, str) and re.fullmatch(r"\s*-?[0-9]{1,18}\s*", value):
+        return int(value)
+    return value
 
 
 def is_outside(scope: Scope, node: Node, domain: Private) -> bool:
     """Whether a constant is none of the values of a domain, and outside of its range."""
     position_there = position(scope, node, domain)
-    return bool(position_there < 0 or position_there > domain.size - 1)
+    return bool(position_there < 0 or position_there > domain.known_size - 1)
 
 
 def _point(scope: Scope, node: Node, text: str, kind: Any) -> Any:

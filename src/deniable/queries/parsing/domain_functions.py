@@ -38,14 +38,25 @@ FLIPPED: dict[Any, Any] = {
 
 
 def numbers(domain: Ordinal) -> Floats:
-    """The values of an ordinal domain of numbers, each the float nearest to it."""
+    """The values of an ordinal domain of numbers, each the float nearest to it; NaN for what is missing."""
     scale = domain.denominator
     low, step = int(domain.low * scale), int(domain.step * scale)
-    return np.asarray((low + step * np.arange(domain.size)) / scale, dtype=np.float64)
+    values = np.asarray((low + step * np.arange(domain.size)) / scale, dtype=np.float64)
+    values[domain.known_size :] = np.nan
+    return values
+
+
+def is_known(domain: Private) -> Booleans:
+    """Which positions of a domain stand for values, and not for what is missing."""
+    return np.asarray(np.arange(domain.size) < domain.known_size)
 
 
 def compare(domain: Private, kind: Node, bound: Any) -> Booleans:
     """Which positions of a domain compare in this way with a bound, which may lie between two of them."""
+    return _compare(domain, kind, bound) & is_known(domain)
+
+
+def _compare(domain: Private, kind: Node, bound: Any) -> Booleans:
     positions = np.arange(domain.size)
     mask: Booleans
     if kind in (exp.EQ, exp.NEQ):
@@ -78,7 +89,10 @@ def single_attribute(scope: Scope, node: Node) -> PrivateColumn:
 
 
 def evaluate(scope: Scope, node: Node, domain: Ordinal) -> Rationals:
-    """An expression of one attribute at every value of its domain, exactly; one number for a constant."""
+    """An expression of one attribute at every value of its domain, exactly; one number for a constant.
+
+    What is missing is calculated with as if it were one more value: the caller leaves it out.
+    """
     if isinstance(node, exp.Paren):
         return evaluate(scope, node.this, domain)
     if isinstance(node, exp.Column):

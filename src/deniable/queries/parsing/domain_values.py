@@ -4,6 +4,7 @@ what it means here, by construction. A domain is public, so nothing is learnt of
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date, datetime, timedelta
 from functools import cache
 from typing import Any
@@ -18,6 +19,7 @@ from deniable.arrays import Booleans, Floats, Integers
 from deniable.queries.parsing.scalar_functions import ON_DOMAINS, why_not
 from deniable.queries.parsing.scope import ColumnMeaning, Node, PrivateColumn, Scope
 from deniable.tables.schema.attributes import Categorical, Ordinal, Private
+from deniable.tables.schema.calendar_steps import CalendarStep
 from deniable.tables.schema.scalars import named_span, written
 
 MOST_COMPUTED_VALUES = 1_000_000
@@ -37,24 +39,22 @@ def values_of(scope: Scope, node: Node, domain: Private) -> pa.Array:
     """An expression at every value of a domain, in order."""
     if domain.size > MOST_COMPUTED_VALUES:
         raise scope.refusal(node, "the attribute's domain is too large to calculate with", "Compare the attribute.")
-    inside = _moments_inside(domain)
-    if isinstance(domain, Categorical) or not inside:
-        return _computed(scope, node, pa.table({_VALUE: domain_column(domain)}))
-    starts, *others = (_computed(scope, node, pa.table({_VALUE: domain_column(domain, after)})) for after in inside)
-    if not all(starts.equals(other) for other in others):
+    starts, *others = (_computed(scope, node, pa.table({_VALUE: column})) for column in _columns_inside(domain))
+    if isinstance(domain, Ordinal) and not all(starts.equals(other) for other in others):
         problem = "this divides the intervals that the attribute is known by"
         raise scope.refusal(node, problem, f"Use units of which {named_span(written(domain.step))} is a part.")
     return starts
 
 
-def _moments_inside(domain: Private) -> list[timedelta]:
-    """Moments within an interval of time at which a function has to be the same; none where values are points."""
+def _columns_inside(domain: Private) -> list[pa.Array]:
+    """A domain's values; of intervals, several moments within each, at which a function has to be the same."""
     if isinstance(domain, Categorical) or domain.kind == "number":
-        return []
-    unit = timedelta(days=1) if domain.kind == "date" else timedelta(microseconds=1)
-    if domain.step <= unit:
-        return []
-    return [timedelta(0), unit, domain.step // 4 // unit * unit, domain.step // 2 // unit * unit, domain.step - unit]
+        return [domain_column(domain)]
+    starts, ends = _starts(domain), _starts(domain, 1) - 1
+    if np.array_equal(starts, ends):
+        return [domain_column(domain)]
+    quarter, half = starts + (ends - starts) // 4, starts + (ends - starts) // 2
+    return [_moments(domain, ticks) for ticks in (starts, starts + 1, quarter, half, ends)]
 
 
 def constant_of(scope: Scope, node: Node) -> Any:
@@ -62,13 +62,20 @@ def constant_of(scope: Scope, node: Node) -> Any:
     return _computed(scope, node, pa.table({_VALUE: pa.array([0])}))[0].as_py()
 
 
-def _computed(scope: Scope, node: Node, frame: pa.Table) -> pa.Array:
+def evaluated(scope: Scope, node: Node, frame: pa.Table, names: Mapping[str, str]) -> pa.Array:
+    """An expression at every row of a frame; `names` leads from columns as they are written to those of the frame."""
+    return _computed(scope, node, frame, names)
+
+
+def _computed(scope: Scope, node: Node, frame: pa.Table, names: Mapping[str, str] | None = None) -> pa.Array:
     for part in node.walk():
         if refused := why_not(part, ON_DOMAINS):
             raise scope.refusal(part, *refused)
 
     def by_value(part: Node) -> Node:
-        return exp.column(_VALUE, quoted=True) if isinstance(part, exp.Column) else part
+        if not isinstance(part, exp.Column):
+            return part
+        return exp.column(_VALUE if names is None else names[part.sql(dialect="duckdb")], quoted=True)
 
     query = exp.select(exp.alias_(node.copy().transform(by_value), "result")).from_("rows").sql(dialect="duckdb")
     with _evaluator().cursor() as connection:
@@ -98,27 +105,39 @@ def _evaluator() -> duckdb.DuckDBPyConnection:
     return made
 
 
-def domain_column(domain: Private, after: timedelta = timedelta(0)) -> pa.Array:
-    """The values of a domain as files would have them; of intervals, a moment so long after their start."""
+def domain_column(domain: Private) -> pa.Array:
+    """The values of a domain as files would have them; of intervals, where they begin; NULL for what is missing."""
     if isinstance(domain, Categorical):
-        return pa.array(domain.values)
-    if domain.kind == "number":
-        return _numbers(domain)
-    step: timedelta = domain.step
-    if domain.kind == "date":
-        first = domain.low.toordinal() - date(1970, 1, 1).toordinal() + after.days
-        days = first + step.days * np.arange(domain.size)
-        return pa.array(days.astype(np.int32), pa.int32()).cast(pa.date32())
-    first = (domain.low + after - datetime(1970, 1, 1)) // timedelta(microseconds=1)
-    moments = first + (step // timedelta(microseconds=1)) * np.arange(domain.size)
-    return pa.array(moments.astype(np.int64), pa.int64()).cast(pa.timestamp("us"))
-
-
-def _numbers(domain: Ordinal) -> pa.Array:
+        return pa.array([*domain.values, *([None] if domain.missing_position is not None else [])])
+    if domain.kind != "number":
+        return _moments(domain, _starts(domain))
     scale = domain.denominator
     low, step = int(domain.low * scale), int(domain.step * scale)
     values = low + step * np.arange(domain.size)
-    return pa.array(values) if scale == 1 else pa.array(values / scale)
+    return pa.array(values if scale == 1 else values / scale, mask=_absent(domain))
+
+
+def _absent(domain: Private) -> Booleans:
+    return np.asarray(np.arange(domain.size) >= domain.known_size)
+
+
+def _starts(domain: Ordinal, after: int = 0) -> Integers:
+    """Where intervals begin, each so many intervals later: days or microseconds since 1970."""
+    numbers = np.arange(domain.size) + after
+    if isinstance(domain.step, CalendarStep):
+        months = (domain.low.year - 1970) * 12 + domain.low.month - 1 + domain.step.months * numbers
+        return np.asarray(months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64))
+    if domain.kind == "date":
+        return np.asarray(domain.low.toordinal() - date(1970, 1, 1).toordinal() + domain.step.days * numbers)
+    tick = timedelta(microseconds=1)
+    return np.asarray((domain.low - datetime(1970, 1, 1)) // tick + domain.step // tick * numbers)
+
+
+def _moments(domain: Ordinal, ticks: Integers) -> pa.Array:
+    absent = _absent(domain)
+    if domain.kind == "date":
+        return pa.array(ticks.astype(np.int32), pa.int32(), mask=absent).cast(pa.date32())
+    return pa.array(ticks.astype(np.int64), pa.int64(), mask=absent).cast(pa.timestamp("us"))
 
 
 def truth_of(scope: Scope, node: Node, domain: Private) -> tuple[Booleans, Booleans]:

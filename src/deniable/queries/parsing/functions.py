@@ -94,8 +94,6 @@ Bounds = tuple[float, float]
 class Aggregate:
     """A function of all rows: its formula, and the bounds of its value, given those of the expression."""
 
-    label: str
-    """What an answer is called if the query does not say: this and the attribute."""
     formula: Callable[[SumsOf], Formula]
     bounds: Callable[[float, float], Bounds]
     adds_up: bool = False
@@ -134,21 +132,21 @@ def _half_width(low: float, high: float) -> Bounds:
 
 
 AGGREGATES: dict[Any, Aggregate] = {
-    exp.Sum: Aggregate("sum", lambda sums: sums.plain, _same, adds_up=True),
-    exp.Avg: Aggregate("avg", _mean, _same),
-    exp.Variance: Aggregate("var_samp", _sample, _squared),
-    exp.VariancePop: Aggregate("var_pop", _population, _squared),
-    exp.Stddev: Aggregate("stddev", lambda sums: Root(_sample(sums)), _half_width),
-    exp.StddevSamp: Aggregate("stddevsamp", lambda sums: Root(_sample(sums)), _half_width),
-    exp.StddevPop: Aggregate("stddev_pop", lambda sums: Root(_population(sums)), _half_width),
+    exp.Sum: Aggregate(lambda sums: sums.plain, _same, adds_up=True),
+    exp.Avg: Aggregate(_mean, _same),
+    exp.Variance: Aggregate(_sample, _squared),
+    exp.VariancePop: Aggregate(_population, _squared),
+    exp.Stddev: Aggregate(lambda sums: Root(_sample(sums)), _half_width),
+    exp.StddevSamp: Aggregate(lambda sums: Root(_sample(sums)), _half_width),
+    exp.StddevPop: Aggregate(lambda sums: Root(_population(sums)), _half_width),
 }
 """COUNT(*) is not among them: it has no argument (`aggregates.py`)."""
 
 
 _ADVICE = "Ask for COUNT(*), SUM, AVG, VAR_POP, VAR_SAMP or STDDEV, and calculate with these."
 _INSTEAD: dict[Any, Refusal] = {
-    exp.Max: ("MAX is one person's value, which randomised reports hide", "Group by the attribute, or by bins of it."),
-    exp.Min: ("MIN is one person's value, which randomised reports hide", "Group by the attribute, or by bins of it."),
+    exp.Max: ("MAX is one person's value, which randomised reports hide", "Use QUANTILE_CONT(x, 0.99), or GROUP BY x."),
+    exp.Min: ("MIN is one person's value, which randomised reports hide", "Use QUANTILE_CONT(x, 0.01), or GROUP BY x."),
     exp.Median: ("MEDIAN cannot be calculated from sums", "Group by bins of the attribute."),
     exp.Window: ("windows are not supported", "Use GROUP BY."),
     exp.GroupConcat: ("STRING_AGG would show values of single people", "Group by the attribute and count."),
@@ -166,6 +164,9 @@ _INSTEAD: dict[Any, Refusal] = {
 def refused_aggregate(node: Any) -> Refusal:
     """Why something cannot be answered, and the nearest thing that can."""
     inner = node.this if isinstance(node, exp.IgnoreNulls) else node
+    if isinstance(inner, (exp.Func, exp.Anonymous)) and not isinstance(inner, exp.AggFunc) and inner.find(exp.AggFunc):
+        problem = f"{named(inner)} of an answer is not calculated"
+        return problem, "Ask for what is inside, and calculate with it yourself."
     if type(inner) in _INSTEAD:
         return _INSTEAD[type(inner)]
     if isinstance(inner, exp.Column) or not isinstance(inner, (exp.Func, exp.Anonymous)):

@@ -20,6 +20,7 @@ from sqlglot import exp
 
 from deniable.errors import QueryRefused
 from deniable.limits import DEEPEST_BRACKETS, LONGEST_NAME, LONGEST_SQL, MOST_TOKENS
+from deniable.queries.parsing.column_names import with_names
 from deniable.queries.parsing.functions import parts_of
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -97,7 +98,7 @@ def split_statements(text: str) -> list[str]:
     """The statements of a text, which semicolons divide."""
     if not isinstance(text, str) or ";" not in text:
         return [text]
-    _check_size(text)
+    check_size(text)
     try:
         pieces = [str(piece.query).strip().rstrip(";") for piece in _parser().extract_statements(text)]
     except duckdb.Error:
@@ -112,7 +113,7 @@ def read_question(text: str) -> Any:
     if half := _SURROGATE.search(text):  # which DuckDB cannot be handed
         shown = text.encode(errors="replace").decode()
         raise QueryRefused("the text has an unpaired surrogate", "Write UTF-8.", text=shown, start=half.start())
-    _check_size(text)
+    check_size(text)
     try:
         _parser().extract_statements(text)
         statements = sqlglot.parse(text, read="duckdb")
@@ -124,7 +125,16 @@ def read_question(text: str) -> Any:
         second = statements[1] if len(statements) > 1 else None
         repair = "Write SELECT COUNT(*) FROM …"
         raise QueryRefused("one SELECT is expected", repair, text=text, start=position_of(text, second) or 0)
-    return statements[0]
+    return with_names(statements[0].transform(_known_spelling))
+
+
+def _known_spelling(node: Any) -> Any:
+    """DATE_PART('year', d) as EXTRACT(year FROM d), which means the same."""
+    if isinstance(node, exp.Anonymous) and str(node.this).lower() in ("date_part", "datepart"):
+        unit, *rest = node.expressions
+        if isinstance(unit, exp.Literal) and unit.is_string and len(rest) == 1:
+            return exp.Extract(this=exp.Var(this=str(unit.this).upper()), expression=rest[0])
+    return node
 
 
 def check_parts(text: str, select: Any) -> None:
@@ -151,7 +161,7 @@ def check_parts(text: str, select: Any) -> None:
                 raise QueryRefused(*why, text=text, start=position_of(text, node))
 
 
-def _check_size(text: str) -> None:
+def check_size(text: str) -> None:
     """Refuse what a parser would need minutes and gigabytes for; counting its tokens takes neither."""
     if len(text) > LONGEST_SQL:
         raise QueryRefused(f"the text is longer than {LONGEST_SQL:,} characters", "Ask a shorter question.")

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 from sqlglot import exp
 
+from deniable.queries.parsing.column_names import name_of
 from deniable.queries.parsing.constants import WHOLE_NUMBER
 from deniable.queries.parsing.domain_functions import evaluate, single_attribute
 from deniable.queries.parsing.domain_values import distinct_of, only_attribute, values_of
 from deniable.queries.parsing.draft import SelectItem
-from deniable.queries.parsing.functions import AGGREGATES
 from deniable.queries.parsing.scope import Node, PublicColumn, Scope
 from deniable.queries.parsing.where import is_exact, without_parentheses
 from deniable.queries.question.question import MOST_GROUPS, PrivateGroups, PublicGroups
@@ -42,7 +41,7 @@ def groups_of(scope: Scope, node: Node, items: Sequence[SelectItem]) -> dict[str
             raise scope.refusal(written, "only plain GROUP BY is supported", "List attributes.")
         normal = normal_form(scope, inner)
         label = next((alias for alias, item in plain if alias and normal_form(scope, item) == normal), "")
-        group = _group(scope, inner, label or label_of(inner))
+        group = _group(scope, inner, label or name_of(inner))
         if any(other.label == group.label for other in groups.values()):
             raise scope.refusal(written, "two groups have the same name", "Name them with AS.")
         groups[normal] = group
@@ -112,11 +111,17 @@ def _bins(scope: Scope, node: Node, label: str) -> PrivateGroups:
         column = single_attribute(scope, node)
         assert isinstance(column.domain, Ordinal)  # noqa: S101 - single_attribute sees to it
         distinct, which = evaluate(scope, node, column.domain).distinct()
+        known = column.domain.known_size
+        used, kept = np.unique(np.broadcast_to(which, column.domain.size)[:known], return_inverse=True)
+        distinct, which = tuple(distinct[number] for number in used), kept
         _check_count(scope, node, len(distinct))
         values = [Fraction(*pair) for pair in distinct]
         order = sorted(range(len(values)), key=values.__getitem__)
         shown = (int(value) if value.denominator == 1 else float(value) for value in sorted(values))
-        return PrivateGroups(label, column.attribute, tuple(shown), np.argsort(order)[which])
+        codes = np.argsort(order)[which]
+        if column.domain.missing_position is None:
+            return PrivateGroups(label, column.attribute, tuple(shown), codes)
+        return PrivateGroups(label, column.attribute, (*shown, None), np.append(codes, len(values)))
     groups, codes = distinct_of(values_of(scope, node, column.domain))
     _check_count(scope, node, len(groups))
     return PrivateGroups(label, column.attribute, groups, codes)
@@ -126,14 +131,3 @@ def _check_count(scope: Scope, node: Node, groups: int) -> None:
     if groups > MOST_GROUPS:
         repair = "Group by fewer attributes, or bins: FLOOR(x / 10)."
         raise scope.refusal(node, f"there are {groups:,} groups, over {MOST_GROUPS:,}", repair)
-
-
-def label_of(node: Node) -> str:
-    """What a column of the answer is called when the query does not say."""
-    if isinstance(node, exp.Column):
-        return str(node.name)
-    if isinstance(node, exp.Count):
-        return "count"
-    if type(node) in AGGREGATES and isinstance(node.this, exp.Column):
-        return f"{AGGREGATES[type(node)].label}_{node.this.name}"
-    return re.sub(r"\s+", " ", str(node.sql(dialect="duckdb"))).lower()

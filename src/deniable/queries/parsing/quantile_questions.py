@@ -9,6 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from deniable.errors import QueryRefused
+from deniable.queries.parsing.column_names import name_of
 from deniable.queries.parsing.compound_questions import item_behind, ordering_of
 from deniable.queries.parsing.spread_questions import groups_among
 
@@ -65,6 +66,7 @@ class QuantileQuestion:
         made = self._bare()
         if asked.filter is not None:
             made = made.where(exp.Paren(this=asked.filter.this.copy()))
+        made = made.where(exp.Not(this=exp.Is(this=exp.Paren(this=asked.of.copy()), expression=exp.null())))
         counted = exp.alias_(exp.Count(this=exp.Star(), big_int=True), ROWS)
         made.set("expressions", [*self._listed(), exp.alias_(asked.of.copy(), VALUE), counted])
         made.set("group", exp.Group(expressions=[*(group.copy() for group in self.groups), asked.of.copy()]))
@@ -94,7 +96,7 @@ def quantile_question(select: Node) -> QuantileQuestion | None:
     others: list[Node] = []
     for item in select.expressions:
         node = item.this if isinstance(item, exp.Alias) else item
-        name = item.alias_or_name or str(item.sql(dialect="duckdb")).lower()
+        name = item.alias_or_name or name_of(item)
         if not node.find(*_QUANTILE_NODES):
             others.append(exp.alias_(node.copy(), name, quoted=True))
             names.append(name)

@@ -67,7 +67,7 @@ ON_DOMAINS: dict[Any, frozenset[str]] = {
     exp.DateBin: _SIDES,
     exp.DateAdd: _SIDES,
     exp.DateSub: _SIDES,
-    exp.DateDiff: frozenset({"this", "expression", "unit"}),
+    exp.DateDiff: frozenset({"this", "expression", "unit", "date_part_boundary"}),
     exp.DateFromParts: frozenset({"year", "month", "day"}),
 }
 """On the values of a domain."""

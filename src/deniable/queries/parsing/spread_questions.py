@@ -17,6 +17,7 @@ from sqlglot import exp
 
 from deniable.errors import QueryRefused
 from deniable.limits import MOST_ANSWERS
+from deniable.queries.parsing.column_names import name_of
 from deniable.queries.parsing.compound_questions import item_behind, ordering_of
 
 Node = Any
@@ -76,7 +77,7 @@ def spread_of(select: Node) -> Spread | None:
     if having is not None and having.find(exp.Window, exp.Subquery):
         raise QueryRefused("HAVING compares aggregates", "Choose among the answer's rows yourself.")
     items = tuple(item.this if isinstance(item, exp.Alias) else item for item in select.expressions)
-    names = tuple(item.alias_or_name or str(item.sql(dialect="duckdb")).lower() for item in select.expressions)
+    names = tuple(item.alias_or_name or name_of(item) for item in select.expressions)
     group = select.args.get("group")
     groups = () if group is None else tuple(item_behind(select, node) for node in group.expressions)
     if group is not None and group.args.get("all"):
@@ -189,6 +190,11 @@ class _Cell:
             problem = "windows are ordered and partitioned by groups: the order of answers is noisy"
             raise QueryRefused(problem, "Order by a column of GROUP BY.")
         return self._texts.index(text)
+
+
+def cell_of(spread: Spread, keys: Sequence[Key], row: int, item: Node) -> Node:
+    """What an item is in the row of a group, as a formula of filtered aggregates."""
+    return _Cell(spread, keys, row).of(item)
 
 
 def _filtered(node: Node, conditions: list[Node | None]) -> Node:

@@ -15,14 +15,17 @@ from sqlglot import exp
 from deniable.errors import QueryRefused
 from deniable.limits import MOST_ANSWERS, MOST_CONDITIONS
 from deniable.queries.parsing.aggregates import SumCollector
+from deniable.queries.parsing.column_names import name_of
 from deniable.queries.parsing.constants import WHOLE_NUMBER
 from deniable.queries.parsing.derived_tables import flattened
 from deniable.queries.parsing.dimensions import Dimension
 from deniable.queries.parsing.domain_functions import COMPARISONS
 from deniable.queries.parsing.draft import Draft, SelectItem
+from deniable.queries.parsing.functions import refused_aggregate
 from deniable.queries.parsing.grammar import check_parts, read_select
-from deniable.queries.parsing.groups import by_alias, groups_of, item_meant, label_of, normal_form
+from deniable.queries.parsing.groups import by_alias, groups_of, item_meant, normal_form
 from deniable.queries.parsing.outside_constants import outside_notes
+from deniable.queries.parsing.scalar_functions import ON_DOMAINS
 from deniable.queries.parsing.scope import Node, Scope
 from deniable.queries.parsing.where import rows_asked, without_parentheses
 from deniable.queries.question.public_trees import PublicFactor, PublicTest
@@ -116,17 +119,22 @@ def sum_items(draft: Draft) -> Draft:
     for item in draft.items:
         node = item.node
         if without_parentheses(node).find(exp.Star) and not node.find(exp.AggFunc):
-            raise scope.refusal(node, "rows cannot be shown, only aggregates", "Ask for COUNT(*).")
+            raise scope.refusal(node, *ROWS_ARE_HIDDEN)
         if not node.find(exp.AggFunc) and node.find(exp.Column):
             group = draft.groups.get(normal_form(scope, without_parentheses(node)))
             if group is None:
+                unknown = next((part for part in node.walk() if isinstance(part, exp.Anonymous)), None)
+                if unknown is not None or (isinstance(node, exp.Func) and type(node) not in ON_DOMAINS):
+                    raise scope.refusal(node, *refused_aggregate(unknown or node))
+                if not draft.groups and not any(each.node.find(exp.AggFunc) for each in draft.items):
+                    raise scope.refusal(node, *ROWS_ARE_HIDDEN)
                 problem = "this is neither an aggregate nor in GROUP BY"
                 raise scope.refusal(node, problem, "Add it to GROUP BY, or sum it.")
             shown.append(group.label)
             continue
         formula = collector.formula(node)
         possible, adds_up = collector.possible(node)
-        outputs.append(AnswerColumn(item.alias or label_of(node), formula, True, possible, adds_up))
+        outputs.append(AnswerColumn(item.alias or name_of(node), formula, True, possible, adds_up))
     first = draft.items[0].node
     if not collector.sums:
         raise scope.refusal(first, "nothing is aggregated", "Ask for COUNT(*), SUM or AVG.")
@@ -255,6 +263,10 @@ def _with_items(draft: Draft, node: Node) -> Node:
     return node.copy().transform(replaced)
 
 
+ROWS_ARE_HIDDEN = (
+    "rows of single people cannot be shown, only aggregates",
+    "Ask for numbers in groups: SELECT x, COUNT(*) FROM t GROUP BY x; or for SUM, AVG, MEDIAN of a column.",
+)
 Pass = Callable[[Draft], Draft]
 PASSES: tuple[Pass, ...] = (
     read_tree,

@@ -38,9 +38,17 @@ def _statement(text: str) -> Statement:
     if word.startswith("explain"):
         return Statement(EXPLAIN, text, rest)
     if word == "show":
+        columns = re.fullmatch(r"(?:full\s+)?columns\s+(?:from|in)\s+(\S+)", rest, re.IGNORECASE)
+        if columns is not None:
+            return Statement(DESCRIBE, text, _last_name(columns[1]))
         if rest.lower() not in ("tables", "all tables"):
-            raise QueryRefused("only tables are shown", "Write SHOW TABLES.", text=text, start=0)
+            raise QueryRefused("only tables are shown", "Write SHOW TABLES or SHOW COLUMNS FROM t.", text=text, start=0)
         return Statement(SHOW, text)
     if not rest:
         raise QueryRefused("DESCRIBE needs a table", "Write DESCRIBE users.", text=text, start=0)
-    return Statement(DESCRIBE, text, rest.split(".")[-1].strip('"'))
+    return Statement(DESCRIBE, text, _last_name(rest))
+
+
+def _last_name(written: str) -> str:
+    """The table that schema."table" names."""
+    return written.split(".")[-1].strip('"`')

@@ -185,7 +185,7 @@ class SummandReader:
             values, suffix = numbers(column.domain), ""
         elif column.domain.size > 1 and not isinstance(column.domain, Ordinal):
             if isinstance(column.domain.values[0], bool):
-                return self._condition(exp.Is(this=node.copy(), expression=exp.true()))
+                return self._condition(exp.EQ(this=node.copy(), expression=exp.true()))
             values, suffix = _categories(column), ""
         else:
             values, suffix = None, ""
@@ -209,11 +209,6 @@ class SummandReader:
 
     # Ranges ---------------------------------------------------------------------------------------------------------
 
-    def values(self, variable: Variable) -> Floats | None:
-        """A private variable's numbers at every value of the domain, zero where there is none; None for public ones."""
-        column = self.columns[variable]
-        return np.nan_to_num(column.values) if isinstance(column, Measure) else None
-
     def range(self, pieces: Pieces) -> tuple[float, float] | None:
         """Bounds of an expression of private attributes, each monomial taken on its own."""
         ends = [self._piece_range(piece.polynomial) for piece in pieces]
@@ -227,10 +222,10 @@ class SummandReader:
         for monomial, coefficient in polynomial.terms.items():
             ends = np.array([1.0])
             for variable in monomial:
-                values = self.values(variable)
-                if values is None:
+                column = self.columns[variable]
+                if not isinstance(column, Measure):
                     return None
-                ends = np.multiply.outer(ends, [values.min(), values.max()]).ravel()
+                ends = np.multiply.outer(ends, [np.nanmin(column.values), np.nanmax(column.values)]).ravel()
             low += float((float(coefficient) * ends).min())
             high += float((float(coefficient) * ends).max())
         return low, high
@@ -255,4 +250,6 @@ def _keeps_numbers(node: Node) -> bool:
 
 def _categories(column: PrivateColumn) -> Floats | None:
     values = getattr(column.domain, "values", ())
-    return np.array(values, dtype=np.float64) if values and isinstance(values[0], int) else None
+    if not values or not isinstance(values[0], int):
+        return None
+    return np.array([*values, *[np.nan] * (column.domain.size - len(values))], dtype=np.float64)

@@ -8,8 +8,9 @@ from sqlglot import exp
 from deniable.arrays import Booleans
 from deniable.limits import MOST_CONDITIONS
 from deniable.queries.parsing.case_branches import branches_of, lifted
-from deniable.queries.parsing.constants import CAST_TO, position
+from deniable.queries.parsing.constants import CAST_TO, bound_of
 from deniable.queries.parsing.domain_functions import COMPARISONS, FLIPPED, compare, evaluate, single_attribute
+from deniable.queries.parsing.domain_functions import is_known as is_known_value
 from deniable.queries.parsing.domain_values import constant_of, only_attribute, truth_of
 from deniable.queries.parsing.functions import DOMAIN_FUNCTIONS
 from deniable.queries.parsing.scalar_functions import ANYWHERE, why_not
@@ -52,11 +53,29 @@ def condition_rows(scope: Scope, node: Node) -> Disjoint:
     if sum(1 for _ in node.find_all(exp.And, exp.Or)) > MOST_CONDITIONS:
         raise scope.refusal(node, f"there are more than {MOST_CONDITIONS} conditions", "Use IN and BETWEEN.")
     try:
-        return _read(scope, node, negated=False)
+        rows = _read(scope, node, negated=False)
     except TooManyConjunctions:
         problem = f"the condition needs more than {MOST_CONJUNCTIONS} disjoint conjunctions"
         repair = "Use fewer ORs between different attributes, or ask several questions and add the answers."
         raise scope.refusal(node, problem, repair) from None
+    if not rows:
+        for part in node.find_all(exp.Is):
+            _check_counted(scope, part)
+    return rows
+
+
+def _check_counted(scope: Scope, node: Node) -> None:
+    """Refuse to say that nobody misses a value where rows without one are not reported."""
+    inner = without_parentheses(node.this)
+    negated = isinstance(node.parent, exp.Not)
+    if negated or not isinstance(node.expression, exp.Null) or not isinstance(inner, exp.Column):
+        return
+    column = scope.meaning(inner)
+    if isinstance(column, PrivateColumn) and column.dimension is None:
+        problem = f"rows in which {column.attribute[1]!r} is missing are not reported, so nothing can be said of them"
+        raise scope.refusal(
+            node, problem, 'Give the attribute missing = "own" in the specification, and collect again.'
+        )
 
 
 def _read(scope: Scope, node: Node, *, negated: bool) -> Disjoint:
@@ -83,7 +102,9 @@ def _read(scope: Scope, node: Node, *, negated: bool) -> Disjoint:
     if branched is not None:
         return _branches(scope, branched, negated=negated)
     column, mask = _condition(scope, node)
-    return private(column.attribute, ~mask if negated else mask)
+    # What is missing makes a comparison neither true nor false, as in SQL; IS is always one of them.
+    unmet = ~mask if isinstance(node, exp.Is) else ~mask & is_known_value(column.domain)
+    return private(column.attribute, unmet if negated else mask)
 
 
 def _branches(scope: Scope, node: Node, *, negated: bool) -> Disjoint:
@@ -180,10 +201,12 @@ def _condition(scope: Scope, node: Node) -> tuple[PrivateColumn, Booleans]:
         return _compared(scope, exp.EQ(this=node.this, expression=node.expression))
     if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
         column = _private_column(scope, node.this)
+        if column.domain.missing_position is not None:
+            return column, ~is_known_value(column.domain)
         if column.domain.missing is not None:
             problem = f"missing values of {column.attribute[1]!r} were replaced before they were reported"
             raise scope.refusal(node, problem, f"They count as {column.domain.missing}, as the specification says.")
-        return column, np.zeros(column.domain.size, dtype=bool)  # a private attribute is never missing
+        return column, np.zeros(column.domain.size, dtype=bool)  # such rows were dropped
     if isinstance(node, exp.Column):
         true = exp.true()
         true.meta.update(node.this.meta)  # where an error would be shown
@@ -207,14 +230,14 @@ def _compared(scope: Scope, node: Node) -> tuple[PrivateColumn, Booleans]:
         column = _private_column(scope, left)
         if isinstance(column.domain, Categorical) and kind not in (exp.EQ, exp.NEQ):
             raise scope.refusal(node, "categories have no order", "Use =, <> or IN.")
-        return column, compare(column.domain, kind, position(scope, right, column.domain))
+        return column, compare(column.domain, *bound_of(scope, kind, right, column.domain))
     if isinstance(left, exp.Column) and isinstance(right, exp.Column):
         problem = "two attributes of one person cannot be compared: each is randomised on its own tree"
         raise scope.refusal(node, problem, "Compare an attribute with a constant.")
     column = single_attribute(scope, node)
     assert isinstance(column.domain, Ordinal)  # noqa: S101 - single_attribute sees to it
     values, bounds = (evaluate(scope, side, column.domain) for side in (left, right))
-    return column, values.compared(COMPARISONS[kind], bounds)
+    return column, values.compared(COMPARISONS[kind], bounds) & is_known_value(column.domain)
 
 
 def without_parentheses(node: Node) -> Node:

@@ -38,7 +38,7 @@ class Plan:
     >>> print(plan)
     optimal weights, direct sums
     m0 = count(*): 1 term
-    count = m0
+    count_star() = m0
     table users: 3 views, 75.0% of the reports, 12.0 cells per report
       age 1+4+19+25
     """

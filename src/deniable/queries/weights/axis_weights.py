@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from deniable.errors import InvalidParameter, QueryRefused
 from deniable.mechanisms.frequency_oracle import second_moments
 from deniable.queries.weights.predicate_decompositions import Option, axis_options, predicate_terms
 from deniable.queries.weights.row_products import Rows
-from deniable.queries.weights.tree_weights import Weights, greedy, optimal, weighted_decompositions
+from deniable.queries.weights.tree_weights import Weights, greedy, optimal, undivided, weighted_decompositions
 from deniable.tables.designs.views import Design, Group
 from deniable.trees import Tree
 
@@ -28,7 +29,7 @@ EFFORT = 40.0
 MOST_EFFORT = 64.0
 """The same for a table of one attribute, where cells are not multiplied, if that is worth it."""
 WORTH_DEPTH = 0.02
-"""An axis goes more than one level below constant nodes only if its variance is more than this above the least."""
+"""Nodes more than one level below constant ones are only used if the variance is more than this above the least."""
 MOST_GROWTH = 16
 """An axis that multiplies the cells by more lowers the variance by only about 1/nodes."""
 MOST_ADDED = 500_000
@@ -202,11 +203,13 @@ def _weigh_family(design: Design, group: Group, functions: list[Floats], rule: R
     if rule.name != OPTIMAL:
         return [_plain(*axis, rule) for axis in zip(trees, functions, unpriced, strict=True)]
     prices = _prices(design, group)
-    alone = prices is not None and len(trees) == 1 and len(group.levels[0]) == trees[0].levels
-    depths = _depths(group, trees, functions, [_floored(prices)] if prices is not None and alone else unpriced)
+    depths = _depths(group, trees, functions, unpriced)
     weights = [optimal(*axis) for axis in zip(trees, functions, unpriced, depths, strict=True)]
     if prices is None:
         return weights
+    opened = None
+    if len(trees) == 1 and depths[0] and len(group.levels[0]) == trees[0].levels:
+        opened = _worth_opening(trees[0], functions[0], _floored(prices), group.views)
     for _ in range(ROUNDS if len(trees) > 1 else 1):  # a single axis depends on no other
         for axis, (tree, choices) in enumerate(zip(trees, group.levels, strict=True)):
             costs = prices
@@ -216,8 +219,7 @@ def _weigh_family(design: Design, group: Group, functions: list[Floats], rule: R
                     costs = np.tensordot(costs, np.array(norms), axes=(other, 0))
             levels = np.full(tree.levels, np.inf)
             levels[list(choices)] = _floored(costs)
-            narrow = alone and depths[axis] > 0
-            weights[axis] = optimal(tree, functions[axis], levels.tolist(), depths[axis], narrow=narrow)
+            weights[axis] = optimal(tree, functions[axis], levels.tolist(), depths[axis], opened=opened)
     return weights
 
 
@@ -247,12 +249,9 @@ def _plain(tree: Tree, functions: Floats, costs: list[float], rule: Rule) -> Wei
 
 
 def _depths(group: Group, trees: list[Tree], functions: list[Floats], costs: Sequence[Sequence[float]]) -> list[int]:
-    """How far below constant nodes each axis goes: first the axes that are free, small ones before large ones.
-
-    The axis of a table of one attribute goes further where that is worth it.
-    """
-    axes = list(zip(trees, functions, costs, strict=True))
-    counts = [[_carrying(*axis, depth)[0] for depth in (0, 1)] for axis in axes]
+    """How far below constant nodes each axis goes: first the axes that are free, small ones before large ones."""
+    axes = zip(trees, functions, costs, strict=True)
+    counts = [[_carriers(optimal(*axis, depth)) for depth in (0, 1)] for axis in axes]
     free = [bool((batch == batch[:, :1]).all()) for batch in functions]
     work = float(np.prod([axis_counts[0] for axis_counts in counts], dtype=np.float64)) / group.views
     depths = [0] * len(trees)
@@ -262,35 +261,55 @@ def _depths(group: Group, trees: list[Tree], functions: list[Floats], costs: Seq
         worth = 1 < counts[axis][1] / counts[axis][0] <= MOST_GROWTH
         if worth and more <= EFFORT and more * group.views <= MOST_ADDED:
             depths[axis], work = 1, more
-    if len(trees) == 1 and depths[0]:
-        depths[0] = _deep_enough(*axes[0], group.views)
     return depths
 
 
-def _deep_enough(tree: Tree, functions: Floats, costs: Sequence[float], views: int) -> int:
-    """How deep to go until the variance is close to the least, or there is no more room."""
-    least = _carrying(tree, functions, costs, tree.levels)[1]
-    variance = _carrying(tree, functions, costs, 1, narrow=True)[1]
-    depth = reached = 1
-    while depth < tree.levels and variance > (1 + WORTH_DEPTH) * least:
-        depth += 1
-        nodes, variance = _carrying(tree, functions, costs, depth, narrow=True)
-        if nodes > MOST_EFFORT * views or nodes > MOST_ADDED:
-            break
-        reached = depth
-    return reached
+def _worth_opening(tree: Tree, functions: Floats, costs: Sequence[float], views: int) -> list[Booleans]:
+    """Of each level the nodes below constant ones to divide further, until the variance is close to the least.
+
+    A node of price p with the weight w, divided into children of the price q all together, adds p·q/(p + q)·w² to the
+    variance instead of p·w². Nodes that save most per child come first, as long as there is room.
+    """
+    prices = np.asarray(costs, dtype=np.float64)
+    opened = [np.zeros(tree.cells(level), dtype=bool) for level in range(tree.levels)]
+    allowed = (1 + WORTH_DEPTH) * _spent(optimal(tree, functions, costs, tree.levels), costs)
+    children = [
+        np.diff(np.append(np.arange(0, tree.cells(n + 1), tree.fanout), tree.cells(n + 1)))
+        for n in range(tree.levels - 1)
+    ]
+    closed = [np.all(level, axis=0) for level in undivided(tree, functions, prices, 1)]
+    while True:
+        weights = optimal(tree, functions, costs, 1, opened=opened)
+        excess = _spent(weights, costs) - allowed
+        room = min(MOST_EFFORT * views, MOST_ADDED) - _carriers(weights)
+        if excess <= 0:
+            return opened
+        savings = []
+        for level, each in enumerate(children):
+            price, below = prices[level], prices[level + 1] * each
+            squares = np.square(weights[level]).sum(axis=0) * (closed[level] & ~opened[level])
+            savings.append(squares * price**2 / (price + below))
+        saved, added = np.concatenate(savings), np.concatenate(children)
+        order = np.argsort(-saved / added, kind="stable")
+        order = order[(np.cumsum(added[order]) <= room) & (saved[order] > 0)]
+        taken = order[: int(np.searchsorted(np.cumsum(saved[order]), excess)) + 1]
+        if not taken.size:
+            return opened
+        reach = np.cumsum([0, *(each.size for each in children)])
+        for level, (low, high) in enumerate(pairwise(reach.tolist())):
+            opened[level][taken[(taken >= low) & (taken < high)] - low] = True
 
 
-def _carrying(
-    tree: Tree, functions: Floats, costs: Sequence[float], depth: int, *, narrow: bool = False
-) -> tuple[int, float]:
-    """How many nodes carry weight for some function, one for a function that is zero; and what all weights cost."""
-    weights = optimal(tree, functions, costs, depth, narrow=narrow)
-    nodes = sum(int(np.any(level != 0.0, axis=0).sum()) for level in weights)
-    spent = sum(
+def _carriers(weights: Weights) -> int:
+    """How many nodes carry weight for some function, one for a function that is zero."""
+    return max(sum(int(np.any(level != 0.0, axis=0).sum()) for level in weights), 1)
+
+
+def _spent(weights: Weights, costs: Sequence[float]) -> float:
+    """What weights cost."""
+    return sum(
         price * float(np.square(level).sum()) for price, level in zip(costs, weights, strict=True) if level.any()
     )
-    return max(nodes, 1), float(spent)
 
 
 def _prices(design: Design, group: Group) -> Floats | None:

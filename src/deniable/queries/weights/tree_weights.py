@@ -14,14 +14,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from deniable.arrays import Booleans, Floats
 from deniable.trees import Tree
 
-NARROW = 2
-"""A node with at most so many children is divided further although the function is constant on it."""
 Weights = tuple[Floats, ...]
 """For every level, from the root on, a weight for each of its nodes."""
 
@@ -38,7 +37,14 @@ def greedy(tree: Tree, function: Floats) -> Weights:
     return tuple(weights)
 
 
-def optimal(tree: Tree, functions: Floats, costs: Sequence[float], depth: int = 0, *, narrow: bool = False) -> Weights:
+def optimal(
+    tree: Tree,
+    functions: Floats,
+    costs: Sequence[float],
+    depth: int = 0,
+    *,
+    opened: Sequence[Booleans] | None = None,
+) -> Weights:
     """The weighting of least variance for each row of `functions`, in one pass up and one pass down the tree.
 
     At the optimum α_l(n) = Λ(n)/cost_l, where Λ(n) is the sum of multipliers λ over the values below node n, and along
@@ -49,15 +55,15 @@ def optimal(tree: Tree, functions: Floats, costs: Sequence[float], depth: int = 
 
     Nodes on which f is constant are divided `depth` levels further and no more: at 0 only the paths along the
     boundaries of f and their siblings carry weight. At fan-out 5 all the rest would lower the variance by up to a
-    quarter, at the price of all nodes. Dividing a node of price c into k lowers its slope by about c/(1 + k), at the
-    price of k cells. So with `narrow` the last node of a level, which may have few children, is divided as far as it
-    has at most `NARROW` of them: where a domain is just larger than a power of the fan-out, it is worth most.
+    quarter, at the price of all nodes. Of every level, the nodes that are `opened` are divided once more.
     """
     prices = np.asarray(costs, dtype=np.float64)
     if not np.isfinite(prices[-1]):
         raise ValueError("the finest level must be usable: without it not every function can be reproduced")
     batch = np.atleast_2d(functions)
-    closed = _closed(tree, batch, prices, depth, narrow)
+    closed = undivided(tree, batch, prices, depth)
+    if opened is not None:
+        closed = [here & ~more for here, more in zip(closed[:-1], opened[:-1], strict=True)] + closed[-1:]
     firsts = [batch[:, :: tree.width(level)] for level in range(tree.levels)]
     totals = slopes = np.empty(0)
     stack: list[tuple[Floats, Floats]] = []
@@ -88,8 +94,8 @@ def optimal(tree: Tree, functions: Floats, costs: Sequence[float], depth: int = 
     return tuple(weights) if functions.ndim == 2 else tuple(level[0] for level in weights)
 
 
-def _closed(tree: Tree, batch: Floats, prices: Floats, depth: int, narrow: bool) -> list[Booleans]:
-    """For every node, whether it is not divided further."""
+def undivided(tree: Tree, batch: Floats, prices: Floats, depth: int) -> list[Booleans]:
+    """For every function and node, whether it is not divided further, or would not be if one above it were."""
     closed: list[Booleans] = []
     for level in range(tree.levels):
         origin = level - depth
@@ -101,8 +107,6 @@ def _closed(tree: Tree, batch: Floats, prices: Floats, depth: int, narrow: bool)
             here = np.repeat(_constant(tree, batch, origin), min(tree.fanout**depth, tree.size), axis=1)[
                 :, : tree.cells(level)
             ]
-            if narrow and tree.cells(level + 1) - tree.fanout * (tree.cells(level) - 1) <= NARROW:
-                here[:, -1] = False
         closed.append(here)
     return closed
 
@@ -148,20 +152,37 @@ def set_decompositions(tree: Tree, members: Booleans, k: int) -> list[Decomposit
     one, and the rest is the children's. Nodes wholly inside or outside are decided at once, or by their children.
     """
     before = [0, *np.cumsum(members).tolist()]
-    return [Decomposition(nodes) for _, nodes in _decompose(tree, before, k, 0, 0, 0)]
+    return [Decomposition(nodes) for _, nodes in _decompose(tree, before, k, (0, 0, 0), {})]
 
 
 Nodes = tuple[tuple[int, int, int], ...]
+Ways = tuple[int, Nodes]
 
 
-def _decompose(tree: Tree, before: list[int], k: int, level: int, node: int, above: int) -> list[tuple[int, Nodes]]:
-    """The best ways below a node; `before` counts the members among the first values."""
+def _decompose(
+    tree: Tree, before: list[int], k: int, state: tuple[int, int, int], known: dict[tuple[int, int, int], list[Ways]]
+) -> list[Ways]:
+    """The best ways below a node, of which the ancestors contribute; `before` counts members among the first values."""
+    if state not in known:
+        known[state] = _decomposed(tree, before, k, state, known)
+    return known[state]
+
+
+def _decomposed(
+    tree: Tree, before: list[int], k: int, state: tuple[int, int, int], known: dict[tuple[int, int, int], list[Ways]]
+) -> list[Ways]:
+    level, node, above = state
     first, end = node * tree.width(level), min((node + 1) * tree.width(level), tree.size)
     members = before[end] - before[first]
     inside, outside = members == end - first, members == 0
     if (outside and above == 0) or (inside and above == 1):
         return [(0, ())]
-    options: list[tuple[int, Nodes]] = []
+    if (inside or outside) and end - first == tree.width(level):  # all such nodes of a level are covered alike
+        return [
+            (size, tuple((level + down, node * tree.fanout**down + below, 1 - 2 * above) for down, below in nodes))
+            for size, nodes in _covers(tree.fanout, tree.levels - 1 - level, k)
+        ]
+    options: list[Ways] = []
     for sign in (0, 1 - 2 * above):
         own: Nodes = ((level, node, sign),) if sign else ()
         if (inside or outside) and sign:
@@ -169,12 +190,28 @@ def _decompose(tree: Tree, before: list[int], k: int, level: int, node: int, abo
             continue
         if level + 1 == tree.levels:
             continue
-        below: list[tuple[int, Nodes]] = [(len(own), own)]
+        below: list[Ways] = [(len(own), own)]
         for child in range(node * tree.fanout, min((node + 1) * tree.fanout, tree.cells(level + 1))):
-            ways = _decompose(tree, before, k, level + 1, child, above + sign)
+            ways = _decompose(tree, before, k, (level + 1, child, above + sign), known)
             below = heapq.nsmallest(k, ((a + b, x + y) for a, x in below for b, y in ways))
         options += below
     return heapq.nsmallest(k, options)
+
+
+@lru_cache(maxsize=256)
+def _covers(fanout: int, height: int, k: int) -> tuple[tuple[int, tuple[tuple[int, int], ...]], ...]:
+    """The k smallest sets of nodes that hold every value below a node once: (levels down, number among those there)."""
+    whole = (1, ((0, 0),))
+    if not height:
+        return (whole,)
+    below: list[tuple[int, tuple[tuple[int, int], ...]]] = [(0, ())]
+    for child in range(fanout):
+        ways = [
+            (size, tuple((down + 1, child * fanout**down + number) for down, number in nodes))
+            for size, nodes in _covers(fanout, height - 1, k)
+        ]
+        below = heapq.nsmallest(k, ((a + b, x + y) for a, x in below for b, y in ways))
+    return tuple(heapq.nsmallest(k, [*below, whole]))
 
 
 def rdc(tree: Tree, low: int, high: int, k: int) -> Weights:

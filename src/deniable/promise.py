@@ -1,0 +1,273 @@
+"""The whole promise of a specification: in words, as JSON, and as a page to sign."""
+
+from __future__ import annotations
+
+import html
+import math
+import textwrap
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from deniable import __version__
+from deniable.collection import Collection
+from deniable.shuffled_promise import HEADING, Mixer, shuffled_words
+from deniable.simulation import has_noise
+from deniable.tables.schema.report_format import ASSIGNED
+from deniable.tables.schema.rounds import FRESH, MEMOISED, ROTATING, Rounds, stands_for
+from deniable.tables.specification.lifetime_promises import memoised_promises
+from deniable.tables.specification.runs import largest_epsilon
+from deniable.wording import counted
+
+if TYPE_CHECKING:
+    from deniable.queries.forecasts.influence import Influence
+
+LARGEST_LIFETIME_EPSILON = 8.0
+LARGEST_SHOWN_ODDS = 1e6
+_WIDTH = 80
+_TYPICAL_USERS = 10**6
+
+
+@dataclass(frozen=True, slots=True)
+class PromiseNumbers:
+    """What one round and a lifetime spend, for any two people; in memoised rounds also for those who change alike."""
+
+    one_round: float
+    lifetime: float
+    same_changes: float | None = None
+    step: float | None = None
+
+    @classmethod
+    def of(cls, collection: Collection) -> PromiseNumbers:
+        """The numbers of a specification."""
+        one_round = float(
+            sum(collection.epsilon_per_report(t.name) * collection.reports_per_user(t.name) for t in collection.tables)
+        )
+        lifetime, rounds = float(collection.spends.epsilon), collection.rounds
+        if rounds is None or rounds.mode != MEMOISED:
+            return cls(one_round, lifetime)
+        promised = {table.name: memoised_promises(collection, table.name, rounds.count) for table in collection.tables}
+        reports = {name: collection.reports_per_user(name) for name in promised}
+        same = sum(float(each.same_changes) * reports[name] for name, each in promised.items())
+        step = sum(float(each.step) * reports[name] for name, each in promised.items())
+        return cls(one_round, lifetime, same, step)
+
+
+def odds(epsilon: float) -> str:
+    """What a bet of 1:1 may become.
+
+    >>> odds(4.0), odds(50.0), odds(float("inf"))
+    ('55:1', 'e^50:1', 'any odds')
+    """
+    if math.isinf(epsilon):
+        return "any odds"
+    if epsilon > math.log(LARGEST_SHOWN_ODDS):
+        return f"e^{epsilon:.3g}:1"
+    ratio = math.exp(epsilon)
+    return f"{ratio:,.0f}:1" if ratio >= 20 else f"{ratio:.2g}:1"
+
+
+def sections(collection: Collection, mixer: Mixer | None = None) -> dict[str, list[str]]:
+    """The promise, a few sentences under each heading; with a mixer also what he would add."""
+    numbers, rounds = PromiseNumbers.of(collection), collection.rounds
+    tables = ", ".join(table.name for table in collection.tables)
+    public = [f"{table.name}.{column}" for table in collection.tables for column in table.public]
+    single = [table.name for table in collection.tables if table.many is None]
+    return {
+        "Who is protected": [
+            f"Every person who answers, with all her rows in all tables together ({tables}), and how many there are."
+        ],
+        "Against whom": [
+            "Everybody: all services together, the server, and anyone who gets the reports later. Only her device "
+            "sees her rows; where somebody runs `perturb` for many people, he sees them too."
+        ],
+        "How much": [*_how_much(numbers, rounds), *_other_modes(collection)],
+        "What travels in clear": [
+            f"Public columns: {', '.join(public)}." if public else "There are no public columns.",
+            "User ids, the name of the table" + (", and the number of the round." if rounds else "."),
+        ],
+        "What is not hidden": _not_hidden(single, rounds),
+        "Who decides views and hash seeds": [
+            "The user id, by a public function: a server refuses others, and a liar is left with his answer."
+            if collection.coins == ASSIGNED
+            else "The device. A liar may choose them, and a server cannot tell.",
+            *_liars(collection),
+        ],
+        **({} if mixer is None else {HEADING: shuffled_words(collection, mixer)}),
+    }
+
+
+def _liars(collection: Collection) -> list[str]:
+    """How far one liar moves a typical count, before anything is collected; nothing without noise."""
+    if not has_noise(largest_epsilon(collection)):
+        return []
+    text, liar = typical_influence(collection)
+    typical, most = f"{liar.typical:,.3g}", f"{liar.most:,.3g}"
+    moved = f"by {typical} people on average and at most by {most}" if liar.coins == ASSIGNED else f"by {most} people"
+    return [
+        f"One liar moves a typical count ({text}) {moved}, and 1% of a million people who lie alike by "
+        f"{liar.of_share(0.01):,.3g}."
+    ]
+
+
+def typical_influence(collection: Collection) -> tuple[str, Influence]:
+    """A count of half a domain, and how far one of a million people who lies moves it."""
+    import numpy as np
+
+    from deniable.queries.forecasts.example_questions import ranges_of
+    from deniable.queries.forecasts.forecast import planned
+    from deniable.queries.forecasts.influence import influences_at
+
+    table = collection.tables[0]
+    text = next(ranges_of(table, table.private[:1]))
+    plan = planned(collection, text, "optimal", "direct", _TYPICAL_USERS)
+    (liar,) = influences_at(
+        plan, np.zeros(len(plan.question.moments)), round(_TYPICAL_USERS / stands_for(collection.rounds))
+    )
+    return text, liar
+
+
+def _how_much(numbers: PromiseNumbers, rounds: Rounds | None) -> list[str]:
+    if rounds is None:
+        return [
+            f"She answers once in her life, and spends ε = {numbers.lifetime:.4g}.",
+            f"An attacker who would bet 1:1 on a fact about her can bet at most {odds(numbers.lifetime)} afterwards.",
+        ]
+    count = counted(rounds.count, "round")
+    lines = [
+        f"There is a round every {rounds.every}, {count} in all.",
+        f"One that she answers spends ε = {numbers.one_round:.4g}.",
+    ]
+    if rounds.mode == ROTATING:
+        lines.append(
+            f"She answers in {counted(rounds.answers, 'round')} of {rounds.count}, chosen without looking at her rows."
+        )
+    elif rounds.mode == FRESH:
+        lines.append("She answers every round anew.")
+    else:
+        lines += [
+            "She answers every round from a permanent answer that is kept for life.",
+            f"Two people whose answers change in the same rounds: at most ε = {numbers.same_changes:.4g}.",
+            f"That and when she changed is hidden less: every round adds up to ε = {numbers.step:.4g}.",
+        ]
+    lifetime = numbers.lifetime
+    return [
+        *lines,
+        f"A lifetime, for any two lifetimes, spends at most ε = {lifetime:.4g}.",
+        f"An attacker who would bet 1:1 on a fact can bet at most {odds(numbers.one_round)} after one round, and at "
+        f"most {odds(lifetime)} after all of them.",
+    ]
+
+
+def _other_modes(collection: Collection) -> list[str]:
+    """What a round would spend in other modes, for the same ε over a lifetime."""
+    from deniable.queries.forecasts.round_forecast import modes_of
+
+    said: list[str] = []
+    for other in modes_of(collection):
+        if collection.rounds is None or other.rounds is None or other.rounds.mode == collection.rounds.mode:
+            continue
+        numbers = PromiseNumbers.of(Collection.of(other))
+        said.append(f"{other.rounds.mode} rounds ε = {numbers.one_round:.3g} each")
+        if numbers.same_changes is not None:
+            any_two = numbers.lifetime
+            said[-1] += f" (for two people who change in the same rounds; for any two a lifetime of {any_two:.4g})"
+    return [f"For the same ε over a lifetime, {' and '.join(said)}."] if said else []
+
+
+def _not_hidden(single: list[str], rounds: Rounds | None) -> list[str]:
+    lines = ["When she sends, and from where."]
+    if single:
+        lines.append(f"That she takes part in {', '.join(single)} (one row per user).")
+    if rounds is not None and rounds.mode == ROTATING and not rounds.cover:
+        lines.append("In which rounds she answers.")
+    if rounds is not None and rounds.mode == MEMOISED:
+        lines.append("That and when she changed, beyond the numbers above." if rounds.changes_are_public else "")
+    lines.append("Another collection of the same facts spends again: give her devices one ledger with a limit.")
+    return [line for line in lines if line]
+
+
+def cautions(collection: Collection) -> list[str]:
+    """Warnings about an ε that protects little or nothing."""
+    if not has_noise(largest_epsilon(collection)):
+        return ["No privacy: reports show the true values. This specification is for simulations only (--simulation)."]
+    lifetime = float(collection.spends.epsilon)
+    if lifetime > LARGEST_LIFETIME_EPSILON:
+        return [
+            f"Little privacy: over a lifetime the odds of a guess about a user may grow to {odds(lifetime)}. "
+            f"Stay below ε = {LARGEST_LIFETIME_EPSILON:g} per lifetime."
+        ]
+    return []
+
+
+def in_words(collection: Collection, mixer: Mixer | None = None) -> str:
+    """The promise as text of 80 columns."""
+    lines = []
+    for heading, sentences in sections(collection, mixer).items():
+        lines += [heading, *textwrap.wrap(" ".join(sentences), _WIDTH - 2, initial_indent="  ", subsequent_indent="  ")]
+    lines += [line for caution in cautions(collection) for line in textwrap.wrap(caution, _WIDTH)]
+    return "\n".join(lines)
+
+
+def facts(collection: Collection, mixer: Mixer | None = None) -> dict[str, Any]:
+    """The promise as JSON holds it."""
+    numbers = PromiseNumbers.of(collection)
+    given = {
+        "one_round": numbers.one_round,
+        "lifetime": numbers.lifetime,
+        "same_changes": numbers.same_changes,
+        "step": numbers.step,
+    }
+    epsilon = {name: _number(value) for name, value in given.items() if value is not None}
+    return {
+        "name": collection.name,
+        "specification": collection.sha256,
+        "version": __version__,
+        "design": collection.design,
+        "coins": collection.coins,
+        "rounds": None if collection.rounds is None else collection.rounds.to_dict(),
+        "epsilon": epsilon,
+        "odds": {
+            name: odds(value) for name, value in (("one_round", numbers.one_round), ("lifetime", numbers.lifetime))
+        },
+        "reports_per_user": {table.name: collection.reports_per_user(table.name) for table in collection.tables},
+        "public": {table.name: list(table.public) for table in collection.tables},
+        "promise": sections(collection, mixer),
+        "warnings": cautions(collection),
+    }
+
+
+def _number(value: float) -> float | str:
+    return "inf" if math.isinf(value) else value
+
+
+def page(collection: Collection, mixer: Mixer | None = None) -> str:
+    """The promise as a page to sign: nothing in it comes from elsewhere."""
+    name = html.escape(collection.name or "collection")
+    parts = []
+    for heading, sentences in sections(collection, mixer).items():
+        items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in sentences)
+        parts.append(f"<h2>{html.escape(heading)}</h2>\n<ul>{items}</ul>")
+    warnings = "".join(f"<p><strong>{html.escape(caution)}</strong></p>" for caution in cautions(collection))
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>Promise of {name}</title>
+<style>
+:root {{ color-scheme: light dark; }}
+body {{ font: 1rem/1.5 system-ui, sans-serif; max-width: 45rem; margin: 2rem auto; padding: 0 1rem; }}
+code {{ overflow-wrap: anywhere; }}
+table {{ width: 100%; margin-top: 2rem; }}
+td {{ border-top: 1px solid; padding-top: .3rem; width: 33%; }}
+tr {{ height: 5rem; vertical-align: bottom; }}
+</style>
+</head>
+<body>
+<h1>What {name} promises</h1>
+<p>Specification <code>{collection.sha256}</code>, deniable {html.escape(__version__)}.</p>
+{warnings}
+{"".join(parts)}
+<table><tr><td>Name</td><td>Date</td><td>Signature</td></tr></table>
+</body>
+</html>
+"""

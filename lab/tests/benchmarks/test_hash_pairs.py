@@ -5,22 +5,25 @@ import pytest
 
 from deniable.errors import InvalidParameter
 from deniable.mechanisms.hashing import bucket_array, cell_keys
-from deniable_lab.benchmarks.bit_planes import BLOCK, collisions
-from deniable_lab.benchmarks.hash_pairs import count_in_pieces, failing_pattern, one_and_two_bits, random_cells
+from deniable_lab.benchmarks.bit_planes import BLOCK, collisions, doubled
+from deniable_lab.benchmarks.hash_pairs import EVERY, count_in_pieces, failing_pattern, one_and_two_bits, random_cells
 
 
 def test_collisions_are_counted_as_defined():
     cells = np.array([0, 7, 123_456, 2**24 - 1])
     starts = np.array([0, 3 * BLOCK, 2**32 - BLOCK], dtype=np.uint32)
-    counts = collisions(starts, *cell_keys(cells))
     seeds = np.concatenate([np.arange(BLOCK, dtype=np.uint32) + start for start in starts])
     first, second = np.tril_indices(cells.size, -1)
-    for pair, (a, b) in enumerate(zip(first, second, strict=True)):
-        for exponent in range(1, 7):
-            same = bucket_array(seeds, np.full(seeds.size, cells[a]), 2**exponent) == bucket_array(
-                seeds, np.full(seeds.size, cells[b]), 2**exponent
-            )
-            assert counts[pair, exponent - 1] == np.count_nonzero(same)
+    counted = set()
+    for odd in EVERY:
+        counts = collisions(starts, *cell_keys(cells), odd)
+        for column, g in enumerate(doubled(odd)):
+            buckets = [bucket_array(seeds, np.full(seeds.size, cell), g) for cell in cells]
+            assert counts[:, column].tolist() == [
+                np.count_nonzero(buckets[a] == buckets[b]) for a, b in zip(first, second, strict=True)
+            ]
+            counted.add(g)
+    assert counted == set(range(2, 65))
 
 
 def test_the_chosen_keys_have_every_difference():

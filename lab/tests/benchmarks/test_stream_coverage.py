@@ -17,7 +17,7 @@ def test_windows_of_a_few_streams_are_covered():
     assert np.quantile(shares, 0.05) >= 0.83  # 24 repetitions at 95 %: at least 20 in 24 with a chance of 97 %
 
 
-@pytest.mark.parametrize("smoother", ["mean", "median", "moving"])
+@pytest.mark.parametrize("smoother", ["mean", *(pytest.param(n, marks=pytest.mark.slow) for n in ("median", "moving"))])
 def test_predictions_of_other_smoothers_are_covered_too(smoother):
     (shares,) = shares_inside("meter readings", [21_600], days=3, repetitions=12, smoother=smoother).values()
     assert shares.mean() >= 0.93

@@ -94,6 +94,7 @@ def test_drawn_distributions_have_every_shape_twice_and_differ():
     assert len({made.bound for made in distributions}) > len(SHAPES)
 
 
+@pytest.mark.slow
 def test_the_commands_that_pages_name_print_their_rows(folder):
     bursts = run("bench", "streams", "--part", "bursts", "--repetitions", 2, COLUMNS="160")
     assert (bursts.returncode, bursts.stdout.count("DNS stand-in")) == (0, 5), bursts.stderr

@@ -75,6 +75,8 @@ DOCS_PAGES = {
         "16 bytes": "setting",
         "65,536 by default": "setting",
         "the mean of 1,000 estimates": "setting of the example",
+        "A quiet key takes about 120 bytes": "the test of quiet keys",
+        "8 bytes per block": "setting",
     },
     "grids.md": {
         "on a domain up to 99,999 gives 0 a cell": "an example",
@@ -157,7 +159,7 @@ DOCS_PAGES = {
         "the smaller of 3θ": "proof",
         "[0, θ]": "proof",
         "at 64 bits": "setting",
-        "mode 0600": "setting",
+        "for ε = 4, a hundred thousand people and δ = 10^-9 to 0.235": "deniable check shop.toml --shuffled 100000",
         "from her absence: 2ε": "proof",
         "2ε for two of them": "the enumeration in the test suite",
         "2ε for two behaviours": "the enumeration in the test suite",

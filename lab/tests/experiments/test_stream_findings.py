@@ -23,6 +23,7 @@ def mean(measure, setting, quantity="MSE", seeds=3):
     return float(np.mean([measure(setting, seed, DATA)[quantity] for seed in range(seeds)]))
 
 
+@pytest.mark.slow
 def test_the_order_of_methods_is_the_papers_and_the_cap_is_most_of_the_distance_to_pak():
     cells = {method: {"data": "POS stand-in", "epsilon": 0.05, "method": method} for method in overall.METHODS}
     errors = {method: mean(overall.measure, cell, seeds=2) for method, cell in cells.items()}
@@ -36,6 +37,7 @@ def test_the_order_of_methods_is_the_papers_and_the_cap_is_most_of_the_distance_
     assert errors["smooth sensitivity, θ ≤ B"] > 100 * errors["ToPS (paper)"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("other", "base"), metrics.TREE_PAIRS)
 def test_in_absolute_error_too_the_better_tree_is_better_where_noise_decides(other, base):
     # [WCZ21, appendix F] says otherwise of both pairs: ToPS against NM-E, and Ĥc16 against PAK.

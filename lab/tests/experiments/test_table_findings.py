@@ -112,6 +112,7 @@ def joined():
     return by_predicate | many
 
 
+@pytest.mark.slow
 def test_decompositions_never_hurt_joins(joined):
     for value, measured in joined.items():
         for aggregate in (COUNT, SUM):
@@ -121,6 +122,7 @@ def test_decompositions_never_hurt_joins(joined):
             assert by_line["ours"] < by_line["HIO-JOIN-RDC"] / 1.5, value
 
 
+@pytest.mark.slow
 def test_splitting_attributes_loses_when_two_are_asked_about(joined):
     apart = {
         value: stated(joined[value], SUM)["SC-JOIN"] / stated(joined[value], SUM)["HIO-JOIN"]
@@ -130,6 +132,7 @@ def test_splitting_attributes_loses_when_two_are_asked_about(joined):
     assert min(apart["CO"], apart["C+O"]) > 8  # whether or not both are in one table
 
 
+@pytest.mark.slow
 def test_more_reports_per_user_cost_more_than_they_tell(joined):
     for name in METHODS:
         if name == "grid":  # it knows how many reports there will be, and leans on its assumption instead
@@ -158,6 +161,7 @@ def test_groups_of_users_cost_what_they_are():
         assert 0.8 < rounded[name] / both[name] < 1.25, name
 
 
+@pytest.mark.slow
 def test_larger_households_have_smaller_errors():
     """The same people in 2.6 times fewer households: √2.6 = 1.6 times smaller errors of what assumes nothing."""
     spread = {}
@@ -229,6 +233,7 @@ def test_a_grid_states_what_the_database_states():
         assert answer[name] == pytest.approx((estimate.value, estimate.error), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_fitted_grid_is_ahead_in_joins_by_measured_errors():
     """Four releases of a join that ours loses in noise; the grid tells more than nothing, and states its error."""
     made = joint_aggregation.tables(40_000, 1)

@@ -5,11 +5,15 @@ from dataclasses import replace
 
 import duckdb
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from deniable_lab.experiments.data import Data
 from deniable_lab.experiments.zoo.drawn_case import ALL_SHAPES, ALONE, ONE_TO_MANY, ONE_TO_ONE, drawn_case
 from deniable_lab.experiments.zoo.measured_case import measured_case
 from deniable_lab.experiments.zoo.measured_looks import UNEVEN_SHAPES, drawn_looks
+from deniable_lab.experiments.zoo.real_case import SURVEYS, real_case
 from deniable_lab.experiments.zoo.summary import Summary
 
 
@@ -61,3 +65,26 @@ def test_two_looks_are_drawn_for_every_uneven_shape_alone_and_joined():
     assert {(case.shape, len(case.tables)) for case in drawn} == {(s, n) for s in UNEVEN_SHAPES for n in (1, 2)}
     assert all(0 <= case.truth(asked) <= 100 for case in drawn for asked in case.outside)
     assert list(map(str, drawn[3].outside)) == list(map(str, drawn_looks(7, 100).outside))
+
+
+def test_cells_of_real_tables_have_the_rows_of_their_files(tmp_path):
+    random, people = np.random.default_rng(3), 500
+    (tmp_path / "tables").mkdir()
+    frames = {}
+    for survey in SURVEYS:
+        for position, (file, columns) in enumerate(survey.columns.items()):
+            rows = people * (2 if survey.joined == ONE_TO_MANY and position else 1)
+            frame = frames.setdefault(file, {survey.key: np.arange(rows) % people + 7})
+            frame |= {column: random.integers(0, 60, rows) for column in columns}
+    for file, frame in frames.items():
+        pq.write_table(pa.table(frame), tmp_path / "tables" / f"{file}.parquet")
+    cases = [real_case(Data(tmp_path), seed) for seed in range(1, 2 * len(SURVEYS), 2)]
+    assert [case.shape for case in cases] == [survey.name for survey in SURVEYS]
+    for case in cases:
+        connection = duckdb.connect()
+        for name, frame in case.arrow().items():
+            connection.register(name, frame)
+        for asked in case.workload:
+            (truth,) = connection.execute(str(asked)).fetchone()
+            expected = math.nan if truth is None and asked.kind == "AVG" else float(truth or 0)
+            assert case.truth(asked) == pytest.approx(expected, nan_ok=True)

@@ -101,26 +101,30 @@ def measure(
     data: Data,
     advance: Callable[[int], None],
     parts: tuple[str, ...] = (),
+    *,
+    alone: bool = False,
 ) -> Iterator[Row]:
-    """All rows; parts: ranges, many, shapes, joins, skewed, households."""
+    """All rows; parts: ranges, many, shapes, joins, skewed, households. With `alone` only plain answers of grids."""
+    methods, pair = ((GRID,), (GRID,)) if alone else ((GRID, CONSISTENT, HIO), (GRID, HIO))
     chosen = parts or ("ranges", "many", "shapes", "joins", "skewed", "households")
     if "ranges" in chosen:
         for epsilon in (0.2, 0.5, 1.0, 2.0):
-            yield _ranges("normal", 4, 2, epsilon, users, seeds, questions, first_seed, (GRID, CONSISTENT, HIO))
+            yield _ranges("normal", 4, 2, epsilon, users, seeds, questions, first_seed, methods)
             advance(1)
     if "many" in chosen:
         yield _ranges("normal", 6, 2, 1.0, users, seeds, questions, first_seed, (GRID,))
         advance(1)
-        yield _ranges("normal", 6, 4, 1.0, users, seeds, max(questions // 3, 3), first_seed, (GRID, CONSISTENT))
+        fewer, plain = max(questions // 3, 3), (GRID,) if alone else (GRID, CONSISTENT)
+        yield _ranges("normal", 6, 4, 1.0, users, seeds, fewer, first_seed, plain)
         advance(1)
     if "shapes" in chosen:
         for shape in SHAPES:
             for kind in ("COUNT", "SUM", "AVG"):
-                yield _ranges(shape, 4, 2, 1.0, users, seeds, questions, first_seed, (GRID, HIO), kind)
+                yield _ranges(shape, 4, 2, 1.0, users, seeds, questions, first_seed, pair, kind)
                 advance(1)
     if "joins" in chosen:
         for kind, epsilon in (("COUNT", 1.0), ("COUNT", 2.0), ("COUNT", 5.0), ("SUM", 2.0), ("AVG", 2.0)):
-            yield _joins(kind, epsilon, users, seeds, questions, first_seed)
+            yield _joins(kind, epsilon, users, seeds, questions, first_seed, methods if kind == "COUNT" else pair)
             advance(1)
     if "skewed" in chosen:
         for median in (36, 100):
@@ -128,7 +132,7 @@ def measure(
             advance(1)
     if "households" in chosen and data.folder is not None:
         for epsilon in (1.0, 2.0, 5.0):
-            yield _households(data, epsilon, seeds, first_seed)
+            yield _households(data, epsilon, seeds, first_seed, pair)
             advance(1)
 
 
@@ -179,7 +183,9 @@ def _ranges(
     return tally.row(f"{dimensions}-D {kind} of {attributes}", shape, epsilon)
 
 
-def _joins(kind: str, epsilon: float, users: int, seeds: int, questions: int, first_seed: int) -> Row:
+def _joins(
+    kind: str, epsilon: float, users: int, seeds: int, questions: int, first_seed: int, methods: tuple[str, ...]
+) -> Row:
     names = [str(number) for number in range(CATEGORIES)]
     left = Table("a", x=Ordinal(0, JOIN_VALUES - 1), c=Categorical(*names))
     right = Table("b", z=Ordinal(0, JOIN_VALUES - 1), d=Categorical(*names))
@@ -208,10 +214,9 @@ def _joins(kind: str, epsilon: float, users: int, seeds: int, questions: int, fi
             "a": pa.table({"uid": np.arange(users), "x": x, "c": labels[0]}),
             "b": pa.table({"uid": np.arange(users), "z": z, "d": labels[1]}),
         }
-        databases = {
-            GRID: _asked(grid, seed, **frames),
-            HIO: _asked(Collection(left, right, epsilon=epsilon), seed, **frames),
-        }
+        databases = {GRID: _asked(grid, seed, **frames)}
+        if HIO in methods:
+            databases[HIO] = _asked(Collection(left, right, epsilon=epsilon), seed, **frames)
         for _ in range(questions):
             low, other = random.integers(0, last + 1, 2).tolist()
             inside = (x >= low) & (x < low + JOIN_RANGE) & (z >= other) & (z < other + JOIN_RANGE)
@@ -222,7 +227,7 @@ def _joins(kind: str, epsilon: float, users: int, seeds: int, questions: int, fi
                 "SUM": (float(x[inside].sum()), float(users * (JOIN_VALUES - 1))),
                 "AVG": (float(x[inside].mean()), float(JOIN_VALUES - 1)),
             }[kind]
-            for method in (GRID, CONSISTENT, HIO) if kind == "COUNT" else (GRID, HIO):
+            for method in methods:
                 database = databases[HIO if method == HIO else GRID]
                 tally.add(method, database, text(low, other), truth, scale)
     return tally.row(f"join {kind}", "normal", epsilon)
@@ -244,7 +249,7 @@ def _skewed(median: int, users: int, seeds: int, first_seed: int) -> Row:
     return tally.row("1-D COUNT", f"skew {median}", 1.0)
 
 
-def _households(data: Data, epsilon: float, seeds: int, first_seed: int) -> Row:
+def _households(data: Data, epsilon: float, seeds: int, first_seed: int, methods: tuple[str, ...]) -> Row:
     """Households with few people joined to tax units with heads of an age: one to many, one report each."""
     homes = read_columns(data.required("tables", "cps_households"), "hh_id", "n_people")
     units = read_columns(data.required("tables", "cps_tax_units"), "hh_id", "age_head")
@@ -268,10 +273,9 @@ def _households(data: Data, epsilon: float, seeds: int, first_seed: int) -> Row:
     tally = _Tally()
     frames = {"homes": pa.table({"uid": ids, "people": people}), "units": pa.table({"uid": owners, "age": ages})}
     for seed in range(first_seed, first_seed + seeds):
-        databases = {
-            GRID: _asked(grid, seed, **frames),
-            HIO: _asked(Collection(*tables, epsilon=epsilon), seed, **frames),
-        }
+        databases = {GRID: _asked(grid, seed, **frames)}
+        if HIO in methods:
+            databases[HIO] = _asked(Collection(*tables, epsilon=epsilon), seed, **frames)
         for few, low in asked:
             truth = float(((of_unit >= 0) & (of_unit <= few) & (ages >= low) & (ages < low + 20)).sum())
             for method, database in databases.items():

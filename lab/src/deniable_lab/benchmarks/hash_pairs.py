@@ -1,15 +1,15 @@
 """How close the hash of local hashing is to a random one, pair of cells by pair of cells, and what it costs.
 
 Of two cells, the share of seeds under which they fall into the same one of g buckets should be 1/g. It is counted over
-all 2^32 seeds, or over a part of them, for g = 2, 4, …, 64, for pairs whose keys differ in one bit or in two, in the
-pattern in which two rounds of multiplications fail, and for all pairs of some random cells. Over all seeds a random
-function would be off by √(g − 1)/2^16 of 1/g: between 0.00002 and 0.0001.
+all 2^32 seeds, or over a part of them, for powers of two or for every g from 2 to 64, for pairs whose keys differ in
+one bit or in two, in the pattern in which two rounds of multiplications fail, and for all pairs of some random cells.
+Over all seeds a random function would be off by √(g − 1)/2^16 of 1/g: between 0.00002 and 0.0001.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,11 @@ from deniable.errors import InvalidParameter
 from deniable.mechanisms._compiled import compiled
 from deniable.mechanisms._support import hash_cell
 from deniable.mechanisms.hashing import CELL_OFFSET, FIRST_MULTIPLIER, SECOND_MULTIPLIER, cell_keys, mix_array
-from deniable_lab.benchmarks.bit_planes import BLOCK, PLANES, collisions
+from deniable_lab.benchmarks.bit_planes import BLOCK, MOST_BUCKETS, collisions, doubled
 
-EXPONENTS = np.arange(1, PLANES + 1)
-"""g = 2^e for these e."""
+POWERS = (1,)
+EVERY = tuple(range(1, MOST_BUCKETS, 2))
+"""Odd numbers: what is counted is g = these and their doubles, up to 64."""
 SEEDS = 2**32
 _M1, _M2 = np.uint32(FIRST_MULTIPLIER), np.uint32(SECOND_MULTIPLIER)
 
@@ -97,37 +98,45 @@ class Counted:
     keys: Keys
     seeds: int
     counts: Integers
+    buckets: Integers
+    """The g of each column."""
 
     @property
     def errors(self) -> Floats:
         """How far the share of collisions is from 1/g, relative to it: a row for each pair, a column for each g."""
-        return np.asarray(self.counts / self.seeds * 2.0**EXPONENTS - 1)
+        return np.asarray(self.counts / self.seeds * self.buckets - 1)
 
     @property
     def chance(self) -> Floats:
         """The standard deviation of these errors for a random function."""
-        return np.asarray(np.sqrt((2.0**EXPONENTS - 1) / self.seeds))
+        return np.asarray(np.sqrt((self.buckets - 1) / self.seeds))
 
 
-def count_in_pieces(keys: Keys, seeds: int, kept: Path | None = None, pieces: int = 256) -> Iterator[Counted]:
+def count_in_pieces(
+    keys: Keys, seeds: int, kept: Path | None = None, pieces: int = 256, odd: Sequence[int] = POWERS
+) -> Iterator[Counted]:
     """Count under so many seeds, piece by piece; `kept` is a file in which an interrupted count is continued."""
     pieces = min(pieces, seeds // BLOCK)
-    counts, done = np.zeros((keys.keys.size * (keys.keys.size - 1) // 2, PLANES), dtype=np.int64), 0
+    buckets = np.array([g for number in odd for g in doubled(number)])
+    counts, done = np.zeros((keys.keys.size * (keys.keys.size - 1) // 2, buckets.size), dtype=np.int64), 0
     if kept is not None and kept.exists():
         with np.load(kept) as file:
             if not (np.array_equal(file["keys"], keys.keys) and file["of"].tolist() == [seeds, pieces]):
                 raise InvalidParameter("keep", f"{kept.name} holds another count", "Name another file.")
             counts, done = file["counts"], int(file["done"])
+            if counts.shape[1] != buckets.size:
+                raise InvalidParameter("keep", f"{kept.name} holds another count", "Name another file.")
     per_piece = seeds // pieces
     if done == pieces:
-        yield Counted(keys, seeds, counts)
+        yield Counted(keys, seeds, counts, buckets)
     for piece in range(done, pieces):
-        counts += collisions(piece_starts(piece, pieces, seeds), keys.keys, _factors(keys.keys))
+        starts, factors = piece_starts(piece, pieces, seeds), _factors(keys.keys)
+        counts += np.hstack([collisions(starts, keys.keys, factors, number) for number in odd])
         if kept is not None:
             unfinished = kept.with_name(kept.name + ".part.npz")
             np.savez(unfinished, keys=keys.keys, of=np.array([seeds, pieces]), done=piece + 1, counts=counts)
             unfinished.replace(kept)
-        yield Counted(keys, (piece + 1) * per_piece, counts)
+        yield Counted(keys, (piece + 1) * per_piece, counts, buckets)
 
 
 @compiled

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,7 @@ GRID_PARTS = ("ranges", "many", "shapes", "joins", "skewed", "households")
 @click.option("--questions", type=int, default=30, show_default=True, help="Questions per seed, with --grids.")
 @click.option("--seed", type=int, default=0, show_default=True, help="First seed, with --grids.")
 @click.option("--part", "parts", type=click.Choice(GRID_PARTS), multiple=True, help="Parts of --grids; all by default.")
+@click.option("--alone", is_flag=True, help="Plain answers of grids only, with --grids: a quarter of the time.")
 def accuracy(
     data: Data,
     rows: int,
@@ -42,6 +43,7 @@ def accuracy(
     questions: int,
     seed: int,
     parts: tuple[str, ...],
+    alone: bool,
 ) -> None:
     """Standard errors of [XDW20, Table 2], next to the printed ones.
 
@@ -53,7 +55,7 @@ def accuracy(
       deniable bench accuracy --runs 1
     """
     if grids:
-        _grid_accuracy(data, users, runs, questions, seed, parts)
+        _grid_accuracy(data, users, runs, questions, seed, parts, alone=alone)
         return
     from deniable_lab.benchmarks.table_two import EPSILONS, METHODS, measure
 
@@ -73,7 +75,9 @@ def accuracy(
     fail_where_missed(missed)
 
 
-def _grid_accuracy(data: Data, users: int, seeds: int, questions: int, first_seed: int, parts: tuple[str, ...]) -> None:
+def _grid_accuracy(
+    data: Data, users: int, seeds: int, questions: int, first_seed: int, parts: tuple[str, ...], *, alone: bool
+) -> None:
     """Mean absolute errors per user (of averages: relative to the domain), with the share of intervals that cover."""
     from deniable_lab.benchmarks.grid_accuracy import CONSISTENT, GRID, HIO, measure
 
@@ -82,7 +86,7 @@ def _grid_accuracy(data: Data, users: int, seeds: int, questions: int, first_see
     )
     missed = []
     with progress("measuring", 28) as advance:
-        for row in measure(users, seeds, questions, first_seed, data, advance, parts):
+        for row in measure(users, seeds, questions, first_seed, data, advance, parts, alone=alone):
             cells = [f"{row.errors[name]:.4f}" if name in row.errors else "" for name in (GRID, CONSISTENT, HIO)]
             cells.insert(1, f"{row.covered[GRID]:.0%}")
             wanted = "" if row.wanted is None else f"{row.wanted:g}"
@@ -107,18 +111,21 @@ def _grid_accuracy(data: Data, users: int, seeds: int, questions: int, first_see
 def streams(data: Data, repetitions: int, parts: tuple[str, ...], large: bool, local: bool) -> None:
     """Error and speed of private streams.
 
-    Compared with the authors' code and numpy. Parts: speed, variances, calibration, intervals, bursts, defaults,
-    thresholds, paper, hierarchies, smoothers, percentiles, coverage, other, drift. Parts after `bursts` need `--data`.
-    `paper` takes half an hour, `variances` five minutes (25 times the repetitions: single trees vary much), the rest a
+    Compared with the authors' code and numpy. Parts: speed, durable, variances, calibration, intervals, bursts,
+    defaults, thresholds, paper, hierarchies, smoothers, percentiles, coverage, other, drift. Parts after `bursts` need
+    `--data`. `paper` takes half an hour, `variances` five minutes (25 times the repetitions: single trees vary much),
+    the rest a
     few. "Theirs" in `bursts`, `other` and `drift` is our code with the paper's settings. Exits 1 if a target is missed.
 
     \b
     Example:
       deniable bench streams --part speed --part defaults
     """
-    from deniable_lab.benchmarks import local_streams, stream_coverage, stream_error, stream_speed
+    from deniable_lab.benchmarks import durable_speed, local_streams, stream_coverage, stream_error, stream_speed
 
-    speeds = local_streams.speed if local else partial(stream_speed.measure, large=large)
+    speeds = {"speed": local_streams.speed if local else partial(stream_speed.measure, large=large)}
+    if not local:
+        speeds["durable"] = partial(durable_speed.measure, large=large)
     tables: dict[str, Callable[[], Iterator[Any]]] = {
         "variances": lambda: stream_error.variances(25 * repetitions),
         "calibration": lambda: stream_error.calibration(repetitions),
@@ -142,20 +149,12 @@ def streams(data: Data, repetitions: int, parts: tuple[str, ...], large: bool, l
             "drawn": lambda: local_streams.drawn_tails(repetitions),
             "coverage": lambda: local_streams.coverage(data, repetitions),
         }
-    if unknown := set(parts) - set(tables) - {"speed"}:
+    if unknown := set(parts) - set(tables) - set(speeds):
         raise InvalidParameter("--part", f"{', '.join(sorted(unknown))} is not known", "See --help.")
     missed: list[str] = []
-    if not parts or "speed" in parts:
-        made = table("Speed of streams", "what", "figure", "target")
-        for speed in speeds():
-            figure = (
-                f"{speed.figure:.3g} {speed.unit}" if speed.figure < 1000 else f"{short(speed.figure)} {speed.unit}"
-            )
-            sign = "≤" if speed.most else "≥"
-            goal = "" if speed.target is None else f"{sign} {speed.target:,.6g} {'✓' if speed.met else 'MISSED'}"
-            made.add_row(speed.what, figure, goal)
-            missed += [speed.what] if speed.met is False else []
-        show(made)
+    for name, measured in speeds.items():
+        if not parts or name in parts:
+            missed += _show_speeds(name, measured())
     for name, rows in tables.items():
         if parts and name not in parts:
             continue
@@ -173,6 +172,19 @@ def streams(data: Data, repetitions: int, parts: tuple[str, ...], large: bool, l
                 missed += [row.what] if row.met is False else []
         show(made)
     fail_where_missed(missed)
+
+
+def _show_speeds(name: str, rows: Iterable[Any]) -> list[str]:
+    """A table of figures and targets; returns what was missed."""
+    made, missed = table(f"Streams: {name}", "what", "figure", "target"), []
+    for row in rows:
+        figure = f"{row.figure:.3g} {row.unit}" if row.figure < 1000 else f"{short(row.figure)} {row.unit}"
+        sign = "≤" if row.most else "≥"
+        goal = "" if row.target is None else f"{sign} {row.target:,.6g} {'✓' if row.met else 'MISSED'}"
+        made.add_row(row.what, figure, goal)
+        missed += [row.what] if row.met is False else []
+    show(made)
+    return missed
 
 
 def _percent(figure: Figure) -> str:

@@ -7,7 +7,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from deniable.plotting.figure import require_plotting
+from deniable.figure import require_plotting
 from deniable_lab.experiments.harness import Data, Experiment, Rows
 
 _NUMBERS = ("quantity", "mean", "stderr", "median", "low", "high", "repetitions")

@@ -153,7 +153,7 @@ def drawn_case(seed: int, *, quick: bool = False) -> Case:
             for name, size, each in zip(names_of, sizes, shapes, strict=True)
         }
         tables.append(Table(name, many=MOST_ROWS, tau=1, **domains) if many else Table(name, **domains))
-    drawn = [_question(frames, tables, random) for _ in range(2 * ASKED)]
+    drawn = [drawn_question(frames, tables, random) for _ in range(2 * ASKED)]
     return Case(seed, shape, joined, tuple(tables), frames, epsilon, users, tuple(drawn[:ASKED]), tuple(drawn[ASKED:]))
 
 
@@ -180,7 +180,10 @@ def _ids(users: int, joined: str, position: int, random: np.random.Generator) ->
     return np.sort(np.repeat(present, random.integers(1, MOST_ROWS + 1, present.size)))
 
 
-def _question(frames: Mapping[str, Mapping[str, Integers]], tables: list[Table], random: np.random.Generator) -> Asked:
+def drawn_question(
+    frames: Mapping[str, Mapping[str, Integers]], tables: list[Table], random: np.random.Generator
+) -> Asked:
+    """A count, sum or average under conditions on one to three attributes."""
     columns = [(table.name, attribute) for table in tables for attribute in table.private]
     count = min(len(columns), int(random.choice([1, 1, 2])) + (len(tables) > 1))
     picked = [columns[number] for number in sorted(random.choice(len(columns), count, replace=False).tolist())]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +38,8 @@ class Measured:
     answers: tuple[Estimate, ...]
     """One per release; unclear ones are not a number."""
     reference: float
-    """The smaller standard error of `hio` and of the grid without assumptions; infinite if neither answers."""
+    """The error of `hio` or of the grid without assumptions, whichever states the smaller one; infinite if neither
+    answers. That of `hio` is what it states; that of the grid is measured on the same reports."""
     forecast: float
     """The error that is predicted by somebody who knows roughly how many rows people have, and how many match."""
 
@@ -61,8 +63,7 @@ class Measured:
     @property
     def error(self) -> float:
         """The root of the mean squared error."""
-        clear = self.clear
-        return math.sqrt(float(np.mean([(a.value - self.truth) ** 2 for a in clear]))) if clear else math.nan
+        return _root_mean_square([answer.value - self.truth for answer in self.clear])
 
     @property
     def ratio(self) -> float:
@@ -72,7 +73,7 @@ class Measured:
     @property
     def stated(self) -> float:
         """The root of the mean square of the errors that answers state."""
-        return math.sqrt(float(np.mean([answer.error**2 for answer in self.clear]))) if self.clear else math.nan
+        return _root_mean_square([answer.error for answer in self.clear])
 
     @property
     def of_forecast(self) -> float:
@@ -108,7 +109,7 @@ def measured_case(case: Case, releases: int) -> list[Measured]:
                 inside,
                 truth,
                 answers,
-                _reference(databases[0], plain, text),
+                _reference(databases, plain, text, truth),
                 _forecast(fitted.collection, case, asked),
             )
         )
@@ -129,10 +130,19 @@ def _asked(db: Database, text: str, *, unbiased: bool = False) -> Estimate | Non
         return None
 
 
-def _reference(grid: Database, plain: Database | None, text: str) -> float:
-    """Answers without a model state their errors well: one release is enough."""
-    answers = [_asked(grid, text, unbiased=True), None if plain is None else _asked(plain, text)]
-    return min((a.error for a in answers if a is not None and not math.isnan(a.value)), default=math.inf)
+def _reference(grids: Sequence[Database], plain: Database | None, text: str, truth: float) -> float:
+    """Of `hio` one release is enough: it has no model, and states its errors well."""
+    hierarchy = None if plain is None else _asked(plain, text)
+    least = math.inf if hierarchy is None or math.isnan(hierarchy.value) else hierarchy.error
+    exact = [_asked(grid, text, unbiased=True) for grid in grids]
+    clear = [answer for answer in exact if answer is not None and not math.isnan(answer.value)]
+    if len(clear) < len(grids) or _root_mean_square([answer.error for answer in clear]) > least:
+        return least
+    return _root_mean_square([answer.value - truth for answer in clear])
+
+
+def _root_mean_square(values: Sequence[float]) -> float:
+    return math.sqrt(float(np.mean(np.square(values)))) if values else math.nan
 
 
 def _forecast(collection: Collection, case: Case, asked: Asked) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from deniable.plotting.figure import INK, TRUTH, new_figure, save
+from deniable.figure import INK, TRUTH, new_figure, save
 
 PALE, GREY = "#dce8f3", "#5a5a5a"
 DPI = 140

@@ -216,10 +216,10 @@ def texts() -> dict[str, str]:
 
 def answer_and_stream() -> None:
     """The two pictures of the README: an answer with error bars, and a private stream."""
-    from deniable.cli.answer_plot import draw
     from deniable.cli.demo import meters, shop
     from deniable.database import connect
     from deniable.plotting.stream_plot import draw as draw_stream
+    from deniable.queries.answers.answer_plot import draw
     from deniable.randomness import SeededSource
 
     people = shop.made_up(200_000)

@@ -110,13 +110,26 @@ def test_init_proposes_names_and_types_and_leaves_domains_to_a_person(shop):
     done = run("init", "--from", shop / "users.csv")
     assert done.returncode == 0
     assert 'attributes.age = { kind = "ordinal", low = "DECIDE"' in done.stdout
-    assert 'attributes.marital = { kind = "categorical", values = ["DECIDE"] }' in done.stdout
+    assert 'attributes.marital = { kind = "categorical", values = "DECIDE' in done.stdout
     assert "uid" not in done.stdout
     for value in ("31", "single", "Rome", "200"):
         assert value not in done.stdout
     tomllib.loads(done.stdout)
     (shop / "skeleton.toml").write_text(done.stdout)
     assert run("check", shop / "skeleton.toml").returncode == 2  # it does not load before everything is decided
+
+
+def test_init_proposes_a_table_for_each_file_and_rules(shop):
+    (shop / "more.csv").write_text("uid,paid,day,back\n1,2.5,2024-01-01,true\n2,3.5,2024-01-02,false\n")
+    done = run("init", "--from", shop / "users.csv", "--from", f"bought={shop / 'more.csv'}")
+    parsed = tomllib.loads(done.stdout)
+    assert list(parsed["tables"]) == ["users", "bought"]
+    kinds = {name: entry["kind"] for name, entry in parsed["tables"]["bought"]["attributes"].items()}
+    assert kinds == {"paid": "ordinal", "day": "dates", "back": "categorical"}
+    assert parsed["tables"]["bought"]["attributes"]["paid"]["round"] is True
+    assert parsed["tables"]["bought"]["attributes"]["day"]["missing"] == "own"
+    again = run("init", "--from", shop / "users.csv", "--from", shop / "users.csv")
+    assert "two tables are called 'users'" in again.stderr
 
 
 def test_init_mends_names_that_a_specification_cannot_have(shop):
@@ -135,7 +148,7 @@ def test_no_two_columns_are_proposed_under_one_name(tmp_path):
     assert len({name.lower() for name in names}) == 6
     assert "attributes._1st" in names
     assert 'rename the column "Größe" to this' in proposed
-    decided = proposed.replace('low = "DECIDE", high = "DECIDE", step = "DECIDE"', "low = 1, high = 9")
+    decided = proposed.replace('low = "DECIDE", high = "DECIDE"', "low = 1, high = 9")
     (tmp_path / "odd.toml").write_text(re.sub('epsilon = ".*"', "epsilon = 2", decided))
     assert run("check", tmp_path / "odd.toml").returncode == 0
 

@@ -255,7 +255,7 @@ def test_a_process_whose_streams_fail(inputs, tmp_path, script, code, said):
         assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+@pytest.mark.parametrize("encoding", ["ascii", pytest.param("latin-1", marks=pytest.mark.slow)])
 def test_a_terminal_that_cannot_show_every_character(inputs, tmp_path, encoding):
     script = f"deniable check shop.toml && {ASK} --json"
     if encoding == "ascii":

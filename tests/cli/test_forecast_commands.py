@@ -60,6 +60,7 @@ def test_designs_are_compared(specification, tmp_path):
     assert "No design answers all of them clearly" in text
 
 
+@pytest.mark.slow
 def test_no_error_is_left_out_where_there_are_many_questions(specification):
     arguments = ["compare", specification, "-", "--users", "1000000"]
     asked = ";".join(f"SELECT COUNT(*) FROM users WHERE age < {age}" for age in range(5, 17))

@@ -9,7 +9,7 @@ import pytest
 
 import deniable as dn
 from command_line import run
-from deniable.cli.promise import odds
+from deniable.promise import odds
 
 USERS = dn.Table("users", age=dn.Ordinal(1, 95), city=dn.Public())
 

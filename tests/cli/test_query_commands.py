@@ -7,9 +7,10 @@ import json
 import pytest
 
 from command_line import run, started
-from deniable.cli.answer_plot import draw
 from deniable.errors import BadInput, Failure
-from deniable.queries.answers.result import Estimate, Result, number
+from deniable.queries.answers.answer_layout import number
+from deniable.queries.answers.answer_plot import draw
+from deniable.queries.answers.result import Estimate, Result
 
 COUNT = "SELECT marital, COUNT(*) AS n FROM users GROUP BY marital"
 
@@ -35,7 +36,9 @@ def test_wide_answers_fit_into_80_columns(folder):
     shown = ask(folder, f"SELECT city, marital, {aggregates} FROM users GROUP BY city, marital")
     assert shown.returncode == 0
     assert max(map(len, shown.stdout.splitlines())) <= 80
-    assert "mean ± error" in shown.stdout
+    assert shown.stdout.count("95 % interval") == 4
+    lines = ask(folder, f"SELECT city, {aggregates} FROM users GROUP BY city", "--stderr").stdout
+    assert "mean (± standard error)" in lines
     assert "unclear" in shown.stdout
 
 
@@ -48,7 +51,8 @@ def test_no_answer_is_left_out_where_the_terminal_is_too_narrow(folder):
     plain = json.loads(
         ask(folder, f"SELECT marital, {asked} FROM users GROUP BY marital", "--json").stdout.split("\n")[0]
     )
-    assert all(f"{plain[name]:,.0f} ± " in shown for name in names)
+    assert all(f"{plain[name]:,.0f} " in shown for name in names)
+    assert shown.count("95 %") == len(names)
 
 
 def test_json_and_csv_hold_the_same_numbers(folder):

@@ -31,7 +31,7 @@ def test_the_shell_reads_a_pipe_and_goes_on_after_errors(folder):
     assert "20,000" in done.stdout
     assert "married, single, widowed" in done.stdout
     assert "country" in done.stdout
-    assert "avg_age" in done.stdout
+    assert "avg(age)" in done.stdout
     assert "last" in done.stdout
     assert "there is no attribute 'nothing'" in done.stderr
     assert ".nonsense is an unknown command" in done.stderr

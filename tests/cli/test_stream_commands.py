@@ -13,8 +13,8 @@ import pytest
 
 from command_line import DENIABLE, run
 from deniable.errors import Failure, InvalidParameter
+from deniable.stores import read_release
 from deniable.stores.parquet_output import ParquetOutput
-from deniable.stores.state_file import StateFile
 from deniable.streams import Released
 
 VALUES = np.random.default_rng(1).geometric(0.1, 20_000)
@@ -167,23 +167,62 @@ def test_windows_in_time_say_what_they_lack(tmp_path):
     assert run("stream", "query", private, "2024-01-02T10:00..", "--json").stderr == ""
 
 
-def test_a_stream_goes_on_from_its_state(tmp_path):
-    state = tmp_path / "state.json"
+def test_a_stream_in_a_store_goes_on_and_is_asked_meanwhile(tmp_path):
+    store = tmp_path / "store"
     (tmp_path / "one.txt").write_text("\n".join(map(str, VALUES[:5000])))
-    (tmp_path / "two.txt").write_text("\n".join(map(str, VALUES[5000:9000])))
-    first = run("stream", "publish", *SETTINGS, "--state", state, tmp_path / "one.txt")
-    assert (first.returncode, len(first.stdout.splitlines())) == (0, 3000)
-    output = tmp_path / "two.parquet"
-    second = run("stream", "publish", *SETTINGS, "--state", state, tmp_path / "two.txt", "-o", output)
-    assert second.returncode == 0, second.stderr
-    released = Released.load(output)
-    assert (len(released), released.first) == (4000, 3000)
-    truth = np.minimum(VALUES[5000:9000], released.about["theta"])
-    answer = released.sum(0, 4000)
+    (tmp_path / "all.txt").write_text("\n".join(map(str, VALUES[:9000])))
+    first = run("stream", "publish", *SETTINGS, "--store", store, tmp_path / "one.txt")
+    assert (first.returncode, first.stdout) == (0, "")
+    assert len(first.stderr.splitlines()) == 1  # not a terminal
+    again = run("stream", "publish", "--store", store, "--skip-published", "-o", "-", tmp_path / "all.txt")
+    assert (again.returncode, len(again.stdout.splitlines())) == (0, 4000), again.stderr
+    assert "goes on at position 5,000; 3,000 values are published" in again.stderr
+    released = read_release(store)
+    truth = np.minimum(VALUES[2000:9000], released.about["theta"])
+    answer = released.sum(0, 7000)
     assert abs(answer.value - truth.sum()) < 5 * np.hypot(answer.stderr, answer.smoothing)
-    other = run("stream", "publish", "--epsilon", "2", *SETTINGS[2:], "--state", state, tmp_path / "two.txt")
+    several = run("stream", "query", store, "0:100", "0:99999", "x", "10:20", "--json")
+    lines = [json.loads(line) for line in several.stdout.splitlines()]
+    assert [line.get("start", line.get("window")) for line in lines] == [0, "0:99999", "x", 10]
+    assert several.returncode == 2
+    shown = run("stream", "query", store, "0:100", "0:99999")
+    assert "does not lie within the 7,000 published values" in shown.stdout
+    followed = run("stream", "follow", store, "--every", "2000", "--mean", "--stop", "--json")
+    assert [json.loads(line)["stop"] for line in followed.stdout.splitlines()] == [2000, 4000, 6000]
+    values = run("stream", "follow", store, "--values", "--from", "6998", "--stop")
+    assert [line.split()[0] for line in values.stdout.splitlines()] == ["6998", "6999"]
+    assert "7,000 values published" in run("stream", "doctor", store).stdout
+    other = run("stream", "publish", "--epsilon", "2", *SETTINGS[2:], "--store", store, tmp_path / "one.txt")
     assert other.returncode == 2
-    assert "not those of the state file" in other.stderr
+    assert "not those of the store" in other.stderr
+    both = run("stream", "publish", "--store", store, "-o", tmp_path / "out.parquet", tmp_path / "one.txt")
+    assert "--output and --store exclude each other" in both.stderr
+    (store / "settings.json").unlink()
+    assert run("stream", "doctor", store).returncode == 2
+
+
+def test_positions_times_and_bad_values_of_a_store(tmp_path):
+    hours = np.datetime64("2024-01-01T00:00", "m") + 10 * np.arange(300)
+    rows = [f"{100 + number},{hour},{number % 9}" for number, hour in enumerate(hours)]
+    rows[150] = f"250,{hours[150]},oops"
+    (tmp_path / "in.csv").write_text("n,at,value\n" + "\n".join(rows) + "\n")
+    publish = ["stream", "publish", "--epsilon", "5", "--bound", "10", "--theta", "9", "--warmup", "2", "--block", "1"]
+    publish += ["--horizon", "512", "--position-column", "n", "--time-column", "at", "--store", tmp_path / "store"]
+    done = run(*publish, "--on-bad", "zero", tmp_path / "in.csv")
+    assert done.returncode == 0, done.stderr
+    assert "300 values taken, 298 published, " in done.stderr
+    assert ", 1 bad" in done.stderr
+    replay = run(*publish[:2], *publish[-6:], tmp_path / "in.csv")
+    assert "0 values taken, 0 published" in replay.stderr, replay.stderr
+    (tmp_path / "gap.csv").write_text("n,at,value\n401,2024-02-01T00:00,1\n")
+    gap = run(*publish[:2], *publish[-6:], tmp_path / "gap.csv")
+    assert "row 1 was refused: positions before it are missing" in gap.stderr
+    followed = run("stream", "follow", tmp_path / "store", "--every", "1d", "--stop")
+    assert [line.split()[0] for line in followed.stdout.splitlines()] == ["2024-01-01T00:00:00", "2024-01-02T00:00:00"]
+    day = run("stream", "query", tmp_path / "store", "2024-01-02..2024-01-03", "--json")
+    assert json.loads(day.stdout)["stop"] - json.loads(day.stdout)["start"] == 144
+    plain = run("stream", "follow", tmp_path / "store", "--every", "week")
+    assert "--every is neither a number of values nor a time" in plain.stderr
 
 
 def test_the_shortest_horizon_has_a_forecast():
@@ -308,7 +347,7 @@ def test_a_missing_value_needs_no_pandas(tmp_path, monkeypatch):
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_a_stopped_run_goes_on_where_it_was(tmp_path, how):
     arguments = ["stream", "publish", "--epsilon", "1", "--bound", "500", "--theta", "100", "--warmup", "2"]
-    arguments += ["--state", str(tmp_path / "state.json"), "-"]
+    arguments += ["--store", str(tmp_path / "store"), "-o", "-", "-"]
     with subprocess.Popen(
         [DENIABLE, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -320,18 +359,4 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path, how):
         assert "Interrupted" in process.stderr.read()
     again = run(*arguments, text="8\n9\n")
     assert (again.returncode, len(again.stdout.splitlines())) == (0, 2), again.stderr
-    assert "must come again" not in again.stderr
-
-
-def test_who_does_not_send_again_what_was_announced_is_told(tmp_path):
-    state = tmp_path / "state.json"
-    arguments = ["stream", "publish", *SETTINGS, "--state", state, "-"]
-    assert run(*arguments, text="\n".join(map(str, VALUES[:3000]))).returncode == 0
-    with StateFile(state) as file:
-        file.write(file.record["state"], announced={"count": 5, "digest": "00"})  # as a run that was killed leaves it
-    short = run(*arguments, text="1\n2\n")
-    assert "its last 5 values must come again" in short.stderr
-    assert "not all of the 5 values that must come again have come" in short.stderr
-    other = run(*arguments, text="1\n2\n3\n4\n5\n")
-    assert other.returncode == 2
-    assert "had announced 5 other values" in other.stderr
+    assert "goes on at position 3; 1 values are published" in again.stderr

@@ -54,7 +54,7 @@ def test_a_first_group_chooses_the_design_of_the_rest_and_both_are_asked(tmp_pat
     (row,) = map(json.loads, printed("query", first, second, YOUNG, "--json").splitlines())
     assert abs(row["n"] - young) < 5 * row["n_stderr"]
     assert printed("query", first, second, "-f", tmp_path / "q.sql") == printed("query", first, second, YOUNG)
-    collected(SHOP, np.arange(10), tmp_path / "again", 3)
+    collected(dn.Collection.load(tmp_path / "rest.toml"), np.arange(10), tmp_path / "again", 3)
     assert "10 users in more than one group" in refusal("query", first, tmp_path / "again", YOUNG)
     assert "the SQL is missing or given twice" in refusal("query", first, YOUNG, "-f", tmp_path / "q.sql")
     assert "the SQL is missing or given twice" in refusal("query", first)

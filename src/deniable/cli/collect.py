@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from deniable.cli.ledger import ledger_option, opened
-from deniable.cli.promise import PromiseNumbers, facts, in_words, page
 from deniable.cli.terminal import json_line, progress, show, simulation_option, table
 from deniable.collection import Collection
 from deniable.disk_faults import writing
 from deniable.errors import BadInput
-from deniable.limits import LONGEST_NAME
+from deniable.promise import PromiseNumbers, facts, in_words, page
+from deniable.shuffled_promise import Mixer
 from deniable.simulation import NOTE, check_noise
 from deniable.tables.designs.views import View
-from deniable.tables.schema.attributes import RESERVED
 from deniable.tables.specification.runs import largest_epsilon
 from deniable.wording import counted
 
@@ -36,8 +33,23 @@ AXIS_SYMBOLS = {"rounded": "⇅", "embedded": "±", "weight and rounded": "⇅ro
 @click.option("--views", is_flag=True, help="List all views, not only the first few.")
 @click.option("--report", type=click.Path(dir_okay=False), help="Write the promise as an HTML page to sign.")
 @click.option("--json", "as_json", is_flag=True, help="Print the promise as one JSON object.")
+@click.option(
+    "--shuffled",
+    type=click.IntRange(1),
+    metavar="PEOPLE",
+    help="Say what a trusted mixer of so many people's messages would add.",
+)
+@click.option("--delta", type=float, default=1e-9, show_default=True, help="The δ of that statement.")
 @simulation_option
-def check(specification: str, views: bool, report: str | None, as_json: bool, simulation: bool) -> None:
+def check(
+    specification: str,
+    views: bool,
+    report: str | None,
+    as_json: bool,
+    shuffled: int | None,
+    delta: float,
+    simulation: bool,
+) -> None:
     """Check a specification, and print what it promises.
 
     Prints who is protected against whom, the ε of a round and of a lifetime and what that means in odds, what travels
@@ -47,14 +59,16 @@ def check(specification: str, views: bool, report: str | None, as_json: bool, si
     Example:
       deniable check shop.toml
       deniable check shop.toml --report promise.html
+      deniable check shop.toml --shuffled 100000
     """
     collection = Collection.load(specification)
     check_noise(largest_epsilon(collection), simulation=simulation)
+    mixer = None if shuffled is None else Mixer(shuffled, delta)
     if report is not None:
         with writing(f"the page {Path(report).name!r}", "Nothing was written"):
-            Path(report).write_text(page(collection), encoding="utf-8")
+            Path(report).write_text(page(collection, mixer), encoding="utf-8")
     if as_json:
-        click.echo(json_line(facts(collection)))
+        click.echo(json_line(facts(collection, mixer)))
         return
     names = [table.name for table in collection.tables]
     reports = sum(map(collection.reports_per_user, names))
@@ -62,7 +76,7 @@ def check(specification: str, views: bool, report: str | None, as_json: bool, si
     again = "" if collection.rounds is None else " in a round"
     each_round = PromiseNumbers.of(collection).one_round
     click.echo(f"Each user sends {counted(reports, 'report')} and spends ε = {each_round:g} in all{again}.\n")
-    click.echo(f"{in_words(collection)}\n")
+    click.echo(f"{in_words(collection, mixer)}\n")
     spending = table("What each user sends", "table", "rows", "reports", "ε each", "ε in all", "views")
     for name in names:
         many, count, each = (
@@ -222,76 +236,3 @@ def _named_file(entry: str) -> tuple[str, str]:
     if not equals or not path:
         raise BadInput(f"{entry!r} is not TABLE=FILE. Nothing was read or written. Write users=users.csv, for example.")
     return name, path
-
-
-@click.command()
-@click.option("--from", "source", required=True, type=click.Path(), help="CSV or Parquet file with the columns.")
-@click.option("--key", default="uid", show_default=True, help="Column of user ids.")
-@click.option("--name", default=None, help="Name of the table; default: that of the file.")
-def init(source: str, key: str, name: str | None) -> None:
-    """Propose a specification for the columns of a file.
-
-    It lists the columns and proposes a kind for each. It shows no value and takes no domain from the data: domains
-    must be public knowledge, so you decide each one. What is left to decide is marked.
-
-    Of a Parquet file it reads only names and types. A CSV file has no types: its first line is taken for names, and
-    kinds are guessed from the first 20,480 rows, so they depend on these rows. If the first line is somebody's row, or
-    columns are named after people, the proposal shows that. Read it before you publish it.
-
-    \b
-    Example:
-      deniable init --from users.csv > shop.toml
-    """
-    from deniable.engines.collecting.input_frames import column_types
-
-    columns = column_types(source)
-    if key not in columns:
-        raise BadInput(f"the file has no column {key!r} of user ids. Nothing was proposed. Name it with --key.")
-    if any(len(column) > LONGEST_NAME for column in columns):
-        problem = f"the file has a column whose name is longer than {LONGEST_NAME} characters"
-        raise BadInput(f"{problem}. Nothing was proposed. Shorten it.")
-    click.echo(skeleton(name or Path(source).stem, columns, key, looked_at(source)))
-
-
-def looked_at(source: str) -> str:
-    """Which parts of a file a proposal depends on."""
-    from deniable.engines.collecting.input_frames import SAMPLE_ROWS, is_csv
-
-    if is_csv(source):
-        return f"names in the first line, kinds guessed from the first {SAMPLE_ROWS:,} rows"
-    return "names and types of columns, no row"
-
-
-def skeleton(name: str, columns: dict[str, str], key: str, looked_at: str) -> str:
-    """A specification that does not load until a person has decided on every domain."""
-    lines = [
-        "# A proposal. Domains are public knowledge: decide each one without looking at the data.",
-        f"# Looked at: {looked_at}.",
-        'epsilon = "DECIDE: how much all of a user\'s reports may spend, for example 2.0"',
-        'design = "hio"  # then, for your questions: deniable plan THIS.toml questions.sql --users N',
-        "fanout = 5",
-        "",
-        f"[tables.{_plain(name)}]",
-        "# many = 10  # DECIDE: for several rows per user, the most that count",
-    ]
-    taken: set[str] = set()
-    for column, kind in columns.items():
-        if column == key:
-            continue
-        if kind in ("DOUBLE", "FLOAT", "DATE") or "INT" in kind or kind.startswith(("DECIMAL", "TIMESTAMP")):
-            domain = '{ kind = "ordinal", low = "DECIDE", high = "DECIDE", step = "DECIDE" }'
-        else:
-            domain = '{ kind = "categorical", values = ["DECIDE"] }'
-        safe = _plain(column)
-        while safe.lower() in RESERVED or safe.lower() in taken:
-            safe += "_"
-        taken.add(safe.lower())
-        note = "" if safe == column else f"; rename the column {json.dumps(column, ensure_ascii=False)} to this"
-        lines.append(f'attributes.{safe} = {domain}  # or {{ kind = "public" }}, or leave it out{note}')
-    return "\n".join(lines)
-
-
-def _plain(name: str) -> str:
-    """A name of letters, digits and _ that does not begin with a digit."""
-    plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
-    return f"_{plain}" if plain[:1].isdigit() else plain

@@ -200,7 +200,9 @@ def compare(specification: str, queries: str, users: int, rows_given: tuple[str,
         [name, *(shown_error(choice.errors[index]) for choice in comparison.choices)]
         for index, name in enumerate(names)
     ]
-    show_columns(f"Predicted standard errors, {counted(comparison.users, 'user')}", choices, errors)
+    show_columns(
+        f"Predicted standard errors, {counted(comparison.users, 'user')}", choices, [[column] for column in errors]
+    )
     for name, question in zip(names, questions, strict=True):
         click.echo(f"{name}: {' '.join(question.split())}")
     if ranges := [

@@ -15,19 +15,23 @@ import click
 from deniable import __version__
 from deniable.cli import installed_commands, standard_streams
 from deniable.cli.audit import audit_command
-from deniable.cli.collect import check, init, perturb
+from deniable.cli.collect import check, perturb
 from deniable.cli.demo.command import demo
 from deniable.cli.doctor import doctor
 from deniable.cli.forecast import compare, explain, forecast
 from deniable.cli.gather import gather
+from deniable.cli.init import init
 from deniable.cli.ledger import ledger
 from deniable.cli.plan import fit, plan
 from deniable.cli.query import query
 from deniable.cli.serve import key, round_, seal, serve, token
 from deniable.cli.shell import shell
 from deniable.cli.stream import stream
+from deniable.cli.stream_follow import doctor as stream_doctor
+from deniable.cli.stream_follow import follow
 from deniable.cli.stream_local import collect, report
 from deniable.cli.stream_publish import publish
+from deniable.cli.stream_query import query as stream_query
 from deniable.cli.terminal import TRACEBACK_SWITCH, message
 from deniable.errors import DeniableError
 
@@ -73,7 +77,7 @@ def cli() -> None:
 for group, commands in (
     (cli, (audit_command, check, compare, demo, explain, fit, forecast, gather, init, perturb)),
     (cli, (doctor, key, ledger, round_, plan, query, seal, serve, shell, stream, token)),
-    (stream, (collect, publish, report)),
+    (stream, (collect, follow, publish, report, stream_doctor, stream_query)),
 ):
     for command in commands:
         group.add_command(command)

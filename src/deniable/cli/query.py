@@ -18,8 +18,11 @@ from deniable.queries.answers.plain_rows import as_csv
 @click.argument("given", nargs=-1, required=True, metavar="REPORTS... [SQL]")
 @click.option("-f", "--file", "path", type=click.Path(dir_okay=False), help="Read the SQL from a file.")
 @query_options
+@click.option("--compare", "compared", metavar="COLUMN", help="Compare the groups of a column, every two of them.")
 @click.option("--json", "json_wanted", is_flag=True, help="Print one JSON object per row.")
 @click.option("--csv", "csv_wanted", is_flag=True, help="Print comma-separated values.")
+@click.option("--stderr", is_flag=True, help="Print standard errors (±) instead of intervals.")
+@click.option("--excel", type=click.Path(dir_okay=False), help="Also write the answer to an .xlsx file.")
 @click.option("--plot", type=click.Path(dir_okay=False), help="Also plot the answer to a .png, .svg or .pdf file.")
 def query(
     given: tuple[str, ...],
@@ -27,8 +30,11 @@ def query(
     dimensions: tuple[str, ...],
     json_wanted: bool,
     csv_wanted: bool,
+    stderr: bool,
+    excel: str | None,
     plot: str | None,
     engine: str,
+    compared: str | None,
     **chosen: Any,
 ) -> None:
     """Answer SQL from reports, with an error for every number.
@@ -38,16 +44,23 @@ def query(
     others, and arithmetic with them; CASE and functions; tables joined with USING (uid), and dimensions joined on an
     attribute; WITH and derived tables; UNION ALL, ROLLUP, windows over groups; ORDER BY, HAVING and LIMIT.
 
-    Several folders are groups of users that were asked under different designs (`deniable plan --after`): each user in
-    one group only, which is checked, and the answer is over all of them.
+    Several folders of one specification, or a quoted pattern such as "reports/2024-*", are one collection. Folders of
+    different specifications are groups of users that were asked under different designs (`deniable plan --after`): each
+    user in one group only, which is checked, and the answer is over all of them. Folders may be addresses (s3://, gs://,
+    hdfs://) that pyarrow can read.
+
+    With --compare a question with one answer is asked in the groups of a column, and every two groups are compared;
+    one error rate holds for all comparisons together.
 
     \b
     Example:
       deniable query reports/ "SELECT COUNT(*) FROM users WHERE age < 30"
       deniable query hdfs:///reports --engine spark=yarn @question.sql
       deniable query first/ second/ "SELECT COUNT(*) FROM users WHERE age < 30"
+      deniable query reports/ --compare city "SELECT AVG(age) FROM users"
     """
     from deniable.queries.answers.answer_options import AnswerOptions
+    from deniable.queries.answers.group_comparison import comparison
 
     if json_wanted and csv_wanted:
         raise BadInput("--json and --csv exclude each other. Nothing was read. Choose one.")
@@ -59,18 +72,27 @@ def query(
             )
     text, options = sql_text(sql, path), AnswerOptions(**chosen)
     if plot is not None:
-        from deniable.plotting.figure import check_ending, require_plotting
+        from deniable.figure import check_ending, require_plotting
 
         check_ending(plot)
         require_plotting()
-    for result in open_reports(reports, dimensions, engine).statements(text, options):
+    database = open_reports(reports, dimensions, engine)
+    answers = (
+        database.statements(text, options)
+        if compared is None
+        else [comparison(database.answer, text, compared, options)]
+    )
+    for result in answers:
         if plot is not None:
-            from deniable.cli.answer_plot import draw
+            from deniable.queries.answers.answer_plot import draw
 
             draw(result, plot)
             click.echo(f"drawn in {Path(plot).name}", err=True)
+        if excel is not None:
+            result.to_excel(excel)
+            click.echo(f"written to {Path(excel).name}", err=True)
         if not (json_wanted or csv_wanted):
-            show_table(result)
+            show_table(result, stderr=stderr)
             continue
         click.echo(as_json(result) if json_wanted else as_csv(result), nl=False)
         for note in result.footnotes:

@@ -25,7 +25,11 @@ folder_argument = click.argument("folder", type=click.Path(file_okay=False))
 @click.option("--config", type=click.Path(dir_okay=False), help="Settings in a TOML or JSON file.")
 @click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
 @click.option("--port", type=int, help="Port; 0 takes a free one.  [default: 8710]")
+@click.option("--mysql", "mysql_port", type=int, metavar="PORT", help="Port for tools that speak MySQL.")
 @click.option("--open", "open_", is_flag=True, default=None, help="Take uploads without a token, on any address.")
+@click.option(
+    "--allow-origin", "origins", multiple=True, help="Let pages of this origin report, as https://shop.example."
+)
 @click.option("--check", is_flag=True, help="Check folder and settings, and start nothing.")
 @click.option("--simulation", is_flag=True, help="With --init: for reports that protect nobody.")
 @click.option("--store", help="With --init: a database for several collectors, postgresql://….")
@@ -36,7 +40,9 @@ def serve(
     config: str | None,
     host: str | None,
     port: int | None,
+    mysql_port: int | None,
     open_: bool | None,
+    origins: tuple[str, ...],
     check: bool,
     simulation: bool,
     store: str | None,
@@ -67,7 +73,8 @@ def serve(
         raise BadInput(f"{option} belongs to --init. Nothing was started. The folder says what it is.")
     from deniable.service.settings import load_settings
 
-    settings = load_settings(config, {"host": host, "port": port, "open": open_})
+    flags = {"host": host, "port": port, "mysql_port": mysql_port, "open": open_, "origins": origins or None}
+    settings = load_settings(config, flags)
     if check:
         check_folder_of(path)
         words = "need a token" if settings.needs_token else "are open"

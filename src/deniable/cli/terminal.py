@@ -119,14 +119,17 @@ def columns_width(columns: Sequence[Column]) -> int:
     return sum(max(len(printable(cell)) for cell in column) + 2 for column in columns)
 
 
-def show_columns(title: str, names: Sequence[Column], numbers: Sequence[Column]) -> None:
-    """Print columns as a table or, in a narrow terminal, as several tables that repeat the names."""
+def show_columns(title: str, names: Sequence[Column], numbers: Sequence[Sequence[Column]]) -> None:
+    """Print columns as a table or, in a narrow terminal, as several tables that repeat the names.
+
+    Columns of numbers that belong together stay together.
+    """
     shown: list[Column] = []
-    for column in numbers:
-        if shown and columns_width([*names, *shown, column]) > width():
+    for columns in numbers:
+        if shown and columns_width([*names, *shown, *columns]) > width():
             _show_columns(title, [*names, *shown], len(names))
             shown = []
-        shown.append(column)
+        shown += columns
     _show_columns(title, [*names, *shown], len(names))
 
 

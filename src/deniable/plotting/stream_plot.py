@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.errors import InvalidParameter
-from deniable.plotting.figure import INK, TREND, TRUTH, check_ending, new_figure, save, tidy
+from deniable.figure import INK, TREND, TRUTH, check_ending, new_figure, save, tidy
 from deniable.stores.sources.batch import Columns
 from deniable.stores.sources.readers import read_file
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from deniable.cli.demo import meters, shop
 from deniable.collection import Collection
-from deniable.queries.answers.result import Estimate, number
+from deniable.queries.answers.answer_layout import number
+from deniable.queries.answers.result import Estimate
 
 HEADER = ("", "truth", "estimate", "95 % interval", "inside")
 
@@ -55,9 +56,14 @@ class Outcome:
         return f"{number(self.too_much.value, error)} ± {number(error, error)}, an error too large to be useful"
 
     @property
+    def program(self) -> str:
+        """How this program is called here."""
+        return "deniable" if shutil.which("deniable") else _from_here(Path(sys.argv[0]))
+
+    @property
     def next_commands(self) -> tuple[str, str, str]:
         """Three commands that continue with what was written."""
-        name = "deniable" if shutil.which("deniable") else _from_here(Path(sys.argv[0]))
+        name = self.program
         return (
             f'{name} query {self.folder / "reports"} "SELECT AVG(age) FROM users"',  # noqa: S608 - shown, not run
             f'{name} explain {self.folder / "reports"} "SELECT COUNT(*) FROM orders"',  # noqa: S608 - as above

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from deniable.arrays import Integers
-from deniable.cli.answer_plot import draw
 from deniable.cli.demo import meters, shop
 from deniable.cli.demo.outcome import Outcome
 from deniable.cli.demo.report_page import report
@@ -20,8 +19,9 @@ from deniable.collection import Collection
 from deniable.database import connect
 from deniable.disk_faults import writing
 from deniable.errors import BadInput, DeniableError, MissingExtra
-from deniable.plotting.figure import INK, TRUTH, new_figure, require_plotting, save, tidy
+from deniable.figure import INK, TRUTH, new_figure, require_plotting, save, tidy
 from deniable.plotting.stream_plot import draw as draw_stream
+from deniable.queries.answers.answer_plot import draw
 from deniable.queries.forecasts.forecast import users_needed
 from deniable.randomness import SecureSource, SeededSource, Source
 from deniable.tables.specification.runs import SPECIFICATION_FILE

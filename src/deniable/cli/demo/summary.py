@@ -53,6 +53,8 @@ def show_summary(outcome: Outcome) -> None:
     click.echo(f"Written: {outcome.folder / 'report.html'}, {drawn}")
     if not outcome.pictures:
         click.echo("Pictures need an extra: pip install 'deniable[plot]'.")
+    click.echo("\nLook in a browser, with devices that report while you look:")
+    click.echo(f"  {outcome.program} demo --serve")
     click.echo("\nTry next:")
     for command in outcome.next_commands:
         click.echo(f"  {command}")

@@ -1,0 +1,147 @@
+"""`deniable demo --serve`: a collector with its console, made-up devices that report to it, and a live stream.
+
+Devices run in a thread and speak HTTP, as real ones do. Their rows are made up, their reports are randomised for real.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import click
+import numpy as np
+
+from deniable.cli.demo import meters, shop
+from deniable.client import ToPLClient
+from deniable.collection import Collection
+from deniable.errors import BadInput, DeniableError, MissingExtra
+from deniable.tables.reports.upload_format import REPORT_LINES
+from deniable.tables.specification.runs import SPECIFICATION_FILE
+
+STREAM, STREAM_SETTINGS = "watts", {"epsilon": 2.0, "bound": 5_000, "first": 500}
+AT_ONCE, FIRST_PEOPLE = 50, 2_000
+BATCH_PAUSE_S = 1.0
+"""Between two batches of devices, after the first people."""
+
+
+def serve_demo(folder: Path, port: int, people: int) -> None:
+    """Make a collector in the folder, start devices, and serve until Ctrl-C."""
+    try:
+        from deniable.service.collector import init_folder
+        from deniable.service.serving import serve
+        from deniable.service.settings import ServeSettings
+    except ModuleNotFoundError as missing:
+        raise MissingExtra(missing.name or "uvicorn", "serve") from None
+    collected = folder / "collected"
+    collection = shop.specification().with_settings(name="shop", coins="assigned")
+    make_room(collected, collection)
+    init_folder(collection, collected, streams={STREAM: STREAM_SETTINGS})
+    keys = made_keys(collected)
+
+    def started(address: str) -> None:
+        click.echo(f"\nThe console: {address}/")
+        for scope, key in keys.items():
+            click.echo(f"  key to {scope}: {key}")
+        click.echo("Devices report while it runs. Ctrl-C ends it.")
+        devices = threading.Thread(target=report_for_ever, args=(address, collection, people), daemon=True)
+        devices.start()
+
+    serve(collected, ServeSettings(port=port), started)
+
+
+def make_room(folder: Path, collection: Collection) -> None:
+    """Remove what an earlier run collected; refuse a folder with anything else in it."""
+    if not folder.exists():
+        return
+    try:
+        ours = Collection.load(folder / SPECIFICATION_FILE) == collection
+    except DeniableError:
+        ours = False
+    if not ours:
+        raise BadInput(
+            f"{str(folder)!r} exists and was not written by this demonstration. Nothing was drawn or written. "
+            "Name another folder with --out."
+        )
+    shutil.rmtree(folder)
+
+
+def made_keys(folder: Path) -> dict[str, str]:
+    """A key of each scope."""
+    from deniable.service.keys import SCOPES, KeyFile, Keys
+
+    made: dict[str, str] = {}
+
+    def add(keys: Keys) -> Keys:
+        for scope in SCOPES:
+            keys, made[scope] = keys.with_key(f"demo_{scope}", scope)
+        return keys
+
+    KeyFile(folder).change(add)
+    return made
+
+
+def report_for_ever(
+    address: str, collection: Collection, people: int, sleep: Callable[[float], None] = time.sleep
+) -> int:
+    """Send reports of made-up people, the first at once, then a batch a second. Returns how many people reported."""
+    reported = 0
+    theta: float | None = None
+    watts = meters.meter_readings(people, np.random.default_rng(3), int(STREAM_SETTINGS["bound"]))
+    for batch in _batches(people):
+        lines = [line for person in batch for line in _lines(collection, person)]
+        values = watts[reported : reported + len(batch)].tolist()
+        client = ToPLClient(STREAM_SETTINGS["epsilon"], STREAM_SETTINGS["bound"], name=STREAM)
+        readings = [
+            client.fresh(value, theta).to_json(str(person["uid"])) for person, value in zip(batch, values, strict=True)
+        ]
+        try:
+            _sent(address, f"/v1/collections/{collection.name}/reports", lines)
+            _sent(address, f"/v1/collections/{collection.name}/streams/{STREAM}/reports", readings)
+            theta = _sent(address, f"/v1/collections/{collection.name}")["streams"][STREAM]["theta"]
+        except (OSError, http.client.HTTPException, ValueError, KeyError):
+            return reported  # the server has ended
+        reported += len(batch)
+        if reported >= FIRST_PEOPLE:
+            sleep(BATCH_PAUSE_S)
+    return reported
+
+
+def _batches(people: int) -> Iterator[list[dict[str, Any]]]:
+    """Made-up people with their orders, some at a time."""
+    made = shop.made_up(people)
+    orders: dict[int, list[dict[str, Any]]] = {}
+    for row in made.orders.to_pylist():
+        orders.setdefault(row.pop("uid"), []).append(row)
+    users = made.users.to_pylist()
+    for start in range(0, people, AT_ONCE):
+        yield [{**user, "orders": orders.get(user["uid"], [])} for user in users[start : start + AT_ONCE]]
+
+
+def _lines(collection: Collection, person: dict[str, Any]) -> Iterator[str]:
+    """What one device sends about tables."""
+    uid = str(person["uid"])
+    client = collection.client(user=uid)
+    own = {name: person[name] for name in ("age", "marital")}
+    for report in client.reports("users", [own]):
+        yield report.to_json(uid, "users", {"city": person["city"]})
+    for report in client.reports("orders", person["orders"]):
+        yield report.to_json(uid, "orders")
+
+
+def _sent(address: str, path: str, lines: list[str] | None = None) -> Any:
+    """What the collector answers."""
+    parts = urlsplit(address)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)
+    try:
+        body = None if lines is None else "\n".join(lines).encode()
+        connection.request("GET" if lines is None else "POST", path, body, {"Content-Type": REPORT_LINES})
+        return json.loads(connection.getresponse().read())
+    finally:
+        connection.close()

@@ -56,7 +56,8 @@ async def request(app, method, path, body=b"", headers=(), client="127.0.0.1", p
 
     scope = {
         "type": "http", "http_version": "1.1", "method": method, "path": path, "raw_path": path.encode(),
-        "query_string": query.encode(), "root_path": "", "scheme": "http", "client": (client, 50_000), "server": ("127.0.0.1", 80),
+        "query_string": query.encode(), "root_path": "", "scheme": "http",
+        "client": (client, 50_000), "server": ("127.0.0.1", 80),
         "headers": [(name.lower().encode(), value.encode()) for name, value in dict(headers).items()],
     }  # fmt: skip
     await app(scope, receive, send)

@@ -8,6 +8,7 @@ from contextlib import closing
 
 import numpy as np
 import pytest
+from test_serving import running
 
 import deniable as dn
 from asgi import SHOP, Served
@@ -16,7 +17,6 @@ from deniable.service.collector import init_folder
 from deniable.service.keys import KeyFile
 from deniable.service.live_events_resource import _events
 from deniable.stores import DurablePublisher, StoredStream
-from test_serving import running
 
 VALUES = (np.arange(300) * 37 % 90).tolist()
 
@@ -190,18 +190,20 @@ def test_keys_have_windows_of_their_own_and_a_sum(folder, keys):
 def events(served, position, wanted):
     """Events from a position on, until there are so many values."""
 
+    found, told = [], []
+
     async def collect():
         stream = served.collector.live.get("meter")
-        found, told = [], ""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             async for text in _events(served.collector, stream, position):
-                told += text.decode()
+                told.append(text.decode())
                 if text.startswith(b"id"):
-                    found += json.loads(text.decode().split("data: ")[1])["values"]
+                    found.extend(json.loads(told[-1].split("data: ")[1])["values"])
                 if len(found) >= wanted:
-                    return found, told
+                    return
 
-    return asyncio.run(collect())
+    asyncio.run(collect())
+    return found, "".join(told)
 
 
 def test_events_resume_without_a_gap_and_survive_the_sealing_of_segments(folder, keys):
@@ -221,7 +223,7 @@ def test_events_resume_without_a_gap_and_survive_the_sealing_of_segments(folder,
 
 def followed(port, key, position, wanted):
     """Values that a real server sends as events, from a position on."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     with closing(connection):
         connection.request("GET", "/v1/streams/meter/events", headers={**key, "Last-Event-ID": str(position)})
         answer, found = connection.getresponse(), []
@@ -234,7 +236,7 @@ def followed(port, key, position, wanted):
 
 
 def posted(port, key, values, position):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     with closing(connection):
         body = json.dumps({"position": position, "values": values})
         connection.request("POST", "/v1/streams/meter", body, {**key, "Content-Type": "application/json"})
@@ -247,16 +249,16 @@ def test_kill_9_loses_nothing_that_was_answered_and_publishes_nothing_differentl
             assert posted(port, keys["publish"], VALUES[first : first + 50], first)["position"] == first + 50
         before = followed(port, keys["ask"], 0, 130)
         process.send_signal(signal.SIGKILL)
-        process.wait(10)
+        process.wait(60)
     with running(folder) as (process, port):
         again = posted(port, keys["publish"], VALUES[100:], 100)
         assert (again["taken"], again["repeated"]) == (150, 50)
         after = followed(port, keys["ask"], len(before), 280 - len(before))
-        follower = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        follower = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
         follower.request("GET", "/v1/streams/meter/events", headers=keys["ask"])
         answer = follower.getresponse()
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0  # whoever follows is let go
+        assert process.wait(120) == 0  # whoever follows is let go
         answer.read()
         follower.close()
         log = process.stderr.read()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 METHODS = ("tops", "pak", "nme", "hc16", "smooth-hc16", "flat")
 _USUAL_HORIZON = 1 << 20
-_OPTIONS: tuple[Callable[[Any], Any], ...] = (
+_SETTINGS_OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("--epsilon", type=float, default=None, help="Privacy of one value against another."),
     click.option("--bound", type=float, default=None, help="Public upper bound. Larger values count as it."),
     click.option(
@@ -58,7 +58,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
 
 def settings_options(command: Any) -> Any:
     """Add all of them to a command."""
-    return reduce(lambda changed, option: option(changed), reversed(_OPTIONS), command)
+    return reduce(lambda changed, option: option(changed), reversed(_SETTINGS_OPTIONS), command)
 
 
 def stream_per_key(options: dict[str, Any]) -> KeyedPublisher:

@@ -29,7 +29,7 @@ from deniable.streams.released.keyed_release import KeyedReleased
 from deniable.streams.released.released_stream import Released
 
 LIVE_FOLDER = "live"
-_NAME = re.compile(rf"[A-Za-z_][A-Za-z0-9_-]{{0,{LONGEST_NAME - 1}}}")
+_STREAM_NAME = re.compile(rf"[A-Za-z_][A-Za-z0-9_-]{{0,{LONGEST_NAME - 1}}}")
 
 
 class LiveStream:
@@ -122,13 +122,13 @@ class LiveStreams:
     def names(self) -> list[str]:
         """Every stream that there is."""
         folders = self._folder.iterdir() if self._folder.is_dir() else ()
-        return sorted(path.name for path in folders if _NAME.fullmatch(path.name) and StoreFolder(path).exists)
+        return sorted(path.name for path in folders if _STREAM_NAME.fullmatch(path.name) and StoreFolder(path).exists)
 
     def get(self, name: str) -> LiveStream | None:
         """A stream; None if there is none of that name."""
         with self._turn:
             if name not in self._opened:
-                if not _NAME.fullmatch(name) or not StoreFolder(self._folder / name).exists:
+                if not _STREAM_NAME.fullmatch(name) or not StoreFolder(self._folder / name).exists:
                     return None
                 self._opened[name] = LiveStream(self._folder / name, self._settings)
             return self._opened[name]

@@ -34,10 +34,10 @@ from deniable.stores.sources.number_columns import time_column, value_column
 from deniable.stores.stream_intake import Refusal
 from deniable.strict_json import read_json
 
-_FIELDS = {"position", "values", "timestamps", "keys"}
+_VALUE_FIELDS = {"position", "values", "timestamps", "keys"}
 _SHORT_BODY = 1 << 15
 """Longer ones are read in another thread, while other requests are answered."""
-_MOST = 1 << 62
+_FARTHEST_POSITION = 1 << 62
 
 
 async def post_values(request: Request) -> Response:
@@ -112,7 +112,11 @@ def read_values(body: bytes, most: int, *, keyed: bool) -> Batch:
         entries = read_json(body)
     except ValueError:
         entries = None
-    if not isinstance(entries, dict) or not set(entries) <= _FIELDS or not isinstance(entries.get("values"), list):
+    if (
+        not isinstance(entries, dict)
+        or not set(entries) <= _VALUE_FIELDS
+        or not isinstance(entries.get("values"), list)
+    ):
         words = "The body must be a JSON object with values, and perhaps position, timestamps and keys."
         raise BodyRefused(400, "body", words)
     values = entries["values"]
@@ -137,7 +141,7 @@ def read_values(body: bytes, most: int, *, keyed: bool) -> Batch:
 def _positions(first: Any, count: int) -> Any:
     if first is None:
         return None
-    if type(first) is not int or not 0 <= first < _MOST:
+    if type(first) is not int or not 0 <= first < _FARTHEST_POSITION:
         raise BodyRefused(400, "position", "A position is a whole number from 0 on.")
     return np.arange(first, first + count)
 

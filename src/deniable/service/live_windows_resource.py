@@ -43,13 +43,13 @@ async def get_windows(request: Request) -> Response:
         raise Refused(400, "windows", "from must be the number of a value.")
     try:
         if asked.get("all_keys") == "true":
-            found = await run_in_threadpool(_over_keys, stream, texts)
+            answers = await run_in_threadpool(_over_keys, stream, texts)
         else:
             released = await run_in_threadpool(_released, stream, asked.get("key"))
-            found = await run_in_threadpool(_windows, released, texts, every, int(start))
+            answers = await run_in_threadpool(_windows, released, texts, every, int(start))
     except BadInput as problem:
         raise Refused(400, "windows", str(problem).replace("--", "")) from None
-    return answered({"windows": found})
+    return answered({"windows": answers})
 
 
 def _released(stream: LiveStream, key: str | None) -> Released:
@@ -65,14 +65,14 @@ def _windows(released: Released, texts: list[str], every: str | None, start: int
             {**({"from": name} if name else {}), **_facts(released, first, last)}
             for first, last, name in islice(complete, MOST_WINDOWS)
         ]
-    found = []
+    answers = []
     for text in texts:
         try:
             first, last, note = window_of(text, released)
-            found.append({"window": text, **_facts(released, first, last), **({"note": note} if note else {})})
+            answers.append({"window": text, **_facts(released, first, last), **({"note": note} if note else {})})
         except DeniableError as problem:
-            found.append({"window": text, "error": str(problem)})
-    return found
+            answers.append({"window": text, "error": str(problem)})
+    return answers
 
 
 def _facts(released: Released, first: int, last: int) -> dict[str, Any]:
@@ -82,14 +82,14 @@ def _facts(released: Released, first: int, last: int) -> dict[str, Any]:
 
 def _over_keys(stream: LiveStream, texts: list[str]) -> list[dict[str, Any]]:
     streams: KeyedReleased = stream.by_key()
-    found = []
+    answers = []
     for text in texts:
         try:
             own = {key: window_of(text, streams[key], clipped=True)[:2] for key in streams.keys}
-            found.append({"window": text, "keys": len(own), "sum": plain_estimate(streams.sum_of(own))})
+            answers.append({"window": text, "keys": len(own), "sum": plain_estimate(streams.sum_of(own))})
         except DeniableError as problem:
-            found.append({"window": text, "error": str(problem)})
-    return found
+            answers.append({"window": text, "error": str(problem)})
+    return answers
 
 
 def plain_estimate(window: WindowEstimate) -> dict[str, Any]:

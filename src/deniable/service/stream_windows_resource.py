@@ -29,8 +29,8 @@ async def get_streams(request: Request) -> Response:
     require_scope(collector, request, "ask")
     log, live = collector.streams, collector.live
     local = [] if log is None else [_described(log, name) for name in log.names]
-    found = [stream for stream in map(live.get, live.names) if stream is not None]
-    return answered({"streams": local + [await run_in_threadpool(described_live, stream) for stream in found]})
+    stores = [stream for stream in map(live.get, live.names) if stream is not None]
+    return answered({"streams": local + [await run_in_threadpool(described_live, stream) for stream in stores]})
 
 
 def described_live(stream: LiveStream) -> dict[str, Any]:

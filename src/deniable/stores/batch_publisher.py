@@ -185,7 +185,7 @@ class BatchPublisher:
         bad = 0
         if self._on_bad.lenient:
             if batch.timestamps is not None and _other_kind(batch.timestamps, self._newest):
-                return batch, 0, 0, _OTHER_KIND
+                return batch, 0, 0, _OTHER_TIMES
             batch, bad = self._on_bad.settled(batch, self.publisher.settings.grid, self._newest)
         count, reason = self._acceptable(batch) if len(batch.values) else (0, "")
         return batch, bad, count, reason
@@ -246,7 +246,7 @@ def _first_refused(publisher: Publisher | PersonStream | KeyedStream, values: ND
     return good
 
 
-_OTHER_KIND = "its timestamp is of another type than those before it"
+_OTHER_TIMES = "its timestamp is of another type than those before it"
 
 
 def _other_kind(timestamps: NDArray[Any], newest: Any) -> bool:
@@ -257,7 +257,7 @@ def _other_kind(timestamps: NDArray[Any], newest: Any) -> bool:
 def _first_out_of_order(timestamps: NDArray[Any], newest: Any) -> tuple[int, str]:
     """The index of the first timestamp that is missing or goes back, and which of the two it is."""
     if _other_kind(timestamps, newest):
-        return 0, _OTHER_KIND
+        return 0, _OTHER_TIMES
     missing = np.isnat(timestamps) if timestamps.dtype.kind == "M" else np.isnan(timestamps)
     there = int(missing.argmax()) if missing.any() else len(timestamps)
     back = (timestamps[1:] < timestamps[:-1]).nonzero()[0]

@@ -1,4 +1,4 @@
-"""How all tests run: without a clock (Hypothesis would fail an example that takes 200 ms), and those of a file together.
+"""How all tests run: without a clock (Hypothesis would fail an example that takes 200 ms), a file's together.
 
 The example of a method continues the example of its class.
 

@@ -83,4 +83,4 @@ def test_requests_of_both_forms_stand_side_by_side():
     assert sent.reports == bytes([1] * 32 + [2] * 32 + [0] * 32 + [3] * 64)
     assert [body.only_user for body in requests if isinstance(body, FramedBody)] == ["ann", None, "bob"]
     assert framed(binary_body([("ann", bytes(32)), ("bob", bytes(32))]), 9).only_user is None
-    assert SentColumns.of([]).names() == []
+    assert SentColumns.of([]).uids.to_pylist() == []

@@ -21,7 +21,7 @@ from deniable.stores.collector.upload import Part
 from deniable.stores.collector.upload_columns import RowColumns, offsets_and_data
 
 Digests = NDArray[np.uint64]
-SECRET_BYTES = 16
+DIGEST_KEY_BYTES = 16
 _BITS_PER_KEY, _BITS_SET, _BLOCK_BITS, _WORDS = 20, 8, 512, 8
 
 

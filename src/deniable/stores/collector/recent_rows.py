@@ -130,12 +130,12 @@ def _insert(digests: Any, count: Any, table: Any) -> None:
 
 
 @compiled
-def _equal(ends: Any, data: Any, one: Any, other: Any) -> Any:
-    length = ends[one + 1] - ends[one]
+def _equal(ends: Any, data: Any, row: Any, other: Any) -> Any:
+    length = ends[row + 1] - ends[row]
     if length != ends[other + 1] - ends[other]:
         return False
     byte = 0
-    while byte < length and data[ends[one] + byte] == data[ends[other] + byte]:
+    while byte < length and data[ends[row] + byte] == data[ends[other] + byte]:
         byte += 1
     return byte == length
 
@@ -160,9 +160,9 @@ def _look_up(
     """Find the row with the same key, or put this one where it will be found."""
     mask = np.uint64(table.size - 1)
     for number in range(first.size):
-        row, found = before + number, -1
+        row, match = before + number, -1
         at = digests[row] & mask
-        while found < 0 and table[at] >= 0:
+        while match < 0 and table[at] >= 0:
             held = table[at]
             if (
                 digests[held] == digests[row]
@@ -170,11 +170,11 @@ def _look_up(
                 and slots[held] == slots[row]
                 and _equal(uid_ends, uids, held, row)
             ):
-                found = held
+                match = held
             else:
                 at = (at + np.uint64(1)) & mask
-        first[number], filled[number] = found, -1
-        if found >= 0:
-            same[number] = _equal(report_ends, reports, found, row) and _equal(text_ends, texts, found, row)
+        first[number], filled[number] = match, -1
+        if match >= 0:
+            same[number] = _equal(report_ends, reports, match, row) and _equal(text_ends, texts, match, row)
         else:
             table[at], filled[number] = row, np.int64(at)

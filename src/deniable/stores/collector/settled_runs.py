@@ -70,10 +70,10 @@ class SettledRuns:
     def find(self, connection: sqlite3.Connection, run: int, address: Address) -> Found | None:
         """What a run holds under a key."""
         firsts, pages = self._runs[run]
-        place = bisect_right(firsts, address) - 1
-        if place < 0 or firsts[place][:2] != address[:2]:
+        position = bisect_right(firsts, address) - 1
+        if position < 0 or firsts[position][:2] != address[:2]:
             return None
-        rows = unpacked(connection.execute(_CONTENT, (pages[place],)).fetchone()[0])
+        rows = unpacked(connection.execute(_CONTENT, (pages[position],)).fetchone()[0])
         at = rows.before(address[2:])
         if at == len(rows) or rows.key(at) != address[2:]:
             return None
@@ -149,7 +149,7 @@ def run_damage(connection: sqlite3.Connection, secret: bytes) -> str | None:
             keys = [(table, round_, *rows.key(row)) for row in range(len(rows))]
             if keys[0] != (table, round_, uid, slot) or (before is not None and before >= keys[0]):
                 return "its pages are out of order"
-            if any(one >= other for one, other in pairwise(keys)):
+            if any(key >= following for key, following in pairwise(keys)):
                 return "a page is out of order"
             if len(held.may_hold(_digests_of(secret, (table, round_), rows))) < len(rows):
                 return "a filter does not fit its run"

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from deniable.arrays import Booleans, Integers
 from deniable.errors import BadInput, Failure
-from deniable.stores.collector.key_digests import SECRET_BYTES, Digests, digests, of_parts
+from deniable.stores.collector.key_digests import DIGEST_KEY_BYTES, Digests, digests, of_parts
 from deniable.stores.collector.recent_rows import RecentRows
 from deniable.stores.collector.settled_runs import RUN_SCHEMA, SettledRuns, add_run, in_order, run_damage
 from deniable.stores.collector.sqlite_file import as_failures, connected, opened, transaction
@@ -87,7 +87,7 @@ def create_store(path: Path, specification: str, *, rounds: bool = False) -> Non
             settings = (
                 ("format", STORE_FORMAT),
                 ("specification", specification),
-                ("secret", secrets.token_hex(SECRET_BYTES)),
+                ("secret", secrets.token_hex(DIGEST_KEY_BYTES)),
             )
             connection.executemany("INSERT INTO settings VALUES (?, ?)", settings)
             if not rounds:
@@ -201,13 +201,13 @@ class SqliteStore:
         self, connection: sqlite3.Connection, columns: UploadColumns, rows: Integers, wanted: Digests
     ) -> dict[int, tuple[bytes, bytes]]:
         """What runs hold under the keys of some uploads."""
-        found: dict[int, tuple[bytes, bytes]] = {}
+        kept_under: dict[int, tuple[bytes, bytes]] = {}
         for index, run in self._runs.filters.may_hold(wanted[rows]):
             row = int(rows[index])
             held = self._runs.find(connection, run, (*columns.parts[columns.which[row]], *columns.rows.key(row)))
             if held is not None:
-                found[row] = held
-        return found
+                kept_under[row] = held
+        return kept_under
 
     def _append(self, connection: sqlite3.Connection, columns: UploadColumns, accepted: Booleans) -> None:
         whole = bool(accepted.all()) and len(columns.parts) == 1

@@ -179,8 +179,8 @@ def packed(rows: RowColumns) -> bytes:
     numbers = np.empty((len(rows), _NUMBERS), dtype="<u4")
     numbers[:, 0] = rows.slots
     parts: list[Any] = [len(rows).to_bytes(4, "little"), numbers]
-    for place, column in enumerate((rows.uids, rows.reports, rows.texts), start=1):
-        numbers[:, place], data = _bytes_of(column)
+    for position, column in enumerate((rows.uids, rows.reports, rows.texts), start=1):
+        numbers[:, position], data = _bytes_of(column)
         parts.append(data)
     content = b"".join(parts)
     return zlib.crc32(content).to_bytes(4, "little") + content
@@ -193,9 +193,9 @@ def unpacked(content: bytes) -> RowColumns:
         raise DamagedContent("the check value is another one")
     numbers = np.frombuffer(content, dtype="<u4", count=(first - _HEAD) // 4, offset=_HEAD).reshape(-1, _NUMBERS)
     columns, at, buffer = [], first, pa.py_buffer(content)
-    for place in range(1, _NUMBERS):
+    for position in range(1, _NUMBERS):
         ends = np.zeros(numbers.shape[0] + 1, dtype=np.int32)
-        np.cumsum(numbers[:, place], out=ends[1:])
+        np.cumsum(numbers[:, position], out=ends[1:])
         data = buffer.slice(at, int(ends[-1]))
         columns.append(pa.BinaryArray.from_buffers(pa.binary(), numbers.shape[0], [None, pa.py_buffer(ends), data]))
         at += int(ends[-1])

@@ -18,7 +18,7 @@ from deniable.stores.live.segments import PublishedValues
 from deniable.stores.sources.batch import Batch, Columns, Unreadable
 from deniable.stores.sources.line_source import LINE_ERRORS, LineRow, batch_of, refuse_times, row_of
 
-_PORTS = {"mqtt": 1883, "mqtts": 8883, "kafka": 9092}
+_USUAL_PORTS = {"mqtt": 1883, "mqtts": 8883, "kafka": 9092}
 TOPIC_COLUMN = "topic"
 """As the name of the column of keys: the topic of a message is its key."""
 _HOW = "Write mqtt://HOST/TOPIC, mqtts://USER@HOST/TOPIC or kafka://HOST:PORT/TOPIC."
@@ -46,12 +46,12 @@ class BrokerAddress:
             port = parts.port
         except ValueError:
             raise InvalidParameter("the address of the broker", "cannot be read", _HOW) from None
-        if parts.scheme not in _PORTS or not parts.hostname or len(parts.path) < 2 or parts.query:
+        if parts.scheme not in _USUAL_PORTS or not parts.hostname or len(parts.path) < 2 or parts.query:
             raise InvalidParameter("the address of the broker", "lacks a host or a topic", _HOW)
         if parts.password is not None:
             raise InvalidParameter("the address of the broker", "has a password", "Set it in the environment.")
         topic = unquote(parts.path[1:])
-        return cls(parts.scheme, parts.hostname, port or _PORTS[parts.scheme], topic, parts.username)
+        return cls(parts.scheme, parts.hostname, port or _USUAL_PORTS[parts.scheme], topic, parts.username)
 
     @property
     def where(self) -> str:
@@ -61,7 +61,7 @@ class BrokerAddress:
 
 def is_broker(text: str) -> bool:
     """Whether a source of values is a broker, by its scheme."""
-    return text.partition("://")[0] in _PORTS and "://" in text
+    return text.partition("://")[0] in _USUAL_PORTS and "://" in text
 
 
 class MessageReader:

@@ -77,8 +77,10 @@ class KafkaSource:
         try:
             numbers = _partitions(self._consumer, self._address)
             offsets = [self._next.get(str(number), self._library.OFFSET_BEGINNING) for number in numbers]
-            place = self._library.TopicPartition
-            self._consumer.assign([place(self._address.topic, *pair) for pair in zip(numbers, offsets, strict=True)])
+            partition = self._library.TopicPartition
+            self._consumer.assign(
+                [partition(self._address.topic, *pair) for pair in zip(numbers, offsets, strict=True)]
+            )
             while True:
                 yield from self._batches([self._checked(m) for m in self._consumer.consume(_AT_ONCE, timeout=0.5)])
         except self._problems as problem:
@@ -173,8 +175,8 @@ def _committed(library: Any, address: BrokerAddress) -> int:
 
 def _newest(library: Any, consumer: Any, topic: str, number: int) -> int:
     """The highest position in a partition; −1 if there is none. Markers of transactions take offsets as well."""
-    place = library.TopicPartition(topic, number)
-    low, high = consumer.get_watermark_offsets(place, timeout=_PATIENCE_S)
+    partition = library.TopicPartition(topic, number)
+    low, high = consumer.get_watermark_offsets(partition, timeout=_PATIENCE_S)
     back, highest = 16, -1
     while high > low and highest < 0:
         start = max(low, high - back)

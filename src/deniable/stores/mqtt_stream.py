@@ -29,7 +29,6 @@ PASSWORD = "DENIABLE_MQTT_PASSWORD"  # noqa: S105 - the name of a variable
 _UNACKNOWLEDGED = 100
 """Messages that the broker may send before the first of them is acknowledged: as many ids are kept."""
 _FOR_EVER_S = 0xFFFFFFFF
-_CONNECT_S = 20.0
 _QOS = 1
 
 

@@ -1,4 +1,4 @@
-"""What `mkdocs build` does to pages: Python with prompts is shown as a session, so that output does not look like code."""
+"""What `mkdocs build` does to pages: Python with prompts is shown as a session, whose output is not code."""
 
 import re
 

@@ -17,7 +17,7 @@ export function within(where, read) {
     return read();
   } catch (problem) {
     if (!(problem instanceof NotCanonical)) throw problem;
-    throw new InvalidParameter(where, "is not canonical", "Run deniable check on the specification.");
+    throw new InvalidParameter(where, "is not canonical", "Write it with deniable check --canonical.");
   }
 }
 

@@ -34,7 +34,7 @@ export function readJson(text) {
     if (!(problem instanceof SyntaxError || problem instanceof RangeError || problem instanceof TypeError))
       throw problem;
   }
-  throw new InvalidData("this is not JSON with one meaning", "Check how it was sent.");
+  throw new InvalidData("this is not JSON with one meaning", "Write it with deniable check --canonical.");
 }
 
 /** A value of `readJson` as the text that is hashed: keys sorted, no spaces, numbers as they were. */

@@ -5,6 +5,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { brotliCompressSync, gzipSync } from "node:zlib";
+import { sourcesHash, SURVEY } from "../build_survey.js";
 import * as deniable from "../src/node.js";
 import { PACKAGE, SHOP, vectorTexts } from "./helpers.js";
 import { repeatVectors } from "./vector_suite.js";
@@ -63,6 +64,11 @@ test("minified and compressed it is small, and does the same", { skip }, async (
   // All that there is fits with brotli, every page that uses a part of it also with gzip.
   for (const [what, gzip, brotli] of sizes) assert.ok((what === "everything" ? brotli : gzip) <= LARGEST, what);
   assert.deepEqual(await repeatVectors(await import(file), vectorTexts()), { tables: 95, rounds: 18, streams: 16 });
+});
+
+test("the survey in the Python package was built from these sources", () => {
+  const [note] = readFileSync(new URL("survey.js", SURVEY), "utf8").split("\n");
+  assert.ok(note.endsWith(sourcesHash()), "run: node build_survey.js");
 });
 
 test("npm packs what package.json says, and needs nothing else", { skip }, () => {

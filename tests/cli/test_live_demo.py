@@ -17,6 +17,7 @@ import pytest
 from deniable.cli.demo import live_shop
 from deniable.collection import Collection
 from deniable.errors import BadInput
+from deniable.service.keys import SCOPES
 
 
 def test_devices_report_to_a_console_that_is_open(tmp_path):
@@ -45,7 +46,7 @@ def test_devices_report_to_a_console_that_is_open(tmp_path):
                 shown += line
             address = re.search(r"http://127\.0\.0\.1:\d+/", shown)[0]
             keys = dict(re.findall(r"key to (\w+): (dnk_\S+)", shown))
-            assert set(keys) == {"ask", "operate"}
+            assert set(keys) == set(SCOPES)
 
             def got(path, scope="ask"):
                 headers = {"Authorization": f"Bearer {keys[scope]}"}

@@ -17,12 +17,12 @@ from deniable.collection import Collection
 from deniable.tables import Categorical, Ordinal, Table
 
 TRAVEL = ("on foot", "bicycle", "train", "car")
-_FILES = {
+_PAGE_FILES = {
     "index.html": "text/html; charset=utf-8",
     "survey.css": "text/css; charset=utf-8",
     "survey.js": "text/javascript; charset=utf-8",
 }
-_SPECIFICATION = "survey.json"
+_SPECIFICATION_NAME = "survey.json"
 
 
 def table() -> Table:
@@ -45,9 +45,9 @@ class SurveyPage:
 
     def __init__(self, collection: Collection) -> None:
         files = resources.files("deniable.cli.demo") / "survey_files"
-        self.files = {f"/{name}": (kind, (files / name).read_bytes()) for name, kind in _FILES.items()}
+        self.files = {f"/{name}": (kind, (files / name).read_bytes()) for name, kind in _PAGE_FILES.items()}
         self.files["/"] = self.files["/index.html"]
-        self.files[f"/{_SPECIFICATION}"] = ("application/json", collection.to_json().encode())
+        self.files[f"/{_SPECIFICATION_NAME}"] = ("application/json", collection.to_json().encode())
         self.collector = ""
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self.origin = f"http://127.0.0.1:{self._server.server_address[1]}"

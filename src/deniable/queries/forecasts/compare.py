@@ -100,10 +100,11 @@ def compare(
             continue  # too many views for this design
     choices = []
     for design, changed in designs.items():
+        quick = [is_quick(changed, text) for text in questions]
         for weights, sums in _ways(design):
             errors = tuple(
-                _error_or_none(changed, text, count, weights, sums, expected)
-                for text, expected in zip(questions, assumed, strict=True)
+                _error_or_none(changed, text, count, weights, sums, expected) if known else math.nan
+                for text, expected, known in zip(questions, assumed, quick, strict=True)
             )
             choices.append(Choice(design, weights, sums, errors))
             advance(0.5 / len(designs) / len(_ways(design)))
@@ -145,8 +146,6 @@ def _ways(design: str) -> list[tuple[str, str]]:
 def _error_or_none(
     collection: Specification, text: str, users: int, weights: str, sums: str, assumed: AssumedRows
 ) -> float:
-    if not is_quick(collection, text):
-        return math.nan
     try:
         return error_of(planned(collection, text, weights, sums, users, assumed=assumed), users, assumed.middle)
     except QueryRefused:  # too many cells for this design

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -70,28 +70,46 @@ def frames_of(chain: Chain, published: PublishedValues) -> bytes:
     return b"".join(frames)
 
 
-def read_frames(data: bytes, chain: Chain, first: int) -> tuple[PublishedValues, int]:
-    """What the whole frames of an open segment hold, and where the last of them ends."""
-    epochs, values, stamps, end = [], [np.zeros(0)], [], 0
-    keys: list[NDArray[Any]] = []
-    for frame in chain.read(data):
-        end = frame.end
-        if frame.kind == _EPOCH:
-            epochs.append(EpochFacts.read(json.loads(bytes(frame.content))))
-            continue
-        content = bytes(frame.content)
+@dataclass(frozen=True, slots=True)
+class FrameContents:
+    """What frames of an open segment hold, one array per frame."""
+
+    epochs: list[EpochFacts] = field(default_factory=list)
+    values: list[Floats] = field(default_factory=list)
+    stamps: list[NDArray[Any]] = field(default_factory=list)
+    keys: list[NDArray[Any]] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, data: bytes, chain: Chain) -> tuple[FrameContents, int]:
+        """What the whole frames hold that these bytes begin with, and where the last of them ends."""
+        contents, end = cls(), 0
+        for frame in chain.read(data):
+            end = frame.end
+            if frame.kind == _EPOCH:
+                contents.epochs.append(EpochFacts.read(json.loads(bytes(frame.content))))
+            else:
+                contents._add(bytes(frame.content))
+        return contents, end
+
+    def _add(self, content: bytes) -> None:
         line = content.index(b"\n")
         facts = json.loads(content[:line])
-        values.append(np.frombuffer(content, "<f8", facts["n"], line + 1))
+        self.values.append(np.frombuffer(content, "<f8", facts["n"], line + 1))
         behind = line + 1 + 8 * facts["n"]
         if "k" in facts:
-            keys.append(np.array(facts["k"], dtype=object)[np.frombuffer(content, "<i8", facts["n"], behind)])
+            self.keys.append(np.array(facts["k"], dtype=object)[np.frombuffer(content, "<i8", facts["n"], behind)])
             behind += 8 * facts["n"]
         if "t" in facts:
-            stamps.append(np.frombuffer(content, facts["t"], facts["n"], behind))
-    together = np.concatenate(stamps) if stamps else None
-    named = np.concatenate(keys) if keys else None
-    return PublishedValues(first, np.concatenate(values), together, tuple(epochs), named), end
+            self.stamps.append(np.frombuffer(content, facts["t"], facts["n"], behind))
+
+
+def read_frames(data: bytes, chain: Chain, first: int) -> tuple[PublishedValues, int]:
+    """What the whole frames of an open segment hold, and where the last of them ends."""
+    contents, end = FrameContents.read(data, chain)
+    stamps = np.concatenate(contents.stamps) if contents.stamps else None
+    keys = np.concatenate(contents.keys) if contents.keys else None
+    values = np.concatenate([np.zeros(0), *contents.values])
+    return PublishedValues(first, values, stamps, tuple(contents.epochs), keys), end
 
 
 class OpenSegment:
@@ -162,15 +180,19 @@ def write_sealed(folder: Path, number: int, published: PublishedValues, about: d
             raise damaged("last segment of the store")
         return
     facts = {**about, "first": published.first, "epochs": [epoch.describe() for epoch in published.epochs]}
-    columns: dict[str, Any] = {"position": np.arange(published.first, published.first + published.values.size)}
+    columns = {"position": _column(np.arange(published.first, published.first + published.values.size))}
     if published.keys is not None:
         columns["key"] = pa.array(published.keys, pa.string()).dictionary_encode()
     if published.timestamps is not None:
-        columns["timestamp"] = published.timestamps
-    table = pa.table({**columns, "value": published.values})
+        columns["timestamp"] = _column(published.timestamps)
+    table = pa.table({**columns, "value": _column(published.values)})
     table = table.replace_schema_metadata({METADATA_KEY: json.dumps(facts).encode()})
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd")
+    # Positions count up, and blocks repeat a number: a third of the time and a fortieth of the size of the defaults.
+    encoding = {"position": "DELTA_BINARY_PACKED"}
+    pq.write_table(
+        table, sink, compression="zstd", compression_level=1, use_dictionary=["key"], column_encoding=encoding
+    )
     new = path.with_suffix(".new")
     with suppress(FileNotFoundError):
         os.unlink(new)  # noqa: PTH108 - as the other calls, to be counted in tests
@@ -182,6 +204,14 @@ def write_sealed(folder: Path, number: int, published: PublishedValues, about: d
         os.close(descriptor)
     os.replace(new, path)  # noqa: PTH105
     settle(folder)
+
+
+def _column(array: NDArray[Any]) -> pa.Array:
+    """An array as a column. Arrow itself would import pandas for that, if it is there: seconds, between two values."""
+    kinds = {"<i8": pa.int64(), "<f8": pa.float64(), "<M8[us]": pa.timestamp("us")}
+    if (kind := kinds.get(array.dtype.str)) is None:
+        return pa.array(array)
+    return pa.Array.from_buffers(kind, array.size, [None, pa.py_buffer(np.ascontiguousarray(array).view(np.uint8))])
 
 
 def read_sealed(folder: Path, number: int) -> PublishedValues:
@@ -226,15 +256,6 @@ def sealed_footer(folder: Path, number: int) -> SealedSegment | None:
         return None
     except (KeyError, ValueError, TypeError, *READ_ERRORS):
         raise _damaged_segment(number) from None
-
-
-def read_open(folder: Path, number: int, first: int) -> PublishedValues | None:
-    """The open segment at this moment; None if there is none of this number, because it was sealed or not begun."""
-    try:
-        data = segment_path(folder, number, sealed=False).read_bytes()
-    except FileNotFoundError:
-        return None
-    return read_frames(data, Chain(f"segment {number}"), first)[0]
 
 
 def newest_segment(folder: Path) -> int:

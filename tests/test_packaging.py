@@ -55,7 +55,7 @@ def test_an_installation_brings_no_plotting_no_java_and_no_peers():
             extras[extra[1]].add(re.match(r"[\w.-]+", declared).group().lower())
     assert extras["plot"] == {"matplotlib"}
     assert extras["postgresql"] == {"psycopg"}
-    assert extras["spark"] == {"pyspark"}
+    assert extras["spark"] == {"protobuf", "pyspark"}
     assert extras["serve"] == {"starlette", "uvicorn", "httptools", "uvloop", "prometheus-client", "mysql-mimic"}
     assert extras["sqlalchemy"] == {"sqlalchemy"}
     assert not any("pure-ldp" in packages for packages in extras.values())

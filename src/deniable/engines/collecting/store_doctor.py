@@ -117,7 +117,7 @@ def _look_at_reports(folder: CollectorFolder, store: CollectorStore, seen: Exami
                 rows += len(batch.uids)
                 sent = [
                     SentReport(uid, report, name, None if public is None else _public(public))
-                    for uid, report, public in zip(*batch, strict=True)
+                    for uid, report, public in batch.listed()
                 ]
                 for arrived, checked in zip(sent, door.check(sent), strict=True):
                     if checked.refusal is not None or checked.round != number:

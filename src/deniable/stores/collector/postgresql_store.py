@@ -160,7 +160,7 @@ class PostgresqlStore:
             while rows := cursor.fetchmany(ROWS_AT_ONCE):
                 uids, reports, publics = zip(*rows, strict=True)
                 texts = [None if public is None else public.decode() for public in publics]
-                yield StoredRows([uid.decode() for uid in uids], reports, texts)
+                yield StoredRows.of([uid.decode() for uid in uids], reports, texts)
 
     def arrivals(self, table: str, round_: int, after: int) -> None:
         """Not known here: everything is read again."""

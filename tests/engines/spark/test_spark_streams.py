@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import StreamingQueryException
 
 import deniable as dn
 from deniable.engines.spark.spark_session import ROCKSDB, STATE_STORE
@@ -65,17 +66,31 @@ def arriving(spark, folder):
     return spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder))
 
 
+def ended(start):
+    """The query that `start` starts, when it has ended.
+
+    Spark gives a Python process on the driver ten seconds to start, before the first batch. A busy machine may take
+    longer, and the query is started again, as an operator would.
+    """
+    for _ in range(20):
+        query = start()
+        try:
+            query.awaitTermination()
+        except StreamingQueryException as problem:
+            if "failed to connect back" not in str(problem):
+                raise
+        else:
+            return query
+        finally:
+            query.stop()
+    pytest.fail("Python processes of Spark do not start")
+
+
 def publish(spark, folder, settings, secret):
     """Publish what has arrived, and end."""
-    writer = dn.spark.publish_stream(
-        arriving(spark, folder / "in"), **COLUMNS, settings=settings, secret=secret, checkpoint=folder / "checkpoint"
-    )
-    query = writer.trigger(availableNow=True).format("parquet").option("path", str(folder / "out")).start()
-    try:
-        query.awaitTermination()
-    finally:
-        query.stop()
-    return query
+    columns = {**COLUMNS, "settings": settings, "secret": secret, "checkpoint": folder / "checkpoint"}
+    writer = dn.spark.publish_stream(arriving(spark, folder / "in"), **columns).trigger(availableNow=True)
+    return ended(writer.format("parquet").option("path", str(folder / "out")).start)
 
 
 def published(spark, folder):
@@ -173,8 +188,7 @@ def collected(spark, folder, secret, seen, settings=PUBLIC, through=lambda batch
     writer = dn.spark.publish_stream(
         arriving(spark, folder / "in"), **COLUMNS, settings=settings, secret=secret, checkpoint=folder / "checkpoint"
     )
-    query = writer.trigger(availableNow=True).foreachBatch(note).start()
-    query.awaitTermination()
+    ended(writer.trigger(availableNow=True).foreachBatch(note).start)
 
 
 def joined(seen):
@@ -246,7 +260,7 @@ def test_bad_values_follow_the_rule_that_was_declared(streaming, tmp_path, secre
     )
     given = {**COLUMNS, "settings": PUBLIC, "secret": secret, "checkpoint": tmp_path / "checkpoint", "on_bad": "zero"}
     writer = dn.spark.publish_stream(arriving(streaming, tmp_path / "in"), **given).trigger(availableNow=True)
-    writer.format("parquet").option("path", str(tmp_path / "out")).start().awaitTermination()
+    ended(writer.format("parquet").option("path", str(tmp_path / "out")).start)
     forget_what_was_drawn()
     keyed = KeyedPublisher(**PUBLIC, key=bytes.fromhex(secret.read_text()))
     private = keyed.push_many(["north"] * 8, [5, 0, 0, 7, 200, 9, 1, 2])

@@ -7,6 +7,7 @@ the driver which checkpoint publishes with the secret.
 
 from __future__ import annotations
 
+import importlib
 import json
 import secrets
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ from typing import Any
 
 from deniable.engines.spark.report_paths import Folder
 from deniable.engines.spark.spark_session import ROCKSDB, STATE_STORE, checked_session
-from deniable.engines.spark.stream_secret import COMMAND_FOR_NEW, StreamSecret, check_absent
+from deniable.engines.spark.stream_secret import COMMAND_FOR_NEW, UNPUBLISHED, StreamSecret, check_absent
 from deniable.errors import BadInput, Failure, InvalidParameter, MissingExtra, RandomnessFault
 from deniable.files import LockedFile
 from deniable.private_folders import private_folder
@@ -26,7 +27,6 @@ from deniable.strict_json import read_json
 
 CHECKPOINT_FILE = "deniable-stream.json"
 _VERSION = 1
-_COST = "Nothing was published"
 _KEYS = ("string", "tinyint", "smallint", "int", "bigint")
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double")
 
@@ -44,22 +44,22 @@ def publishing(
 ) -> Any:
     """See `deniable.spark.publish_stream`."""
     spark = _checked_frame(frame)
-    found, per_key = _settings(settings)
+    chosen, per_key = _settings(settings)
     columns = (order,) if isinstance(order, str) else tuple(order)
     selected = _selected(frame, key, value, columns)
     BadValues(on_bad)
     where = StreamSecret.of(secret)
     own = where.read()
-    LentKeys(found, own, per_key=per_key)  # refuses what cannot be published
+    LentKeys(chosen, own, per_key=per_key)  # refuses what cannot be published
 
     from deniable.engines.spark.key_processor import KEY, KeyedQuery, KeyProcessor
 
     places = tuple(f"order{number}" for number in range(len(columns)))
-    query = KeyedQuery(found, per_key, where, name_of_secret(own, found), places, on_bad)
+    query = KeyedQuery(chosen, per_key, where, name_of_secret(own, chosen), places, on_bad)
     processor = KeyProcessor(query)
     check_absent(own, _travelling(processor))
     facts = {"key": key, "value": value, "order": list(columns), "on_bad": on_bad, "per_key": per_key}
-    _bind(Folder(spark, str(checkpoint)), query.noise, {**facts, "settings": found.describe()})
+    _bind(Folder(spark, str(checkpoint)), query.noise, {**facts, "settings": chosen.describe()})
     private = selected.groupBy(KEY).transformWithStateInPandas(processor, query.output_columns, "Append", "None")
     return private.writeStream.outputMode("append").option("checkpointLocation", str(checkpoint))
 
@@ -70,11 +70,11 @@ def _checked_frame(frame: Any) -> Any:
             "frame", "must be a streaming DataFrame", "Read it with spark.readStream; for others use KeyedPublisher."
         )
     spark = checked_session(frame.sparkSession)
-    try:
-        import google.protobuf  # noqa: F401
-        import pandas  # noqa: F401
-    except ImportError as missing:
-        raise MissingExtra(str(missing.name).split(".")[0], "spark") from None
+    for package, module in (("pandas", "pandas"), ("protobuf", "google.protobuf")):
+        try:
+            importlib.import_module(module)
+        except ImportError:
+            raise MissingExtra(package, "spark") from None
     if spark.conf.get(STATE_STORE, "") != ROCKSDB:
         raise InvalidParameter(STATE_STORE, "must be RocksDB's for streams", f'Set it to "{ROCKSDB}".')
     return spark
@@ -129,14 +129,14 @@ def _travelling(processor: Any) -> bytes:
 
 def _bind(checkpoint: Folder, noise: str, facts: dict[str, Any]) -> None:
     """Make the checkpoint the one that publishes with this noise, or refuse."""
-    folder = private_folder("spark-streams", "note which checkpoint publishes with a secret", _COST)
+    folder = private_folder("spark-streams", "note which checkpoint publishes with a secret", UNPUBLISHED)
     file = checkpoint.below(CHECKPOINT_FILE)
-    with LockedFile(folder / noise, "the note", cost=_COST, wait_s=10.0) as note:
+    with LockedFile(folder / noise, "the note", cost=UNPUBLISHED, wait_s=10.0) as note:
         noted = note.read()
         if file.exists():
             mark = _read_mark(file, {"version": _VERSION, "noise": noise, **facts})
         elif checkpoint.exists() and checkpoint.names():
-            raise BadInput(f"the checkpoint {checkpoint.name!r} is of another query. {_COST}. Use a new folder.")
+            raise BadInput(f"the checkpoint {checkpoint.name!r} is of another query. {UNPUBLISHED}. Use a new folder.")
         elif noted is not None:
             raise _elsewhere()
         else:
@@ -151,13 +151,15 @@ def _bind(checkpoint: Folder, noise: str, facts: dict[str, Any]) -> None:
 
 def _read_mark(file: Folder, expected: dict[str, Any]) -> str:
     try:
-        found = read_json(file.read_text())
-        mark = found.pop("mark")
+        written = read_json(file.read_text())
+        mark = written.pop("mark")
     except (ValueError, KeyError, AttributeError, TypeError):
-        raise Failure(f"the checkpoint's file {file.name!r} is damaged. {_COST}. Restore it from a copy.") from None
-    if found != json.loads(json.dumps(expected)):
+        raise Failure(
+            f"the checkpoint's file {file.name!r} is damaged. {UNPUBLISHED}. Restore it from a copy."
+        ) from None
+    if written != json.loads(json.dumps(expected)):
         raise BadInput(
-            f"the checkpoint was begun with other settings, columns or another secret. {_COST}. Go on with those, or "
+            f"the checkpoint was begun with other settings, columns or another secret. {UNPUBLISHED}. Go on with those, or "
             f"begin a new stream with a new checkpoint and a new secret ({COMMAND_FOR_NEW})."
         )
     return str(mark)

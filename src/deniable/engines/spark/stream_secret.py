@@ -19,14 +19,14 @@ from deniable.streams.central.settings import Settings
 
 COMMAND_FOR_NEW = "openssl rand -hex 32"
 """Prints a new secret."""
-_COST = "Nothing was published"
+UNPUBLISHED = "Nothing was published"
 
 
 @dataclass(frozen=True, slots=True)
 class StreamSecret:
-    """Where a secret is found: the path of a file with 64 hexadecimal digits, or a function that returns 32 bytes."""
+    """Where a secret is: the path of a file with 64 hexadecimal digits, or a function that returns 32 bytes."""
 
-    found: str | Callable[[], bytes]
+    origin: str | Callable[[], bytes]
 
     @classmethod
     def of(cls, given: Any) -> StreamSecret:
@@ -43,24 +43,26 @@ class StreamSecret:
 
     def read(self) -> bytes:
         """The secret itself."""
-        if not isinstance(self.found, str):
-            secret = self.found()
+        if not isinstance(self.origin, str):
+            secret = self.origin()
             if not isinstance(secret, bytes) or len(secret) != KEY_BYTES:
-                raise Failure(f"the function that fetches the secret must return {KEY_BYTES} bytes. {_COST}. Mend it.")
+                raise Failure(
+                    f"the function that fetches the secret must return {KEY_BYTES} bytes. {UNPUBLISHED}. Mend it."
+                )
             return secret
         try:
-            text = Path(self.found).read_text(encoding="ascii").strip()
+            text = Path(self.origin).read_text(encoding="ascii").strip()
             secret = bytes.fromhex(text)
         except OSError as problem:
             raise Failure(
-                f"the secret cannot be read on this machine ({(problem.strerror or 'unknown').lower()}). {_COST}. "
+                f"the secret cannot be read on this machine ({(problem.strerror or '?').lower()}). {UNPUBLISHED}. "
                 "Put its file at the same path on the driver and on all executors."
             ) from None
         except ValueError:
             secret = b""
         if len(secret) != KEY_BYTES:
             raise Failure(
-                f"the file of the secret must hold 64 hexadecimal digits. {_COST}. Run {COMMAND_FOR_NEW}."
+                f"the file of the secret must hold 64 hexadecimal digits. {UNPUBLISHED}. Run {COMMAND_FOR_NEW}."
             )
         return secret
 
@@ -69,7 +71,7 @@ class StreamSecret:
         secret = self.read()
         if name_of_secret(secret, settings) != name:
             raise Failure(
-                f"this machine has another secret than the driver. {_COST}. Put the same secret on all machines."
+                f"this machine has another secret than the driver. {UNPUBLISHED}. Put the same secret on all machines."
             )
         return secret
 

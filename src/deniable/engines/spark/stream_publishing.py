@@ -159,8 +159,8 @@ def _read_mark(file: Folder, expected: dict[str, Any]) -> str:
         ) from None
     if written != json.loads(json.dumps(expected)):
         raise BadInput(
-            f"the checkpoint was begun with other settings, columns or another secret. {UNPUBLISHED}. Go on with those, or "
-            f"begin a new stream with a new checkpoint and a new secret ({COMMAND_FOR_NEW})."
+            f"the checkpoint was begun with other settings, columns or another secret. {UNPUBLISHED}. Go on with "
+            f"those, or begin a new stream with a new checkpoint and a new secret ({COMMAND_FOR_NEW})."
         )
     return str(mark)
 

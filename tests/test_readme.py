@@ -38,7 +38,7 @@ def test_the_readme_shows_python_a_command_line_and_pictures():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(blocks(ROOT / "README.md", "python")) >= 2
     assert len(blocks(ROOT / "README.md", "console")) >= 2
-    assert text.count("![") == 2
+    assert text.count("![") == 3
     first = blocks(ROOT / "README.md", "python")[0][1]
     assert first.count(">>> ") == 10
 
@@ -174,3 +174,11 @@ def test_pictures_are_there_and_small():
     used = {reached.name for page in PAGES for reached in map(Path, re.findall(r"!\[[^\]]*\]\(([^)]+)\)", prose(page)))}
     assert {picture.name for picture in pictures} == used
     assert all(picture.stat().st_size < 80_000 for picture in pictures)
+
+
+def test_sessions_are_shown_as_such_and_other_python_as_it_is():
+    spec = importlib.util.spec_from_file_location("prompt_blocks", ROOT / "docs" / "prompt_blocks.py")
+    hook = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hook)
+    assert hook.on_page_markdown("```python\n>>> 1\n1\n```") == "```pycon\n>>> 1\n1\n```"
+    assert hook.on_page_markdown("```python\ndef f(): ...\n```") == "```python\ndef f(): ...\n```"

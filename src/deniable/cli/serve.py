@@ -201,7 +201,7 @@ def key() -> None:
 @key.command("add")
 @folder_argument
 @click.argument("name")
-@click.option("--scope", type=click.Choice(["ask", "operate"]), required=True, help="What the key is for.")
+@click.option("--scope", type=click.Choice(["ask", "operate", "publish"]), required=True, help="What the key is for.")
 def key_add(folder: str, name: str, scope: str) -> None:
     """Make a key and print it: it is shown once.
 

@@ -15,6 +15,7 @@ from deniable.engines.collecting.wire_reports import ReportDoor
 from deniable.errors import BadInput
 from deniable.files import Lock
 from deniable.service.keys import KeyFile
+from deniable.service.live_streams import LiveStreams
 from deniable.service.metrics import Metrics
 from deniable.service.open_database import OpenDatabase
 from deniable.service.rate_limits import RateLimit
@@ -49,11 +50,14 @@ class Collector:
     addresses: RateLimit
     users: RateLimit
     questions: OpenDatabase
+    live: LiveStreams
     streams: StreamLog | None = None
     stream_writer: GroupCommit[StreamRequest, list[str]] | None = None
     now: Clock = time.time
     """The time of day, for tokens only."""
     elapsed: Clock = time.monotonic
+    stopping: bool = False
+    """A signal has ended the server: whoever follows a stream is let go."""
     draining: bool = False
     _room: tuple[float, bool] | None = None
 
@@ -82,11 +86,12 @@ class Collector:
 
     def close(self) -> None:
         """Commit what waits, and let go of the folder. A second call does nothing."""
-        self.draining = True
+        self.draining = self.stopping = True
         self.writer.close()
         if self.stream_writer is not None and self.streams is not None:
             self.stream_writer.close()
             self.streams.close()
+        self.live.close()
         self.questions.close()
         self.store.close()
         if self.lock is not None:
@@ -109,11 +114,8 @@ def init_folder(
     """Make a folder for a collector: specification, empty store, keys. The store comes last, so that half is none.
 
     With the address of a PostgreSQL database the store is there. If it has one for this specification, it is joined.
-    `streams` are settings of streams without trust, by name. They are kept in the folder, because their reports have an
-    order, so one server takes them.
+    `streams` are settings of streams without trust, by name; they are kept where reports are.
     """
-    if streams and database is not None:
-        raise BadInput("streams are kept in a folder, not in PostgreSQL. Nothing was written. Make a folder for them.")
     if database is not None:
         check_database(database)
     if folder.exists() and any(folder.iterdir()):
@@ -124,13 +126,15 @@ def init_folder(
     os.chmod(folder, 0o700)  # noqa: PTH101 - nobody else has to read it
     (folder / SPECIFICATION_FILE).write_text(run_text(specification, simulation=simulation), encoding="utf-8")
     KeyFile(folder).create()
-    if streams:
-        create_stream_log(folder, streams, simulation=simulation)
     rounds = specification.rounds is not None
     if database is None:
+        if streams:
+            create_stream_log(folder, streams, simulation=simulation)
         create_store(folder / STORE_FILE, specification.sha256, rounds=rounds)
     else:
         postgresql().create_postgresql_store(database, specification.sha256, rounds=rounds)
+        if streams:
+            create_stream_log(folder, streams, simulation=simulation, database=database)
         write_database(folder, database)
 
 
@@ -176,6 +180,7 @@ def open_collector(path: Path, settings: ServeSettings) -> Collector:
         RateLimit(settings.requests_per_minute),
         RateLimit(settings.reports_per_minute),
         OpenDatabase(folder, store),
+        LiveStreams(path, settings),
         streams,
-        None if streams is None else GroupCommit(streams.commit, limits, deliver=to_event_loops),
+        None if streams is None else GroupCommit(streams.commit, limits, deliver=to_event_loops, tidy=streams.follow),
     )

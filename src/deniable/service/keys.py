@@ -21,7 +21,7 @@ from deniable.tables.schema.names import check_name
 
 KEYS_FILE = "keys.json"
 KEYS_FORMAT = "deniable keys 1"
-SCOPES = ("ask", "operate")
+SCOPES = ("ask", "operate", "publish")
 KEY_PREFIX = "dnk_"
 _KEYS_SEAL_KEY = b"keys"  # the seal is for accidents
 

@@ -64,12 +64,12 @@ def contribute(view: NDArray[Any], seed: NDArray[Any], y: NDArray[Any], arrays: 
         if bucket_starts[slot] < 0:  # one cell per row here, sorted: find the reported one
             cells = keys[row_starts[first:last]]
             rows = np.minimum(np.searchsorted(cells, y[mine]), cells.size - 1)
-            found = cells[rows] == y[mine]
+            listed = cells[rows] == y[mine]
             added = np.zeros((cells.size, bases.shape[1]))
             owners = np.repeat(np.arange(cells.size), np.diff(column_starts[first : last + 1]))
             entries = slice(column_starts[first], column_starts[last])
             np.add.at(added, (owners, columns[entries]), coefficients[entries])
-            out[mine[found]] += added[rows[found]]
+            out[mine[listed]] += added[rows[listed]]
             continue
         bucket = bucket_starts[slot] + y[mine].astype(np.int64)
         seeds, lows, wide = seed[mine].astype(np.uint32), lowest[bucket], widths[bucket]

@@ -32,7 +32,8 @@ from deniable.service.open_database import TooManyQuestions
 logging.getLogger("mysql_mimic").setLevel(logging.CRITICAL)  # it would log texts that clients send
 _ABOUT_NOTES = re.compile(r"\s*(/\*.*?\*/\s*)*show\s+(count\(\*\)\s+)?(warnings|errors)", re.IGNORECASE | re.DOTALL)
 _SYNONYMS = ((re.compile(r"^(\s*show\s+(?:full\s+)?)fields\b", re.IGNORECASE), r"\1COLUMNS"),
-             (re.compile(r"^(\s*show\s+)(keys|indexes)\b", re.IGNORECASE), r"\1INDEX"))  # fmt: skip
+             (re.compile(r"^(\s*show\s+)(keys|indexes)\b", re.IGNORECASE), r"\1INDEX"),
+             (re.compile(r"^(\s*show\s+grants)\s+for\s+current_user(\(\))?", re.IGNORECASE), r"\1"))  # fmt: skip
 _EMPTY_SHOWS = {
     "PLUGINS": "Name Status Type Library License",
     "FUNCTION STATUS": "Db Name Type Definer Modified Created Security_type Comment",
@@ -122,11 +123,13 @@ class AskingSession(Session):  # type: ignore[misc] # an extra
         if not isinstance(question, exp.Query):
             raise MysqlError("Only questions are answered here: nothing can be changed.", ErrorCode.NOT_SUPPORTED_YET)
         if isinstance(question, exp.Select) and not explains:
+            if self._information.is_probe(question):
+                return [], [ResultColumn("_", ColumnType.LONGLONG)]
             values = self._information.listed_values(question)
             if values is not None:
                 self.notes = ("these are the values of the domain, which is public; which of them occur is private",)
                 return values
-        text = our_sql(question, self._information.constant)
+        text = our_sql(question, self._information.constant, self._information.date_columns)
         options = self.variables.options()
         result = await self._ask(lambda database: database.answer(f"EXPLAIN {text}" if explains else text, options))
         self.notes = result.footnotes

@@ -248,6 +248,24 @@ def test_ranges_that_begin_and_end_inside_a_day(door, expected):
     assert [row[1] for row in weeks] == pytest.approx([estimate.value for estimate in by_week.answers["n"]])
 
 
+def test_a_question_kept_as_a_dataset_has_its_errors_as_columns(door):
+    _, rows = door.rows(COUNT)
+    kept = f"({COUNT}) AS `virtual_table`"
+    names, picked = door.rows(f"SELECT `sex` AS `sex`, `n_high` AS `high`, n FROM {kept} ORDER BY `high` DESC LIMIT 10")
+    assert names == ["sex", "high", "n"]
+    assert picked == [(row[0], pytest.approx(row[4]), pytest.approx(row[1])) for row in sorted(rows, key=lambda r: -r[4])]
+    by_group = door.rows(f"SELECT sex AS sex, MAX(n_low) AS low FROM {kept} GROUP BY sex ORDER BY low")[1]
+    assert sorted(by_group) == [(row[0], pytest.approx(row[3])) for row in rows]
+    with pytest.raises(pymysql.Error, match="cannot be added up"):
+        door.rows(f"SELECT SUM(n_low) FROM {kept}")
+    with pytest.raises(pymysql.Error, match="one table"):
+        door.rows(f"SELECT n_low FROM {kept} WHERE n > (SELECT 1 FROM information_schema.tables)")
+    with pytest.raises(pymysql.Error, match="cannot be asked"):
+        door.rows(f"SELECT n_low, getenv('HOME') FROM {kept}")
+    with pytest.raises(pymysql.Error, match="rows of single people"):
+        door.rows("SELECT age_low FROM (SELECT age FROM users) AS kept")
+
+
 # Who may --------------------------------------------------------------------------------------------------------------
 
 

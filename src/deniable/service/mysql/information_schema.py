@@ -19,6 +19,8 @@ from sqlglot import exp
 
 from deniable.errors import QueryRefused
 from deniable.queries.answers.catalogue import CatalogueTable
+from deniable.queries.answers.result import Result
+from deniable.service.mysql.answered_tables import outer_text, without_nan
 
 Node = Any
 Rows = tuple[list[tuple[Any, ...]], list[ResultColumn]]
@@ -39,6 +41,7 @@ _MYSQL_FUNCTIONS = (
 )
 """What Metabase computes to learn the time zone."""
 _LONGEST_LOOKUP_S = 5.0
+_ANSWER = "the answer"
 _NO_SUCH_TABLE = "Write SHOW TABLES to see what there is."
 
 
@@ -152,8 +155,15 @@ class InformationSchema(BaseInfoSchema):  # type: ignore[misc] # an extra
         except QueryRefused:
             return None
 
-    def _run(self, text: str) -> pa.Table:
+    def pick(self, select: Node, result: Result) -> Rows:
+        """Rows and columns of an answer, as a question about it says."""
+        text = outer_text(select, result, _ANSWER)
+        return as_rows(self._run(text, without_nan(result.to_arrow())))
+
+    def _run(self, text: str, answer: pa.Table | None = None) -> pa.Table:
         cursor = self._duckdb.cursor()
+        if answer is not None:
+            cursor.register(_ANSWER, answer)
         watch = threading.Timer(_LONGEST_LOOKUP_S, cursor.interrupt)
         watch.start()
         try:

@@ -24,6 +24,7 @@ from deniable.queries.answers.result import Result
 from deniable.queries.parsing.grammar import check_size
 from deniable.service.collector import Collector
 from deniable.service.logs import log
+from deniable.service.mysql.answered_tables import inner_question
 from deniable.service.mysql.information_schema import InformationSchema, Rows, as_rows
 from deniable.service.mysql.tree_translation import our_sql
 from deniable.service.mysql.variables import AskingVariables
@@ -129,10 +130,13 @@ class AskingSession(Session):  # type: ignore[misc] # an extra
             if values is not None:
                 self.notes = ("these are the values of the domain, which is public; which of them occur is private",)
                 return values
-        text = our_sql(question, self._information.constant, self._information.date_columns)
+        inner = inner_question(question) if isinstance(question, exp.Select) and not explains else None
+        text = our_sql(inner or question, self._information.constant, self._information.date_columns)
         options = self.variables.options()
         result = await self._ask(lambda database: database.answer(f"EXPLAIN {text}" if explains else text, options))
         self.notes = result.footnotes
+        if inner is not None:
+            return self._information.pick(question, result)
         return self._shown(result)
 
     def _shown(self, result: Result) -> Rows:

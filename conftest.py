@@ -1,4 +1,4 @@
-"""How all tests run: without a clock (Hypothesis would fail an example that takes 200 ms), and Spark's together.
+"""How all tests run: without a clock (Hypothesis would fail an example that takes 200 ms), a file's together.
 
 The example of a method continues the example of its class.
 
@@ -52,11 +52,11 @@ def _names_taken_over(test):
 
 
 def pytest_xdist_make_scheduler(config, log):
-    """Tests go to whichever worker is free, but those of Spark to one: they share a session, and so a JVM."""
+    """A file's tests go to one worker, so that what they share is set up once; all of Spark's to one, with its JVM."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return "spark" if nodeid.startswith("tests/engines/spark/") else nodeid
+            return "spark" if nodeid.startswith("tests/engines/spark/") else nodeid.partition("::")[0]
 
     return Scheduling(config, log)

@@ -32,7 +32,7 @@ class Answer:
         return json.loads(self.body)
 
 
-async def request(app, method, path, body=b"", headers=(), client="127.0.0.1", parts=None, leaves=False):
+async def request(app, method, path, body=b"", headers=(), client="127.0.0.1", parts=None, leaves=False, query=""):
     """One request. `parts` are the pieces of the body; None among them means that the client leaves, and as the last
     one after the whole body, that it leaves before the answer."""
     pieces = [body] if parts is None else list(parts)
@@ -56,7 +56,8 @@ async def request(app, method, path, body=b"", headers=(), client="127.0.0.1", p
 
     scope = {
         "type": "http", "http_version": "1.1", "method": method, "path": path, "raw_path": path.encode(),
-        "query_string": b"", "root_path": "", "scheme": "http", "client": (client, 50_000), "server": ("127.0.0.1", 80),
+        "query_string": query.encode(), "root_path": "", "scheme": "http",
+        "client": (client, 50_000), "server": ("127.0.0.1", 80),
         "headers": [(name.lower().encode(), value.encode()) for name, value in dict(headers).items()],
     }  # fmt: skip
     await app(scope, receive, send)

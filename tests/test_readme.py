@@ -38,7 +38,7 @@ def test_the_readme_shows_python_a_command_line_and_pictures():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(blocks(ROOT / "README.md", "python")) >= 2
     assert len(blocks(ROOT / "README.md", "console")) >= 2
-    assert text.count("![") == 2
+    assert text.count("![") == 3
     first = blocks(ROOT / "README.md", "python")[0][1]
     assert first.count(">>> ") == 10
 

@@ -16,6 +16,7 @@ from deniable.errors import MissingExtra
 
 
 def demo(folder, *arguments):
+    """The demonstration in a process of its own, as `make demo` starts it."""
     plain = {"PATH": f"{Path(DENIABLE).parent}:/usr/bin:/bin", "COLUMNS": "80", "NO_COLOR": "1", "PYTHONUTF8": "1"}
     return subprocess.run([DENIABLE, *arguments], capture_output=True, text=True, check=False, env=plain, cwd=folder)
 
@@ -88,21 +89,23 @@ def test_the_three_commands_at_the_end_work(shown, monkeypatch):
     assert "95% interval" in done.stdout
 
 
-def test_it_replaces_its_own_reports_and_touches_none_of_others(shown):
+def test_it_replaces_its_own_reports_and_touches_none_of_others(shown, monkeypatch):
     folder, _ = shown
+    monkeypatch.chdir(folder)
     specification = folder / "demo" / "reports" / "collection.json"
     other = Collection(*shop.specification().tables, epsilon=1.0)
     other.save(specification)
-    refused = demo(folder, "demo", "--users", "20000")
+    refused = run("demo", "--users", "20000")
     assert refused.returncode == 2
     assert "was not written by this demonstration. Nothing was drawn or written. Name another folder" in refused.stderr
     assert Collection.load(specification) == other
 
 
-def test_a_folder_of_somebody_else_is_left_alone(tmp_path):
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "demo").mkdir()
     (tmp_path / "demo" / "report.html").write_text("mine")
-    done = demo(tmp_path, "demo")
+    done = run("demo")
     assert done.returncode == 2
     assert "'demo' exists and was not written by this demonstration. Nothing was drawn or written" in done.stderr
     assert [path.name for path in (tmp_path / "demo").iterdir()] == ["report.html"]
@@ -122,8 +125,9 @@ def test_without_matplotlib_it_tells_the_same_and_how_to_get_pictures(tmp_path, 
     assert "<img" not in (tmp_path / "demo" / "report.html").read_text()
 
 
-def test_too_few_people_are_refused_before_anything_is_written(tmp_path):
-    done = demo(tmp_path, "demo", "--users", "10")
+def test_too_few_people_are_refused_before_anything_is_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = run("demo", "--users", "10")
     assert done.returncode == 2
     assert "Nothing was drawn" in done.stderr
     assert not list(tmp_path.iterdir())

@@ -202,7 +202,7 @@ def test_a_plan_follows_its_sliders_and_a_form(tab):
     errors.nth(2).wait_for()
     before = errors.last.inner_text()
     slider = page.get_by_label("ε for each person")
-    assert "lower protects more" in slider.get_attribute("aria-valuetext")
+    assert slider.get_attribute("aria-valuetext") == "ε = 8; left protects more, right is more accurate"
     slider.focus()
     page.keyboard.press("Home")
     page.wait_for_function("before => document.querySelector('main').innerText.indexOf(before) < 0", arg=before)
@@ -253,12 +253,12 @@ def test_a_stream_shows_a_band_and_any_window(tab, shop):
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] * 0.75, box["y"] + 50, steps=4)
     page.mouse.up()
-    page.get_by_text(re.compile(r"Reports \d+ to \d+: sum [\d,]+ ± [\d,]+ \(95 %: ")).wait_for()
-    page.get_by_label("From report").fill("0")
+    page.get_by_text(re.compile(r"Values \d+ to \d+: sum [\d,]+ ± [\d,]+ \(95 %: ")).wait_for()
+    page.get_by_label("From value").fill("0")
     page.get_by_label("to before").fill("100")
     page.get_by_role("button", name="Sum of this window").click()
     total = shop[2].streams.server("meters").released.sum(0, 100)
-    page.get_by_text(f"Reports 0 to 100: sum {total.value:,.0f}").wait_for()
+    page.get_by_text(f"Values 0 to 100: sum {total.value:,.0f}").wait_for()
     assert page.get_by_text("ε = 2, once").is_visible()
 
 

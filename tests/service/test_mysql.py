@@ -253,7 +253,9 @@ def test_a_question_kept_as_a_dataset_has_its_errors_as_columns(door):
     kept = f"({COUNT}) AS `virtual_table`"
     names, picked = door.rows(f"SELECT `sex` AS `sex`, `n_high` AS `high`, n FROM {kept} ORDER BY `high` DESC LIMIT 10")
     assert names == ["sex", "high", "n"]
-    assert picked == [(row[0], pytest.approx(row[4]), pytest.approx(row[1])) for row in sorted(rows, key=lambda r: -r[4])]
+    assert picked == [
+        (row[0], pytest.approx(row[4]), pytest.approx(row[1])) for row in sorted(rows, key=lambda r: -r[4])
+    ]
     by_group = door.rows(f"SELECT sex AS sex, MAX(n_low) AS low FROM {kept} GROUP BY sex ORDER BY low")[1]
     assert sorted(by_group) == [(row[0], pytest.approx(row[3])) for row in rows]
     with pytest.raises(pymysql.Error, match="cannot be added up"):

@@ -29,7 +29,7 @@ RESULTS_PAGE = {
     "in the geometric mean of 48 cells": "cells of [XDW20, Table 2]",
     "in the geometric mean of 12 cells": "cells of [XDW20, Table 2]",
     "the survey's 1.4 tax units per household": "data: CPS; the page of the study",
-    "those of 1940, the paper's year (3.7 persons)": "Bureau of the Census, historical table HH-4, quoted from memory",
+    "those of 1940, the paper's year (3.7 persons)": "Statistical Abstract of the United States 2008",
     "on 500 categories": "setting of [XDW20]",
     "saying 0": "a value that is published, not measured",
     "41 % work exactly 0 hours and 23 % exactly 40": "data: ATUS",

@@ -27,6 +27,7 @@ from deniable.cli.query import query
 from deniable.cli.serve import key, round_, seal, serve, token
 from deniable.cli.shell import shell
 from deniable.cli.stream import stream
+from deniable.cli.stream_create import create
 from deniable.cli.stream_follow import doctor as stream_doctor
 from deniable.cli.stream_follow import follow
 from deniable.cli.stream_local import collect, report
@@ -77,7 +78,7 @@ def cli() -> None:
 for group, commands in (
     (cli, (audit_command, check, compare, demo, explain, fit, forecast, gather, init, perturb)),
     (cli, (doctor, key, ledger, round_, plan, query, seal, serve, shell, stream, token)),
-    (stream, (collect, follow, publish, report, stream_doctor, stream_query)),
+    (stream, (collect, create, follow, publish, report, stream_doctor, stream_query)),
 ):
     for command in commands:
         group.add_command(command)

@@ -201,7 +201,7 @@ def key() -> None:
 @key.command("add")
 @folder_argument
 @click.argument("name")
-@click.option("--scope", type=click.Choice(["ask", "operate"]), required=True, help="What the key is for.")
+@click.option("--scope", type=click.Choice(["ask", "operate", "publish"]), required=True, help="What the key is for.")
 @click.option("--days", type=click.IntRange(1, 3660), help="How long it is valid; without it, until it is revoked.")
 def key_add(folder: str, name: str, scope: str, days: int | None) -> None:
     """Make a key and print it: it is shown once.

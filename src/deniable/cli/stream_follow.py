@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from deniable.cli.stream_output import until_the_reader_leaves
 from deniable.cli.stream_query import window_cells, window_facts
-from deniable.errors import InvalidData, InvalidParameter
+from deniable.errors import InvalidData
 from deniable.simulation import NOTE
 
 if TYPE_CHECKING:
     from deniable.stores import StoredStream
 
-_LENGTHS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_VALUES_AT_ONCE = 1 << 16
 
 
 @click.command()
@@ -75,8 +74,8 @@ def follow(
 def _values(stream: StoredStream, position: int) -> Iterator[str | None]:
     """Every value with its position; None where nothing more is published by now."""
     while True:
-        if stream.refresh() > position:
-            published = stream.values(position)
+        while stream.refresh() > position:
+            published = stream.values(position, _VALUES_AT_ONCE)
             for offset, value in enumerate(published.values.tolist()):
                 stamp = "" if published.timestamps is None else f" {published.timestamps[offset]}"
                 yield f"{published.first + offset}{stamp} {value:.12g}"
@@ -86,8 +85,10 @@ def _values(stream: StoredStream, position: int) -> Iterator[str | None]:
 
 def _windows(stream: StoredStream, position: int, every: str, *, as_mean: bool, as_json: bool) -> Iterator[str | None]:
     """Every window that is complete; None where there is none by now."""
+    from deniable.streams.released.window_names import WindowLength, complete_windows
+
     what = "mean" if as_mean else "sum"
-    length = _length(every)
+    length = WindowLength.parse(every)
     noted = None
     while True:
         if stream.refresh() <= position:
@@ -95,8 +96,7 @@ def _windows(stream: StoredStream, position: int, every: str, *, as_mean: bool, 
             continue
         base = stream.epoch_begin(position)
         released = stream.released(position)
-        ends = _ends(released, position - base, length, every)
-        for start, stop, name in ends:
+        for start, stop, name in complete_windows(released, position - base, length):
             answer = (released.mean if as_mean else released.sum)(start, stop)
             if as_json:
                 facts = window_facts(start + base, stop + base, answer, what)
@@ -111,38 +111,6 @@ def _windows(stream: StoredStream, position: int, every: str, *, as_mean: bool, 
             noted = answer.note
             position = stop + base
         yield None
-
-
-def _length(every: str) -> tuple[int, bool]:
-    """A number of values, or of seconds."""
-    match = re.fullmatch(r"(\d+)([smhd]?)", every.strip())
-    if match is None or int(match[1]) < 1:
-        raise InvalidParameter("--every", "is neither a number of values nor a time", "Write 1000, 30s, 5m, 1h or 1d.")
-    return int(match[1]) * _LENGTHS.get(match[2], 1), bool(match[2])
-
-
-def _ends(released: Any, start: int, length: tuple[int, bool], every: str) -> Iterator[tuple[int, int, str]]:
-    """Complete windows from a position on: where they begin and end, and their name if they are by time."""
-    import numpy as np
-
-    size, by_time = length
-    if not by_time:
-        for first in range(start, len(released) - size + 1, size):
-            yield first, first + size, ""
-        return
-    stamps = released.timestamps
-    if stamps is None:
-        raise InvalidParameter("--every", f"is {every}, and this stream has no timestamps", "Give a number of values.")
-    seconds = stamps.astype("datetime64[us]").astype(np.int64) // 1_000_000 if stamps.dtype.kind == "M" else stamps
-    number = np.asarray(seconds // size, dtype=np.int64)
-    while start < len(released):
-        stop = int(np.searchsorted(number, number[start], side="right"))
-        if stop == len(released):
-            return  # more may come
-        begin = number[start] * size
-        shown = str(np.datetime64(int(begin), "s")) if stamps.dtype.kind == "M" else str(begin)
-        yield start, stop, shown
-        start = stop
 
 
 @click.command()

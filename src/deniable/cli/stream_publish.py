@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from deniable.cli.ledger import ledger_option, opened
-from deniable.cli.stream import HIERARCHY, check_theta
+from deniable.cli.ledger import opened
 from deniable.cli.stream_output import Interrupts, parquet_output, until_the_reader_leaves
-from deniable.cli.terminal import simulation_option
+from deniable.cli.stream_settings import one_stream, settings_options, stream_per_key
 from deniable.errors import InvalidParameter
 from deniable.simulation import NOTE
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from deniable.stores import Batch, BatchPublisher
     from deniable.streams import KeyedPublisher, PersonStream, Publisher
 
-METHODS = ("tops", "pak", "nme", "hc16", "smooth-hc16", "flat")
 SECONDS_BETWEEN_REPORTS = 1.0
 
 
@@ -34,41 +32,17 @@ SECONDS_BETWEEN_REPORTS = 1.0
 @click.option(
     "--store", type=click.Path(file_okay=False), default=None, help="Folder of a stream that survives crashes."
 )
-@click.option("--epsilon", type=float, default=None, help="Privacy of one value against another.")
-@click.option("--bound", type=float, default=None, help="Public upper bound. Larger values count as it.")
-@click.option("--low", type=float, default=0, show_default=True, help="Public lower bound. Smaller values are refused.")
-@click.option("--resolution", type=float, default=1, show_default=True, help="Step of the grid of values.")
 @click.option("--column", default="value", show_default=True, help="Column of the values.")
 @click.option("--time-column", default=None, help="Column of timestamps, published as they are.")
 @click.option("--person-column", default=None, help="Column of persons' ids: ε then protects persons. Needs --most.")
 @click.option("--most", type=click.IntRange(1), default=None, help="Values of each person that count per epoch.")
 @click.option("--epoch", type=click.IntRange(1), default=None, help="Events of an epoch. Default: --horizon.")
 @click.option("--window", type=click.IntRange(1), default=1, show_default=True, help="Epochs that one ε covers.")
-@click.option(
-    "--warmup", type=int, default=None, help="Values that are never published. Default: 256 to 4096, by --epsilon."
-)
-@click.option("--horizon", type=int, default=1 << 20, show_default=True, help="Values of a chunk: the longest windows.")
-@click.option(
-    "--block", type=click.IntRange(1), default=None, help="Values of a block. Default: chosen by predicted error."
-)
-@click.option("--drift", type=float, default=None, help="Change of the mean, share of θ. Default: 0.04.")
-@HIERARCHY
-@click.option("--theta", type=float, default=None, help="A public threshold, instead of a private choice.")
-@click.option("--method", type=click.Choice(METHODS), default="tops", show_default=True)
-@click.option("--paper", is_flag=True, help="Use ToPS with the paper's threshold and blocks.")
 @click.option("--key", default=None, help="Column of keys: one stream per key, in a --store. Needs --public-keys.")
-@click.option("--public-keys", is_flag=True, help="Keys, and how many values each has, are public.")
 @click.option("--position-column", default=None, help="Column of positions: replays are skipped, gaps refused.")
 @click.option("--skip-published", is_flag=True, help="INPUT begins at the start of the stream: skip what --store has.")
-@click.option(
-    "--on-bad",
-    type=click.Choice(["stop", "skip", "clip", "zero"]),
-    default=None,
-    help="What becomes of missing, infinite and too small values. Default: stop.",
-)
-@ledger_option
 @click.option("--json-lines", is_flag=True, help="Read JSON objects from a pipe instead of numbers.")
-@simulation_option
+@settings_options
 @click.pass_context
 def publish(context: click.Context, /, **_: Any) -> None:
     """Publish the numbers of a file or a pipe, each as it arrives.
@@ -132,86 +106,19 @@ def _run(options: dict[str, Any]) -> BatchPublisher:
     if (store := options["store"]) is None:
         if options["skip_published"]:
             raise InvalidParameter("--skip-published", "needs a store", "Give --store.")
-        alone = _alone(options)
-        return BatchPublisher(alone, ledger=opened(options["ledger"]), on_bad=options["on_bad"] or "stop")
+        if options["key"] is not None:
+            raise InvalidParameter("--key", "needs a store", "Give --store.")
+        return BatchPublisher(one_stream(options), ledger=opened(options["ledger"]), on_bad=options["on_bad"] or "stop")
     goes_on = (Path(store) / "settings.json").exists()
     if goes_on and options["key"] is None and StoredStream(store).keyed:
         raise InvalidParameter("--key", "is missing, and the store has one stream per key", "Name the column of keys.")
     publisher: Publisher | PersonStream | KeyedPublisher | None = None
     if not goes_on or options["epsilon"] is not None or options["bound"] is not None:
-        _check_given(options)
-        publisher = _alone(options) if options["key"] is None else _keyed(options)
+        publisher = one_stream(options) if options["key"] is None else stream_per_key(options)
     run = DurablePublisher(store, publisher, ledger=opened(options["ledger"]), on_bad=options["on_bad"])
     if run.total:
         click.echo(f"the stream goes on at position {run.position:,}; {run.first:,} values are published", err=True)
     return run
-
-
-def _keyed(options: dict[str, Any]) -> KeyedPublisher:
-    """One stream per key."""
-    from deniable.streams import KeyedPublisher
-
-    if not options["public_keys"]:
-        raise InvalidParameter(
-            "--key",
-            "shows everybody which keys there are and how many values each has",
-            "Add --public-keys if that is public; otherwise leave out --key.",
-        )
-    settings: dict[str, Any] = {name: options[name] for name in ("warmup", "block", "theta", "simulation")}
-    settings |= {"low": _whole(options["low"]), "resolution": _whole(options["resolution"])}
-    if options["horizon"] != 1 << 20:  # the default of streams without keys
-        settings["horizon"] = options["horizon"]
-    return KeyedPublisher(options["epsilon"], _whole(options["bound"]), public_keys=True, **settings)
-
-
-def _check_given(options: dict[str, Any]) -> None:
-    for name in ("epsilon", "bound"):
-        if options[name] is None:
-            raise InvalidParameter(f"--{name}", "is missing, and there is no store to go on with", "Give it.")
-
-
-def _alone(options: dict[str, Any]) -> Publisher | PersonStream:
-    """One stream for all values."""
-    from deniable.streams import Expectation, PersonStream, PublicThreshold
-    from deniable.streams.central.named_publishers import BY_KIND
-
-    _check_given(options)
-    if options["key"] is not None:
-        raise InvalidParameter("--key", "needs a store", "Give --store.")
-    settings: dict[str, Any] = {name: options[name] for name in ("horizon", "simulation")}
-    if options["warmup"] is not None:
-        settings["warmup"] = options["warmup"]
-    settings |= {"low": _whole(options["low"]), "resolution": _whole(options["resolution"])}
-    if options["block"] is not None:
-        settings["block"] = options["block"]
-    if options["theta"] is not None:
-        check_theta(options["theta"], options["bound"], options["low"])
-        settings["threshold"] = PublicThreshold(options["theta"])
-    if options["paper"]:
-        if options["method"] != "tops":
-            raise InvalidParameter("--paper", "is a setting of ToPS", "Leave out --method.")
-        settings["paper"] = True
-    if options["drift"] is not None:
-        if options["method"] != "tops" or options["paper"]:
-            raise InvalidParameter("--drift", "is a setting of ToPS", "Leave out --method and --paper.")
-        settings["expectation"] = Expectation(drift=options["drift"])
-    if options["hierarchy"] != "auto":
-        if options["method"] != "tops":
-            raise InvalidParameter("--hierarchy", "is a setting of ToPS", "Leave out --method.")
-        settings["hierarchy"] = options["hierarchy"]
-    kind: Any = BY_KIND[options["method"]]
-    if (options["person_column"] is None) != (options["most"] is None):
-        raise InvalidParameter("--most", "and --person-column belong together", "Give both, or neither.")
-    made: Publisher | PersonStream
-    if options["most"] is None:
-        made = kind(options["epsilon"], _whole(options["bound"]), **settings)
-    else:
-        settings |= {name: options[name] for name in ("most", "epoch", "window")}
-        made = PersonStream(options["epsilon"], _whole(options["bound"]), method=kind, **settings)
-    # Sums of blocks describe the whole stream; single values would fill the memory of an endless run.
-    if made.plan.block < 64:
-        made.forget()
-    return made
 
 
 def _batches(options: dict[str, Any], *, lenient: bool) -> Iterator[Batch]:
@@ -294,10 +201,6 @@ class Progress:
             per = " per person and epoch" if run.publisher.kind == "person" else ""
             text += f"; ε = {settings.epsilon:g}{per}, θ = {settings.grid.value(learnt.theta):g}"
         click.echo(f"{text}; {NOTE}" if last and run.publisher.simulation else text, err=True)
-
-
-def _whole(number: float) -> float:
-    return int(number) if number.is_integer() else number
 
 
 def _shown(value: float) -> str:

@@ -56,7 +56,7 @@ def query(
     if all_keys:
         _over_keys(StoredStream(path).by_key(), windows, confidence, as_json=as_json)
         return
-    released = read_release(path) if key is None else StoredStream(path).by_key()[key]
+    released = read_release(path) if key is None else StoredStream(path).by_key([key])[key]
     answers = [_answer(released, text, confidence, as_mean=as_mean, cut=cut) for text in windows]
     what = "mean" if as_mean else "sum"
     (_print_lines if as_json else _print_table)(released, windows, answers, what, confidence)
@@ -69,13 +69,14 @@ def query(
 
 def _over_keys(streams: KeyedReleased, windows: tuple[str, ...], confidence: float, *, as_json: bool) -> None:
     """Sums over all keys: by position the same window of each, by time whatever each has there."""
+    from deniable.streams.released.window_names import window_of
+
     keys = counted(len(streams.keys), "key")
     made = table(f"sums over {keys}", "window", "sum", f"{percent(confidence)} interval", "noise", folding=0)
     for text in windows:
         own = {}
         for key in streams.keys:
-            start, stop = window_of(text, streams[key], quiet=True)
-            own[key] = (min(start, len(streams[key])), min(stop, len(streams[key])))
+            own[key] = window_of(text, streams[key], clipped=True)[:2]
         answer = streams.sum_of(own, confidence=confidence)
         cells = window_cells(answer)
         made.add_row(text, *cells[:3])
@@ -92,8 +93,12 @@ Answer = tuple[int, int, "WindowEstimate"] | DeniableError
 
 
 def _answer(released: Released, text: str, confidence: float, *, as_mean: bool, cut: bool) -> Answer:
+    from deniable.streams.released.window_names import window_of
+
     try:
-        start, stop = window_of(text, released)
+        start, stop, note = window_of(text, released)
+        if note:
+            click.echo(note, err=True)
         ask = released.mean if as_mean else released.sum
         return start, stop, ask(start, stop, confidence=confidence, cut=cut)
     except QueryRefused as refusal:
@@ -153,34 +158,3 @@ def window_cells(answer: WindowEstimate) -> tuple[str, ...]:
     lost = "unknown" if answer.truncation is None else short(answer.cut or answer.truncation)
     interval = f"{number(low, error)} to {number(high, error)}"
     return number(answer.value, error), interval, short(answer.stderr), short(answer.smoothing), lost
-
-
-def window_of(text: str, released: Released, *, quiet: bool = False) -> tuple[int, int]:
-    """The positions of a window, which is given by positions or by times."""
-    import numpy as np
-
-    refusal = QueryRefused(f"{text!r} is not a window", "Use START:STOP by position, or START..STOP by time.")
-    start, by_time, stop = (part.strip() for part in text.partition(".."))
-    if by_time:
-        if released.timestamps is None:
-            raise QueryRefused("this stream has no timestamps", "Ask by position: START:STOP.")
-        try:
-            first, last = released.between(start or released.timestamps[0], stop or released.timestamps[-1])
-        except QueryRefused:
-            raise refusal from None
-        last = last if stop else len(released)
-        oldest, newest = released.timestamps[0], released.timestamps[-1]
-        if quiet:
-            return first, last
-        if first == len(released) or last == 0:
-            raise QueryRefused(f"{text!r} holds no published value", f"There are values from {oldest} to {newest}.")
-        if start and np.asarray(start).astype(released.timestamps.dtype) < oldest:
-            click.echo(f"{text} begins before the first value ({oldest}): earlier values are not in it", err=True)
-        return first, last
-    start, colon, stop = text.partition(":")
-    try:
-        if not colon:
-            raise refusal
-        return int(start or 0), int(stop or len(released))
-    except ValueError:
-        raise refusal from None

@@ -20,6 +20,9 @@ from deniable.service.collector import Collector
 from deniable.service.console_resource import get_console, get_console_file, get_favicon
 from deniable.service.cross_origin import CrossOrigin
 from deniable.service.health_resource import get_health, get_metrics, get_readiness, get_version
+from deniable.service.live_events_resource import get_events
+from deniable.service.live_values_resource import post_values
+from deniable.service.live_windows_resource import get_windows
 from deniable.service.logs import UploadLog, log
 from deniable.service.plan_resource import post_plan
 from deniable.service.promise_resource import get_promise
@@ -46,6 +49,9 @@ ROUTES: tuple[BaseRoute, ...] = (
     Route("/v1/plan", post_plan, methods=["POST"]),
     Route("/v1/promise", get_promise),
     Route("/v1/streams", get_streams),
+    Route("/v1/streams/{stream}", post_values, methods=["POST"]),
+    Route("/v1/streams/{stream}/events", get_events),
+    Route("/v1/streams/{stream}/windows", get_windows),
     Route("/v1/streams/{stream}/series", get_series),
     Route("/v1/streams/{stream}/window", post_window, methods=["POST"]),
     Route("/v1/sql", post_sql, methods=["POST"]),

@@ -15,6 +15,7 @@ from deniable.engines.collecting.wire_reports import ReportDoor
 from deniable.errors import BadInput
 from deniable.files import Lock
 from deniable.service.keys import KeyFile
+from deniable.service.live_streams import LiveStreams
 from deniable.service.metrics import Metrics
 from deniable.service.open_database import OpenDatabase
 from deniable.service.rate_limits import RateLimit
@@ -49,11 +50,14 @@ class Collector:
     addresses: RateLimit
     users: RateLimit
     questions: OpenDatabase
+    live: LiveStreams
     streams: StreamLog | None = None
     stream_writer: GroupCommit[StreamRequest, list[str]] | None = None
     now: Clock = time.time
     """The time of day, for tokens only."""
     elapsed: Clock = time.monotonic
+    stopping: bool = False
+    """A signal has ended the server: whoever follows a stream is let go."""
     draining: bool = False
     _room: tuple[float, bool] | None = None
 
@@ -82,11 +86,12 @@ class Collector:
 
     def close(self) -> None:
         """Commit what waits, and let go of the folder. A second call does nothing."""
-        self.draining = True
+        self.draining = self.stopping = True
         self.writer.close()
         if self.stream_writer is not None and self.streams is not None:
             self.stream_writer.close()
             self.streams.close()
+        self.live.close()
         self.questions.close()
         self.store.close()
         if self.lock is not None:
@@ -176,6 +181,7 @@ def open_collector(path: Path, settings: ServeSettings) -> Collector:
         RateLimit(settings.requests_per_minute),
         RateLimit(settings.reports_per_minute),
         OpenDatabase(folder, store),
+        LiveStreams(path, settings),
         streams,
         None if streams is None else GroupCommit(streams.commit, limits, deliver=to_event_loops),
     )

@@ -24,7 +24,7 @@ KEYS_FILE = "keys.json"
 KEYS_FORMAT = "deniable keys 1"
 EXPIRING_FORMAT = "deniable keys 2"
 """With keys that expire: programs that do not know the time limit must not read such a file."""
-SCOPES = ("ask", "operate")
+SCOPES = ("ask", "operate", "publish")
 KEY_PREFIX = "dnk_"
 _KEYS_SEAL_KEY = b"keys"  # the seal is for accidents
 

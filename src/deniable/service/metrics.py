@@ -11,6 +11,8 @@ from deniable.stores.collector.group_commit import Committed
 
 _COMMIT_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
+_STREAM = ["stream", "outcome"]
+
 
 class Metrics:
     """The numbers of one collector."""
@@ -28,6 +30,7 @@ class Metrics:
         self.free_bytes = Gauge("disk_free_bytes", "Room on the disk of the store", **made)
         self.stored = Gauge("stored_reports", "Reports in the store, by table", ["table"], **made)
         self.open_rounds = Gauge("open_rounds", "Rounds that are open", **made)
+        self.stream_values = Counter("stream_values", "Values of streams, by what became of them", _STREAM, **made)
         self._outcomes = {outcome: self.reports.labels(outcome) for outcome in ("accepted", "repeated", "refused")}
 
     def answered(self, counts: Mapping[str, int]) -> None:

@@ -29,6 +29,10 @@ _COLLECTOR_THRESHOLDS = (100_000, 20, 50)
 class _Server(uvicorn.Server):  # type: ignore[misc] # an extra
     """Ends in order on SIGTERM and Ctrl-C, and returns to whoever started it."""
 
+    def __init__(self, collector: Collector, settings: ServeSettings) -> None:
+        super().__init__(_config(collector, settings))
+        self._collector = collector
+
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Let signals end the server, for as long as it runs. Only the main thread can."""
@@ -44,6 +48,7 @@ class _Server(uvicorn.Server):  # type: ignore[misc] # an extra
                 signal.signal(number, handler)
 
     def _end(self, *_: Any) -> None:
+        self._collector.stopping = True
         self.should_exit = True
 
 
@@ -60,7 +65,7 @@ def serve(path: Path, settings: ServeSettings, started: Callable[[str], None] = 
             scheme = "https" if settings.certificate else "http"
             started(f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}")
             log("started", collection=collector.name, tokens=settings.needs_token)
-            server = _Server(_config(collector, settings))
+            server = _Server(collector, settings)
             server.run([listening])
             if not server.started:
                 raise Failure("the server could not start. Nothing was taken. The log says why.")

@@ -58,6 +58,11 @@ class ServeSettings:
     """Waiting for the disk. Beyond it, requests are answered with 429."""
     free_bytes: int = 256 * MIB
     """With less room on the disk, uploads are answered with 507."""
+    values_per_request: int = 100_000
+    queued_values: int = 1_000_000
+    """Of every stream, waiting for the disk. Beyond it, requests are answered with 429."""
+    event_readers: int = 100
+    """Following one stream at a time."""
     question_seconds: float = 60.0
     """How long an analyst's question may take, waiting included."""
     drain_seconds: float = 30.0

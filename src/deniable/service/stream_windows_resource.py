@@ -6,33 +6,60 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from deniable.errors import BadInput
+from deniable.errors import BadInput, QueryRefused
 from deniable.service.answers import Refused, answered
 from deniable.service.authorisation import require_scope
 from deniable.service.collector import Collector
+from deniable.service.live_streams import LiveStream
+from deniable.service.live_windows_resource import plain_estimate
 from deniable.service.request_bodies import json_entries
 from deniable.stores.collector.stream_log import StreamLog
 from deniable.streams.released.released_stream import Released
-from deniable.streams.released.windows import WindowEstimate
 
-MOST_BINS = 120
+LEAST_BINS, MOST_BINS = 12, 120
 
 
 async def get_streams(request: Request) -> Response:
     """Every stream: its settings, its phase, θ, and how much it has published."""
     collector: Collector = request.app.state.collector
     require_scope(collector, request, "ask")
-    log = collector.streams
-    return answered({"streams": [] if log is None else [_described(log, name) for name in log.names]})
+    log, live = collector.streams, collector.live
+    local = [] if log is None else [_described(log, name) for name in log.names]
+    stores = [stream for stream in map(live.get, live.names) if stream is not None]
+    return answered({"streams": local + [await run_in_threadpool(described_live, stream) for stream in stores]})
+
+
+def described_live(stream: LiveStream) -> dict[str, Any]:
+    """What is public about a stream in a store."""
+    published, grid = stream.published, stream.about.publisher.grid
+    theta, notice, keys = stream.theta, None, None
+    if published and stream.keyed:
+        keys = list(stream.by_key().keys)
+    elif published:
+        notice = _notices(stream.released())
+    return {
+        "name": stream.name,
+        "live": True,
+        "keyed": stream.keyed,
+        "keys": keys,
+        "protects": "value" if stream.about.person is None else "person",
+        "epsilon": stream.about.epsilon,
+        "bound": grid.high,
+        "theta": None if theta is None else grid.value(theta),
+        "published": published,
+        "notice": notice,
+    }
 
 
 def _described(log: StreamLog, name: str) -> dict[str, Any]:
     state, published = log.state(name), log.server(name).published
     return {
         "name": name,
+        "live": False,
         "epsilon": state.settings["epsilon"],
         "bound": state.settings["bound"],
         "theta": state.theta,
@@ -44,7 +71,16 @@ def _described(log: StreamLog, name: str) -> dict[str, Any]:
 
 def _notice(log: StreamLog, name: str) -> str | None:
     """Whether the newest tenth differs from everything before, beyond its error: then θ may not fit any more."""
-    released = log.server(name).released
+    return _notices(log.server(name).released)
+
+
+def _notices(released: Released) -> str | None:
+    """What the newest tenth says: that sums press against θ, or that the stream has moved."""
+    newest = released.sum(len(released) - max(1, len(released) // 10), len(released))
+    return "; ".join(words for words in (newest.note, _moved(released)) if words) or None
+
+
+def _moved(released: Released) -> str | None:
     if len(released) < 200:
         return None
     cut = len(released) - len(released) // 10
@@ -56,11 +92,15 @@ def _notice(log: StreamLog, name: str) -> str | None:
 
 
 async def get_series(request: Request) -> Response:
-    """Means of up to 120 equal stretches, each with its interval."""
-    released = _released(request)
-    edges = np.unique(np.linspace(0, len(released), min(MOST_BINS, len(released)) + 1).astype(np.int64))
+    """Means of 12 to 120 equal stretches, each with its interval: of 100 values or more, so that it says something."""
+    released = await _released(request)
+    edges = np.unique(
+        np.linspace(
+            0, len(released), min(len(released), min(max(len(released) // 100, LEAST_BINS), MOST_BINS)) + 1
+        ).astype(np.int64)
+    )
     bins = [
-        {"start": int(start), "stop": int(stop), **_plain(released.mean(int(start), int(stop)))}
+        {"start": int(start), "stop": int(stop), **plain_estimate(released.mean(int(start), int(stop)))}
         for start, stop in pairwise(edges)
     ]
     return answered({"bins": bins})
@@ -69,21 +109,26 @@ async def get_series(request: Request) -> Response:
 async def post_window(request: Request) -> Response:
     """Sum and mean of a window: {"start": 0, "stop": 1000}."""
     collector: Collector = request.app.state.collector
-    released = _released(request)
+    released = await _released(request)
     entries = await json_entries(request, collector.settings, {"start", "stop"})
     start, stop = entries.get("start"), entries.get("stop")
     if type(start) is not int or type(stop) is not int:
         raise Refused(400, "window", "A window has two whole numbers, start and stop.")
     try:
-        return answered({"sum": _plain(released.sum(start, stop)), "mean": _plain(released.mean(start, stop))})
+        return answered(
+            {"sum": plain_estimate(released.sum(start, stop)), "mean": plain_estimate(released.mean(start, stop))}
+        )
     except BadInput as problem:
         raise Refused(400, "window", str(problem)) from None
 
 
-def _released(request: Request) -> Released:
+async def _released(request: Request) -> Released:
     collector: Collector = request.app.state.collector
     require_scope(collector, request, "ask")
     log, name = collector.streams, request.path_params["stream"]
+    if (stream := collector.live.get(name)) is not None:
+        released: Released = await run_in_threadpool(_released_live, stream, request.query_params.get("key"))
+        return released
     if log is None or name not in log.names:
         raise Refused(404, "stream", "There is no stream of that name.")
     server = log.server(name)
@@ -92,7 +137,10 @@ def _released(request: Request) -> Released:
     return server.released
 
 
-def _plain(window: WindowEstimate) -> dict[str, Any]:
-    low, high = window.interval
-    note = {} if window.note is None else {"note": window.note}
-    return {**note, "value": window.value, "error": window.error, "low": low, "high": high}
+def _released_live(stream: LiveStream, key: str | None) -> Released:
+    if stream.keyed and key is None:
+        raise Refused(400, "key", "This stream has keys. Ask with key=….")
+    try:
+        return stream.released() if key is None else stream.by_key()[key]
+    except QueryRefused as problem:
+        raise Refused(409, "phase", str(problem)) from None

@@ -26,12 +26,16 @@ Deliver = Callable[[NDArray[Any], NDArray[Any] | None], None]
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Values that can be published, their timestamps, where their source stands after them, and how many were bad."""
+    """Values that can be published, their timestamps, where their source stands after them, and how many were bad.
+
+    `mark` is where it stands in its own terms, if it says so.
+    """
 
     values: NDArray[Any]
     timestamps: NDArray[Any] | None
     position: int
     bad: int = 0
+    mark: Any = None
 
 
 class BatchPublisher:
@@ -76,10 +80,7 @@ class BatchPublisher:
     def _publish(self, batch: Batch, deliver: Deliver) -> None:
         batch, refusal = new_part(batch, self.position)
         ends = np.arange(len(batch.values)) + (self.position or 0) if batch.positions is None else batch.positions
-        bad = 0
-        if self._on_bad.lenient:
-            batch, bad = self._on_bad.settled(batch, self.publisher.settings.grid, self._newest)
-        count, reason = self._acceptable(batch) if len(batch.values) else (0, "")
+        batch, bad, count, reason = self._looked_at(batch)
         if count or bad:
             values = batch.values[:count]
             if values.dtype == object:  # a value further on is missing; these are numbers
@@ -87,13 +88,21 @@ class BatchPublisher:
             values = self._events(batch, values)
             stamps = None if batch.timestamps is None else batch.timestamps[:count]
             end = int(ends[-1] if count == len(batch.values) else ends[count - 1]) + 1
-            self._deliver(Accepted(values, stamps, end, bad), deliver)
+            mark = None if reason or refusal else batch.mark
+            self._deliver(Accepted(values, stamps, end, bad, mark), deliver)
         if reason:
             cost = "Nothing of it was taken or published; the values before it were"
             raise InvalidData(f"{batch.unit} {batch.number(count):,} was refused: {reason}", self._advice(), cost=cost)
         if refusal:
             cost = "Nothing of it was taken or published; the values before it were"
             raise InvalidData(refusal, "Send what is missing first.", cost=cost)
+
+    @in_turn
+    def refusal(self, batch: Batch) -> str:
+        """Why some value of a batch would be refused; empty if none would. Nothing is taken."""
+        batch, refusal = new_part(batch, self.position)
+        batch, _, count, reason = self._looked_at(batch)
+        return refusal or (f"{batch.unit} {batch.number(count):,} was refused: {reason}" if reason else "")
 
     @property
     def lenient(self) -> bool:
@@ -167,6 +176,25 @@ class BatchPublisher:
             return "Repair it, and go on with it in a new stream: to publish earlier values again would spend ε again."
         return "Repair it and begin again: nothing has been published."
 
+    def _looked_at(self, batch: Batch) -> tuple[Batch, int, int, str]:
+        """A batch after the rule for bad values, how many were bad, how many can be published, and what is wrong."""
+        if not len(batch.values):
+            return batch, 0, 0, ""
+        if self._begun and (batch.timestamps is None) != (self._newest is None):
+            return batch, 0, 0, "either all values of a stream have a timestamp, or none"
+        bad = 0
+        if self._on_bad.lenient:
+            if batch.timestamps is not None and _other_kind(batch.timestamps, self._newest):
+                return batch, 0, 0, _OTHER_TIMES
+            batch, bad = self._on_bad.settled(batch, self.publisher.settings.grid, self._newest)
+        count, reason = self._acceptable(batch) if len(batch.values) else (0, "")
+        return batch, bad, count, reason
+
+    @property
+    def _begun(self) -> bool:
+        """Whether the stream has values already."""
+        return self.taken > 0
+
     def _acceptable(self, batch: Batch) -> tuple[int, str]:
         """How many values from the start on can be published, and what is wrong with the next one, if there is one."""
         count, reason = len(batch.values), ""
@@ -218,10 +246,18 @@ def _first_refused(publisher: Publisher | PersonStream | KeyedStream, values: ND
     return good
 
 
+_OTHER_TIMES = "its timestamp is of another type than those before it"
+
+
+def _other_kind(timestamps: NDArray[Any], newest: Any) -> bool:
+    """Whether these are points in time and those before were numbers, or the other way round."""
+    return newest is not None and (timestamps.dtype.kind == "M") != (np.asarray(newest).dtype.kind == "M")
+
+
 def _first_out_of_order(timestamps: NDArray[Any], newest: Any) -> tuple[int, str]:
     """The index of the first timestamp that is missing or goes back, and which of the two it is."""
-    if newest is not None and (timestamps.dtype.kind == "M") != (np.asarray(newest).dtype.kind == "M"):
-        return 0, "its timestamp is of another type than those before it"
+    if _other_kind(timestamps, newest):
+        return 0, _OTHER_TIMES
     missing = np.isnat(timestamps) if timestamps.dtype.kind == "M" else np.isnan(timestamps)
     there = int(missing.argmax()) if missing.any() else len(timestamps)
     back = (timestamps[1:] < timestamps[:-1]).nonzero()[0]

@@ -56,7 +56,8 @@ class DurablePublisher(BatchPublisher):
 
     `publisher` is a new one with the settings of the stream. If there is a store already, its own publisher goes on, so
     `publisher` may be left out; other settings are refused. Everything that was taken was published, in the folder, and
-    can be read there by `StoredStream` at any time: nothing has to come again. `position` says which value comes next.
+    can be read there by `StoredStream` at any time: nothing has to come again. `position` says which value comes next,
+    and `mark` the same in terms of the source, if it has its own.
 
     `private/` in the folder is as secret as the data: it holds values and the key of the noise. A `ledger` of the
     operator is charged once for the stream, before its first value is taken. With a `KeyedPublisher` the store has one
@@ -120,7 +121,7 @@ class DurablePublisher(BatchPublisher):
         self.settings.write(self.folder)
         self._note = CopyNote(self.settings.name)
         self.position, self._total, self._epochs = 0, 0, 0
-        self._positioned = False
+        self._positioned, self.mark = False, None
         self._open = OpenSegment(self.folder.published, 0, 0)
         self._open.begin()
         settle(self.folder.published)
@@ -151,6 +152,7 @@ class DurablePublisher(BatchPublisher):
         self._key = _key_of(restored)
         self.position, self.bad = facts["position"], facts["bad"]
         self._total, self._epochs, self._positioned = facts["total"], facts["epochs"], facts["positioned"]
+        self.mark = facts.get("mark")
         if facts["newest"] is not None:
             kind, text = facts["newest"]
             self._newest = np.frombuffer(bytes.fromhex(text), kind)[0]
@@ -192,6 +194,10 @@ class DurablePublisher(BatchPublisher):
         """How many values all runs together have taken, the warm-up included."""
         return self._total
 
+    @property
+    def _begun(self) -> bool:
+        return self._total > 0
+
     @in_turn
     def publish(self, batch: Batch, deliver: Deliver) -> None:
         """Publish a batch. If a value is refused, the values before it are published first."""
@@ -210,7 +216,8 @@ class DurablePublisher(BatchPublisher):
         """
         released: list[NDArray[Any]] = [np.zeros(0)]
         array = np.asarray(values)
-        self.publisher.check(array)  # refused as a whole, before anything is taken
+        if not self.lenient:
+            self.publisher.check(array)  # refused as a whole, before anything is taken
         places = None if positions is None else np.asarray(positions, dtype=np.int64)
         persons = array["person"].tolist() if array.dtype.names else None
         numbers = array["value"] if array.dtype.names else array
@@ -253,7 +260,7 @@ class DurablePublisher(BatchPublisher):
         elif values.dtype.names is not None:
             values, persons = values["value"], values["person"].tolist()
         units = self.publisher.settings.grid.units(values)
-        return LoggedBatch(units, accepted.timestamps, persons, accepted.position, accepted.bad, keys)
+        return LoggedBatch(units, accepted.timestamps, persons, accepted.position, accepted.bad, keys, accepted.mark)
 
     def _publish_logged(self, batch: LoggedBatch) -> PublishedValues:
         """Noise for a batch that is on the disk."""
@@ -272,6 +279,7 @@ class DurablePublisher(BatchPublisher):
         epochs = tuple(self.publisher.epoch_facts(self._epochs))
         self._epochs += len(epochs)
         self._total += batch.units.size
+        self.mark = self.mark if batch.mark is None else batch.mark
         self._count(Accepted(batch.units, batch.timestamps, batch.position or 0, batch.bad), released.size)
         return PublishedValues(first, released, stamps, epochs, keys)
 
@@ -345,6 +353,7 @@ class DurablePublisher(BatchPublisher):
             "bad": self.bad,
             "epochs": self._epochs,
             "newest": newest,
+            "mark": self.mark,
         }
         self._file.write(self.publisher.state(), store=facts)
 
@@ -369,6 +378,12 @@ class DurablePublisher(BatchPublisher):
 
     def _advice(self) -> str:
         return "Repair it and go on from there, or use another --on-bad in a new store."
+
+
+def charge_stream(ledger: Ledger, publisher: Publisher | KeyedPublisher) -> None:
+    """Charge a new stream now, instead of before its first value. It is charged once, also if a store does it again."""
+    stream = KeyedStream(publisher) if isinstance(publisher, KeyedPublisher) else publisher
+    BatchPublisher(stream, ledger=ledger)._pay(1, key_of("stream", _key_of(stream)))
 
 
 def _key_of(publisher: Publisher | PersonStream | KeyedStream) -> bytes:

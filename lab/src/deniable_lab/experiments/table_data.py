@@ -40,9 +40,10 @@ WEST = (2, 4, 6, 8, 15, 16, 30, 32, 35, 41, 49, 53, 56)
 CALIFORNIA = 6
 FILING = ("single", "joint", "separate", "head")
 SIZES_1940 = (0.071, 0.248, 0.224, 0.181, 0.115, 0.068, 0.045, 0.025, 0.014, 0.009)
-"""Shares of households with 1 to 10 persons in the United States of 1940, by the Bureau of the Census (historical table
-HH-4, whose class of 7 and more is spread over 7 to 10 here): 3.7 persons on average. Quoted from memory; the table was
-not at hand."""
+"""Shares of households with 1 to 10 persons, with the mean of the United States in 1940: 3.67 persons in 34,949,000
+households (Statistical Abstract of the United States 2008, from Current Population Reports). The shares themselves are
+remembered from the Census's historical table HH-4, whose class of 7 and more is spread over 7 to 10 here; that table
+was not at hand."""
 
 ABOUT = {
     "SYN-1": (

@@ -1,4 +1,4 @@
-"""Questions about an answer: SELECT sex, n, n_low, n_high FROM (SELECT sex, COUNT(*) AS n … GROUP BY sex) AS virtual_table.
+"""Questions about an answer: SELECT sex, n, n_low FROM (SELECT sex, COUNT(*) AS n … GROUP BY sex) AS virtual_table.
 
 A tool that keeps a question as a dataset asks for its columns, those with the errors too. The inner question is
 answered, and the outer one picks from the rows, which are public by then. It may not add several rows up: the ends of

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -70,28 +70,46 @@ def frames_of(chain: Chain, published: PublishedValues) -> bytes:
     return b"".join(frames)
 
 
-def read_frames(data: bytes, chain: Chain, first: int) -> tuple[PublishedValues, int]:
-    """What the whole frames of an open segment hold, and where the last of them ends."""
-    epochs, values, stamps, end = [], [np.zeros(0)], [], 0
-    keys: list[NDArray[Any]] = []
-    for frame in chain.read(data):
-        end = frame.end
-        if frame.kind == _EPOCH:
-            epochs.append(EpochFacts.read(json.loads(bytes(frame.content))))
-            continue
-        content = bytes(frame.content)
+@dataclass(frozen=True, slots=True)
+class FrameContents:
+    """What frames of an open segment hold, one array per frame."""
+
+    epochs: list[EpochFacts] = field(default_factory=list)
+    values: list[Floats] = field(default_factory=list)
+    stamps: list[NDArray[Any]] = field(default_factory=list)
+    keys: list[NDArray[Any]] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, data: bytes, chain: Chain) -> tuple[FrameContents, int]:
+        """What the whole frames hold that these bytes begin with, and where the last of them ends."""
+        contents, end = cls(), 0
+        for frame in chain.read(data):
+            end = frame.end
+            if frame.kind == _EPOCH:
+                contents.epochs.append(EpochFacts.read(json.loads(bytes(frame.content))))
+            else:
+                contents._add(bytes(frame.content))
+        return contents, end
+
+    def _add(self, content: bytes) -> None:
         line = content.index(b"\n")
         facts = json.loads(content[:line])
-        values.append(np.frombuffer(content, "<f8", facts["n"], line + 1))
+        self.values.append(np.frombuffer(content, "<f8", facts["n"], line + 1))
         behind = line + 1 + 8 * facts["n"]
         if "k" in facts:
-            keys.append(np.array(facts["k"], dtype=object)[np.frombuffer(content, "<i8", facts["n"], behind)])
+            self.keys.append(np.array(facts["k"], dtype=object)[np.frombuffer(content, "<i8", facts["n"], behind)])
             behind += 8 * facts["n"]
         if "t" in facts:
-            stamps.append(np.frombuffer(content, facts["t"], facts["n"], behind))
-    together = np.concatenate(stamps) if stamps else None
-    named = np.concatenate(keys) if keys else None
-    return PublishedValues(first, np.concatenate(values), together, tuple(epochs), named), end
+            self.stamps.append(np.frombuffer(content, facts["t"], facts["n"], behind))
+
+
+def read_frames(data: bytes, chain: Chain, first: int) -> tuple[PublishedValues, int]:
+    """What the whole frames of an open segment hold, and where the last of them ends."""
+    contents, end = FrameContents.read(data, chain)
+    stamps = np.concatenate(contents.stamps) if contents.stamps else None
+    keys = np.concatenate(contents.keys) if contents.keys else None
+    values = np.concatenate([np.zeros(0), *contents.values])
+    return PublishedValues(first, values, stamps, tuple(contents.epochs), keys), end
 
 
 class OpenSegment:
@@ -226,15 +244,6 @@ def sealed_footer(folder: Path, number: int) -> SealedSegment | None:
         return None
     except (KeyError, ValueError, TypeError, *READ_ERRORS):
         raise _damaged_segment(number) from None
-
-
-def read_open(folder: Path, number: int, first: int) -> PublishedValues | None:
-    """The open segment at this moment; None if there is none of this number, because it was sealed or not begun."""
-    try:
-        data = segment_path(folder, number, sealed=False).read_bytes()
-    except FileNotFoundError:
-        return None
-    return read_frames(data, Chain(f"segment {number}"), first)[0]
 
 
 def newest_segment(folder: Path) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -10,14 +11,8 @@ import numpy as np
 
 from deniable.errors import InvalidData, QueryRefused
 from deniable.stores.live.folder_files import StoreFolder, StoreSettings
-from deniable.stores.live.segments import (
-    PublishedValues,
-    SealedSegment,
-    newest_segment,
-    read_open,
-    read_sealed,
-    sealed_footer,
-)
+from deniable.stores.live.open_reader import OpenReader
+from deniable.stores.live.segments import PublishedValues, SealedSegment, newest_segment, read_sealed, sealed_footer
 from deniable.streams.central.keyed_publisher import KeyedPublisher
 from deniable.streams.central.published_epochs import EpochFacts, released_from
 from deniable.streams.central.stream_keys import encoded_keys
@@ -42,6 +37,8 @@ class StoredStream:
         self.settings = StoreSettings.read(self._folder)
         self._sealed: list[SealedSegment] = []
         self._open = PublishedValues(0, np.zeros(0))
+        self._reader = OpenReader(self._folder.published, 0, 0)
+        self._last_read: tuple[int, PublishedValues] | None = None  # whoever reads page by page needs it again
         self.refresh()
 
     def __len__(self) -> int:
@@ -53,7 +50,9 @@ class StoredStream:
         while True:
             while (footer := sealed_footer(folder, len(self._sealed))) is not None:
                 self._sealed.append(footer)
-            opened = read_open(folder, len(self._sealed), self._end)
+            if self._reader.number != len(self._sealed):
+                self._reader = OpenReader(folder, len(self._sealed), self._end)
+            opened = self._reader.read()
             if opened is None and sealed_footer(folder, len(self._sealed)) is not None:
                 continue  # it was sealed in between
             firsts = np.cumsum([0, *(segment.count for segment in self._sealed)])[:-1]
@@ -101,8 +100,8 @@ class StoredStream:
         """Whether there is one stream per key."""
         return self.settings.kind == KeyedPublisher.kind
 
-    def by_key(self) -> KeyedReleased:
-        """Everything that is published by now, one release per key."""
+    def by_key(self, keys: Collection[str] | None = None) -> KeyedReleased:
+        """Everything that is published by now, one release per key; only of some keys, if they are named."""
         if not self.keyed:
             raise QueryRefused("this store has no keys", "Ask without a key.")
         published, settings = self.values(0), self.settings.publisher
@@ -110,9 +109,11 @@ class StoredStream:
             raise QueryRefused("nothing is published yet", "Wait for the end of the warm-up.")
         facts = {epoch.key: epoch for epoch in self.epochs}
         numbers, names = encoded_keys(published.keys)
+        grouped = np.split(np.argsort(numbers, kind="stable"), np.cumsum(np.bincount(numbers))[:-1])
         streams = {}
-        for number, name in enumerate(names):
-            mine = np.flatnonzero(numbers == number)
+        for name, mine in zip(names, grouped, strict=True):
+            if keys is not None and name not in keys:
+                continue
             steps = settings.grid.steps(published.values[mine])
             steps = np.rint(steps).astype(np.int64) if settings.block == 1 else steps
             epochs = [replace(facts.get(name) or facts[None], key=None)]
@@ -122,20 +123,27 @@ class StoredStream:
             )
         return KeyedReleased(streams, shared=None in facts and settings.measure_start)
 
-    def values(self, start: int) -> PublishedValues:
-        """Published values from a position on, with their timestamps."""
-        parts = [self._read(segment) for segment in self._sealed if segment.first + segment.count > start]
-        parts.append(self._open)
-        skip = max(start - parts[0].first, 0)
+    def values(self, start: int, most: int | None = None) -> PublishedValues:
+        """Published values from a position on, at most so many of them, with their timestamps and keys."""
+        stop = len(self) if most is None else min(start + most, len(self))
+        parts = [self._read(s) for s in self._sealed if s.first + s.count > start and s.first < stop]
+        if stop > self._open.first or not parts:
+            parts.append(self._open)
+        first = min(max(start, parts[0].first), len(self))
+        here = slice(first - parts[0].first, max(stop, first) - parts[0].first)
         stamps = [part.timestamps for part in parts if part.timestamps is not None]
-        times = np.concatenate(stamps)[skip:] if stamps else None
         keys = [part.keys for part in parts if part.keys is not None]
-        named = np.concatenate(keys)[skip:] if keys else None
-        values = np.concatenate([part.values for part in parts])[skip:]
-        return PublishedValues(parts[0].first + skip, values, times, keys=named)
+        return PublishedValues(
+            first,
+            np.concatenate([part.values for part in parts])[here],
+            np.concatenate(stamps)[here] if stamps else None,
+            keys=np.concatenate(keys)[here] if keys else None,
+        )
 
     def _read(self, segment: SealedSegment) -> PublishedValues:
-        return read_sealed(self._folder.published, segment.number)
+        if self._last_read is None or self._last_read[0] != segment.number:
+            self._last_read = (segment.number, read_sealed(self._folder.published, segment.number))
+        return self._last_read[1]
 
 
 def read_release(path: str | PathLike[str], start: int = 0) -> Released:

@@ -39,6 +39,8 @@ class LoggedBatch:
     bad: int = 0
     keys: tuple[Integers, list[str]] | None = None
     """Of every value the number of its key in a list of names, if there is one stream per key."""
+    mark: Any = None
+    """Where the source stands after them, in its own terms."""
 
     def to_bytes(self) -> bytes:
         """A line of JSON, and the arrays."""
@@ -53,6 +55,8 @@ class LoggedBatch:
             facts["p"] = self.position
         if self.bad:
             facts["bad"] = self.bad
+        if self.mark is not None:
+            facts["m"] = self.mark
         codes = b""
         if self.keys is not None:
             facts["k"], codes = self.keys[1], self.keys[0].astype("<i8", copy=False).tobytes()
@@ -72,7 +76,7 @@ class LoggedBatch:
             start += 8 * count
             keys = (np.frombuffer(data, "<i8", count, start).astype(np.int64), facts["k"])
         stamps = np.frombuffer(data, facts["t"], count, start + 8 * count) if "t" in facts else None
-        return cls(units, stamps, facts.get("who"), facts.get("p"), facts.get("bad", 0), keys)
+        return cls(units, stamps, facts.get("who"), facts.get("p"), facts.get("bad", 0), keys, facts.get("m"))
 
 
 class ValueLog:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,14 +38,17 @@ class Batch:
     """The number that the source gives every value, if it has one."""
     keys: list[Any] | None = None
     """The key of every value, if there is one stream per key."""
+    mark: Any = None
+    """Where the source stands behind the batch, in its own terms, as JSON. A store keeps it with the values."""
 
     def number(self, index: int) -> int:
         """The number of the row or line of a value."""
         return self.lines[index] if self.lines else self.first + index
 
     def part(self, start: int, stop: int) -> Batch:
-        """Consecutive values of the batch."""
-        return self.chosen(np.arange(start, min(stop, len(self.values))))
+        """Consecutive values of the batch. Only the last part has its mark."""
+        part = self.chosen(np.arange(start, min(stop, len(self.values))))
+        return part if stop >= len(self.values) else replace(part, mark=None)
 
     def chosen(self, indices: Integers) -> Batch:
         """Some of the values, with everything that belongs to them."""
@@ -56,7 +59,7 @@ class Batch:
         keys = None if self.keys is None else [self.keys[index] for index in indices.tolist()]
         arrays = (None if array is None else array[indices] for array in (self.timestamps, self.positions))
         stamps, positions = arrays
-        return Batch(self.values[indices], stamps, self.first, numbers, self.unit, persons, positions, keys)
+        return Batch(self.values[indices], stamps, self.first, numbers, self.unit, persons, positions, keys, self.mark)
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,7 @@ def test_a_plan_is_the_forecast_of_the_library(shop):
 def test_a_prediction_is_computed_once_and_few_are_kept(shop, monkeypatch):
     computed = []
     monkeypatch.setattr(plan_resource, "_KEPT", {})
-    monkeypatch.setattr(plan_resource, "MOST_KEPT", 2)
+    monkeypatch.setattr(plan_resource, "MOST_PREDICTIONS", 2)
     monkeypatch.setattr(plan_resource, "_prediction", lambda _, text, users: computed.append((text, users)) or {})
     for users in (1000, 1000, 2000, 3000, 3000, 1000):
         assert shop.asked("/v1/plan", body={"questions": [COUNT], "users": users, "epsilon": 3.0}).status == 200

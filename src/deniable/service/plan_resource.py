@@ -29,7 +29,7 @@ from deniable.tables.schema.rounds import Rounds
 from deniable.tables.specification.specification_files import to_toml
 
 MOST_QUESTIONS = 50
-MOST_KEPT = 2000
+MOST_PREDICTIONS = 2000
 _KEPT: dict[tuple[str, str, str], dict[str, Any]] = {}
 _TURN = threading.Lock()
 _FIELDS = {"specification", "questions", "users", "epsilon", "rounds", "fit"}
@@ -102,7 +102,7 @@ def _kept_prediction(collection: Collection, text: str, users: Any) -> dict[str,
     prediction = _prediction(collection, text, users) if prediction is None else prediction
     with _TURN:
         _KEPT[known] = prediction
-        while len(_KEPT) > MOST_KEPT:
+        while len(_KEPT) > MOST_PREDICTIONS:
             _KEPT.pop(next(iter(_KEPT)))
     return prediction
 

@@ -16,7 +16,7 @@ from deniable.errors import QueryRefused
 from deniable.queries.answers.result import Result
 
 Node = Any
-_ENDINGS = ("_stderr", "_low", "_high", "_model")
+_ERROR_COLUMNS = ("_stderr", "_low", "_high", "_model")
 
 
 def inner_question(select: Node) -> Node | None:
@@ -29,7 +29,7 @@ def inner_question(select: Node) -> Node | None:
         return None
     named = {item.alias_or_name.casefold() for item in inner.expressions}
     asked = {column.name.casefold() for column in _own_columns(select, source)}
-    added = {f"{name}{ending}" for name in named for ending in _ENDINGS} - named
+    added = {f"{name}{ending}" for name in named for ending in _ERROR_COLUMNS} - named
     return inner if asked & added else None
 
 

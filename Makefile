@@ -3,15 +3,15 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test test-all test-portable test-oldest lint java javascript mariadb superset console bench docs pages wheel clean
+.PHONY: demo test test-all test-portable test-oldest lint java javascript mariadb mosquitto superset console bench docs pages wheel clean
 
 demo: .venv/.installed-plot
 	$(BIN)/deniable demo
 
-test: lint java mariadb javascript
+test: lint java mariadb mosquitto javascript
 	$(BIN)/pytest
 
-test-all: lint java mariadb superset
+test-all: lint java mariadb mosquitto superset
 	$(MAKE) javascript DENIABLE_FUZZ_CASES=20000
 	$(BIN)/pytest -m ''
 	$(MAKE) test-portable test-oldest
@@ -65,6 +65,18 @@ mariadb: .venv/.installed-test
 	fi; \
 	command -v mariadb >/dev/null && [ -f /usr/share/java/mariadb-java-client.jar ] || \
 	  echo "Some tests of the MySQL port are skipped. Run: apt-get install mariadb-client libmariadb-java (Debian)"
+
+# Streams through MQTT are tested with Debian's broker, where it can be installed without asking. It is not started as a service.
+HAVE_MOSQUITTO := PATH="$$PATH:/usr/sbin:/usr/local/sbin" command -v mosquitto >/dev/null
+
+mosquitto: .venv/.installed-test
+	@$(HAVE_MOSQUITTO) && exit; \
+	if [ "$$(id -u)" = 0 ] && [ -f /etc/debian_version ]; then \
+	  echo "Installing mosquitto for tests of streams through MQTT"; \
+	  $(APT) update >/dev/null 2>&1; \
+	  RUNLEVEL=1 $(APT) install -y --no-install-recommends mosquitto >/dev/null 2>&1; \
+	fi; \
+	$(HAVE_MOSQUITTO) || echo "Tests of streams through MQTT are skipped. Run: apt-get install mosquitto (Debian)"
 
 # Apache Superset has an environment of its own: it needs older versions of what others use, and does not declare all of it.
 superset: .venv-superset/.installed

@@ -49,10 +49,13 @@ def test_an_installation_brings_no_plotting_no_java_and_no_peers():
     assert always == {
         "numpy", "pyarrow", "duckdb", "sqlglot", "numba", "scipy", "cryptography", "click", "rich"
     }  # fmt: skip
-    extras = {name: set() for name in ("plot", "postgresql", "serve", "spark", "sqlalchemy", "test", "docs")}
+    extras = {
+        name: set() for name in ("kafka", "mqtt", "plot", "postgresql", "serve", "spark", "sqlalchemy", "test", "docs")
+    }
     for declared in requires("deniable"):
         if extra := re.search(r"extra == ['\"](\w+)['\"]", declared):
             extras[extra[1]].add(re.match(r"[\w.-]+", declared).group().lower())
+    assert (extras["kafka"], extras["mqtt"]) == ({"confluent-kafka"}, {"paho-mqtt"})
     assert extras["plot"] == {"matplotlib"}
     assert extras["postgresql"] == {"psycopg"}
     assert extras["spark"] == {"pyspark"}

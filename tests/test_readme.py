@@ -174,3 +174,11 @@ def test_pictures_are_there_and_small():
     used = {reached.name for page in PAGES for reached in map(Path, re.findall(r"!\[[^\]]*\]\(([^)]+)\)", prose(page)))}
     assert {picture.name for picture in pictures} == used
     assert all(picture.stat().st_size < 80_000 for picture in pictures)
+
+
+def test_sessions_are_shown_as_such_and_other_python_as_it_is():
+    spec = importlib.util.spec_from_file_location("prompt_blocks", ROOT / "docs" / "prompt_blocks.py")
+    hook = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hook)
+    assert hook.on_page_markdown("```python\n>>> 1\n1\n```") == "```pycon\n>>> 1\n1\n```"
+    assert hook.on_page_markdown("```python\ndef f(): ...\n```") == "```python\ndef f(): ...\n```"

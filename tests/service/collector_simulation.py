@@ -30,6 +30,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 
 from asgi import REPORTS, SHOP, request
@@ -41,8 +42,8 @@ from deniable.service.collector import init_folder, open_collector
 from deniable.service.keys import KeyFile
 from deniable.service.settings import ServeSettings
 from deniable.service.tokens import make_token
-from deniable.stores.collector import sqlite_store
-from deniable.stores.collector.upload import Upload, UploadOutcome, outcome
+from deniable.stores.collector import settled_runs, sqlite_store
+from deniable.stores.collector.upload import HELD_NOTHING, HELD_OTHER, Upload, UploadOutcome, outcome, outcome_codes
 from deniable.tables.reports.upload_format import BINARY_REPORTS, REPORT_LINES, binary_body
 
 USERS = 8
@@ -50,8 +51,8 @@ HOUR = 3600
 NOW = 1_800_000_000
 PROXY = "10.0.0.7"
 FAST = {"requests_per_minute": 1e6, "reports_per_minute": 1e6}
-# Rows move from where they arrived at every chance, a few at a time.
-sqlite_store.MOST_RECENT, sqlite_store.IDLE_RECENT, sqlite_store._SLICE = 6, 3, 2
+# What arrived settles at every chance, in runs of a few rows and pages of two.
+sqlite_store.MOST_RECENT, sqlite_store.IDLE_RECENT, settled_runs.PAGE_ROWS = 6, 3, 2
 SETTINGS = ServeSettings(host="0.0.0.0", proxies=(PROXY,), free_bytes=0, **FAST)  # noqa: S104 - no port is opened
 
 
@@ -291,7 +292,7 @@ def final_state(folder, asked=False, sealed=True):
         ((table, number, uid, int.from_bytes(report[2:4], "big")), (report, public))
         for table, number in store.summary().counts
         for rows in store.read(table, number)
-        for uid, report, public in zip(*rows, strict=True)
+        for uid, report, public in rows.listed()
     ]
     counts = {table: rows for (table, _), rows in store.summary().counts.items()}
     files = counts
@@ -458,17 +459,14 @@ def answers_early():
 
 def replaces():
     """The last bytes stay, not the first."""
-
-    def judged(upload, held, *, is_open):
-        became = outcome(upload, held, is_open=is_open)
-        return UploadOutcome.ACCEPTED if became is UploadOutcome.CONFLICT and is_open else became
-
-    sqlite_store.outcome = judged
+    sqlite_store.outcome_codes = lambda held, is_open: outcome_codes(
+        np.where((held == HELD_OTHER) & is_open, HELD_NOTHING, held), is_open
+    )
 
 
 def forgets_rounds():
     """A closed round still takes reports."""
-    sqlite_store.outcome = lambda upload, held, *, is_open: outcome(upload, held, is_open=True)
+    sqlite_store.outcome_codes = lambda held, is_open: outcome_codes(held, np.ones_like(is_open))
 
 
 BUGS = {"answers early": answers_early, "replaces": replaces, "forgets rounds": forgets_rounds}

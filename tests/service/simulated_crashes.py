@@ -55,7 +55,7 @@ class CrashPoint:
 @contextmanager
 def patched(point):
     """Pass the point around every fsync, rename and commit."""
-    transaction, add, inner = sqlite_store._transaction, PostgresqlStore.add, PostgresqlStore._add
+    transaction, add, inner = sqlite_store.transaction, PostgresqlStore.add, PostgresqlStore._add
 
     @contextmanager
     def watched(connection):
@@ -68,7 +68,7 @@ def patched(point):
     with pytest.MonkeyPatch.context() as patch:
         for name in ("fsync", "replace", "rename"):
             patch.setattr(os, name, point.around(getattr(os, name)))
-        patch.setattr(sqlite_store, "_transaction", watched)
+        patch.setattr(sqlite_store, "transaction", watched)
         patch.setattr(PostgresqlStore, "add", point.around(add))
         patch.setattr(PostgresqlStore, "_add", point.around(inner))
         yield

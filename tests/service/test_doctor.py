@@ -8,6 +8,8 @@ from asgi import SHOP, Served, report_of
 from command_line import run
 from deniable.service.collector import init_folder
 from deniable.stores.collector.sqlite_store import STORE_FILE
+from deniable.stores.collector.upload import Upload
+from deniable.stores.collector.upload_columns import UploadColumns, packed
 from deniable.tables.reports.upload_format import REPORT_LINES
 from postgresql_server import new_database
 
@@ -59,7 +61,8 @@ def test_counts_leftovers_permissions_and_sealed_files_are_repaired(folder):
 
 def test_damaged_reports_are_named_and_left_alone(folder):
     report = report_of("7")
-    change(folder, "INSERT INTO reports VALUES ('users', 0, 'somebody', 0, ?, NULL)", report)
+    rows = UploadColumns.of([Upload("users", 0, "somebody", 0, report)]).rows
+    change(folder, "INSERT INTO arrivals VALUES (NULL, 'users', 0, ?)", packed(rows))
     change(folder, "UPDATE counts SET rows = 3 WHERE table_ = 'users'")
     ended = run("doctor", folder, "--repair")
     assert (ended.returncode, "somebody" in ended.stdout + ended.stderr) == (1, False)

@@ -3,7 +3,9 @@
 import json
 import shutil
 import sqlite3
+import threading
 
+import psycopg
 import pytest
 
 from asgi import SHOP, Served
@@ -12,18 +14,36 @@ from deniable.client import ToPLClient
 from deniable.errors import BadInput, Failure
 from deniable.service.collector import init_folder
 from deniable.service.keys import KeyFile
-from deniable.stores.collector.stream_log import STREAM_LOG_FILE, StreamLog, StreamUpload, check_streams
+from deniable.stores.collector.database_file import read_database
+from deniable.stores.collector.stream_journal import STREAM_LOG_FILE
+from deniable.stores.collector.stream_log import StreamLog, StreamUpload, check_streams
+from deniable.stores.collector.upload import StoreFailure
 from deniable.streams import Released, ToPLServer
 from deniable.tables.reports.upload_format import REPORT_LINES, STREAM_REPORTS, binary_body
+from postgresql_server import new_database
 
 METERS = {"epsilon": 1.0, "bound": 10, "first": 20}
 PATH = "/v1/collections/shop/streams/meters/reports"
 
 
-@pytest.fixture
-def folder(tmp_path):
-    init_folder(SHOP, tmp_path / "collected", streams={"meters": METERS})
+@pytest.fixture(params=["file", "postgresql"])
+def folder(request, tmp_path):
+    database = None if request.param == "file" else new_database()
+    init_folder(SHOP, tmp_path / "collected", streams={"meters": METERS}, database=database)
     return tmp_path / "collected"
+
+
+def halve_thetas(folder):
+    """Change what was announced, as nobody should."""
+    address = read_database(folder)
+    if address is None:
+        connection = sqlite3.connect(folder / STREAM_LOG_FILE)
+        with connection:
+            connection.execute("UPDATE thresholds SET theta = theta / 2")
+        connection.close()
+    else:
+        with psycopg.connect(address) as connection:
+            connection.execute("UPDATE deniable_stream_thresholds SET theta = theta / 2")
 
 
 def first(uid, value=3):
@@ -75,20 +95,25 @@ def test_a_server_that_was_killed_goes_on_with_the_same_threshold(folder, tmp_pa
     assert announced(again)["theta"] == theta
     assert send(again, ("7", second)).json["repeated"] == 1
     log, told = again.collector.streams, ToPLServer(**METERS, name="meters")
-    for uid, report in log._connection.execute("SELECT uid, report FROM reports ORDER BY number"):
-        told.push(report, uid)
+    for rows in log._journal.logged("meters", 0, 2**62):
+        for _, uid, report in rows:
+            told.push(report, uid)
     assert (told.total, told.theta) == (log.server("meters").total, theta)
     again.close()
+
+
+def failing(*_):
+    raise StoreFailure("the disk is full. What was being stored is not.")
 
 
 def test_a_commit_that_fails_leaves_no_trace(folder):
     log = StreamLog(folder)
     uploads = [StreamUpload(*first(f"user {number}")) for number in range(20)]
-    log._connection.execute("CREATE TRIGGER no BEFORE INSERT ON thresholds BEGIN SELECT RAISE(ABORT, 'no'); END")
+    announce, log._journal.announce = log._journal.announce, failing
     with pytest.raises(Failure, match="What was being stored is not"):
         log.add("meters", uploads)
     assert (log.state("meters").theta, log.server("meters").heard) == (None, 0)
-    log._connection.execute("DROP TRIGGER no")
+    log._journal.announce = announce
     assert log.add("meters", uploads) == ["accepted"] * 20
     assert log.state("meters").theta is not None
     log.close()
@@ -98,10 +123,7 @@ def test_an_announced_threshold_never_changes(folder):
     log = StreamLog(folder)
     log.add("meters", [StreamUpload(*first(f"user {number}")) for number in range(20)])
     log.close()
-    connection = sqlite3.connect(folder / STREAM_LOG_FILE)
-    with connection:
-        connection.execute("UPDATE thresholds SET theta = theta / 2")
-    connection.close()
+    halve_thetas(folder)
     with pytest.raises(Failure, match="another θ was announced"):
         StreamLog(folder)
 
@@ -114,8 +136,6 @@ def test_what_is_refused(folder, tmp_path):
     for entries in ({}, {"streams": {}}, {"streams": {"a": {"epsilon": 1}}}, {"streams": {"a": {**METERS, "x": 1}}}):
         with pytest.raises(BadInput, match="Nothing was written"):
             check_streams(entries)
-    with pytest.raises(BadInput, match="not in PostgreSQL"):
-        init_folder(SHOP, tmp_path / "other", database="postgresql://x", streams={"meters": METERS})
     (tmp_path / "streams.toml").write_text("[streams.meters]\nepsilon = 1.0\nbound = 500\n")
     SHOP.save(tmp_path / "shop.toml")
     made = run("serve", "--init", tmp_path / "shop.toml", tmp_path / "made", "--streams", tmp_path / "streams.toml")
@@ -123,9 +143,10 @@ def test_what_is_refused(folder, tmp_path):
     assert json.loads((tmp_path / "made" / "streams.json").read_text())["meters"]["bound"] == 500
 
 
-def test_a_threshold_is_renewed_by_an_operator_and_stays_after_a_restart(tmp_path):
-    folder = tmp_path / "collected"
-    init_folder(SHOP, folder, streams={"meters": {**METERS, "renewal": 0.5}})
+@pytest.mark.parametrize("kind", ["file", "postgresql"])
+def test_a_threshold_is_renewed_by_an_operator_and_stays_after_a_restart(tmp_path, kind):
+    folder, database = tmp_path / "collected", None if kind == "file" else new_database()
+    init_folder(SHOP, folder, streams={"meters": {**METERS, "renewal": 0.5}}, database=database)
     keys = {}
 
     def add(held):
@@ -164,8 +185,50 @@ def test_the_doctor_looks_at_streams(folder):
     send(served, *(first(f"user {number}") for number in range(20)))
     served.close()
     assert run("doctor", folder).stdout == "stream meters: 20 reports\neverything is in order\n"
-    with sqlite3.connect(folder / STREAM_LOG_FILE) as connection:
-        connection.execute("UPDATE thresholds SET theta = theta / 2")
+    halve_thetas(folder)
     told = run("doctor", folder)
     assert told.returncode == 1
     assert "damage: streams: stream 'meters': another θ was announced" in told.stdout
+
+
+def test_two_servers_share_one_stream(tmp_path):
+    """First reports come to either, θ is chosen once, both announce it, and nothing counts twice."""
+    database = new_database()
+    for name in ("one", "two"):
+        init_folder(SHOP, tmp_path / name, streams={"meters": METERS}, database=database)
+    with pytest.raises(BadInput, match="the database holds other streams"):
+        init_folder(SHOP, tmp_path / "three", streams={"meters": {**METERS, "first": 21}}, database=database)
+    logs = [StreamLog(tmp_path / name) for name in ("one", "two")]
+    firsts = [StreamUpload(*first(f"user {number}")) for number in range(20)]
+    told = [[], []]
+
+    def add(number):
+        for upload in firsts[number:15] + firsts[:number]:
+            told[number] += logs[number].add("meters", [upload])
+
+    threads = [threading.Thread(target=add, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(told[0] + told[1]) == ["accepted"] * 15 + ["repeated"] * 15
+    assert logs[0].add("meters", firsts[15:]) == ["accepted"] * 5
+    theta = logs[0].state("meters").theta
+    assert theta is not None
+    second = [ToPLClient(1.0, 10, name="meters").report(value, theta).to_bytes() for value in (2, 8, 8)]
+    assert logs[1].add("meters", [StreamUpload("a", second[0]), StreamUpload("user 3", second[0])]) == [
+        "accepted",
+        "conflict",
+    ]
+    assert logs[0].add("meters", [StreamUpload("a", second[0]), StreamUpload("b", second[1])]) == [
+        "repeated",
+        "accepted",
+    ]
+    logs[1]._followed_s = 0.0
+    assert logs[1].follow()
+    assert logs[1].state("meters") == logs[0].state("meters")
+    assert logs[1].server("meters").total == logs[0].server("meters").total
+    logs[1]._journal._connection.close()  # as after a restart of the database
+    assert logs[1].add("meters", [StreamUpload("c", second[2])]) == ["accepted"]
+    for log in logs:
+        log.close()

@@ -47,7 +47,7 @@ def test_other_bytes_are_refused_and_the_first_stay(served):
     assert answer == {"accepted": 0, "repeated": 1, "refused": {"conflict": 1},
                       "failed": [{"index": 0, "reason": "conflict"}]}  # fmt: skip
     (rows,) = served.collector.store.read("users", 0)
-    assert list(rows.reports) == [first]
+    assert rows.reports.to_pylist() == [first]
 
 
 def test_lines_carry_public_attributes(served):

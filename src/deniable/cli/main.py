@@ -33,6 +33,7 @@ from deniable.cli.stream_follow import follow
 from deniable.cli.stream_local import collect, report
 from deniable.cli.stream_publish import publish
 from deniable.cli.stream_query import query as stream_query
+from deniable.cli.stream_send import send
 from deniable.cli.terminal import TRACEBACK_SWITCH, message
 from deniable.errors import DeniableError
 
@@ -78,7 +79,7 @@ def cli() -> None:
 for group, commands in (
     (cli, (audit_command, check, compare, demo, explain, fit, forecast, gather, init, perturb)),
     (cli, (doctor, key, ledger, round_, plan, query, seal, serve, shell, stream, token)),
-    (stream, (collect, create, follow, publish, report, stream_doctor, stream_query)),
+    (stream, (collect, create, follow, publish, report, send, stream_doctor, stream_query)),
 ):
     for command in commands:
         group.add_command(command)

@@ -50,6 +50,9 @@ def publish(context: click.Context, /, **_: Any) -> None:
     INPUT is a .parquet, .csv or .jsonl file, text with one number per line, or - for a pipe. After the warm-up, every
     line of a pipe is answered as soon as it arrives.
 
+    With --store, INPUT may be a topic of a broker, mqtt://HOST/TOPIC or kafka://HOST/TOPIC. A message is a number, or
+    with --json-lines a JSON object; with --key topic its topic is its key.
+
     With --store, a stream lives in a folder: it goes on where the last run ended, whatever ended it, and `query`,
     `plot` and `follow` read the folder meanwhile. To go on, --store and INPUT are enough. Values are printed only with
     -o -. Without a store, the last block of a file is closed at the end.
@@ -86,7 +89,7 @@ def _publish(options: dict[str, Any]) -> None:
         deliver = _ignore if silent else _print if parquet is None else parquet.write
         try:
             with interrupts, until_the_reader_leaves():
-                for batch in _batches(options, lenient=run.lenient):
+                for batch in _batches(options, run):
                     with interrupts.held():
                         run.publish(batch, deliver)
                     progress.show()
@@ -121,12 +124,19 @@ def _run(options: dict[str, Any]) -> BatchPublisher:
     return run
 
 
-def _batches(options: dict[str, Any], *, lenient: bool) -> Iterator[Batch]:
-    from deniable.stores import Columns, read_file
+def _batches(options: dict[str, Any], run: BatchPublisher) -> Iterator[Batch]:
+    from deniable.stores import Columns, DurablePublisher, read_file
+    from deniable.stores.broker_messages import is_broker
+    from deniable.stores.brokers import read_broker
     from deniable.stores.sources.readers import read_pipe
 
     value, *others = (options[name] for name in ("column", "time_column", "person_column", "position_column"))
-    columns = Columns(value, others[0], others[1], others[2], lenient, options["key"])
+    columns = Columns(value, others[0], others[1], others[2], run.lenient, options["key"])
+    if is_broker(options["source"]):
+        if not isinstance(run, DurablePublisher) or options["skip_published"]:
+            raise InvalidParameter("INPUT", "is a broker, which needs a store", "Give --store, no --skip-published.")
+        json_lines = options["json_lines"]
+        return read_broker(options["source"], columns, json_lines=json_lines, name=run.settings.name, mark=run.mark)
     if options["source"] != "-":
         batches = read_file(options["source"], columns)
     else:

@@ -114,11 +114,8 @@ def init_folder(
     """Make a folder for a collector: specification, empty store, keys. The store comes last, so that half is none.
 
     With the address of a PostgreSQL database the store is there. If it has one for this specification, it is joined.
-    `streams` are settings of streams without trust, by name. They are kept in the folder, because their reports have an
-    order, so one server takes them.
+    `streams` are settings of streams without trust, by name; they are kept where reports are.
     """
-    if streams and database is not None:
-        raise BadInput("streams are kept in a folder, not in PostgreSQL. Nothing was written. Make a folder for them.")
     if database is not None:
         check_database(database)
     if folder.exists() and any(folder.iterdir()):
@@ -129,13 +126,15 @@ def init_folder(
     os.chmod(folder, 0o700)  # noqa: PTH101 - nobody else has to read it
     (folder / SPECIFICATION_FILE).write_text(run_text(specification, simulation=simulation), encoding="utf-8")
     KeyFile(folder).create()
-    if streams:
-        create_stream_log(folder, streams, simulation=simulation)
     rounds = specification.rounds is not None
     if database is None:
+        if streams:
+            create_stream_log(folder, streams, simulation=simulation)
         create_store(folder / STORE_FILE, specification.sha256, rounds=rounds)
     else:
         postgresql().create_postgresql_store(database, specification.sha256, rounds=rounds)
+        if streams:
+            create_stream_log(folder, streams, simulation=simulation, database=database)
         write_database(folder, database)
 
 
@@ -183,5 +182,5 @@ def open_collector(path: Path, settings: ServeSettings) -> Collector:
         OpenDatabase(folder, store),
         LiveStreams(path, settings),
         streams,
-        None if streams is None else GroupCommit(streams.commit, limits, deliver=to_event_loops),
+        None if streams is None else GroupCommit(streams.commit, limits, deliver=to_event_loops, tidy=streams.follow),
     )

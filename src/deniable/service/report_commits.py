@@ -11,10 +11,12 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from deniable.arrays import Integers
 from deniable.engines.collecting.sent_columns import FramedBody, SentColumns, SentReport
@@ -31,9 +33,9 @@ from deniable.engines.collecting.wire_reports import (
 )
 from deniable.service.metrics import Metrics
 from deniable.stores.collector.group_commit import Delivery
-from deniable.stores.collector.upload import CollectorStore, Upload, UploadOutcome
+from deniable.stores.collector.upload import CollectorStore, UploadOutcome
+from deniable.stores.collector.upload_columns import RowColumns, UploadColumns, no_texts, texts_of
 from deniable.tables.reports.report_table import OTHER_COINS, OTHER_SPECIFICATION, OTHER_TURN, ROW_FAULTS
-from deniable.tables.schema.report_format import REPORT_BYTES
 
 OTHER_USER = "of a user whom the token does not name"
 REASON_WORDS = {
@@ -82,19 +84,15 @@ class ReportCommits:
     def __call__(self, requests: Sequence[ArrivedRequest]) -> list[bytes]:
         """Store what is good, all in one commit."""
         sent = SentColumns.of([request.sent for request in requests])
-        judged, names = self._door.judge(sent), sent.names()
+        judged, total = self._door.judge(sent), len(sent.uids)
         cuts = list(accumulate((count_of(request.sent) for request in requests), initial=0))
-        others: set[int] = set()
-        for request, (first, last) in zip(requests, pairwise(cuts), strict=True):
-            if request.may_upload is not None:
-                may = {uid: request.may_upload(uid) for uid in set(names[first:last])}
-                others |= {index for index in range(first, last) if not may[names[index]] and not judged.codes[index]}
+        others = self._of_others(requests, cuts, sent, judged)
         good = np.flatnonzero(judged.codes == 0)
         if others:
             good = good[~np.isin(good, np.fromiter(others, dtype=np.int64))]
-        outcomes: list[UploadOutcome | str] = [*self._store.add(self._uploads(sent, judged, names, good))]
-        if good.size < len(names):
-            refused = [OTHER_USER if index in others else judged.reason(index) for index in range(len(names))]
+        outcomes: list[UploadOutcome | str] = [*self._store.add(self._uploads(sent, judged, good))]
+        if good.size < total:
+            refused = [OTHER_USER if index in others else judged.reason(index) for index in range(total)]
             stored = iter(outcomes)
             outcomes = [next(stored) if reason is None else reason for reason in refused]
         counts: Counter[str] = Counter()
@@ -102,12 +100,34 @@ class ReportCommits:
         self._metrics.answered(counts)
         return answers
 
-    def _uploads(self, sent: SentColumns, judged: Judged, names: Sequence[str], good: Integers) -> list[Upload]:
-        rows = good.tolist()
-        tables = [self._door.tables[number] for number in judged.tables[good].tolist()]
-        columns = (judged.rounds[good].tolist(), [names[row] for row in rows], judged.slots[good].tolist())
-        reports = [sent.reports[REPORT_BYTES * row : REPORT_BYTES * (row + 1)] for row in rows]
-        return list(map(Upload._make, zip(tables, *columns, reports, map(judged.publics.get, rows), strict=True)))
+    @staticmethod
+    def _of_others(
+        requests: Sequence[ArrivedRequest], cuts: Sequence[int], sent: SentColumns, judged: Judged
+    ) -> set[int]:
+        """Reports that are good, and of users for whom their request may not upload."""
+        others: set[int] = set()
+        for request, (first, last) in zip(requests, pairwise(cuts), strict=True):
+            if request.may_upload is not None:
+                names = sent.uids.slice(first, last - first).to_pylist()
+                may = {uid: request.may_upload(uid) for uid in set(names)}
+                others |= {row for row, uid in enumerate(names, first) if not may[uid] and not judged.codes[row]}
+        return others
+
+    def _uploads(self, sent: SentColumns, judged: Judged, good: Integers) -> UploadColumns:
+        """What is good, as columns."""
+        codes = judged.tables[good].astype(np.int64) << 32 | judged.rounds[good]
+        parts, which = np.unique(codes, return_inverse=True)
+        rows = RowColumns(
+            judged.slots[good], sent.uids.cast(pa.binary()), sent.report_column(), no_texts(len(sent.uids))
+        )
+        if good.size < len(sent.uids):
+            rows = RowColumns(
+                rows.slots, *(column.take(pa.array(good)) for column in (rows.uids, rows.reports, rows.texts))
+            )
+        if judged.publics:
+            rows = replace(rows, texts=texts_of([judged.publics.get(row) for row in good.tolist()]))
+        names = tuple((self._door.tables[code >> 32], code & 0xFFFFFFFF) for code in parts.tolist())
+        return UploadColumns(names, which.astype(np.int64), rows)
 
 
 def _answer(reasons: Sequence[UploadOutcome | str], counts: Counter[str]) -> bytes:

@@ -64,7 +64,7 @@ def test_ids_that_no_column_can_hold_are_told_from_others(ids, readable):
     body = b"".join(len(uid).to_bytes(2, "big") + uid + bytes([number] * 32) for number, uid in enumerate(ids))
     sent = SentColumns.of([framed(body, 10)])
     assert sent.readable.tolist() == readable
-    assert sent.names() == [uid.decode() if good else "" for uid, good in zip(ids, readable, strict=True)]
+    assert sent.uids.to_pylist() == [uid.decode() if good else "" for uid, good in zip(ids, readable, strict=True)]
     assert [report[0] for report in sent.wire.view("V32").tolist()] == list(range(len(ids)))
 
 
@@ -77,10 +77,10 @@ def test_requests_of_both_forms_stand_side_by_side():
         framed(binary_body([("bob", bytes([3] * 32))] * 2), 9),
     ]
     sent = SentColumns.of(requests)
-    assert sent.names() == ["ann", "zoë", "", "bob", "bob"]
+    assert sent.uids.to_pylist() == ["ann", "zoë", "", "bob", "bob"]
     assert sent.readable.tolist() == [True, True, False, True, True]
     assert sent.lines == {1: line}
     assert sent.reports == bytes([1] * 32 + [2] * 32 + [0] * 32 + [3] * 64)
     assert [body.only_user for body in requests if isinstance(body, FramedBody)] == ["ann", None, "bob"]
     assert framed(binary_body([("ann", bytes(32)), ("bob", bytes(32))]), 9).only_user is None
-    assert SentColumns.of([]).names() == []
+    assert SentColumns.of([]).uids.to_pylist() == []

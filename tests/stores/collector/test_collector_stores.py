@@ -8,17 +8,20 @@ import sys
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable.errors import BadInput, Failure
-from deniable.stores.collector import sqlite_store
+from deniable.stores.collector import settled_runs, sqlite_store
 from deniable.stores.collector.group_commit import CommitLimits, GroupCommit, QueueFull, adding
+from deniable.stores.collector.key_digests import RunFilters, digests, run_filter
 from deniable.stores.collector.model_store import ModelStore
 from deniable.stores.collector.postgresql_store import PostgresqlStore, create_postgresql_store
-from deniable.stores.collector.sqlite_store import STORE_FILE, SqliteStore, create_store
+from deniable.stores.collector.sqlite_store import STORE_FILE, SqliteStore, create_store, file_damage
 from deniable.stores.collector.upload import StoreFailure, Upload, UploadOutcome
+from deniable.stores.collector.upload_columns import UploadColumns
 from postgresql_server import new_database
 
 HASH = "ab" * 32
@@ -39,7 +42,7 @@ def sqlite(folder):
 
 
 def moving(folder):
-    """A store that moves what arrived at every chance, a row at a time."""
+    """A store in which what arrived settles at every chance, in pages of two rows."""
     return Moving(sqlite(folder))
 
 
@@ -49,9 +52,9 @@ class Moving:
 
     def __getattr__(self, name):
         with pytest.MonkeyPatch.context() as patch:
-            for constant, value in (("MOST_RECENT", 2), ("IDLE_RECENT", 0), ("_SLICE", 1)):
-                patch.setattr(sqlite_store, constant, value)
-            self._store.tidy(1)
+            patch.setattr(sqlite_store, "IDLE_RECENT", 0)
+            patch.setattr(settled_runs, "PAGE_ROWS", 2)
+            self._store.tidy()
         return getattr(self._store, name)
 
 
@@ -79,7 +82,7 @@ def sent(uid="7", slot=0, report=b"first", table="users", turn=0, public=None):
 
 
 def rows(store, table="users", turn=0):
-    return [row for batch in store.read(table, turn) for row in zip(*batch, strict=True)]
+    return [row for batch in store.read(table, turn) for row in batch.listed()]
 
 
 def test_the_same_bytes_are_repeated_and_other_bytes_refused(store):
@@ -385,13 +388,127 @@ def test_a_full_disk_is_a_failure_that_names_no_row(tmp_path):
     store.close()
 
 
-def test_the_file_is_in_no_order_of_arrival(tmp_path):
-    """The table is kept by its key, and nothing else in the file numbers rows."""
-    store = sqlite(tmp_path)
-    store.close()
-    with sqlite3.connect(Path(tmp_path, STORE_FILE)) as connection:
-        texts = [text for (text,) in connection.execute("SELECT sql FROM sqlite_master WHERE name = 'reports'")]
-        with pytest.raises(sqlite3.OperationalError, match="no such column"):
-            connection.execute("SELECT rowid FROM reports")
+def contents(folder, statement):
+    connection = sqlite3.connect(Path(folder, STORE_FILE))
+    held = connection.execute(statement).fetchall()
     connection.close()
-    assert len(texts) == 1
+    return held
+
+
+def test_what_has_settled_is_in_no_order_of_arrival(tmp_path, monkeypatch):
+    """Two files with one secret, and rows that arrived in opposite orders: every byte of the run is the same."""
+    monkeypatch.setattr(sqlite_store, "IDLE_RECENT", 0)
+    monkeypatch.setattr(sqlite_store.secrets, "token_hex", lambda size: "5a" * size)
+    ids, settled = [f"user {number}" for number in range(700)], []
+    for folder, order in (("forwards", ids), ("backwards", ids[::-1])):
+        Path(tmp_path, folder).mkdir()
+        store = sqlite(tmp_path / folder)
+        for first in range(0, len(order), 100):
+            store.add([sent(uid=uid, report=uid.encode()) for uid in order[first : first + 100]])
+        store.tidy()
+        store.close()
+        settled.append(contents(tmp_path / folder, "SELECT * FROM runs, pages"))
+        assert contents(tmp_path / folder, "SELECT COUNT(*) FROM arrivals") == [(0,)]
+    assert len(settled[0]) == 2
+    assert settled[0] == settled[1]
+
+
+def test_runs_are_read_in_one_order_and_keys_are_found_in_all(tmp_path, monkeypatch):
+    for module, name, value in (
+        (sqlite_store, "MOST_RECENT", 30),
+        (sqlite_store, "ROWS_AT_ONCE", 7),
+        (settled_runs, "ROWS_AT_ONCE", 3),
+        (settled_runs, "PAGE_ROWS", 4),
+    ):
+        monkeypatch.setattr(module, name, value)
+    store = sqlite(tmp_path)
+    ids = [str(7919 * number % 1009) for number in range(400)]
+    for first in range(0, len(ids), 9):
+        batch = [sent(uid=uid, report=uid.encode()) for uid in ids[first : first + 9]]
+        assert set(store.add(batch)) == {A}
+    assert contents(tmp_path, "SELECT COUNT(*) FROM runs") == [(11,)]
+    again = [sent(uid=uid, report=uid.encode() if number % 2 else b"x") for number, uid in enumerate(ids)]
+    for _ in range(2):
+        assert [uid for uid, _, _ in rows(store)] == sorted(ids)
+        assert store.add([*again, *again]) == [C, R] * 400
+        store.close()
+        store = sqlite(tmp_path)  # as after a restart
+    assert file_damage(tmp_path / STORE_FILE) is None
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE pages SET content = zeroblob(length(content)) WHERE number = 1",
+        "UPDATE pages SET uid = x'00' WHERE number = 2",
+        "DELETE FROM pages WHERE number = 2",
+        "UPDATE runs SET filter = x'00000000' || substr(filter, 5)",
+        "UPDATE arrivals SET content = substr(content, 2)",
+    ],
+)
+def test_damage_is_noticed(tmp_path, monkeypatch, change):
+    store = moving(tmp_path)
+    store.add([sent(uid=str(number)) for number in range(5)])
+    store.tidy()
+    store._store.add([sent(uid="last")])
+    store._store.close()
+    assert file_damage(tmp_path / STORE_FILE) is None
+    connection = sqlite3.connect(tmp_path / STORE_FILE)
+    with connection:
+        connection.execute(change)
+    connection.close()
+    assert file_damage(tmp_path / STORE_FILE) is not None
+
+
+def test_a_filter_passes_every_key_and_few_others():
+    held, others = (np.random.default_rng(seed).integers(0, 2**64, 20_000, np.uint64) for seed in (1, 2))
+    filters = RunFilters()
+    for part in np.split(held, 4):
+        filters.append(run_filter(part))
+    assert {(key, key // 5_000) for key in range(20_000)} <= set(filters.may_hold(held))
+    assert len(filters.may_hold(others)) < 40  # 80,000 looks, of which one in some thousands passes
+
+
+def test_digests_are_siphash_of_the_key():
+    columns = UploadColumns.of([sent(uid=uid, slot=slot) for uid in ("", "7", "12345678", "é" * 9) for slot in (0, 3)])
+    parts = np.full(len(columns), 2**63 + 5, dtype=np.uint64)
+    given = digests(bytes(range(16)), parts, columns.rows).tolist()
+    messages = [
+        (2**63 + 5).to_bytes(8, "little") + row.slot.to_bytes(8, "little") + row.uid.encode() for row in columns
+    ]
+    lengths = [len(row.uid.encode()) for row in columns]
+    assert given == [siphash13(bytes(range(16)), *pair) for pair in zip(messages, lengths, strict=True)]
+
+
+def siphash13(key, message, length):
+    """SipHash-1-3 in plain Python; the length on top of the last word is that of the id."""
+    mask = 2**64 - 1
+    k0, k1 = (int.from_bytes(key[at : at + 8], "little") for at in (0, 8))
+    v = [k0 ^ 0x736F6D6570736575, k1 ^ 0x646F72616E646F6D, k0 ^ 0x6C7967656E657261, k1 ^ 0x7465646279746573]
+
+    def turn(number, bits):
+        return (number << bits | number >> (64 - bits)) & mask
+
+    def mix():
+        v[0] = v[0] + v[1] & mask
+        v[1] = turn(v[1], 13) ^ v[0]
+        v[0] = turn(v[0], 32)
+        v[2] = v[2] + v[3] & mask
+        v[3] = turn(v[3], 16) ^ v[2]
+        v[0] = v[0] + v[3] & mask
+        v[3] = turn(v[3], 21) ^ v[0]
+        v[2] = v[2] + v[1] & mask
+        v[1] = turn(v[1], 17) ^ v[2]
+        v[2] = turn(v[2], 32)
+
+    padded = message + bytes(-(len(message) + 1) % 8) + bytes([length & 255])
+    for at in range(0, len(padded), 8):
+        word = int.from_bytes(padded[at : at + 8], "little")
+        v[3] ^= word
+        mix()
+        v[0] ^= word
+    v[2] ^= 255
+    for _ in range(3):
+        mix()
+    return v[0] ^ v[1] ^ v[2] ^ v[3]

@@ -154,7 +154,7 @@ def _table(
     order = sorted(range(len(entries)), key=lambda index: (ids[index], entries[index].round, entries[index].slot))
     uid = pa.array([ids[index] for index in order], pa.string() if ids and isinstance(ids[0], str) else pa.int64())
     entries = [entries[index] for index in order]
-    wire = wire_reports([entry.report for entry in entries])
+    wire = wire_reports(pa.array([entry.report for entry in entries], pa.binary()))
     public = {
         column: public_column([entry.public.get(column) for entry in entries]) for column in collection[name].public
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -139,15 +139,11 @@ class SentColumns:
         """Reports as an array with a field for each part of the format."""
         return np.frombuffer(self.reports, dtype=_WIRE)
 
-    def names(self) -> list[str]:
-        """The ids as texts of Python."""
-        _, offsets, data = self.uids.buffers()
-        cuts = np.frombuffer(offsets, dtype=np.int32)[: len(self.uids) + 1].tolist()
-        joined = b"" if data is None else data.to_pybytes()[: cuts[-1]]
-        if joined.isascii():
-            text = joined.decode()
-            return [text[first:last] for first, last in pairwise(cuts)]
-        return [joined[first:last].decode() for first, last in pairwise(cuts)]
+    def report_column(self) -> pa.Array:
+        """Reports as a column of bytes."""
+        offsets = np.arange(len(self.uids) + 1, dtype=np.int32) * REPORT_BYTES
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(self.reports)]
+        return pa.BinaryArray.from_buffers(pa.binary(), len(self.uids), buffers)
 
     @classmethod
     def of(cls, requests: Sequence[FramedBody | Sequence[SentReport]]) -> SentColumns:
@@ -174,9 +170,15 @@ class SentColumns:
         return _joined(b"".join([body.body for body in bodies]), starts, ends, readable, lines)
 
 
-def wire_reports(reports: Sequence[bytes]) -> Wire:
-    """Reports as an array with a field for each part of the format."""
-    return np.frombuffer(b"".join(reports), dtype=_WIRE)
+def wire_reports(reports: pa.Array) -> Wire:
+    """A column of reports, each of the right size, as an array with a field for each part of the format."""
+    if not len(reports):
+        return np.empty(0, dtype=_WIRE)
+    _, offsets, data = reports.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int32)[reports.offset : reports.offset + len(reports) + 1]
+    if (np.diff(ends) != REPORT_BYTES).any():
+        raise ValueError("a report has another size")
+    return np.frombuffer(data, dtype=np.uint8)[ends[0] : ends[-1]].view(_WIRE)
 
 
 def _is_readable(arrived: SentReport) -> bool:

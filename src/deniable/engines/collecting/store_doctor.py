@@ -22,7 +22,8 @@ from deniable.errors import DeniableError
 from deniable.files import Lock
 from deniable.stores.collector.database_file import DATABASE_FILE
 from deniable.stores.collector.sqlite_store import STORE_FILE, file_damage
-from deniable.stores.collector.stream_log import STREAM_LOG_FILE, StreamLog, has_streams
+from deniable.stores.collector.stream_journal import STREAM_LOG_FILE
+from deniable.stores.collector.stream_log import StreamLog, has_streams
 from deniable.stores.collector.upload import CollectorStore
 from deniable.wording import counted
 
@@ -117,7 +118,7 @@ def _look_at_reports(folder: CollectorFolder, store: CollectorStore, seen: Exami
                 rows += len(batch.uids)
                 sent = [
                     SentReport(uid, report, name, None if public is None else _public(public))
-                    for uid, report, public in zip(*batch, strict=True)
+                    for uid, report, public in batch.listed()
                 ]
                 for arrived, checked in zip(sent, door.check(sent), strict=True):
                     if checked.refusal is not None or checked.round != number:

@@ -76,7 +76,7 @@ def stored_batches(
     # All rounds of a table have columns of the same types.
     rounds = [number for table, number in sorted(store.summary().counts) if table == name] if columns else []
     usual = _usual_families(columns, chain.from_iterable(store.read(name, number) for number in rounds))
-    empty = _table(collection, name, StoredRows((), (), ()), usual, simulation=simulation)
+    empty = _table(collection, name, StoredRows.of((), (), ()), usual, simulation=simulation)
 
     def batches() -> Iterator[pa.RecordBatch]:
         for rows in store.read(name, round_):
@@ -91,7 +91,7 @@ def _usual_families(columns: tuple[str, ...], batches: Iterable[StoredRows]) -> 
     families: dict[str, Counter[str]] = defaultdict(Counter)
     fractions: set[str] = set()
     for rows in batches:
-        for public in rows.publics:
+        for public in rows.publics.to_pylist():
             for column, value in json.loads(public or "{}").items():
                 if value is not None:
                     families[column][value_family(value)] += 1
@@ -117,14 +117,12 @@ def _table(
     uids, reports, publics = rows
     public: dict[str, pa.Array] = {}
     if usual:
-        values = [json.loads(text or "{}") for text in publics]
+        values = [json.loads(text or "{}") for text in publics.to_pylist()]
         kept = [index for index, value in enumerate(values) if _fits(value, usual)]
-        uids, reports = [uids[index] for index in kept], [reports[index] for index in kept]
+        uids, reports = (column.take(pa.array(kept, pa.int64())) for column in (uids, reports))
         for column, (_, kind) in usual.items():
             public[column] = public_column([values[index].get(column) for index in kept]).cast(kind)
-    return wire_table(
-        collection, name, pa.array(uids, pa.string()), wire_reports(reports), public, simulation=simulation
-    )
+    return wire_table(collection, name, uids, wire_reports(reports), public, simulation=simulation)
 
 
 def _fits(values: dict[str, Any], usual: dict[str, tuple[str, pa.DataType]]) -> bool:

@@ -50,7 +50,7 @@ class ModelStore:
         )
         for first in range(0, len(rows), ROWS_AT_ONCE):
             _, _, uids, reports, publics = zip(*rows[first : first + ROWS_AT_ONCE], strict=True)
-            yield StoredRows(uids, reports, publics)
+            yield StoredRows.of(uids, reports, publics)
 
     def arrivals(self, table: str, round_: int, after: int) -> None:
         """Not known here: everything is read again."""

@@ -37,7 +37,7 @@ from deniable.stores.collector.upload import (
 POSTGRESQL_FORMAT = "1"
 _CONNECT_S = 10
 _SHARDS, _ATTEMPTS = 16, 5
-_CREATION_LOCK = 4_703_661_205  # any number that no other program uses
+CREATION_LOCK = 4_703_661_205  # any number that no other program uses
 _DATABASE_SCHEMA = (
     "CREATE TABLE deniable_settings (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE deniable_rounds (number BIGINT PRIMARY KEY, is_open BOOLEAN NOT NULL)",
@@ -67,8 +67,8 @@ def create_postgresql_store(url: str, specification: str, *, rounds: bool = Fals
 
     Without rounds all reports are of round 0, which is open. With rounds none is open yet.
     """
-    with _connected(url) as connection, connection.transaction():
-        connection.execute("SELECT pg_advisory_xact_lock(%s)", (_CREATION_LOCK,))
+    with connected(url) as connection, connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (CREATION_LOCK,))
         (existing,) = connection.execute("SELECT to_regclass('deniable_settings')").fetchone()
         if existing is not None:
             _check_settings(connection, specification)
@@ -92,7 +92,7 @@ class PostgresqlStore:
         self._closed = False
         self._writer: Connection | None = None
         try:
-            with _as_failures():
+            with as_failures():
                 self._open_writer()
         except BaseException:
             self.close()
@@ -103,13 +103,13 @@ class PostgresqlStore:
         if self._closed:
             raise Failure("the store is closed. Nothing was stored. Open it again.")
         if self._writer is None or self._writer.closed:
-            self._writer = _connect(self._url)
+            self._writer = connect(self._url)
             _check_settings(self._writer, self._specification)
         return self._writer
 
     def _changed(self, change: Callable[[Connection], Given]) -> Given:
         """Run a change in a transaction, durable when this ends; again if it met another one."""
-        with self._adding, _as_failures():
+        with self._adding, as_failures():
             for attempt in range(1, _ATTEMPTS + 1):
                 connection = self._open_writer()
                 try:
@@ -152,7 +152,7 @@ class PostgresqlStore:
     def read(self, table: str, round_: int) -> Iterator[StoredRows]:
         """The reports of a table and round as they were at one moment, ordered by id and slot."""
         with (
-            _connected(self._url) as connection,
+            connected(self._url) as connection,
             connection.transaction(),
             connection.cursor(name="deniable_reading", binary=True) as cursor,
         ):
@@ -160,14 +160,14 @@ class PostgresqlStore:
             while rows := cursor.fetchmany(ROWS_AT_ONCE):
                 uids, reports, publics = zip(*rows, strict=True)
                 texts = [None if public is None else public.decode() for public in publics]
-                yield StoredRows([uid.decode() for uid in uids], reports, texts)
+                yield StoredRows.of([uid.decode() for uid in uids], reports, texts)
 
     def arrivals(self, table: str, round_: int, after: int) -> None:
         """Not known here: everything is read again."""
 
     def summary(self) -> StoreSummary:
         """What is there."""
-        with _connected(self._url) as connection, connection.transaction():
+        with connected(self._url) as connection, connection.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             counted = connection.execute("SELECT table_, round, sum(rows)::bigint FROM deniable_counts GROUP BY 1, 2")
             counts = {(table, number): rows for table, number, rows in counted}
@@ -250,7 +250,8 @@ def _check_settings(connection: Connection, specification: str) -> None:
         )
 
 
-def _connect(url: str) -> Connection:
+def connect(url: str) -> Connection:
+    """A connection, which somebody has to close."""
     connection = psycopg.connect(url, autocommit=True, connect_timeout=_CONNECT_S)
     try:
         # A commit waits for the disk, whatever the database's default is.
@@ -263,9 +264,10 @@ def _connect(url: str) -> Connection:
 
 
 @contextmanager
-def _connected(url: str) -> Iterator[Connection]:
-    with _as_failures():
-        connection = _connect(url)
+def connected(url: str) -> Iterator[Connection]:
+    """A connection for a while."""
+    with as_failures():
+        connection = connect(url)
         try:
             yield connection
         finally:
@@ -273,7 +275,7 @@ def _connected(url: str) -> Iterator[Connection]:
 
 
 @contextmanager
-def _as_failures() -> Iterator[None]:
+def as_failures() -> Iterator[None]:
     """PostgreSQL's errors as failures. Its messages may quote rows or the address, so only their code is shown."""
     try:
         yield

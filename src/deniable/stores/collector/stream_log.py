@@ -1,40 +1,43 @@
 """Streams without trust that a collector takes: every report in the order of arrival, on the disk before its answer.
 
     streams.json     the settings of each stream, public
-    streams.sqlite   reports (number, stream, uid, report), one per user and stream; thresholds (stream, position, θ);
-                     renewals (stream, after which number)
+    a journal        reports in their order, every θ that was announced, and when θ was renewed: a file, or PostgreSQL
 
 A stream is its log: a `ToPLServer` is fed with it at the start, and with every report that is accepted. Both phases
 come through here. When enough first reports have arrived, θ is chosen and written in the commit of the report that
 completed them; only then is it announced. An operator may renew it, which is logged as well. If a later version would
 choose another θ from the same reports, the log is refused: what was announced never changes.
+
+Several servers may share a journal in PostgreSQL. Each reads what the others have added before it judges anything, so
+all feed their servers with the same reports in the same order, and choose the same θ.
 """
 
 from __future__ import annotations
 
 import json
-import sqlite3
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from deniable.errors import BadInput, Failure, InvalidParameter, QueryRefused
-from deniable.stores.collector.upload import StoreFailure
+from deniable.errors import BadInput, Failure, MissingExtra
+from deniable.stores.collector.database_file import read_database
+from deniable.stores.collector.stream_journal import StreamFile, StreamJournal, create_stream_file
 from deniable.streams.local.server import ToPLServer
 from deniable.streams.local.stream_report import SIZE
 from deniable.tables.schema.attributes import check_name
 from deniable.wording import counted
 
-STREAMS_FILE, STREAM_LOG_FILE = "streams.json", "streams.sqlite"
+STREAMS_FILE = "streams.json"
 ACCEPTED, REPEATED, CONFLICT = "accepted", "repeated", "conflict"
 _STREAM_SETTINGS = frozenset({"epsilon", "bound", "first", "horizon", "theta", "renewal", "scale", "mechanism"})
-_READ_AT_ONCE = 1 << 16
 _LAST = 2**63 - 1
+_FOLLOW_S = 1.0
 
 
 class StreamUpload(NamedTuple):
@@ -75,24 +78,25 @@ def check_streams(entries: Any) -> dict[str, dict[str, Any]]:
     return {name: dict(settings) for name, settings in streams.items()}
 
 
-def create_stream_log(folder: Path, streams: Mapping[str, Mapping[str, Any]], *, simulation: bool) -> None:
-    """Write the settings and an empty log."""
+def create_stream_log(
+    folder: Path, streams: Mapping[str, Mapping[str, Any]], *, simulation: bool, database: str | None = None
+) -> None:
+    """Write the settings and an empty journal: a file, or tables of a database, which is joined if it has them."""
     for name, settings in streams.items():
         _server(name, settings, simulation=simulation)
-    with _as_failures():
-        connection = _connect(folder, create=True)
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            connection.execute(
-                """CREATE TABLE reports (number INTEGER PRIMARY KEY, stream TEXT NOT NULL, uid TEXT NOT NULL,
-                  report BLOB NOT NULL, UNIQUE (stream, uid))"""
-            )
-            connection.execute("CREATE TABLE thresholds (stream TEXT, position INTEGER, theta REAL)")
-            connection.execute("CREATE TABLE renewals (stream TEXT, after INTEGER)")
-            connection.execute("COMMIT")
-        finally:
-            connection.close()
+    if database is None:
+        create_stream_file(folder)
+    else:
+        _postgresql().create_stream_tables(database, streams)
     (folder / STREAMS_FILE).write_text(json.dumps(streams, indent=1), encoding="utf-8")
+
+
+def _postgresql() -> Any:
+    try:
+        from deniable.stores.collector import postgresql_streams
+    except ModuleNotFoundError as missing:
+        raise MissingExtra(missing.name or "psycopg", "postgresql") from None
+    return postgresql_streams
 
 
 def has_streams(folder: Path) -> bool:
@@ -123,14 +127,18 @@ class StreamLog:
         except (OSError, ValueError):
             raise BadInput(f"{STREAMS_FILE} is missing or damaged. Nothing was started. Restore it.") from None
         self._adding = threading.Lock()
-        with _as_failures():
-            self._connection = _connect(folder)
+        database = read_database(folder)
+        self._journal: StreamJournal = StreamFile(folder) if database is None else _postgresql().StreamTables(database)
         self._servers: dict[str, ToPLServer] = {}
         self._states: dict[str, StreamState] = {}
+        self._read: dict[str, tuple[int, int]] = {}
+        """The number of the last report that a server was fed with, and how often it was renewed."""
+        self._ahead: set[str] = set()
+        """Streams whose server may know more than the journal."""
+        self._followed_s = time.monotonic()
         try:
-            with _as_failures():
-                for name in self._streams:
-                    self._load(name)
+            for name in self._streams:
+                self._load(name)
         except BaseException:
             self.close()
             raise
@@ -149,43 +157,47 @@ class StreamLog:
         return self._servers[name]
 
     def _load(self, name: str) -> None:
-        """Feed a new server with the log."""
-        server = _server(name, self._streams[name], simulation=self._simulation)
-        with self._reading():
-            since = 0
-            for until in (*self._numbers("SELECT after FROM renewals WHERE stream = ? ORDER BY rowid", name), None):
-                for batch in self._logged(name, since, until):
-                    server.push_many(batch)
-                if until is not None:
-                    server.renew()
-                    since = int(until)
-            announced = self._numbers("SELECT theta FROM thresholds WHERE stream = ? ORDER BY position", name)
-        if list(server.thetas) != announced and self._streams[name].get("theta") is None:
+        """Feed a new server with the journal."""
+        self._servers[name], self._read[name] = _server(name, self._streams[name], simulation=self._simulation), (0, 0)
+        with self._journal.reading():
+            self._catch_up(name)
+        self._ahead.discard(name)
+
+    def _catch_up(self, name: str) -> None:
+        """Feed the server with what the journal has and it has not, all of one moment."""
+        server, (last, renewed) = self._servers[name], self._read[name]
+        renewals = self._journal.renewals(name)[renewed:]
+        for until in (*renewals, None):
+            for rows in self._journal.logged(name, last, _LAST if until is None else until):
+                numbers, uids, reports = zip(*rows, strict=True)
+                server.push_many(
+                    pa.table({"uid": pa.array(uids, pa.string()), "report": pa.array(reports, pa.binary(SIZE))})
+                )
+                last = numbers[-1]
+            if until is not None:
+                server.renew()
+        self._read[name] = (last, renewed + len(renewals))
+        if list(server.thetas) != self._journal.thresholds(name) and self._streams[name].get("theta") is None:
+            self._ahead.add(name)
             raise Failure(
                 f"stream {name!r}: another θ was announced than this version chooses. Nothing was started. "
                 "Use the version that announced it."
             )
-        self._servers[name] = server
         self._note(name)
 
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        """One moment of the log, whoever adds to it meanwhile."""
-        self._connection.execute("BEGIN")
-        try:
-            yield
-        finally:
-            self._connection.execute("ROLLBACK")
-
-    def _numbers(self, query: str, name: str) -> list[float]:
-        return [number for (number,) in self._connection.execute(query, (name,))]
-
-    def _logged(self, name: str, since: float, until: float | None) -> Iterator[pa.Table]:
-        query = "SELECT uid, report FROM reports WHERE stream = ? AND number > ? AND number <= ? ORDER BY number"
-        cursor = self._connection.execute(query, (name, since, _LAST if until is None else until))
-        while rows := cursor.fetchmany(_READ_AT_ONCE):
-            uids, reports = zip(*rows, strict=True)
-            yield pa.table({"uid": pa.array(uids, pa.string()), "report": pa.array(reports, pa.binary(SIZE))})
+    def follow(self) -> bool:
+        """Read what other servers have added, at most once a second; says whether there are others."""
+        now = time.monotonic()
+        if self._journal.shared and now - self._followed_s >= _FOLLOW_S:
+            self._followed_s = now
+            with self._adding, suppress(Failure):  # it is tried again in a second
+                for name in self._streams:
+                    if name in self._ahead:
+                        self._load(name)
+                        continue
+                    with self._journal.reading():
+                        self._catch_up(name)
+        return self._journal.shared
 
     def _note(self, name: str) -> None:
         server = self._servers[name]
@@ -195,41 +207,47 @@ class StreamLog:
 
     def add(self, name: str, uploads: Sequence[StreamUpload]) -> list[str]:
         """Take reports, all in one commit: what became of each, or the server's reason for refusing it."""
-        with self._adding, _as_failures():
-            connection, server = self._connection, self._servers[name]
-            thetas = len(server.thetas)
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                outcomes = [_added(connection, name, server, upload) for upload in uploads]
-                for position, theta in enumerate(server.thetas[thetas:], thetas):
-                    connection.execute("INSERT INTO thresholds VALUES (?, ?, ?)", (name, position, theta))
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                self._load(name)  # the server in memory is ahead of the log
-                raise
-            self._note(name)
+        with self._adding, self._changing(name):
+            server = self._servers[name]
+            thetas, held = len(server.thetas), self._journal.held(name, [upload.uid for upload in uploads])
+            outcomes, new = [], list[StreamUpload]()
+            for upload in uploads:
+                outcomes.append(_outcome(server, upload, held.get(upload.uid)))
+                if outcomes[-1] == ACCEPTED:
+                    held[upload.uid] = upload.report
+                    new.append(upload)
+            self._journal.append(name, new)
+            for position, theta in enumerate(server.thetas[thetas:], thetas):
+                self._journal.announce(name, position, theta)
+            self._read[name] = (self._journal.last(name), self._read[name][1])
         return outcomes
+
+    @contextmanager
+    def _changing(self, name: str) -> Iterator[None]:
+        """One commit of a stream. If it fails, the server in memory is fed with the journal again."""
+        if name in self._ahead:
+            self._load(name)
+        self._ahead.add(name)
+        try:
+            with self._journal.changing(name):
+                if self._journal.shared:
+                    self._catch_up(name)
+                yield
+        except BaseException:
+            with suppress(Failure):  # then it is tried again before the next change
+                self._load(name)
+            raise
+        self._ahead.discard(name)
+        self._note(name)
 
     def renew(self, name: str) -> float:
         """Choose a new θ from the first reports since the last one; it is on the disk before it is announced."""
-        with self._adding, _as_failures():
-            connection, server = self._connection, self._servers[name]
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                theta = server.renew()
-                (after,) = connection.execute("SELECT MAX(number) FROM reports WHERE stream = ?", (name,)).fetchone()
-                connection.execute("INSERT INTO renewals VALUES (?, ?)", (name, after))
-                connection.execute("INSERT INTO thresholds VALUES (?, ?, ?)", (name, len(server.thetas) - 1, theta))
-                connection.execute("COMMIT")
-            except BaseException as problem:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                if not isinstance(problem, InvalidParameter | QueryRefused):  # which leave the server as it was
-                    self._load(name)
-                raise
-            self._note(name)
+        with self._adding, self._changing(name):
+            server, after = self._servers[name], self._journal.last(name)
+            theta = server.renew()
+            self._journal.renew(name, after)
+            self._journal.announce(name, len(server.thetas) - 1, theta)
+            self._read[name] = (after, self._read[name][1] + 1)
         return theta
 
     def problems(self, name: str) -> list[str]:
@@ -247,41 +265,18 @@ class StreamLog:
 
     def close(self) -> None:
         """Close the log. A second call does nothing."""
-        self._connection.close()
+        self._journal.close()
 
 
-def _added(connection: sqlite3.Connection, name: str, server: ToPLServer, upload: StreamUpload) -> str:
-    query = "SELECT report FROM reports WHERE stream = ? AND uid = ?"
-    held = connection.execute(query, (name, upload.uid)).fetchone()
+def _outcome(server: ToPLServer, upload: StreamUpload, held: bytes | None) -> str:
+    """What becomes of a report, given what its user has sent; the server takes it if it is new."""
     if held is not None:
-        return REPEATED if held[0] == upload.report else CONFLICT
+        return REPEATED if held == upload.report else CONFLICT
     before = dict(server.refused)
     server.push(upload.report, upload.uid)
     refused = [reason for reason, count in server.refused.items() if count != before.get(reason, 0)]
-    if refused:
-        return refused[0]
-    connection.execute("INSERT INTO reports VALUES (NULL, ?, ?, ?)", (name, upload.uid, upload.report))
-    return ACCEPTED
+    return refused[0] if refused else ACCEPTED
 
 
 def _server(name: str, settings: Mapping[str, Any], *, simulation: bool) -> ToPLServer:
     return ToPLServer(**settings, name=name, simulation=simulation)
-
-
-def _connect(folder: Path, *, create: bool = False) -> sqlite3.Connection:
-    uri = (folder / STREAM_LOG_FILE).resolve().as_uri() + ("?mode=rwc" if create else "?mode=rw")
-    connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, timeout=10)
-    connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("PRAGMA synchronous=FULL")
-    return connection
-
-
-@contextmanager
-def _as_failures() -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.Error as problem:
-        code = getattr(problem, "sqlite_errorname", type(problem).__name__)
-        raise StoreFailure(
-            f"the streams' log cannot be used ({code}). What was being stored is not. Check that the disk has room."
-        ) from None

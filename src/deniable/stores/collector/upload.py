@@ -7,8 +7,15 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, Protocol
 
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from deniable.arrays import Booleans, Integers
 from deniable.errors import Failure
 
+Part = tuple[str, int]
+"""Table and round."""
 Key = tuple[str, int, str, int]
 """Table, round, user and slot: what is kept only once."""
 Held = tuple[bytes, str | None]
@@ -60,11 +67,21 @@ class StoreSummary:
 
 
 class StoredRows(NamedTuple):
-    """Some reports of one table and round, as columns, in the order of ids and slots."""
+    """Some reports of one table and round, as columns of Arrow, in the order of ids and slots."""
 
-    uids: Sequence[str]
-    reports: Sequence[bytes]
-    publics: Sequence[str | None]
+    uids: pa.Array
+    reports: pa.Array
+    publics: pa.Array
+    """Public attributes as canonical JSON; null where there are none."""
+
+    @classmethod
+    def of(cls, uids: Sequence[str], reports: Sequence[bytes], publics: Sequence[str | None]) -> StoredRows:
+        """Rows from one list per column."""
+        return cls(pa.array(uids, pa.string()), pa.array(reports, pa.binary()), pa.array(publics, pa.string()))
+
+    def listed(self) -> list[tuple[str, bytes, str | None]]:
+        """Row by row."""
+        return list(zip(*(column.to_pylist() for column in self), strict=True))
 
 
 class Arrivals(NamedTuple):
@@ -119,3 +136,17 @@ def outcome(upload: Upload, stored: Held | None, *, is_open: bool) -> UploadOutc
     if stored is not None:
         return UploadOutcome.REPEATED if stored == (upload.report, upload.public) else UploadOutcome.CONFLICT
     return UploadOutcome.ACCEPTED if is_open else UploadOutcome.CLOSED
+
+
+HELD_NOTHING, HELD_SAME, HELD_OTHER = 0, 1, 2
+"""What is stored under the key of an upload: nothing, the same, or something else."""
+OUTCOMES = (UploadOutcome.ACCEPTED, UploadOutcome.REPEATED, UploadOutcome.CONFLICT, UploadOutcome.CLOSED)
+
+
+def outcome_codes(held: Integers, is_open: Booleans) -> NDArray[np.uint8]:
+    """`outcome` for many: numbers of `OUTCOMES`, from what is held and whether the round is open.
+
+    >>> outcome_codes(np.array([0, 0, 1, 2]), np.array([True, False, False, True])).tolist()
+    [0, 3, 1, 2]
+    """
+    return np.where((held == HELD_NOTHING) & ~is_open, 3, held).astype(np.uint8)

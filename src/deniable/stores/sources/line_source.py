@@ -16,7 +16,7 @@ from deniable.stores.sources.number_columns import parse_number, position_column
 from deniable.streams.central.person_bound import person_name
 
 _PIPE_BYTES = 1 << 16
-_LINE_ERRORS = (ValueError, KeyError, TypeError, RecursionError, InvalidData)
+LINE_ERRORS = (ValueError, KeyError, TypeError, RecursionError, InvalidData)
 
 
 def read_lines(stream: BinaryIO, columns: Columns | None, *, lenient: bool = False) -> Iterator[Batch]:
@@ -32,22 +32,22 @@ def read_lines(stream: BinaryIO, columns: Columns | None, *, lenient: bool = Fal
         text = rest + data
         lines = text.split(b"\n")
         rest = lines.pop() if data else b""
-        rows: list[_Row] = []
+        rows: list[LineRow] = []
         numbers: list[int] = []
         unreadable: str | None = None
         for offset, line in enumerate(lines):
             if not line.strip():
                 continue
             try:
-                rows.append(_row(line, columns))
-            except _LINE_ERRORS:
+                rows.append(row_of(line, columns))
+            except LINE_ERRORS:
                 if not lenient:
                     unreadable = f"line {number + offset:,}"
                     break
-                rows.append(_Row(None))
+                rows.append(LineRow(None))
             numbers.append(number + offset)
         if rows:
-            yield _batch(rows, numbers, columns)
+            yield batch_of(rows, numbers, columns)
         if unreadable is not None:
             raise Unreadable(unreadable)
         number += len(lines)
@@ -55,7 +55,9 @@ def read_lines(stream: BinaryIO, columns: Columns | None, *, lenient: bool = Fal
             return
 
 
-class _Row(NamedTuple):
+class LineRow(NamedTuple):
+    """What a line or message holds."""
+
     value: Any
     time: Any = None
     person: str | None = None
@@ -63,19 +65,20 @@ class _Row(NamedTuple):
     key: Any = None
 
 
-def _row(line: bytes, columns: Columns | None) -> _Row:
+def row_of(line: bytes, columns: Columns | None) -> LineRow:
     """What a line holds."""
     if columns is None:
-        return _Row(parse_number(line))
+        return LineRow(parse_number(line))
     facts = json.loads(line)
     person = None if columns.person is None else person_name(facts[columns.person])
     time = None if columns.time is None else facts[columns.time]
     position = None if columns.position is None else facts[columns.position]
     key = None if columns.key is None else facts[columns.key]
-    return _Row(facts[columns.value], time, person, position, key)
+    return LineRow(facts[columns.value], time, person, position, key)
 
 
-def _batch(rows: list[_Row], numbers: list[int], columns: Columns | None) -> Batch:
+def batch_of(rows: list[LineRow], numbers: list[int], columns: Columns | None) -> Batch:
+    """Rows as a batch."""
     values = value_column([row.value for row in rows])
     every = tuple(numbers) if numbers[-1] - numbers[0] >= len(numbers) else ()  # there are blank lines in between
     asked = columns or Columns()

@@ -1,5 +1,6 @@
 // Writes dist/deniable.min.js, one file for <script type="module">, and prints what a page loads that imports all or some
-// of it. Bundlers leave out what a page does not import.
+// of it: with gzip, which every server has, and with brotli, which servers of files and current browsers speak over https.
+// Bundlers leave out what a page does not import.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { brotliCompressSync, gzipSync } from "node:zlib";

@@ -4,6 +4,7 @@ import { BrowserStore, Collection, Ledger, Uploader } from "../../clients/javasc
 const COLLECTOR = new URLSearchParams(location.search).get("collector") ?? "http://127.0.0.1:8710";
 const byId = (id) => document.getElementById(id);
 const say = (text) => (byId("status").textContent = text);
+const WAITS = "It waits here until the collector can be reached, also after the page is closed.";
 
 /** A name for this browser, drawn once. */
 async function userOf(store) {
@@ -32,14 +33,19 @@ function rowOf(...texts) {
   return row;
 }
 
-function show(answers, report, { spent, limit }) {
+function show(answers, report, line, { spent, limit }) {
   const digits = report.toHex();
   byId("sent").replaceChildren(
     ...FIELDS.map(([from, to, meaning]) =>
-      rowOf(`${from}–${to - 1}`, digits.slice(2 * from, 2 * to).replace(/../g, "$& "), meaning),
+      rowOf(
+        to - from > 1 ? `${from}–${to - 1}` : `${from}`,
+        digits.slice(2 * from, 2 * to).replace(/../g, "$& "),
+        meaning,
+      ),
     ),
   );
-  const kept = { ...answers, "spent of your limit": `ε = ${spent} of ${limit}` };
+  const kept = { ...answers, "spent of your limit": `ε = ${Number(spent.toFixed(2))} of ${limit}` };
+  byId("line").textContent = line;
   byId("kept").replaceChildren(
     ...Object.entries(kept).flatMap(([name, value]) => [
       Object.assign(document.createElement("dt"), { textContent: name }),
@@ -48,35 +54,41 @@ function show(answers, report, { spent, limit }) {
   );
 }
 
-const survey = await Collection.fromJson(await (await fetch("survey.json")).text());
-const user = await userOf(new BrowserStore("survey user")),
-  ledger = new Ledger(new BrowserStore("survey ledger"), { limit: 2, pins: [survey] });
-const client = survey.client({ memory: new BrowserStore("survey memory"), ledger, user });
-const uploader = new Uploader(client, COLLECTOR, { queue: new BrowserStore("survey queue") });
+async function start() {
+  const survey = await Collection.fromJson(await (await fetch("survey.json")).text());
+  byId("odds").textContent = Math.exp(survey.epsilonPerReport("answers")).toFixed(1);
+  const user = await userOf(new BrowserStore("survey user")),
+    ledger = new Ledger(new BrowserStore("survey ledger"), { limit: survey.epsilon, pins: [survey] });
+  const client = survey.client({ memory: new BrowserStore("survey memory"), ledger, user });
+  const uploader = new Uploader(client, COLLECTOR, { queue: new BrowserStore("survey queue") });
 
-async function answered() {
-  for (let tries = 0; (await uploader.waiting()) && tries < 600; tries++)
-    await new Promise((wake) => setTimeout(wake, 100));
-  say(
-    (await uploader.waiting())
-      ? "It waits here until the collector can be reached."
-      : "Delivered. Answer again, and the same bytes are sent: nothing more is spent.",
-  );
+  async function delivered() {
+    for (let tries = 0; (await uploader.waiting()) && tries < 600; tries++) {
+      if (tries === 20) say(WAITS);
+      await new Promise((wake) => setTimeout(wake, 100));
+    }
+    const refusals = Object.keys(uploader.refused);
+    if (await uploader.waiting()) say(WAITS);
+    else if (refusals.length) say(`The collector refused it: ${refusals}.`);
+    else say("Delivered. Answer again, and the same bytes are sent: nothing more is spent.");
+  }
+
+  byId("survey").addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const given = Object.fromEntries(new FormData(event.target));
+    const answers = { days: Number(given.days), travel: given.travel, content: Number(given.content) };
+    try {
+      const report = await client.report("answers", answers);
+      show(answers, report, report.toJson(user, "answers"), await ledger.balance());
+      await uploader.add("answers", [answers]);
+      await delivered();
+    } catch (problem) {
+      say(problem.message);
+    }
+  });
+  uploader.start({ onProblem: (problem) => say(problem.message) });
+  if (!(await ledger.entries()).length) say("Nothing has left this browser.");
+  else say("This browser has answered before. Answer again to see the bytes that left: they stay the same.");
 }
 
-byId("survey").addEventListener("submit", async (event) => {
-  event.preventDefault();
-  const given = Object.fromEntries(new FormData(event.target));
-  const answers = { days: Number(given.days), travel: given.travel, content: Number(given.content) };
-  try {
-    const report = await client.report("answers", answers);
-    show(answers, report, await ledger.balance());
-    await uploader.add("answers", [answers]);
-    await answered();
-  } catch (problem) {
-    say(problem.message);
-  }
-});
-
-uploader.start({ onProblem: (problem) => say(problem.message) });
-say("Nothing has left this browser.");
+start().catch((problem) => say(problem.message));

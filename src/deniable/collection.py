@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from deniable.engines.collecting.collected_reports import Collected, Reports
     from deniable.engines.collecting.inspecting import Inspection
     from deniable.ledger import Ledger
-    from deniable.queries.forecasts.assumed_rows import RowsGiven
+    from deniable.queries.forecasts.assumed_rows import MatchingGiven, RowsGiven
     from deniable.queries.forecasts.fit import Fit
     from deniable.queries.forecasts.forecast import Forecast
     from deniable.queries.forecasts.proposal import Proposal
@@ -245,6 +245,7 @@ def fit(
     compared: bool = True,
     only_workload: bool = False,
     rows: RowsGiven = None,
+    matching: MatchingGiven = None,
     **settings: Any,
 ) -> Fit[Collection]:
     """Choose the views of a grid for the questions of a workload, before anything is collected.
@@ -252,8 +253,9 @@ def fit(
     `tables` are dn.Table values with their ε, or a collection whose design is to be replaced. Without a workload, all
     ranges of one and of two attributes count alike. Nothing but these public facts is looked at, and the same facts
     give the same fit. With `compared`, other designs are forecast too. `rows` are those that users are expected to
-    have, as in `Collection.forecast`. Further settings are the collection's `fanout`, `oracle`, `shares`, `name` and
-    `coins`.
+    have, as in `Collection.forecast`, and `matching` is the share of them that meets the conditions: a number, a range,
+    or a list with one of these per question. Further settings are the collection's `fanout`, `oracle`, `shares`, `name`
+    and `coins`.
 
     >>> import deniable as dn
     >>> people = dn.Table("people", age=dn.Ordinal(0, 99), sex=dn.Categorical("f", "m"))
@@ -264,7 +266,9 @@ def fit(
     from deniable.queries.forecasts.fit import fit_grids
 
     start = _with_grids(tables, epsilon, settings)
-    return fit_grids(start, users, workload, compared=compared, only_workload=only_workload, rows=rows)
+    return fit_grids(
+        start, users, workload, compared=compared, only_workload=only_workload, rows=rows, matching=matching
+    )
 
 
 def plan(
@@ -275,6 +279,7 @@ def plan(
     epsilon: float | None = None,
     only_workload: bool = False,
     rows: RowsGiven = None,
+    matching: MatchingGiven = None,
     after: Any = None,
     advance: Callable[[float], None] | None = None,
     **settings: Any,
@@ -307,7 +312,8 @@ def plan(
     from deniable.queries.forecasts.proposal import propose, propose_after
 
     start = _with_grids(tables, epsilon, settings)
-    options: dict[str, Any] = {"only_workload": only_workload, "rows": rows, "advance": advance or ignored}
+    expected: dict[str, Any] = {"rows": rows, "matching": matching}
+    options: dict[str, Any] = {"only_workload": only_workload, **expected, "advance": advance or ignored}
     if after is None:
         return propose(start, fit_grids(start, users, workload, **options))
     if after.collection.tables != start.tables:

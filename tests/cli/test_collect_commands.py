@@ -3,11 +3,13 @@
 import json
 import re
 import tomllib
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 from command_line import run
+from deniable.collection import Collection
 
 SPECIFICATION = """
 epsilon = 2.0
@@ -43,6 +45,23 @@ def test_check_prints_the_design_and_what_each_user_spends(shop):
     everything = run("check", "--views", shop / "shop.toml")
     assert "age:95 marital:3 age⇅:2" in everything.stdout
     assert "2,004" in everything.stdout
+
+
+def test_check_prints_the_canonical_form_for_pages_and_other_languages(shop):
+    done = run("check", shop / "shop.toml", "--canonical")
+    assert done.returncode == 0
+    collection = Collection.load(shop / "shop.toml")
+    assert done.stdout == collection.to_json() + "\n"
+    assert done.stderr == f"SHA-256 {collection.sha256}\n"
+    (shop / "shop.json").write_text(done.stdout)
+    assert Collection.load(shop / "shop.json") == collection
+
+
+def test_both_forms_in_the_readme_of_the_web_client_are_one_specification(tmp_path):
+    readme = (Path(__file__).parents[2] / "clients" / "javascript" / "README.md").read_text()
+    (tmp_path / "shop.toml").write_text(re.search(r"```toml\n(.*?)```", readme, re.DOTALL)[1])
+    (tmp_path / "shop.json").write_text(re.search(r"fromJson\(`(.*?)`", readme, re.DOTALL)[1])
+    assert Collection.load(tmp_path / "shop.toml") == Collection.load(tmp_path / "shop.json")
 
 
 def test_perturb_writes_reports_and_says_what_it_did(shop):

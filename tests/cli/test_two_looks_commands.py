@@ -78,6 +78,10 @@ def test_expected_rows_reach_every_forecast(tmp_path):
     assert "grid, range" in text
     assert "range:" in text
     assert "ranges of the grid: q1" in printed("compare", shop, queries, "--users", "1e6")
+    known = ("--users", "1e6", "--rows", "orders=0.7", "--matching", "0.3")
+    assert "range" not in printed("compare", shop, queries, *known)
+    assert "range:" not in printed("fit", shop, queries, *known)
+    assert "2 entries for 1 question" in refusal("fit", shop, queries, *known, "--matching", "0.4")
 
 
 @pytest.mark.parametrize(

@@ -1,262 +1,134 @@
-// What a service collects: attributes with public domains, in tables. `encode` gives the position of a value, or says
-// why it has none. Rules of the specification decide what becomes of values without a position.
-import { floorDivision, fraction, isLess, minus, over, plus, rounded } from "./exact.js";
-import { checkDistinct, checkField, checkName, fieldsOf, integerOf } from "./fields.js";
-import {
-  decimal,
-  isWholeDays,
-  momentOf,
-  monthsBetween,
-  numberOf,
-  spacing,
-  spanOf,
-  startsMonths,
-  timeOf,
-} from "./scalars.js";
+// Attributes with public domains. `encode` gives the position of a value, or says why it has none. Rules of the
+// specification decide what becomes of values without a position.
+import { abs, floorDivision, fraction, isLess, minus, over, plus, reduced, rounded } from "./exact.js";
+import { checkField, fieldsOf, isObject, listOf } from "./fields.js";
+import { decimal, monthsBetween, scalarOf, spacing, spanOf, startsMonths, timeOf } from "./scalars.js";
 import { Numeral } from "./strict_json.js";
 
-export const OUTSIDE = "outside the domain",
+const OUTSIDE = "outside the domain",
   OFF_GRID = "not on the grid",
   MISSING = "missing";
-export const WRONG_TYPE = "of the wrong type";
 /** The rule that gives missing values a cell of their own, after all values. */
 const OWN = "own";
-const CALENDAR_MONTHS = { month: 1, quarter: 3, year: 12 };
+const CALENDAR_MONTHS = new Map([
+  ["month", 1],
+  ["quarter", 3],
+  ["year", 12],
+]);
 const LARGEST_NUMBER = 2n ** 62n,
-  INTEGER_LIMIT = 2n ** 63n;
-const LARGEST_TAU = 2 ** 15,
-  LONGEST_CATEGORY = 1_000;
-const MOST_ATTRIBUTES = 1_000,
+  INTEGER_LIMIT = 2n ** 63n,
+  LONGEST_CATEGORY = 1_000,
   MOST_CATEGORIES = 1_000_000,
   MOST_DOMAIN_VALUES = 2 ** 31;
-const ARGUMENTS = [
-  "key",
-  "out",
-  "everyone",
-  "source",
-  "simulation",
-  "engine",
-  "spill",
-  "ledger",
-  "round",
-  "memory",
-  "max_rejected",
-];
 
-/** A value without a position. It says nothing about the value. */
-export class Unplaceable extends Error {
-  constructor(reason) {
-    super(`a value is ${reason}`);
-    this.reason = reason;
-  }
-}
+/** A value without a position, and why. It says nothing else about the value. */
+export class Unplaceable extends Error {}
 const refuse = (reason) => {
   throw new Unplaceable(reason);
 };
 
-// Domains ------------------------------------------------------------------------------------------------------------
-
 /** Numbers, dates or times in equal steps. Bounds and values are exact fractions: numbers, or microseconds. */
-export class Ordinal {
-  constructor(where, entry) {
-    const fields = fieldsOf(
-      where,
-      entry,
-      ["kind", "low", "high", "step"],
-      ["name", "summed", "outside", "round", "missing"],
-    );
-    const { low, high, step } = fields;
-    this.kind = momentOf(low)?.kind ?? "number";
-    const at = (moment) => (moment?.kind === this.kind ? [moment.at, 1n] : null);
-    const read = (value) => (this.kind === "number" ? numberOf(value) : at(momentOf(value)));
-    const span = spanOf(step);
-    [this.low, this.high, this.step] = [
-      read(low),
-      read(high),
-      this.kind === "number" ? numberOf(step) : span && [span, 1n],
-    ];
-    this.months = this.kind === "date" && Object.hasOwn(CALENDAR_MONTHS, step) ? CALENDAR_MONTHS[step] : 0;
-    checkField(this.low && this.high, where);
-    const isStep = this.months
-      ? startsMonths(this.low[0], this.months)
-      : this.step?.[0] > 0n && (this.kind !== "date" || isWholeDays(span));
-    checkField(isStep, `${where}: step`);
-    const steps = this.#stepsTo(this.high),
-      whole = floorDivision(...steps);
-    checkField(this.kind !== "number" || steps[1] === 1n, `${where}: high`);
-    if (this.kind === "number") this.#checkSize(where);
-    this.known = Number(whole) + 1;
-    this.size = this.known + (fields.missing === OWN ? 1 : 0);
-    checkField(whole >= 0n && this.size >= 2 && this.size <= MOST_DOMAIN_VALUES, where);
-    this.isOrdinal = true;
-    this.#readRules(where, fields, read);
-    this.stepFloat = this.kind === "number" ? Number(typeof step === "string" ? step : step.text) : 0;
-  }
+export function ordinal(entry) {
+  const needed = ["name", "kind", "low", "high", "step"],
+    fields = fieldsOf(entry, needed, ["summed", "outside", "round", "missing"]);
+  const isRule = (name, only) => {
+    checkField([undefined, only].includes(fields[name]));
+    return fields[name] === only;
+  };
+  const [isUnsummed, clips, rounds] = [isRule("summed", false), isRule("outside", "clip"), isRule("round", true)];
 
+  const kind = scalarOf(fields.low)?.kind,
+    isNumber = kind === "number";
+  const read = (value) => {
+    const scalar = scalarOf(value);
+    checkField(scalar && scalar.kind === kind);
+    return scalar.at;
+  };
+  const [low, high] = [read(fields.low), read(fields.high)],
+    months = (kind === "date" && CALENDAR_MONTHS.get(fields.step)) || 0,
+    step = isNumber ? read(fields.step) : spanOf(fields.step, kind);
+  checkField(months ? startsMonths(low, months) : step?.[0] > 0n);
   /** How many steps an exact value lies above low. */
-  #stepsTo(value) {
-    if (this.months) return [BigInt(monthsBetween(this.low[0], value[0], this.months)), 1n];
-    return over(minus(value, this.low), this.step);
-  }
+  const stepsTo = (value) => (months ? [monthsBetween(low, value, months), 1n] : over(minus(value, low), step));
 
-  #checkSize(where) {
-    const common = lcm(this.low[1], this.step[1]);
-    const fits = ([n, d]) => (n < 0n ? -n : n) * common <= LARGEST_NUMBER * d;
-    checkField(fits(this.low) && fits(this.high), where);
+  const steps = stepsTo(high),
+    known = floorDivision(...steps) + 1n,
+    hasOwnCell = fields.missing === OWN,
+    size = Number(known) + (hasOwnCell ? 1 : 0);
+  checkField(known > 0n && size >= 2 && size <= MOST_DOMAIN_VALUES);
+  if (isNumber) {
+    const common = low[1] * reduced(low[1], step[1])[1];
+    checkField(steps[1] === 1n && [low, high].every(([n, d]) => abs(n) * common <= LARGEST_NUMBER * d));
   }
-
-  #readRules(where, { summed, outside, round, missing }, read) {
-    const isFlag = (value, only) => value === undefined || value === only;
-    checkField(isFlag(summed, false) && isFlag(round, true) && isFlag(outside, "clip"), where);
-    this.isSummed = this.kind === "number" && summed !== false && missing !== OWN;
-    this.clips = outside === "clip";
-    this.rounds = round === true;
-    if (missing === OWN) this.missing = this.known;
-    else if (missing !== undefined) {
-      const value = read(missing),
-        steps = value && this.#stepsTo(value);
-      const isStart = value && (this.months ? startsMonths(value[0], this.months) : steps[1] === 1n);
-      const isInside = isStart && !isLess(value, this.low) && !isLess(this.high, value);
-      checkField(isInside, `${where}: missing`);
-      this.missing = Number(steps[0]);
-    }
-  }
-
-  encode(value) {
-    if (value === undefined || value === null || Number.isNaN(value)) return this.missing ?? refuse(MISSING);
-    const code = this.kind === "number" ? this.#ofNumber(value) : this.#ofTime(value);
-    if (code >= 0n && code < BigInt(this.known)) return Number(code);
-    if (!this.clips) refuse(OUTSIDE);
-    return code < 0n ? 0 : this.known - 1;
-  }
-
-  #ofTime(value) {
-    const at = timeOf(value, this.kind); // throws where the value is not a Date
-    return at === null ? refuse(WRONG_TYPE) : floorDivision(...this.#stepsTo([at, 1n]));
-  }
+  const isInside = (code) => code >= 0n && code < known;
+  const startOf = (value) => {
+    const [code, parts] = stepsTo(value);
+    checkField((months ? startsMonths(value, months) : parts === 1n) && isInside(code));
+    return Number(code);
+  };
+  const missing = fields.missing === undefined ? undefined : hasOwnCell ? size - 1 : startOf(read(fields.missing));
 
   /** Numbers without a fraction are integers, as long as they are safe; others are floats, read as they print. */
-  #ofNumber(value) {
+  const codeOfNumber = (value) => {
     const isInteger = typeof value === "bigint" || Number.isSafeInteger(value);
-    if (!isInteger && (typeof value !== "number" || !Number.isFinite(value))) refuse(WRONG_TYPE);
+    if (!isInteger && !Number.isFinite(value)) throw new TypeError();
     const exact = isInteger ? [BigInt(value), 1n] : decimal(String(value));
-    if (exact[1] === 1n && (exact[0] >= INTEGER_LIMIT || exact[0] <= -INTEGER_LIMIT)) refuse(OUTSIDE);
-    const steps = over(minus(exact, this.low), this.step);
+    if (exact[1] === 1n && abs(exact[0]) >= INTEGER_LIMIT) refuse(OUTSIDE);
     // A float such as 0.1 + 0.2 may lie a hair off its grid point.
-    const slack = isInteger ? 0 : Math.min(Math.max(1e-6, (2 * spacing(value)) / this.stepFloat), 0.25);
-    if (this.rounds) return floorDivision(...plus(steps, plus([1n, 2n], fraction(slack))));
-    const code = rounded(steps),
-      apart = minus(steps, [code, 1n]);
-    const isInside = code >= 0n && code < BigInt(this.known);
-    if (isInside && isLess(fraction(slack), [apart[0] < 0n ? -apart[0] : apart[0], apart[1]])) refuse(OFF_GRID);
+    const stepFloat = Number(fields.step.text ?? fields.step),
+      slack = fraction(isInteger ? 0 : Math.min(Math.max(1e-6, (2 * spacing(value)) / stepFloat), 0.25)),
+      place = stepsTo(exact);
+    if (rounds) return floorDivision(...plus(place, plus([1n, 2n], slack)));
+    const code = rounded(place),
+      [n, d] = minus(place, [code, 1n]);
+    if (isInside(code) && isLess(slack, [abs(n), d])) refuse(OFF_GRID);
     return code;
-  }
-}
-
-function lcm(a, b) {
-  let [x, y] = [a, b];
-  while (y) [x, y] = [y, x % y];
-  return (a / x) * b;
+  };
+  const encode = (value) => {
+    if (value === undefined || value === null || Number.isNaN(value)) return missing ?? refuse(MISSING);
+    const code = isNumber ? codeOfNumber(value) : floorDivision(...stepsTo(timeOf(value, kind)));
+    if (!clips && !isInside(code)) refuse(OUTSIDE);
+    return Number(code < 0n ? 0n : code < known ? code : known - 1n);
+  };
+  return { isOrdinal: true, isSummed: isNumber && !isUnsummed && !hasOwnCell, hasOwnCell, size, encode };
 }
 
 /** One of a public list of texts, integers or truth values. */
-export class Categorical {
-  isOrdinal = false;
-  isSummed = false;
+export function categorical(entry) {
+  const fields = fieldsOf(entry, ["name", "kind", "values"], ["map", "other", "missing"]),
+    values = listOf(fields.values, MOST_CATEGORIES).map(category),
+    codes = new Map(values.map((value, code) => [value, code])),
+    type = typeof values[0];
+  const isFine = {
+    boolean: () => true,
+    bigint: (value) => abs(value) < INTEGER_LIMIT,
+    string: isShortText,
+  }[type];
+  checkField(isFine && values.length >= 2 && codes.size === values.length);
+  checkField(values.every((value) => typeof value === type && isFine(value)));
 
-  constructor(where, entry) {
-    const { values, map, other, missing } = fieldsOf(
-      where,
-      entry,
-      ["kind", "values"],
-      ["name", "map", "other", "missing"],
-    );
-    const fits = Array.isArray(values) && values.length >= 2 && values.length <= MOST_CATEGORIES;
-    checkField(fits, `${where}: values`);
-    const kept = values.map((value) => (value instanceof Numeral ? value.integer : value));
-    this.type = typeof kept[0];
-    const isFine = (value) =>
-      typeof value === this.type &&
-      (this.type === "boolean" ||
-        (this.type === "bigint" && value < INTEGER_LIMIT && value > -INTEGER_LIMIT) ||
-        (this.type === "string" && isShortText(value)));
-    checkField(kept.every(isFine), `${where}: values`);
-    this.codes = new Map(kept.map((value, code) => [value, code]));
-    checkField(this.codes.size === kept.length, `${where}: values`);
-    this.map = this.#readMap(`${where}: map`, map);
-    const hasOwnCell = missing === OWN && !this.codes.has(OWN);
-    this.size = kept.length + (hasOwnCell ? 1 : 0);
-    this.other = this.#listed(`${where}: other`, other);
-    this.missing = hasOwnCell ? kept.length : this.#listed(`${where}: missing`, missing);
+  const map = new Map(Object.entries(fields.map ?? {}));
+  if (fields.map !== undefined) {
+    checkField(isObject(fields.map) && type === "string" && map.size && map.size <= MOST_CATEGORIES);
+    for (const [name, value] of map) checkField(isShortText(name) && !codes.has(name) && codes.has(value));
   }
-
-  #listed(where, entry) {
-    if (entry === undefined) return undefined;
-    const code = this.codes.get(entry instanceof Numeral ? entry.integer : entry);
-    checkField(code !== undefined, where);
+  const listed = (value) => {
+    const code = codes.get(category(value));
+    checkField(value === undefined || code !== undefined);
     return code;
-  }
+  };
+  const hasOwnCell = fields.missing === OWN && !codes.has(OWN),
+    missing = hasOwnCell ? values.length : listed(fields.missing),
+    other = listed(fields.other);
 
-  #readMap(where, entry) {
-    if (entry === undefined) return new Map();
-    const names = Object.keys(fieldsOf(where, entry, [], Object.keys(entry ?? {})));
-    const leads = (name) =>
-      isShortText(name) && !this.codes.has(name) && typeof entry[name] === "string" && this.codes.has(entry[name]);
-    const fits = this.type === "string" && names.length > 0 && names.length <= MOST_CATEGORIES && names.every(leads);
-    checkField(fits, where);
-    return new Map(names.map((name) => [name, entry[name]]));
-  }
-
-  encode(value) {
-    if (value === undefined || value === null) return this.missing ?? refuse(MISSING);
+  const encode = (value) => {
+    if (value === undefined || value === null) return missing ?? refuse(MISSING);
     const kept = Number.isSafeInteger(value) ? BigInt(value) : value;
-    if (typeof kept !== this.type) refuse(WRONG_TYPE);
-    return this.codes.get(this.map.get(kept) ?? kept) ?? this.other ?? refuse(OUTSIDE);
-  }
+    if (typeof kept !== type) throw new TypeError();
+    return codes.get(map.get(kept) ?? kept) ?? other ?? refuse(OUTSIDE);
+  };
+  return { size: values.length + (hasOwnCell ? 1 : 0), encode };
 }
 
-const isShortText = (text) =>
-  text.isWellFormed() && (text.length <= LONGEST_CATEGORY || Array.from(text).length <= LONGEST_CATEGORY);
-
-// Tables -------------------------------------------------------------------------------------------------------------
-
-/** What one service collects: one row per user, or up to `many`, of which `tau` are reported. */
-export class Table {
-  constructor(entry) {
-    const { name, many, tau, attributes } = fieldsOf("a table", entry, ["name", "many", "tau", "attributes"]);
-    checkName("table", name);
-    const where = `table '${name}'`;
-    checkField(!ARGUMENTS.includes(name), where);
-    this.name = name;
-    this.many = many === null ? null : integerOf(`${where}: many`, many, 1, LARGEST_TAU);
-    this.tau = integerOf(`${where}: tau`, tau, 1, this.many ?? 1);
-    const fits = Array.isArray(attributes) && attributes.length <= MOST_ATTRIBUTES;
-    checkField(fits, where);
-    this.attributes = attributes.map((attribute) => this.#read(where, attribute));
-    checkDistinct(`attributes of ${where}`, this.names);
-    this.private = this.attributes.filter(({ domain }) => domain);
-    checkField(this.private.length, where);
-    this.domains = this.private.map(({ domain }) => domain);
-  }
-
-  #read(where, entry) {
-    const name = entry?.name,
-      kind = entry?.kind;
-    checkName(`${where}: attribute`, name);
-    const label = `${where}: attribute '${name}'`;
-    checkField(name.toLowerCase() !== "uid" && name !== "many" && name !== "tau", label);
-    if (kind === "ordinal") return { name, domain: new Ordinal(label, entry) };
-    if (kind === "categorical") return { name, domain: new Categorical(label, entry) };
-    checkField(kind === "public", `${label}: kind`);
-    fieldsOf(label, entry, ["name", "kind"]);
-    return { name, domain: null };
-  }
-
-  get names() {
-    return this.attributes.map(({ name }) => name);
-  }
-
-  get public() {
-    return this.attributes.filter(({ domain }) => !domain).map(({ name }) => name);
-  }
-}
+const category = (entry) => (entry instanceof Numeral ? entry.integer : entry);
+const isShortText = (text) => text.isWellFormed() && Array.from(text).length <= LONGEST_CATEGORY;

@@ -1,19 +1,14 @@
 // A store in the browser: IndexedDB, with Web Locks, so that tabs and workers of one origin take turns.
-import { Failure } from "./errors.js";
+import { Failure, needed } from "./errors.js";
 
 const DATABASE = "deniable",
   TEXTS = "texts";
 
 const done = (request, event) =>
   new Promise((resolve, reject) => {
-    request[event] = () => resolve(request.result);
-    request.onerror =
-      request.onabort =
-      request.onblocked =
-        () =>
-          reject(
-            new Failure("the browser's storage failed. Nothing was sent. Free some space, or leave private browsing."),
-          );
+    const fail = () =>
+      reject(new Failure("storage failed. Nothing was sent. Free some space, or leave private browsing."));
+    Object.assign(request, { onerror: fail, onabort: fail, onblocked: fail, [event]: () => resolve(request.result) });
   });
 
 export class BrowserStore {
@@ -25,8 +20,7 @@ export class BrowserStore {
   }
 
   async #transaction(mode, work) {
-    if (!globalThis.indexedDB) throw new Failure("IndexedDB is missing. Nothing was sent. Use a current browser.");
-    const opening = indexedDB.open(DATABASE, 1);
+    const opening = needed("IndexedDB", globalThis.indexedDB).open(DATABASE, 1);
     opening.onupgradeneeded = () => opening.result.createObjectStore(TEXTS);
     const database = await done(opening, "onsuccess");
     try {
@@ -48,9 +42,7 @@ export class BrowserStore {
   }
 
   alone(work) {
-    if (globalThis.navigator?.locks) return navigator.locks.request(`${DATABASE}:${this.#name}`, work);
-    throw new Failure(
-      "Web Locks are missing, so two tabs could answer differently. Nothing was sent. Serve the page over https.",
-    );
+    // Without them, two tabs could answer differently.
+    return needed("Web Locks", globalThis.navigator?.locks).request(`${DATABASE}:${this.#name}`, work);
   }
 }

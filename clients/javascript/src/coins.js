@@ -17,7 +17,7 @@ const hashed = (start, slot, user) => sha256(start, Uint8Array.of(slot >> 8, slo
 
 /** Draws of group, view and seed for one report, by the table's digest and the user id. */
 export async function assignedCoins(specification, digest, user, slot, round) {
-  const hasOwnCoins = specification.rounds && specification.rounds.mode !== "memoised";
+  const hasOwnCoins = specification.rounds && !specification.rounds.isMemoised;
   const start = prefix(digest, "deniable coins", hasOwnCoins ? round + 1 : 0);
   const words = await hashed(start, slot, user);
   return {

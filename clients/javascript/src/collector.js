@@ -29,6 +29,6 @@ export async function describedBy(url, name) {
     throw new Failure(`the collector answered with status ${response.status}. Nothing was sent. Check the address.`);
   const described = readJson(text);
   if (described.simulation !== false)
-    throw new InvalidData("the collector runs a simulation, whose reports protect nobody", "Use another collector.");
+    throw new InvalidData("the collector runs a simulation, which protects nobody", "Use another collector.");
   return described;
 }

@@ -9,42 +9,39 @@
 //
 // A message says what happened, what it cost and what to do. A value of somebody's data never appears in one.
 
-export class DeniableError extends Error {
-  get name() {
-    return this.constructor.label;
-  }
-  static label = "DeniableError"; // minifiers rename classes
-}
-
-export class BadInput extends DeniableError {
-  static label = "BadInput";
-}
+export class DeniableError extends Error {}
+export class BadInput extends DeniableError {}
 
 export class InvalidParameter extends BadInput {
-  static label = "InvalidParameter";
   constructor(what, problem, repair) {
     super(`${what} ${problem}. Nothing was drawn or spent. ${repair}`);
   }
 }
 
 export class InvalidData extends BadInput {
-  static label = "InvalidData";
   constructor(problem, repair) {
-    super(`${problem}. No randomness was drawn and nothing was spent. ${repair}`);
+    super(`${problem}. Nothing was drawn or spent. ${repair}`);
   }
 }
 
 export class BudgetExceeded extends BadInput {
-  static label = "BudgetExceeded";
   constructor(what, asked, left, limit) {
-    super(`${what} asks for ε = ${asked}, above ${left}, ${limit}. Nothing was drawn, charged or sent. Ask for less.`);
+    super(`${what} asks for ε = ${asked}, above ${left}, ${limit}. Nothing was drawn or spent. Ask for less.`);
   }
 }
 
-export class Failure extends DeniableError {
-  static label = "Failure";
+export class Failure extends DeniableError {}
+
+// Minifiers rename classes.
+const types = { DeniableError, BadInput, InvalidParameter, InvalidData, BudgetExceeded, Failure };
+for (const [name, type] of Object.entries(types)) type.prototype.name = name;
+
+export function check(isFine, what, problem, repair) {
+  if (!isFine) throw new InvalidParameter(what, problem, repair);
 }
 
-export const check = (isFine, what, problem, repair) => {
-  if (!isFine) throw new InvalidParameter(what, problem, repair);
-};
+/** Something that the browser or Node.js has to have. */
+export function needed(what, value) {
+  if (value) return value;
+  throw new Failure(`${what} is missing. Nothing was drawn or sent. Use a current browser over https, or Node.js 20.`);
+}

@@ -26,9 +26,11 @@ export const over = ([a, b], [c, d]) => (c < 0n ? reduced(-a * d, -b * c) : redu
 export const isLess = ([a, b], [c, d]) => a * d < c * b;
 export const larger = (x, y) => (isLess(x, y) ? y : x);
 
+export const abs = (n) => (n < 0n ? -n : n);
+
 /** A fraction in lowest terms. */
 export function reduced(n, d) {
-  let [a, b] = [n < 0n ? -n : n, d];
+  let [a, b] = [abs(n), d];
   while (b) [a, b] = [b, a % b];
   return a > 1n ? [n / a, d / a] : [n, d];
 }
@@ -71,17 +73,18 @@ export function logAbove([n, d]) {
 
 const SMALLEST_EPSILON = 1e-9,
   LARGEST_EPSILON = 700,
-  LARGEST_RELEASE_EPSILON = 64;
+  LARGEST_RELEASE_EPSILON = 64,
+  USUAL = "Use 0.1 to 10.";
 
 export function checkEpsilon(epsilon, what = "epsilon") {
   const fits = epsilon === Infinity || (epsilon >= SMALLEST_EPSILON && epsilon <= LARGEST_EPSILON);
-  check(typeof epsilon === "number" && fits, what, "must be a positive number", "Use 0.1 to 10.");
+  check(typeof epsilon === "number" && fits, what, "must be a positive number", USUAL);
 }
 
 /** Refuse an ε without noise. Such data leave only in simulations, which devices never run. */
 export function checkNoise(epsilon) {
-  const problem = `must be at most ${LARGEST_RELEASE_EPSILON} for a report`;
-  check(epsilon <= LARGEST_RELEASE_EPSILON, "epsilon", problem, "Use 0.1 to 10.");
+  checkEpsilon(epsilon);
+  check(epsilon <= LARGEST_RELEASE_EPSILON, "epsilon", `is above ${LARGEST_RELEASE_EPSILON} for a report`, USUAL);
 }
 
 const powers = new Map();
@@ -110,6 +113,10 @@ export const exp = (x) => Number(power(x)) / 2 ** Number(POWER_BITS);
 export class Draws {
   constructor(below) {
     this.below = below;
+  }
+
+  static from(source) {
+    return source instanceof Draws ? source : new Draws(source);
   }
 
   /** One exact coin of a public probability, by 64 digits at a time. */

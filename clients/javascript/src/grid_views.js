@@ -1,5 +1,5 @@
 // Grids: a few views that are listed one by one, each with the attributes it shows and how finely.
-import { checkField, fieldsOf, integerOf } from "./fields.js";
+import { checkField, fieldsOf, integerOf, listOf } from "./fields.js";
 import { Numeral } from "./strict_json.js";
 
 const MOST_WEIGHT = 2 ** 20,
@@ -15,49 +15,36 @@ function evenPoints(count, size) {
   return Array.from({ length: count }, (_, n) => Number((BigInt(n) * span + steps) / (2n * steps)));
 }
 
-/** The views of a table: their weights, and per axis the attribute, the kind of its cut and where it is cut. */
-export function gridViews(table, entry) {
-  const where = `grid of table '${table.name}'`,
-    fits = Array.isArray(entry) && entry.length && entry.length <= MOST_GRID_VIEWS;
-  checkField(fits, where);
-  return entry.map((view) => {
-    const { axes, weight } = fieldsOf(where, view, ["axes", "weight"]);
-    const names = table.private.map(({ name }) => name),
-      cuts = fieldsOf(where, axes, [], names);
-    checkField(Object.keys(cuts).length, where);
+/** The views of a table: their weights, and per axis the attribute, whether it is cut into points or cells, and where it is cut. */
+export const gridViews = (table, entry) =>
+  listOf(entry, MOST_GRID_VIEWS).map((view) => {
+    const { axes, weight } = fieldsOf(view, ["axes", "weight"]),
+      names = table.private.map(({ name }) => name),
+      cuts = fieldsOf(axes, [], names);
+    checkField(Object.keys(cuts).length);
     return {
-      weight: integerOf(`${where}: weight`, weight, 1, MOST_WEIGHT),
-      axes: names.flatMap((name, i) =>
-        Object.hasOwn(cuts, name) ? [cutOf(`${where}: '${name}'`, table.domains[i], i, cuts[name])] : [],
-      ),
+      weight: integerOf(weight, 1, MOST_WEIGHT),
+      axes: names.flatMap((name, i) => (Object.hasOwn(cuts, name) ? [cutOf(table.domains[i], i, cuts[name])] : [])),
     };
   });
-}
 
-function cutOf(where, domain, attribute, entry) {
-  const kind = entry && Object.hasOwn(entry, "points") ? "points" : "cells";
-  const given = fieldsOf(where, entry, [kind])[kind],
-    isPoints = kind === "points",
+function cutOf(domain, attribute, entry) {
+  const isPoints = entry?.points !== undefined,
+    kind = isPoints ? "points" : "cells",
+    given = fieldsOf(entry, [kind])[kind],
     { size } = domain;
-  checkField(!isPoints || domain.isOrdinal, where);
-  const least = isPoints ? 2 : 1,
-    even = isPoints ? evenPoints : evenCells;
-  const apart = (places) => {
-    // missing values with a cell of their own share it with no value
-    const own = domain.isOrdinal && domain.known < size ? [size - 1, ...(isPoints ? [size - 2] : [])] : [];
-    checkField(
-      own.every((position) => places.includes(position)),
-      where,
-    );
-    return { attribute, kind, places };
-  };
-  if (given instanceof Numeral) return apart(even(integerOf(where, given, least, Math.min(size, MOST_PLACES)), size));
-  checkField(Array.isArray(given), where);
-  const places = given.map((position) => integerOf(where, position, 0, size - 1));
-  const rises = places.every((position, i) => i === 0 || places[i - 1] < position);
-  const ends = places[0] === 0 && (!isPoints || places.at(-1) === size - 1);
-  checkField(places.length >= least && rises && ends, where);
-  const isEven = even(places.length, size).every((position, i) => position === places[i]);
-  checkField(!isEven, where);
-  return apart(places);
+  checkField(!isPoints || domain.isOrdinal);
+  const [least, even] = isPoints ? [2, evenPoints] : [1, evenCells],
+    last = size - 1;
+  let places;
+  if (given instanceof Numeral) places = even(integerOf(given, least, Math.min(size, MOST_PLACES)), size);
+  else {
+    places = listOf(given, Infinity).map((position) => integerOf(position, 0, last));
+    const rises = places.every((position, i) => !i || places[i - 1] < position);
+    checkField(places.length >= least && rises && places[0] === 0 && (!isPoints || places.at(-1) === last));
+    checkField(String(places) !== String(even(places.length, size))); // that would be written as a number
+  }
+  // Missing values with a cell of their own share it with no value.
+  if (domain.hasOwnCell) checkField(places.includes(last) && (!isPoints || places.includes(size - 2)));
+  return { attribute, isPoints, places };
 }

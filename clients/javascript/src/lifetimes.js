@@ -1,15 +1,14 @@
 // Draws that come again: what a device needs for answers that it keeps for life. All of them follow from SHA-256 of a
 // secret, drawn once and kept in the memory, and a label.
 import { Draws } from "./exact.js";
-import { MemoisedResponse } from "./memoised_response.js";
 import { outcomeOf } from "./oracles.js";
 import { hex, sha256 } from "./randomness.js";
 
 const ROOM = 1n << 256n;
 
 export class Lifetime {
-  constructor(table, epsilon, permanent, secret) {
-    Object.assign(this, { table, epsilon, permanent, secret });
+  constructor(specification, table, secret) {
+    Object.assign(this, { specification, table, secret });
   }
 
   /** Draws for one purpose, which begin with the same numbers in every round. */
@@ -27,7 +26,7 @@ export class Lifetime {
   async answer(slot, oracle, cell, seed, draws) {
     if (oracle.outcomes === 1) return [0, 0];
     const outcome = outcomeOf(oracle, cell, seed);
-    const response = new MemoisedResponse(this.epsilon, this.permanent, oracle.outcomes);
+    const response = this.specification.responses(this.table).find(({ k }) => k === oracle.outcomes);
     const kept = await response.drawPermanent(outcome, this.of(`${slot}:answer to ${outcome}`));
     return [seed, await response.drawInstantaneous(kept, draws)];
   }

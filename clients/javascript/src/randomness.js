@@ -1,12 +1,9 @@
 // Random bits and SHA-256, both from Web Crypto. Browsers have it on pages that came over https or from localhost.
-import { Failure } from "./errors.js";
+import { needed } from "./errors.js";
 
 const text = new TextEncoder();
 
-function webCrypto() {
-  if (globalThis.crypto?.subtle) return globalThis.crypto;
-  throw new Failure("Web Crypto is missing. Nothing was drawn or sent. Serve the page over https, or use Node.js 20.");
-}
+const webCrypto = () => needed("Web Crypto", globalThis.crypto?.subtle && crypto);
 
 /** One uniform integer in {0, …, bound − 1}, both BigInt, from the operating system. */
 export function randbelow(bound) {

@@ -1,58 +1,52 @@
 // Rounds of a collection: how often people are asked, and in which rounds they answer.
 import { check } from "./errors.js";
-import { checkField, fieldsOf, floatOf, integerOf } from "./fields.js";
-import { momentOf } from "./scalars.js";
+import { checkField, fieldsOf, floatOf, integerOf, oneOf } from "./fields.js";
+import { scalarOf } from "./scalars.js";
 
 const MOST_ROUNDS = 100_000,
   MOST_BUCKETS = 2 ** 16,
   HOUR_MS = 3_600_000;
-const PERIODS = { hour: HOUR_MS, day: 24 * HOUR_MS, week: 168 * HOUR_MS, month: null };
+const PERIODS = { hour: HOUR_MS, day: 24 * HOUR_MS, week: 168 * HOUR_MS, month: 0 };
 const FIELDS = { rotating: ["answers", "cover"], fresh: [], memoised: ["permanent", "changes_are_public"] };
 
 export class Rounds {
   constructor(entry) {
-    const mode = entry?.mode,
-      isKnown = typeof mode === "string" && Object.hasOwn(FIELDS, mode);
-    checkField(isKnown, "rounds: mode");
-    const fields = fieldsOf(
-      "rounds",
-      entry,
-      ["count", "every", "mode", ...FIELDS[mode]],
-      ["start", ...(mode === "memoised" ? ["buckets"] : [])],
-    );
-    this.mode = mode;
-    this.count = integerOf("rounds: count", fields.count, 1, MOST_ROUNDS);
-    this.every = fields.every;
-    checkField(typeof this.every === "string" && Object.hasOwn(PERIODS, this.every), "rounds: every");
+    this.mode = oneOf(entry?.mode, Object.keys(FIELDS));
+    this.isMemoised = this.mode === "memoised";
+    this.isRotating = this.mode === "rotating";
+    const needed = ["count", "every", "mode", ...FIELDS[this.mode]],
+      fields = fieldsOf(entry, needed, ["start", ...(this.isMemoised ? ["buckets"] : [])]);
+    this.count = integerOf(fields.count, 1, MOST_ROUNDS);
+    this.every = oneOf(fields.every, Object.keys(PERIODS));
     const flag = (name) => {
-      checkField(fields[name] === undefined || typeof fields[name] === "boolean", `rounds: ${name}`);
-      return fields[name] === true;
+      checkField([undefined, true, false].includes(fields[name]));
+      return fields[name];
     };
     [this.cover, this.changesArePublic] = [flag("cover"), flag("changes_are_public")];
-    this.answers = mode === "rotating" ? integerOf("rounds: answers", fields.answers, 1, this.count) : 1;
-    this.permanent = mode === "memoised" ? floatOf("rounds: permanent", fields.permanent) : null;
-    this.buckets = fields.buckets === undefined ? null : integerOf("rounds: buckets", fields.buckets, 2, MOST_BUCKETS);
-    this.start = fields.start === undefined ? null : momentOf(fields.start);
-    checkField(fields.start === undefined || this.start?.kind === "date", "rounds: start");
+    this.answers = this.isRotating ? integerOf(fields.answers, 1, this.count) : 1;
+    if (this.isMemoised) this.permanent = floatOf(fields.permanent);
+    if (fields.buckets !== undefined) this.buckets = integerOf(fields.buckets, 2, MOST_BUCKETS);
+    if (fields.start !== undefined) this.start = scalarOf(fields.start);
+    checkField(fields.start === undefined || this.start?.kind === "date");
   }
 
   /** In how many rounds a person answers, at most. */
   get answered() {
-    return this.mode === "rotating" ? this.answers : this.count;
+    return this.isRotating ? this.answers : this.count;
   }
 
   /** Refuse a number that is not of a round that has begun. */
   check(number, nowMs) {
     const isRound = Number.isInteger(number) && number >= 1 && number <= this.count;
-    check(isRound, "round", `must be an integer from 1 to ${this.count}`, "Rounds are numbered from 1 on.");
+    check(isRound, "round", `must be an integer from 1 to ${this.count}`, "Pass its number.");
     const hasBegun = !this.start || nowMs >= this.begins(number);
-    check(hasBegun, "round", `${number} has not begun`, "Answer when it has, or set the clock right.");
+    check(hasBegun, "round", `${number} has not begun`, "Answer then.");
   }
 
   /** When a round begins, in milliseconds, if there is a start. The 31st of a shorter month lies in the next. */
   begins(number) {
-    const first = new Date(Number(this.start.at / 1000n));
-    if (this.every !== "month") return first.getTime() + (number - 1) * PERIODS[this.every];
-    return first.setUTCMonth(first.getUTCMonth() + number - 1);
+    const first = new Date(Number(this.start.at[0] / 1000n)),
+      period = PERIODS[this.every];
+    return period ? +first + (number - 1) * period : first.setUTCMonth(first.getUTCMonth() + number - 1);
   }
 }

@@ -5,7 +5,7 @@
 //
 // and, where several processes or tabs share it, a third: alone(work) awaits work() while it keeps all others out.
 // Every text carries a digest of its content. A text that was changed is damaged, and stops whoever needs it.
-import { Failure } from "./errors.js";
+import { check, Failure } from "./errors.js";
 import { sha256Hex } from "./randomness.js";
 
 const VERSION = 1;
@@ -54,7 +54,10 @@ export async function writeContent(store, format, content) {
 
 const digest = (format, content) => sha256Hex(`${format}:${VERSION}:${JSON.stringify(content)}`);
 
-export function checkStore(store, what) {
-  if (typeof store?.read === "function" && typeof store.write === "function") return store;
-  throw new Failure(`${what} is not a store with read and write. Nothing was sent. Use BrowserStore or FileStore.`);
+/** Refuse what is not a store, or is the store of a ledger already. */
+export function checkStore(store, what, ledger) {
+  if (typeof store?.read !== "function" || typeof store.write !== "function")
+    throw new Failure(`${what} is not a store with read and write. Nothing was sent. Use BrowserStore or FileStore.`);
+  check(!ledger?.isKeptIn(store), "ledger", `and ${what} lie in one store`, "Give each a store of its own.");
+  return store;
 }

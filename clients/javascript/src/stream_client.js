@@ -22,8 +22,7 @@ export class ToPLClient {
 
   constructor({ memory, ledger = null, randbelow = secureRandbelow, ...settings }) {
     this.protocol = new ToPLProtocol(settings);
-    this.#memory = checkStore(memory, "memory");
-    check(!ledger?.isKeptIn(memory), "ledger", "and memory lie in one store", "Give each a store of its own.");
+    this.#memory = checkStore(memory, "memory", ledger);
     [this.#ledger, this.#draws] = [ledger, new Draws(randbelow)];
     /** How many values were no numbers in [0, bound], by reason. It stays on the device. */
     this.clipped = {};
@@ -56,9 +55,9 @@ export class ToPLClient {
   }
 
   #charged(memory, key, sha256, answer) {
-    const epsilon = fraction(this.protocol.epsilon),
-      what = `stream ${this.protocol.name || sha256.slice(0, 8)}`;
-    return this.#ledger.charged(memory, key, sha256, () => ({ what, epsilon, lifetime: epsilon }), answer);
+    const { name, epsilon } = this.protocol,
+      what = `stream ${name || sha256.slice(0, 8)}`;
+    return this.#ledger.charged(memory, key, { what, specification: sha256, epsilon: fraction(epsilon) }, answer);
   }
 
   async #randomised(value, theta, sha256) {

@@ -1,42 +1,33 @@
 // What devices and the server of a stream agree on before anything is sent. All of it is public.
 import { check } from "./errors.js";
-import { checkEpsilon, checkNoise, fraction } from "./exact.js";
+import { checkNoise, fraction } from "./exact.js";
 import { sha256Hex } from "./randomness.js";
 import { hybrid, piecewise, rounding, wave } from "./stream_mechanisms.js";
 
-const LOG_STEPS = 2047,
-  SMALLEST_BOUND = 1e-3,
-  LARGEST_BOUND = 2 ** 40,
-  FINEST_GRID = 2 ** 30;
-const MECHANISMS = { hybrid, piecewise, rounding, wave: null };
-const isNumber = (value, low, high) => typeof value === "number" && value >= low && value <= high;
+const LOG_STEPS = 2047;
+const MECHANISMS = { hybrid, piecewise, rounding };
+const isBetween = (low, high) => (value) => typeof value === "number" && value >= low && value <= high;
+const isOneOf =
+  (...words) =>
+  (value) =>
+    words.includes(value);
+
+/** What each setting must be. */
+const RULES = {
+  bound: ["0.001 to 2^40", isBetween(1e-3, 2 ** 40)],
+  name: ["a text", (name) => typeof name === "string" && name.isWellFormed()],
+  scale: ["log or linear", isOneOf("log", "linear")],
+  mechanism: ["hybrid, piecewise, rounding or wave", isOneOf("wave", ...Object.keys(MECHANISMS))],
+  grid: ["null or 2 to 2^30", (grid) => grid === null || (Number.isInteger(grid) && isBetween(2, 2 ** 30)(grid))],
+  renewal: ["0 to 1/2", isBetween(0, 0.5)],
+};
 
 export class ToPLProtocol {
   constructor({ epsilon, bound, name = "", scale = "log", mechanism = "hybrid", grid = null, renewal = 0 }) {
-    checkEpsilon(epsilon);
     checkNoise(epsilon);
-    check(
-      isNumber(bound, SMALLEST_BOUND, LARGEST_BOUND),
-      "bound",
-      "must lie between 0.001 and 2^40",
-      "Change the unit of the values.",
-    );
-    check(typeof name === "string" && name.isWellFormed(), "name", "must be a text", "Name the stream.");
-    check(scale === "log" || scale === "linear", "scale", "must be log or linear", "Use the default.");
-    check(
-      typeof mechanism === "string" && Object.hasOwn(MECHANISMS, mechanism),
-      "mechanism",
-      "is unknown",
-      "Use the default.",
-    );
-    check(
-      grid === null || (Number.isInteger(grid) && grid >= 2 && grid <= FINEST_GRID),
-      "grid",
-      "must be 2 to 2^30",
-      "Leave it out.",
-    );
-    check(isNumber(renewal, 0, 0.5), "renewal", "must be a share of users, from 0 to 1/2", "Use 0.05, or 0.");
     Object.assign(this, { epsilon, bound, name, scale, mechanism, grid, renewal });
+    for (const [setting, [words, isFine]] of Object.entries(RULES))
+      check(isFine(this[setting]), setting, `must be ${words}`, "Take what the collector describes.");
   }
 
   /** The hash of all settings, as Python writes them in JSON. Reports made under other settings are refused. */
@@ -53,9 +44,12 @@ export class ToPLProtocol {
   }
 
   checkTheta(theta) {
-    const fits = typeof theta === "number" && theta > 0 && theta <= this.bound;
-    check(fits, "theta", `must lie above 0 and not above the bound ${this.bound}`, "Announce another.");
-    return theta;
+    check(
+      isBetween(Number.MIN_VALUE, this.bound)(theta),
+      "theta",
+      "must be above 0 and within the bound",
+      "Ask for it again.",
+    );
   }
 
   /** y of a first report. */
@@ -73,17 +67,8 @@ export class ToPLProtocol {
   }
 }
 
-/** A float as Python writes it: 2.0, 1e-05, 1e+16. */
+/** A positive float of at most 2^40 as Python writes it: 2.0, 0.5, 1e-05. */
 function floatText(x) {
-  if (x === 0) return Object.is(x, -0) ? "-0.0" : "0.0";
-  const [, sign, first, rest = "", exponent] = /^(-?)(\d)(?:\.(\d+))?e([+-]\d+)$/.exec(x.toExponential());
-  const power = Number(exponent),
-    digits = first + rest;
-  if (power < -4 || power >= 16) {
-    const size = String(Math.abs(power)).padStart(2, "0");
-    return `${sign}${first}${rest && "."}${rest}e${power < 0 ? "-" : "+"}${size}`;
-  }
-  if (power < 0) return `${sign}0.${"0".repeat(-power - 1)}${digits}`;
-  const whole = digits.slice(0, power + 1).padEnd(power + 1, "0");
-  return `${sign}${whole}.${digits.slice(power + 1) || "0"}`;
+  if (x < 1e-4) return x.toExponential().replace(/-(\d)$/, "-0$1");
+  return Number.isInteger(x) ? `${x}.0` : `${x}`;
 }

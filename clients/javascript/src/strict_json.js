@@ -1,5 +1,6 @@
 // JSON that has one meaning: read strictly, without losing a digit of a number, and written as it is hashed.
 import { InvalidData } from "./errors.js";
+import { hex, utf8 } from "./randomness.js";
 
 const TOKENS = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|[a-z]+|[{}[\]]/g;
 const LONGEST = 2 ** 24;
@@ -33,16 +34,7 @@ export function readJson(text) {
     if (!(problem instanceof SyntaxError || problem instanceof RangeError || problem instanceof TypeError))
       throw problem;
   }
-  throw new InvalidData("this is not JSON with one meaning", "Check how it was sent.");
-}
-
-const codePoints = (text) => Array.from(text, (character) => character.codePointAt(0));
-
-/** The order of texts by code points, which is not that of JavaScript. */
-export function byCodePoints(a, b) {
-  const [first, second] = [codePoints(a), codePoints(b)],
-    index = first.findIndex((point, i) => point !== second[i]);
-  return index < 0 ? first.length - second.length : first[index] - (second[index] ?? -1);
+  throw new InvalidData("this is not JSON with one meaning", "Write it with deniable check --canonical.");
 }
 
 /** A value of `readJson` as the text that is hashed: keys sorted, no spaces, numbers as they were. */
@@ -50,6 +42,9 @@ export function canonicalJson(value) {
   if (value instanceof Numeral) return value.text;
   if (Array.isArray(value)) return `[${value.map(canonicalJson)}]`;
   if (value === null || typeof value !== "object") return JSON.stringify(value);
-  const names = Object.keys(value).sort(byCodePoints);
-  return `{${names.map((name) => `${JSON.stringify(name)}:${canonicalJson(value[name])}`)}}`;
+  const fields = Object.entries(value).map(([name, entry]) => [
+    hex(utf8(name)), // the order of bytes in UTF-8 is that of code points, and not that of JavaScript
+    `${JSON.stringify(name)}:${canonicalJson(entry)}`,
+  ]);
+  return `{${fields.sort(([a], [b]) => (a < b ? -1 : 1)).map(([, field]) => field)}}`;
 }

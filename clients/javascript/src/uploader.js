@@ -8,12 +8,12 @@
 // a device tries again depends on how often it has failed and on chance, never on data. It runs in pages and in workers.
 import { addressOf } from "./collector.js";
 import { BadInput, check, Failure } from "./errors.js";
-import { randbelow } from "./randomness.js";
+import { randbelow, utf8 } from "./randomness.js";
 import { checkUser } from "./report.js";
 import { alone, checkStore, readContent, writeContent } from "./stores.js";
 
 const FORMAT = "queue",
-  REPAIR = "Remove it and add the rows again: with the same memory the same bytes are sent, and nothing is spent.";
+  REPAIR = "Remove it and add the rows again: nothing is spent.";
 const MOST_QUEUED = 10_000,
   REPORTS_AT_ONCE = 100,
   KEEPALIVE_BYTES = 60_000;
@@ -21,7 +21,6 @@ const FIRST_WAIT_MS = 1_000,
   LONGEST_WAIT_MS = 3_600_000,
   TIMEOUT_MS = 30_000,
   LARGEST_ANSWER = 2 ** 20;
-const LATER = [408, 425, 429, 500, 502, 503, 504, 507];
 const REPORT_LINES = "application/x-ndjson";
 
 export class Uploader {
@@ -37,15 +36,10 @@ export class Uploader {
   /** `user` is the id under which reports are sent; `token` a text, or a function that gets one. */
   constructor(client, url, { user = client.user, queue, token = null, collection = client.collection?.name } = {}) {
     checkUser(user);
-    check(
-      client.user === null || String(client.user) === String(user),
-      "user",
-      "is not the client's",
-      "Pass the same id to both.",
-    );
+    const isSame = client.user === null || String(client.user) === String(user);
+    check(isSame, "user", "is not the client's", "Pass the same id to both.");
     check(typeof collection === "string", "collection", "has no name", "Pass collection, the collector's name for it.");
-    [this.#client, this.#user, this.#token] = [client, user, token];
-    this.#queue = checkStore(queue, "queue");
+    [this.#client, this.#user, this.#token, this.#queue] = [client, user, token, checkStore(queue, "queue")];
     this.#address = `${addressOf(url, collection)}/reports`;
     /** Reports that the collector refused for good, by reason. */
     this.refused = {};
@@ -53,57 +47,50 @@ export class Uploader {
 
   /** How many reports are in the queue. */
   async waiting() {
-    return alone(this.#queue, async () => (await this.#lines()).length);
+    return (await this.#change()).length;
   }
 
   /** Report rows, and put the reports into the queue. The same bytes are not queued twice. */
   async add(table, rows, { public: attributes = {}, round = null } = {}) {
     const reports = await this.#client.reports(table, rows, round);
     const lines = reports.map((report) => report.toJson(this.#user, table, attributes));
-    await alone(this.#queue, async () => {
-      const queued = await this.#lines(),
-        fresh = lines.filter((line) => !queued.includes(line));
-      if (queued.length + fresh.length > MOST_QUEUED)
-        throw new Failure(
-          `${MOST_QUEUED} reports wait already. Nothing was queued. Deliver them first; asking again costs nothing.`,
-        );
-      if (fresh.length) await this.#write([...queued, ...fresh]);
+    await this.#change((queued) => {
+      const all = [...new Set([...queued, ...lines])];
+      if (all.length > MOST_QUEUED)
+        throw new Failure("the queue is full. Nothing was queued. Deliver it first, then ask again.");
+      return all;
     });
     this.#running?.wake();
   }
 
-  async #lines() {
-    return (this.#lastKnown = (await readContent(this.#queue, FORMAT, REPAIR)) ?? []);
-  }
-
-  async #write(lines) {
-    await writeContent(this.#queue, FORMAT, lines);
-    this.#lastKnown = lines;
+  /** The lines of the queue, after they were changed. */
+  #change(change = (lines) => lines) {
+    return alone(this.#queue, async () => {
+      const before = (await readContent(this.#queue, FORMAT, REPAIR)) ?? [],
+        lines = change(before);
+      if (lines.length !== before.length) await writeContent(this.#queue, FORMAT, lines);
+      return (this.#lastKnown = lines);
+    });
   }
 
   /** Try once to deliver what waits; whether all of it was answered. */
   async send() {
     for (;;) {
-      const batch = await alone(this.#queue, async () => (await this.#lines()).slice(0, REPORTS_AT_ONCE));
-      if (!batch.length) return true;
-      const failed = await this.#post(batch);
-      if (!failed) return false;
-      for (const { reason } of failed) this.refused[reason] = (this.refused[reason] ?? 0) + 1;
-      await alone(this.#queue, async () => this.#write((await this.#lines()).filter((line) => !batch.includes(line))));
+      const batch = (await this.#change()).slice(0, REPORTS_AT_ONCE),
+        refusals = batch.length ? await this.#post(batch) : null;
+      if (!refusals) return !batch.length;
+      for (const reason of refusals) this.refused[reason] = (this.refused[reason] ?? 0) + 1;
+      await this.#change((lines) => lines.filter((line) => !batch.includes(line)));
     }
   }
 
   /** Try several times, with longer and longer pauses of random length; whether all was answered. */
   async deliver(attempts = 10) {
-    for (let attempt = 0; attempt < attempts; attempt++) {
-      if (await this.send()) return true;
-      if (attempt < attempts - 1) await new Promise((wake) => setTimeout(wake, this.#waitMs(attempt)));
+    for (let failures = 0; !(await this.send());) {
+      if (++failures >= attempts) return false;
+      await new Promise((wake) => setTimeout(wake, waitMs(failures - 1, this.#askedWaitMs)));
     }
-    return false;
-  }
-
-  #waitMs(failures) {
-    return waitMs(failures, this.#askedWaitMs);
+    return true;
   }
 
   /**
@@ -112,44 +99,48 @@ export class Uploader {
    */
   start({ onProblem = () => undefined } = {}) {
     if (this.#running) return this;
-    let [failures, timer, isStopped, isSending, isAsked] = [0, null, false, false, false];
-    const attempt = async () => {
-      clearTimeout(timer);
+    let isStopped = false,
+      isAsked,
+      timer,
+      goOn;
+    const wake = () => {
       isAsked = true;
-      if (isSending || isStopped) return;
-      isSending = true;
-      let isDone = true;
-      while (isAsked && isDone) {
+      goOn?.();
+    };
+    const run = async () => {
+      for (let failures = 0; !isStopped;) {
         isAsked = false;
         try {
-          isDone = await this.send();
+          failures = (await this.send()) ? 0 : failures + 1;
         } catch (problem) {
-          isDone = false;
+          failures++;
           onProblem(problem);
         }
+        if (isAsked) continue;
+        await new Promise((resolve) => {
+          goOn = resolve;
+          if (failures) timer = setTimeout(resolve, waitMs(failures - 1, this.#askedWaitMs));
+        });
+        clearTimeout(timer);
       }
-      isSending = false;
-      failures = isDone ? 0 : failures + 1;
-      if (!isDone && !isStopped) timer = setTimeout(attempt, this.#waitMs(failures - 1));
     };
-    const flush = () => {
-      if (globalThis.document?.visibilityState !== "visible") this.flush();
+    const listeners = {
+      online: wake,
+      pageshow: wake,
+      pagehide: () => this.flush(),
+      visibilitychange: () => document.visibilityState === "hidden" && this.flush(),
     };
-    const events = [
-      ["online", attempt],
-      ["pageshow", attempt],
-      ["pagehide", () => this.flush()],
-      ["visibilitychange", flush, globalThis.document],
-    ];
     const listen = (verb) => {
-      for (const [name, listener, target = globalThis] of events) target?.[verb]?.(name, listener);
+      for (const [name, listener] of Object.entries(listeners)) globalThis[verb]?.(name, listener);
     };
-    this.#running = {
-      wake: attempt,
-      end: () => ((isStopped = true), clearTimeout(timer), listen("removeEventListener")),
+    const end = () => {
+      isStopped = true;
+      listen("removeEventListener");
+      wake();
     };
+    this.#running = { wake, end };
     listen("addEventListener");
-    attempt();
+    run();
     return this;
   }
 
@@ -163,60 +154,46 @@ export class Uploader {
    * browser has taken it on. A beacon cannot carry a token, and browsers send it to other origins only with cookies.
    */
   flush() {
-    const lines = [];
-    for (let size = 0; lines.length < Math.min(this.#lastKnown.length, REPORTS_AT_ONCE);) {
-      const line = this.#lastKnown[lines.length];
-      size += line.length + 1;
-      if (size > KEEPALIVE_BYTES) break;
-      lines.push(line);
-    }
+    const lines = this.#lastKnown.slice(0, REPORTS_AT_ONCE);
+    while (utf8(lines.join("\n")).length > KEEPALIVE_BYTES) lines.pop();
     if (!lines.length || typeof this.#token === "function") return false;
-    const body = lines.join("\n"),
-      isOwnOrigin = globalThis.location && new URL(this.#address).origin === location.origin;
-    if (
-      !this.#token &&
-      isOwnOrigin &&
-      globalThis.navigator?.sendBeacon?.(this.#address, new Blob([body], { type: REPORT_LINES }))
-    )
-      return true;
-    try {
-      fetch(this.#address, { ...this.#request(body, this.#token), keepalive: true }).catch(() => undefined);
-      return true;
-    } catch {
-      return false; // it stays in the queue
-    }
+    const request = this.#request(lines, this.#token),
+      isOwnOrigin = globalThis.location && new URL(this.#address).origin === location.origin,
+      beacon = () => navigator.sendBeacon?.(this.#address, new Blob([request.body], { type: REPORT_LINES }));
+    if (!(isOwnOrigin && !this.#token && beacon()))
+      fetch(this.#address, { ...request, keepalive: true }).catch(() => undefined); // it stays in the queue
+    return true;
   }
 
-  #request(body, token) {
-    const headers = { "Content-Type": REPORT_LINES, ...(token === null ? {} : { Authorization: `Bearer ${token}` }) };
+  #request(lines, token) {
+    const headers = { "Content-Type": REPORT_LINES, ...(token && { Authorization: `Bearer ${token}` }) },
+      body = lines.join("\n");
     return { method: "POST", headers, body, credentials: "omit", cache: "no-store", redirect: "error" };
   }
 
-  /** The reports that failed; null if there was no answer, or the collector asks to come back later. */
+  /** Why reports were refused; null if there was no answer, or the collector asks to come back later. */
   async #post(lines) {
     let response, text;
     this.#askedWaitMs = 0;
     try {
-      const token = typeof this.#token === "function" ? await this.#token() : this.#token;
-      response = await fetch(this.#address, {
-        ...this.#request(lines.join("\n"), token),
-        signal: AbortSignal.timeout(TIMEOUT_MS),
-      });
+      const token = typeof this.#token === "function" ? await this.#token() : this.#token,
+        signal = AbortSignal.timeout(TIMEOUT_MS);
+      response = await fetch(this.#address, { ...this.#request(lines, token), signal });
       text = await response.text();
     } catch {
       return null;
     }
-    if (response.status === 200) return failedOf(text);
-    if (LATER.includes(response.status)) {
+    const { status } = response;
+    if (status === 200) return refusalsIn(text);
+    if (status >= 500 || [408, 425, 429].includes(status)) {
       const asked = response.headers.get("Retry-After") ?? "";
       if (/^\d{1,7}$/.test(asked)) this.#askedWaitMs = 1_000 * Number(asked);
       return null;
     }
-    if (response.status === 401 || response.status === 403)
-      throw new BadInput("the collector refused the token. Reports stay in the queue. Get a new token.");
-    throw new Failure(
-      `the collector refused the upload with status ${response.status}. Reports stay in the queue. Check the address.`,
-    );
+    const stay = "Reports stay in the queue.";
+    if (status === 401 || status === 403)
+      throw new BadInput(`the collector refused the token. ${stay} Get a new token.`);
+    throw new Failure(`the collector refused the upload with status ${status}. ${stay} Check the address.`);
   }
 }
 
@@ -225,11 +202,11 @@ export const waitMs = (failures, askedMs = 0) =>
   Math.min(askedMs, LONGEST_WAIT_MS) +
   (Number(randbelow(1n << 32n)) / 2 ** 32) * Math.min(FIRST_WAIT_MS * 2 ** failures, LONGEST_WAIT_MS);
 
-/** What an answer lists as failed; null if it cannot be read: then the reports are sent again. */
-function failedOf(text) {
+/** Why an answer says that reports were refused; null if it cannot be read: then the reports are sent again. */
+function refusalsIn(text) {
   try {
     const { accepted, failed } = JSON.parse(text.length <= LARGEST_ANSWER ? text : "");
-    return Number.isInteger(accepted) ? failed.map(({ reason }) => ({ reason: String(reason).slice(0, 40) })) : null;
+    return Number.isInteger(accepted) ? failed.map(({ reason }) => String(reason).slice(0, 40)) : null;
   } catch {
     return null;
   }

@@ -4,7 +4,8 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { gzipSync } from "node:zlib";
+import { brotliCompressSync, gzipSync } from "node:zlib";
+import { sourcesHash, SURVEY } from "../build_survey.js";
 import * as deniable from "../src/node.js";
 import { PACKAGE, SHOP, vectorTexts } from "./helpers.js";
 import { repeatVectors } from "./vector_suite.js";
@@ -50,12 +51,24 @@ test("minified and compressed it is small, and does the same", { skip }, async (
   const printed = run("node", "build.js").trim(),
     file = new URL("dist/deniable.min.js", PACKAGE);
   console.log(printed);
-  const sizes = Object.fromEntries(
-    printed.split("\n").map((line) => [line.split(":")[0], Number(/: (\d+) bytes/.exec(line)[1])]),
-  );
-  assert.equal(sizes.everything, gzipSync(readFileSync(file), { level: 9 }).length);
-  assert.ok(sizes["a page that reports"] <= LARGEST && sizes["a page of streams"] <= LARGEST);
+  const sizes = printed
+    .split("\n")
+    .map((line) => /^(.*): (\d+) bytes with gzip, (\d+) with brotli$/.exec(line).slice(1));
+  const built = readFileSync(file);
+  assert.deepEqual(sizes[0], [
+    "everything",
+    `${gzipSync(built, { level: 9 }).length}`,
+    `${brotliCompressSync(built).length}`,
+  ]);
+  assert.equal(sizes.length, 4);
+  // All that there is fits with brotli, every page that uses a part of it also with gzip.
+  for (const [what, gzip, brotli] of sizes) assert.ok((what === "everything" ? brotli : gzip) <= LARGEST, what);
   assert.deepEqual(await repeatVectors(await import(file), vectorTexts()), { tables: 95, rounds: 18, streams: 16 });
+});
+
+test("the survey in the Python package was built from these sources", () => {
+  const [note] = readFileSync(new URL("survey.js", SURVEY), "utf8").split("\n");
+  assert.ok(note.endsWith(sourcesHash()), "run: node build_survey.js");
 });
 
 test("npm packs what package.json says, and needs nothing else", { skip }, () => {

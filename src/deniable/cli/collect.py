@@ -33,6 +33,7 @@ AXIS_SYMBOLS = {"rounded": "⇅", "embedded": "±", "weight and rounded": "⇅ro
 @click.option("--views", is_flag=True, help="List all views, not only the first few.")
 @click.option("--report", type=click.Path(dir_okay=False), help="Write the promise as an HTML page to sign.")
 @click.option("--json", "as_json", is_flag=True, help="Print the promise as one JSON object.")
+@click.option("--canonical", is_flag=True, help="Print the specification itself as canonical JSON, for web pages.")
 @click.option(
     "--shuffled",
     type=click.IntRange(1),
@@ -46,6 +47,7 @@ def check(
     views: bool,
     report: str | None,
     as_json: bool,
+    canonical: bool,
     shuffled: int | None,
     delta: float,
     simulation: bool,
@@ -60,9 +62,14 @@ def check(
       deniable check shop.toml
       deniable check shop.toml --report promise.html
       deniable check shop.toml --shuffled 100000
+      deniable check shop.toml --canonical > shop.json
     """
     collection = Collection.load(specification)
     check_noise(largest_epsilon(collection), simulation=simulation)
+    if canonical:
+        click.echo(collection.to_json())
+        click.echo(f"SHA-256 {collection.sha256}", err=True)
+        return
     mixer = None if shuffled is None else Mixer(shuffled, delta)
     if report is not None:
         with writing(f"the page {Path(report).name!r}", "Nothing was written"):

@@ -17,7 +17,14 @@ from deniable.cli.query_options import (
     unbiased_option,
     weights_option,
 )
-from deniable.cli.rows_options import given_matching, given_rows, matching_option, rows_option
+from deniable.cli.rows_options import (
+    given_matching,
+    given_matchings,
+    given_rows,
+    matching_option,
+    matchings_option,
+    rows_option,
+)
 from deniable.cli.sql_text import questions_about, sql_text
 from deniable.cli.terminal import WHOLE, count, json_line, progress, show, show_columns, table
 from deniable.collection import Collection
@@ -167,8 +174,16 @@ def _show_modes(collection: Collection, questions: Sequence[Sequence[RoundErrors
 @click.argument("queries", type=click.Path(dir_okay=False, allow_dash=True))
 @click.option("--users", type=count, required=True, help="How many people will report.")
 @rows_option
+@matchings_option
 @click.option("--csv", "as_csv", is_flag=True, help="Print all choices as CSV.")
-def compare(specification: str, queries: str, users: int, rows_given: tuple[str, ...], as_csv: bool) -> None:
+def compare(
+    specification: str,
+    queries: str,
+    users: int,
+    rows_given: tuple[str, ...],
+    matchings_given: tuple[str, ...],
+    as_csv: bool,
+) -> None:
     """Compare the errors that designs would have on your questions.
 
     Recommends a design and how to weight it. QUERIES is a file of SELECTs separated by `;` (`-` reads stdin). Errors
@@ -186,7 +201,14 @@ def compare(specification: str, queries: str, users: int, rows_given: tuple[str,
     collection, rows = Collection.load(specification), given_rows(rows_given)
     questions = questions_about(collection, queries)
     with progress("comparing designs", WHOLE) as advance:
-        comparison = compared(collection, questions, users, rows=rows, advance=lambda part: advance(part * WHOLE))
+        comparison = compared(
+            collection,
+            questions,
+            users,
+            rows=rows,
+            matching=given_matchings(matchings_given),
+            advance=lambda part: advance(part * WHOLE),
+        )
     names = [f"q{number}" for number in range(1, len(questions) + 1)]
     if as_csv:
         click.echo(",".join(["design", "weights", "sums", *names]))

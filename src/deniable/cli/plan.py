@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from deniable.cli.query_options import open_reports
-from deniable.cli.rows_options import given_rows, rows_option
+from deniable.cli.rows_options import given_matchings, given_rows, matchings_option, rows_option
 from deniable.cli.sql_text import questions_about
 from deniable.cli.terminal import WHOLE, count, progress, show, table
 from deniable.collection import Collection
@@ -30,6 +30,7 @@ only_workload_option = click.option(
 @click.option("-o", "--out", type=click.Path(dir_okay=False), help="Write it here; default: NAME.planned.toml.")
 @only_workload_option
 @rows_option
+@matchings_option
 @click.option(
     "--after",
     "first",
@@ -43,6 +44,7 @@ def plan(
     out: str | None,
     only_workload: bool,
     rows_given: tuple[str, ...],
+    matchings_given: tuple[str, ...],
     first: str | None,
 ) -> None:
     """Propose a specification for your questions: begin here.
@@ -76,6 +78,7 @@ def plan(
             users=users,
             only_workload=only_workload,
             rows=rows,
+            matching=given_matchings(matchings_given),
             after=looked,
             advance=lambda part: advance(part * WHOLE),
         )
@@ -94,6 +97,7 @@ def plan(
 @click.option("-o", "--out", type=click.Path(dir_okay=False), help="Write the fitted specification here.")
 @only_workload_option
 @rows_option
+@matchings_option
 def fit(
     specification: str,
     queries: str | None,
@@ -101,6 +105,7 @@ def fit(
     out: str | None,
     only_workload: bool,
     rows_given: tuple[str, ...],
+    matchings_given: tuple[str, ...],
 ) -> None:
     """Choose the views of a grid for your questions.
 
@@ -121,7 +126,13 @@ def fit(
     start = collection.with_settings(design="grid")
     with progress("fitting", WHOLE) as advance:
         grid = fit_grids(
-            start, users, questions, only_workload=only_workload, rows=rows, advance=lambda part: advance(part * WHOLE)
+            start,
+            users,
+            questions,
+            only_workload=only_workload,
+            rows=rows,
+            matching=given_matchings(matchings_given),
+            advance=lambda part: advance(part * WHOLE),
         )
     _show_fit(grid)
     if out is None:

@@ -9,7 +9,7 @@ import click
 from deniable.errors import BadInput
 
 if TYPE_CHECKING:
-    from deniable.queries.forecasts.assumed_rows import Span
+    from deniable.queries.forecasts.assumed_rows import MatchingGiven, Span
 
 rows_option = click.option(
     "--rows",
@@ -23,6 +23,13 @@ matching_option = click.option(
     "matching_given",
     metavar="SHARE",
     help="Expected share of rows that meet the conditions: 0.2, or a range, 0.1..0.3.",
+)
+matchings_option = click.option(
+    "--matching",
+    "matchings_given",
+    multiple=True,
+    metavar="SHARE",
+    help="Expected share of rows that meet the conditions: 0.2, or 0.1..0.3; once, or once per question.",
 )
 
 
@@ -44,6 +51,12 @@ def given_rows(texts: tuple[str, ...]) -> Any:
 def given_matching(text: str | None) -> float | Span | None:
     """The expected share of rows that match, if given."""
     return None if text is None else _span("matching", text)
+
+
+def given_matchings(texts: tuple[str, ...]) -> MatchingGiven:
+    """The expected shares of several questions: one for all of them, or one for each."""
+    shares: list[float | Span | None] = [_span("matching", text) for text in texts]
+    return shares if len(shares) > 1 else (shares[0] if shares else None)
 
 
 def _span(option: str, text: str) -> float | Span:

@@ -77,10 +77,11 @@ class BatchPublisher:
         """Publish a batch. If a value is refused, the values before it are published first."""
         self._publish(batch, deliver)
 
-    def _publish(self, batch: Batch, deliver: Deliver) -> None:
+    def _publish(self, batch: Batch, deliver: Deliver, *, checked: bool = False) -> None:
+        """`checked`: the values are as declared, which was looked at before."""
         batch, refusal = new_part(batch, self.position)
         ends = np.arange(len(batch.values)) + (self.position or 0) if batch.positions is None else batch.positions
-        batch, bad, count, reason = self._looked_at(batch)
+        batch, bad, count, reason = self._looked_at(batch, checked=checked)
         if count or bad:
             values = batch.values[:count]
             if values.dtype == object:  # a value further on is missing; these are numbers
@@ -176,7 +177,7 @@ class BatchPublisher:
             return "Repair it, and go on with it in a new stream: to publish earlier values again would spend ε again."
         return "Repair it and begin again: nothing has been published."
 
-    def _looked_at(self, batch: Batch) -> tuple[Batch, int, int, str]:
+    def _looked_at(self, batch: Batch, *, checked: bool = False) -> tuple[Batch, int, int, str]:
         """A batch after the rule for bad values, how many were bad, how many can be published, and what is wrong."""
         if not len(batch.values):
             return batch, 0, 0, ""
@@ -187,7 +188,7 @@ class BatchPublisher:
             if batch.timestamps is not None and _other_kind(batch.timestamps, self._newest):
                 return batch, 0, 0, _OTHER_TIMES
             batch, bad = self._on_bad.settled(batch, self.publisher.settings.grid, self._newest)
-        count, reason = self._acceptable(batch) if len(batch.values) else (0, "")
+        count, reason = self._acceptable(batch, checked=checked) if len(batch.values) else (0, "")
         return batch, bad, count, reason
 
     @property
@@ -195,11 +196,12 @@ class BatchPublisher:
         """Whether the stream has values already."""
         return self.taken > 0
 
-    def _acceptable(self, batch: Batch) -> tuple[int, str]:
+    def _acceptable(self, batch: Batch, *, checked: bool) -> tuple[int, str]:
         """How many values from the start on can be published, and what is wrong with the next one, if there is one."""
         count, reason = len(batch.values), ""
         try:
-            self.publisher.check(batch.values)
+            if not checked:
+                self.publisher.check(batch.values)
         except InvalidData as refusal:
             count = _first_refused(self.publisher, batch.values)
             reason = "it has no value" if batch.values[count] is None else str(refusal).split(". ")[0]

@@ -229,19 +229,17 @@ class DurablePublisher(BatchPublisher):
                 positions=None if places is None else places[part],
                 keys=None if keys is None else list(keys[part]),
             )
-            self._publish(batch, lambda values, _: released.append(values))
+            self._publish(batch, lambda values, _: released.append(values), checked=not self.lenient)
         return np.concatenate(released)
 
     def _take(self, accepted: Accepted) -> PublishedValues:
         """Log, then publish. This counts."""
         self._check_usable()
-        values = accepted.values
-        self.publisher.check(values)  # refused values are not logged
-        if values.size:
-            self._pay(values.size, key_of("stream", self._key))
+        batch = self._logged(accepted)  # refused values are not
+        if batch.units.size:
+            self._pay(batch.units.size, key_of("stream", self._key))
         self._failed = True  # until all of it is done
         with writing(f"the store {self.folder.path.name!r}", "Nothing more was published"):
-            batch = self._logged(accepted)
             self._log.append(batch)
             self._note.write(self._total + batch.units.size)
             published = self._publish_logged(batch)
@@ -258,6 +256,7 @@ class DurablePublisher(BatchPublisher):
         if isinstance(self.publisher, KeyedStream):
             values, keys = values["value"], encoded_keys(values["key"])
         elif values.dtype.names is not None:
+            self.publisher.check(values)
             values, persons = values["value"], values["person"].tolist()
         units = self.publisher.settings.grid.units(values)
         return LoggedBatch(units, accepted.timestamps, persons, accepted.position, accepted.bad, keys, accepted.mark)

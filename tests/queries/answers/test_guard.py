@@ -121,6 +121,20 @@ def test_an_answer_is_never_many_errors_off_whatever_hides_in_cells():
         assert abs(answer.value - truth) < 6 * answer.error
 
 
+def test_an_average_is_clear_where_whole_cells_hold_rows_however_much_is_assumed():
+    x = np.where(np.arange(PEOPLE) < 3_000, 10 + np.arange(PEOPLE) % 10, np.arange(PEOPLE) % 2 * 9)
+    database = opened(x)
+    reaching = "x BETWEEN 5 AND 19"  # into a cell with most rows, of which nobody knows where in it they are
+    count = database.sql(f"SELECT COUNT(*) FROM t WHERE {reaching}").scalar()
+    assert count.value < 3 * count.error
+    average = database.sql(f"SELECT AVG(x) FROM t WHERE {reaching}").scalar()
+    truth = float(x[(x >= 5) & (x <= 19)].mean())
+    assert 5 <= average.value <= 19
+    assert average.interval[0] <= truth <= average.interval[1]
+    nothing = database.sql("SELECT AVG(x) FROM t WHERE x BETWEEN 25 AND 33").scalar()
+    assert math.isnan(nothing.value)
+
+
 def database_bounds(database, plan):
     bounds = bounding_plans(plan, database._learnt.by_table)
     return bounds.low, bounds.high

@@ -90,6 +90,20 @@ def test_every_way_to_forecast_takes_rows():
     (grid,) = [choice for choice in comparison.choices if choice.design == "grid"]
     assert grid.errors == told.errors["grid"]
     assert comparison.spans[0][0] < grid.errors[0] < comparison.spans[0][1]
+    shares = [0.1, (0.3, 0.4)]
+    shared = dn.plan(collection, [AVERAGE, COUNT], users=10**5, rows=0.8, matching=shares).fitted
+    single = [
+        shared.collection.forecast(text, users=10**5, rows=0.8, matching=share)
+        for text, share in zip((AVERAGE, COUNT), shares, strict=True)
+    ]
+    assert shared.errors["grid"][0] == pytest.approx(single[0].scalar().error)
+    assert shared.spans[0] == pytest.approx((math.nan, math.nan), nan_ok=True)  # nothing is left open
+    assert shared.errors["grid"][1] == pytest.approx(single[1].scalar().error / 10**5)
+    comparison = compare(collection, [AVERAGE, COUNT], 10**5, rows=0.8, matching=shares)
+    (grid,) = [choice for choice in comparison.choices if choice.design == "grid"]
+    assert grid.errors == shared.errors["grid"]
+    with pytest.raises(InvalidParameter, match="3 entries for 2 questions"):
+        dn.fit(collection, users=10**5, workload=[AVERAGE, COUNT], matching=[0.1, 0.2, 0.3])
     few, many = (users_needed(collection, AVERAGE, 0.1, rows=rows, matching=0.3) for rows in (0.8, 4.0))
     assert few > 2 * many
     few, many = (epsilon_needed(collection, AVERAGE, 0.1, 10**6, rows=rows) for rows in (0.8, 4.0))

@@ -6,15 +6,38 @@ import { PACKAGE, ROOT, SHOP, vectorTexts } from "../helpers.js";
 import { launch, makeCollector, makeQuickCollector, servePages, startPython } from "./browsing.js";
 
 const WORKER = `
-import { BrowserStore, Collection, Uploader } from "/src/index.js";
+import { BrowserStore, Collection, Ledger, Uploader } from "/src/index.js";
 self.addEventListener("install", () => self.skipWaiting());
 self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim()));
 self.addEventListener("message", (event) => event.waitUntil((async () => {
-  const { url, user } = event.data, shop = await Collection.fetch(url, "shop");
-  const client = shop.client({ memory: new BrowserStore("memory"), user });
+  const { url, user, age } = event.data, shop = await Collection.fetch(url, "shop");
+  const ledger = new Ledger(new BrowserStore("ledger"), { limit: 4 });
+  const client = shop.client({ memory: new BrowserStore("memory"), ledger, user });
   const uploader = new Uploader(client, url, { queue: new BrowserStore("queue") });
-  event.source.postMessage({ all: await uploader.send(), waiting: await uploader.waiting() });
+  if (age) {
+    await uploader.add("users", [{ age, marital: "single" }]);
+    await uploader.add("orders", []);
+    uploader.start().stop(); // events of pages do not exist here
+  }
+  const queued = await uploader.waiting();
+  event.source.postMessage({ queued, all: await uploader.send(), waiting: await uploader.waiting(),
+    isWorker: !globalThis.document && globalThis instanceof ServiceWorkerGlobalScope,
+    reports: (await client.reports("users", [{ age: 1, marital: "married" }])).map((report) => report.toHex()),
+    balance: await ledger.balance() });
 })()));`;
+
+/** What a service worker of the tab answers to a message. */
+async function askWorker(tab, message) {
+  await tab.evaluate(() => navigator.serviceWorker.register("/worker.js", { type: "module" }));
+  return tab.evaluate(async (asked) => {
+    const { active } = await navigator.serviceWorker.ready;
+    const answered = new Promise((resolve) =>
+      navigator.serviceWorker.addEventListener("message", ({ data }) => resolve(data)),
+    );
+    active.postMessage(asked);
+    return answered;
+  }, message);
+}
 
 let browser, pages, collector, python;
 
@@ -167,26 +190,45 @@ test("a page that closes hands over what waits, and a service worker delivers wh
     tab = await openTab(context);
   await context.setOffline(true);
   await addAll(tab, "dora", 44);
-  await tab.evaluate(() => window.uploader.start());
+  await tab.evaluate(() => window.uploader.start().stop()); // online again, it would deliver by itself
   await context.setOffline(false);
   const arrived = async () => (await python.list(collector.folder)).filter(([, user]) => user === "dora").length;
-  await tab.evaluate(() => window.uploader.stop());
   assert.equal(await tab.evaluate(() => window.uploader.flush()), true); // as on pagehide, with keepalive
   await tab.close({ runBeforeUnload: false });
   await until(async () => (await arrived()) === 3);
   await assertOneSet("dora");
   const other = await openTab(context);
-  await other.evaluate(() => navigator.serviceWorker.register("/worker.js", { type: "module" }));
-  const answer = await other.evaluate(async (url) => {
-    const { active } = await navigator.serviceWorker.ready;
-    const answered = new Promise((resolve) =>
-      navigator.serviceWorker.addEventListener("message", ({ data }) => resolve(data)),
-    );
-    active.postMessage({ url, user: "dora" });
-    return answered;
-  }, collector.url);
-  assert.deepEqual(answer, { all: true, waiting: 0 });
-  await assertOneSet("ann", "bob", "cyd", "dora");
+  const { all, waiting: left } = await askWorker(other, { url: collector.url, user: "dora" });
+  assert.deepEqual([all, left], [true, 0]);
+  await assertOneSet("dora");
+  await context.close();
+});
+
+test("a service worker reports, is charged and delivers; its page then repeats the same bytes", async () => {
+  const context = await browser.newContext(),
+    tab = await openTab(context);
+  const {
+    queued,
+    all,
+    waiting: left,
+    isWorker,
+    reports,
+    balance,
+  } = await askWorker(tab, {
+    url: collector.url,
+    user: "gus",
+    age: 37,
+  });
+  assert.deepEqual([queued, all, left, isWorker], [3, true, 0, true]);
+  assert.deepEqual(balance, { spent: 4, left: 0, limit: 4 });
+  await addAll(tab, "gus", 81); // other rows, in the page
+  const repeated = await tab.evaluate(async () => {
+    const again = await window.client.reports("users", [{ age: 81, marital: "single" }]);
+    return again.map((report) => report.toHex());
+  });
+  assert.deepEqual(repeated, reports);
+  assert.equal(await sendAll(tab), true);
+  await assertOneSet("gus");
   await context.close();
 });
 
@@ -305,6 +347,8 @@ test("the example shows every byte that left, and the collector has just these",
   await tab.getByText("Delivered.").waitFor();
   const shown = (await tab.locator("#sent td:nth-child(2)").allTextContents()).join("").replaceAll(" ", "");
   assert.equal(shown.length, 64);
+  const line = JSON.parse(await tab.locator("#line").textContent());
+  assert.deepEqual([Object.keys(line), line.report], [["uid", "table", "report"], shown]);
   assert.match(await tab.locator("#kept").textContent(), /days3traveltraincontent8.*ε = 2 of 2/);
   await tab.getByLabel("Days a week at work").fill("6");
   await tab.getByRole("button", { name: "Answer" }).click();

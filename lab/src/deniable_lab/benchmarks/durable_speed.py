@@ -22,6 +22,8 @@ from deniable_lab.benchmarks.stream_speed import Row
 
 BATCHES = {1: 300, 100: 300, 10_000: 100}
 """How many batches of each size are timed."""
+SETTLED = 1 << 19
+"""Values before that: the first epochs are short, and each is learnt anew, which is a row of its own."""
 RATIO_TARGET, RESTART_TARGET_S, KEYED_TARGET, QUIET_TARGET = 0.7, 2.0, 1e6, 1024.0
 _RESTART = """
 import sys, time
@@ -34,6 +36,7 @@ with DurablePublisher(sys.argv[1]) as stream:
 
 def measure(*, large: bool) -> Iterator[Row]:
     """Rates by size of batch, a restart, and streams of many keys; `large`: 10^8 values before the restart."""
+    yield Row(f"learning the epochs of the first {SETTLED:,} values", _learning_s(), "s")
     with tempfile.TemporaryDirectory() as folder:
         for size, count in BATCHES.items():
             yield from _rates(Path(folder), size, count)
@@ -41,10 +44,21 @@ def measure(*, large: bool) -> Iterator[Row]:
     yield from _keys()
 
 
+def _learning_s() -> float:
+    """What the first epochs take more than as many values of a long one do, in time of the processor."""
+    tops, values = ToPS(0.5, 1638, keep=False), np.random.default_rng(2).geometric(0.13, SETTLED)
+    seconds = []
+    for _ in range(2):
+        start = time.process_time()
+        tops.push_many(values)
+        seconds.append(time.process_time() - start)
+    return seconds[0] - seconds[1]
+
+
 def _rates(folder: Path, size: int, count: int) -> Iterator[Row]:
     """Batches in turn: into the store, onto the disk as they are, and through a publisher in memory."""
     values = np.random.default_rng(1).geometric(0.13, size)
-    warm = np.random.default_rng(2).geometric(0.13, 1 << 13)
+    warm = np.random.default_rng(2).geometric(0.13, SETTLED)
     bare = bytes(HEADER_BYTES + len(LoggedBatch(values, position=10**6).to_bytes()))
     seconds = {"store": 0.0, "disk": 0.0, "memory": 0.0}
     memory = ToPS(0.5, 1638, keep=False)

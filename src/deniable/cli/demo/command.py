@@ -22,7 +22,8 @@ def demo(out: str, users: int, seed: int | None, serve: bool, port: int) -> None
 
     Randomises made-up rows on simulated devices, answers SQL from the reports, shows the truth next to every answer,
     mounts an attack, publishes a stream, and writes a page with pictures: report.html in the folder. With --serve,
-    the same shop is collected from devices over HTTP, with a live stream, and the console shows it in a browser.
+    the same shop is collected from devices over HTTP, with a survey that you can answer and a live stream, and the
+    console shows it in a browser.
 
     \b
     Example:

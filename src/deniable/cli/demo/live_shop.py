@@ -1,4 +1,4 @@
-"""`deniable demo --serve`: a collector with its console, made-up devices that report to it, and a live stream.
+"""`deniable demo --serve`: a collector with its console, made-up devices, a survey, and a live stream.
 
 Devices run in a thread and speak HTTP, as real ones do. Their rows are made up, their reports are randomised for real.
 """
@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import click
 import numpy as np
 
-from deniable.cli.demo import meters, shop
+from deniable.cli.demo import meters, shop, survey
 from deniable.client import ToPLClient
 from deniable.collection import Collection
 from deniable.errors import BadInput, DeniableError, MissingExtra
@@ -40,20 +40,31 @@ def serve_demo(folder: Path, port: int, people: int) -> None:
     except ModuleNotFoundError as missing:
         raise MissingExtra(missing.name or "uvicorn", "serve") from None
     collected = folder / "collected"
-    collection = shop.specification().with_settings(name="shop", coins="assigned")
+    collection = specification()
     make_room(collected, collection)
     init_folder(collection, collected, streams={STREAM: STREAM_SETTINGS})
     keys = made_keys(collected)
+    page = survey.SurveyPage(collection)
 
     def started(address: str) -> None:
         click.echo(f"\nThe console: {address}/")
         for scope, key in keys.items():
             click.echo(f"  key to {scope}: {key}")
+        click.echo(f"A survey to answer yourself, which reports into it: {page.reporting_to(address)}")
         click.echo("Devices report while it runs. Ctrl-C ends it.")
         devices = threading.Thread(target=report_for_ever, args=(address, collection, people), daemon=True)
         devices.start()
 
-    serve(collected, ServeSettings(port=port), started)
+    try:
+        serve(collected, ServeSettings(port=port, origins=(page.origin,)), started)
+    finally:
+        page.close()
+
+
+def specification() -> Collection:
+    """The tables of the shop and of the survey, and the one ε over all three."""
+    tables = (*shop.specification().tables, survey.table())
+    return Collection(*tables, epsilon=shop.EPSILON_PER_PERSON, name="shop", coins="assigned")
 
 
 def make_room(folder: Path, collection: Collection) -> None:
@@ -114,12 +125,13 @@ def report_for_ever(
 
 
 def _batches(people: int) -> Iterator[list[dict[str, Any]]]:
-    """Made-up people with their orders, some at a time."""
+    """Made-up people with their orders and answers, some at a time."""
     made = shop.made_up(people)
     orders: dict[int, list[dict[str, Any]]] = {}
     for row in made.orders.to_pylist():
         orders.setdefault(row.pop("uid"), []).append(row)
-    users = made.users.to_pylist()
+    answers = survey.made_up_answers(people)
+    users = [{**user, "answers": answers[user["uid"]]} for user in made.users.to_pylist()]
     for start in range(0, people, AT_ONCE):
         yield [{**user, "orders": orders.get(user["uid"], [])} for user in users[start : start + AT_ONCE]]
 
@@ -133,6 +145,8 @@ def _lines(collection: Collection, person: dict[str, Any]) -> Iterator[str]:
         yield report.to_json(uid, "users", {"city": person["city"]})
     for report in client.reports("orders", person["orders"]):
         yield report.to_json(uid, "orders")
+    for report in client.reports("answers", [person["answers"]]):
+        yield report.to_json(uid, "answers")
 
 
 def _sent(address: str, path: str, lines: list[str] | None = None) -> Any:

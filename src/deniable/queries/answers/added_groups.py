@@ -28,6 +28,7 @@ def added_moments(groups: Sequence[Moments]) -> Moments:
     crosses, between = np.zeros((len(keys), width, width)), np.zeros((len(keys), width, width))
     private = np.zeros(len(keys), dtype=np.int64)
     known = np.ones((len(keys), width), dtype=bool)
+    above_zero = np.zeros((len(keys), width), dtype=bool)
     for moments, mine in zip(groups, rows, strict=True):
         users[mine] += moments.users
         sums[mine] += moments.sums
@@ -35,7 +36,9 @@ def added_moments(groups: Sequence[Moments]) -> Moments:
         between[mine] += moments.between
         private[mine] = moments.private
         known[mine] &= moments.known
-    return Moments(keys, users, sums, crosses, between, private, known)
+        if moments.above_zero is not None:
+            above_zero[mine] |= moments.above_zero  # counts of other groups are not negative
+    return Moments(keys, users, sums, crosses, between, private, known, above_zero=above_zero)
 
 
 def added_models(groups: Sequence[Moments], models: Sequence[Floats | None]) -> Floats | None:

@@ -60,6 +60,8 @@ class Moments:
     """As `crosses`, of contributions of the same user in the same round, where rounds are independent."""
     rows: Floats | None = None
     """How many users in a round there are, for every row."""
+    above_zero: Booleans | None = None
+    """rows × moments: whether cells show without any assumption that a moment is above zero; None if nobody looked."""
 
 
 def over_rounds(moments: Moments, rounds: Rounds, people: float, asked: int) -> Moments:
@@ -268,7 +270,13 @@ class _FormulaEstimates:
         """
         spread = self.spread(formula)
         with np.errstate(all="ignore"):
-            valued = evaluate(formula, self.moments.sums, spread + self._model, self.question.counts)
+            valued = evaluate(
+                formula,
+                self.moments.sums,
+                spread + self._model,
+                self.question.counts,
+                self.moments.above_zero,
+            )
             variance, separate = valued.variance(spread), self.separate(formula)
             if separate is not None:
                 variance = np.minimum(variance, valued.variance(separate))

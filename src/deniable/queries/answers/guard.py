@@ -9,6 +9,9 @@ at worst. An interval
 that reaches it covers for sure, so a model error is never larger. And it is never so small that an answer could be more
 than `FURTHEST` errors off, whatever the data is like. Where a question leaves the borders of cells in several places,
 this is granted to each of them, and places are taken to be off independently of each other.
+
+And they show what may be divided by. An average is unclear if its count may be zero. Noise may make it zero, but not
+what is assumed: there are at least as many rows as lie in cells inside of the range.
 """
 
 from __future__ import annotations
@@ -18,8 +21,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from deniable.arrays import Floats
+from deniable.arrays import Booleans, Floats
 from deniable.queries.answers.estimation import Moments
+from deniable.queries.question.formula import CLEAR
 
 GUARDED = "guard: cells contradict what was assumed here; the nearest answer that they allow is given"
 BEYOND = 3.0
@@ -39,6 +43,7 @@ def guarded(
     `ends` says for every group and moment in how many places it leaves the borders of cells. Public measures may be
     negative, so that bounds of moments which are `measured` by another one are no more than a scale.
     """
+    moments = replace(moments, above_zero=_above_zero(low) & _above_zero(moments))
     above = np.maximum(high.sums - moments.sums, 0.0) + SURE * np.sqrt(_variances(high))
     below = np.maximum(moments.sums - low.sums, 0.0) + SURE * np.sqrt(_variances(low))
     model = limited(model, np.maximum(above, below), ends[moments.private])
@@ -69,6 +74,11 @@ def _variances(moments: Moments) -> Floats:
     """rows × moments: of the noise, a little too large."""
     squares = np.einsum("gii->gi", moments.crosses - moments.between)
     return np.asarray(np.maximum(squares - moments.sums**2 / np.maximum(moments.users, 1.0)[:, None], 0.0))
+
+
+def _above_zero(moments: Moments) -> Booleans:
+    """rows × moments: which of them noise alone does not explain."""
+    return np.asarray(moments.sums > CLEAR * np.sqrt(_variances(moments)))
 
 
 def limited(model: Floats, furthest: Floats, ends: Floats) -> Floats:

@@ -17,7 +17,7 @@ from deniable.checks import is_number
 from deniable.errors import InvalidParameter
 from deniable.tables.schema.attributes import Table
 from deniable.tables.specification.specification import Specification
-from deniable.wording import listed
+from deniable.wording import counted, listed
 
 UNKNOWN_ROWS = (1 / 8, 1.0)
 """Nobody says how many rows users have on average: from an eighth of the rows that a table allows to all of them."""
@@ -27,6 +27,8 @@ UNKNOWN_MATCHING = (1 / 3, 3.0)
 Span = tuple[float, float]
 RowsGiven = float | Span | Mapping[str, float | Span] | None
 """Expected rows per user: a number, a range, or either by table."""
+MatchingGiven = float | Span | list[float | Span | None] | None
+"""The expected share of rows that match: a number or a range, of all questions, or a list with one for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,20 @@ def assumed_rows(
     if unknown := [name for name in by_table if name not in names]:
         raise InvalidParameter("rows", f"name {unknown[0]!r}, which is no table", f"Use {listed(names)}.")
     return AssumedRows({name: _rows_of(collection[name], given) for name, given in by_table.items()}, shares)
+
+
+def assumed_by_question(
+    collection: Specification, rows: RowsGiven, matching: MatchingGiven, questions: int
+) -> tuple[AssumedRows, ...]:
+    """The same for each of several questions, of which different shares of the rows may match."""
+    shares = matching if isinstance(matching, list) else [matching] * questions
+    if len(shares) != questions:
+        raise InvalidParameter(
+            "matching",
+            f"has {len(shares)} entries for {counted(questions, 'question')}",
+            "Give one share for all questions, or a list with one share per question.",
+        )
+    return tuple(assumed_rows(collection, rows, share) for share in shares)
 
 
 def _rows_of(table: Table, given: Any) -> Span:

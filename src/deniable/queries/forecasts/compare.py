@@ -9,7 +9,7 @@ from statistics import geometric_mean
 
 from deniable.errors import InvalidParameter, QueryRefused
 from deniable.notebook import html_table
-from deniable.queries.forecasts.assumed_rows import AssumedRows, RowsGiven, Span, assumed_rows
+from deniable.queries.forecasts.assumed_rows import AssumedRows, MatchingGiven, RowsGiven, Span, assumed_by_question
 from deniable.queries.forecasts.fit import FINEST_ONLY, fit_grids, ignored, is_quick, shown_error
 from deniable.queries.forecasts.forecast import checked_users, error_of, planned
 from deniable.queries.forecasts.round_forecast import RoundErrors, round_errors
@@ -77,18 +77,21 @@ def compare(
     users: int,
     *,
     rows: RowsGiven = None,
+    matching: MatchingGiven = None,
     advance: Callable[[float], None] = ignored,
 ) -> Comparison:
     """The predicted errors of some questions under each design and weighting, before anything is collected.
 
-    `rows` are those that users are expected to have, as in `Collection.forecast`.
+    `rows` are those that users are expected to have, as in `Collection.forecast`, and `matching` is the share of them
+    that meets the conditions: a number, a range, or a list with one of these per question.
     `advance` is called with the part of the work that was done since it was last called.
     """
-    count, assumed = checked_users(users), assumed_rows(collection, rows)
+    count = checked_users(users)
     if not questions:
         raise InvalidParameter("questions", "are missing", "Give at least one SELECT.")
     for text in questions:
         parse(text, collection)  # what is refused is refused once, and not by every design
+    assumed = assumed_by_question(collection, rows, matching, len(questions))
     designs: dict[str, Specification] = {}
     for design in sorted(DESIGNS):
         try:
@@ -97,12 +100,24 @@ def compare(
             continue  # too many views for this design
     choices = []
     for design, changed in designs.items():
+        quick = [is_quick(changed, text) for text in questions]
         for weights, sums in _ways(design):
-            errors = tuple(_error_or_none(changed, text, count, weights, sums, assumed) for text in questions)
+            errors = tuple(
+                _error_or_none(changed, text, count, weights, sums, expected) if known else math.nan
+                for text, expected, known in zip(questions, assumed, quick, strict=True)
+            )
             choices.append(Choice(design, weights, sums, errors))
             advance(0.5 / len(designs) / len(_ways(design)))
     start = collection.with_settings(design=GRID)
-    fitted = fit_grids(start, count, list(questions), compared=False, rows=rows, advance=lambda part: advance(part / 2))
+    fitted = fit_grids(
+        start,
+        count,
+        list(questions),
+        compared=False,
+        rows=rows,
+        matching=matching,
+        advance=lambda part: advance(part / 2),
+    )
     choices.append(Choice(GRID, "optimal", DIRECT, fitted.errors[GRID]))
     # Between equals the simpler choice comes first.
     choices.sort(
@@ -131,8 +146,6 @@ def _ways(design: str) -> list[tuple[str, str]]:
 def _error_or_none(
     collection: Specification, text: str, users: int, weights: str, sums: str, assumed: AssumedRows
 ) -> float:
-    if not is_quick(collection, text):
-        return math.nan
     try:
         return error_of(planned(collection, text, weights, sums, users, assumed=assumed), users, assumed.middle)
     except QueryRefused:  # too many cells for this design

@@ -11,7 +11,14 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from deniable.errors import InvalidParameter, QueryRefused
-from deniable.queries.forecasts.assumed_rows import AssumedRows, RowsGiven, Span, assumed_rows
+from deniable.queries.forecasts.assumed_rows import (
+    AssumedRows,
+    MatchingGiven,
+    RowsGiven,
+    Span,
+    assumed_by_question,
+    assumed_rows,
+)
 from deniable.queries.forecasts.example_questions import all_ranges, ranges_of
 from deniable.queries.forecasts.first_look import Densities
 from deniable.queries.forecasts.forecast import checked_users, error_of, planned, span_of
@@ -36,7 +43,7 @@ MOST_FORECAST_CELLS = 1_000_000
 FINEST_ONLY = ("mg", "amg")
 COMPARED_DESIGNS = ("hio", "ahio", "ehio")
 
-RANGE_NOTE = "range: users may have fewer or more rows than assumed (say rows), and fewer or more of them may match"
+RANGE_NOTE = "range: users may have fewer or more rows than assumed (say rows); more or fewer may match (say matching)"
 NOT_FORECAST = "-: many views or a wide domain; deniable forecast takes minutes"
 
 AnySpecification = TypeVar("AnySpecification", bound=Specification)
@@ -124,6 +131,7 @@ def fit_grids(
     seen: Densities | None = None,
     predicted: bool = True,
     rows: RowsGiven = None,
+    matching: MatchingGiven = None,
     advance: Callable[[float], None] = ignored,
 ) -> Fit[AnySpecification]:
     """Choose the grids of a specification of that design. See `deniable.fit`.
@@ -133,27 +141,26 @@ def fit_grids(
     """
     count, assumed = checked_users(users), assumed_rows(start, rows)
     texts = _checked_questions(start, workload, seen or {})
+    shown = texts if workload is not None else _some(texts)
+    of_question = assumed_by_question(start, rows, matching, len(shown))
     options = (workload is None, only_workload, seen or {}, assumed, advance)
     collection, chosen = _fitted(start, texts, count, *options)
-    shown = texts if workload is not None else _some(texts)
     designs: dict[str, AnySpecification] = {"grid": collection} if predicted else {}
     if compared and predicted:
         designs |= {name: start.with_settings(design=name) for name in COMPARED_DESIGNS}
     errors: dict[str, tuple[float, ...]] = {}
     for name, mine in designs.items():
         each = []
-        for text in shown:
-            each.append(_least_error(mine, text, count, assumed))
+        for text, expected in zip(shown, of_question, strict=True):
+            each.append(_least_error(mine, text, count, expected))
             advance(0.5 / len(designs) / len(shown))
         errors[name] = tuple(each)
     notes = tuple(note for mine in chosen.values() for note in mine.notes)
     outside = {} if workload is None or not compared else _outside(collection, count, set(texts), assumed)
-    plans = (
-        []
-        if not predicted
-        else [planned(collection, text, "optimal", DIRECT, count, assumed=assumed) for text in shown]
+    spans = tuple(
+        span_of(planned(collection, text, "optimal", DIRECT, count, assumed=expected), count, expected)
+        for text, expected in zip(shown if predicted else (), of_question if predicted else (), strict=True)
     )
-    spans = tuple(span_of(plan, count, assumed) for plan in plans)
     return Fit(collection, count, shown, errors, notes, outside, spans)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import geometric_mean
 from typing import Any, Generic
 
-from deniable.queries.forecasts.assumed_rows import RowsGiven, assumed_rows
+from deniable.queries.forecasts.assumed_rows import MatchingGiven, RowsGiven, assumed_by_question
 from deniable.queries.forecasts.first_look import densities
 from deniable.queries.forecasts.fit import AnySpecification, Fit, fit_grids
 from deniable.queries.forecasts.two_looks import GroupOfUsers, TwoLooks, two_looks
@@ -74,6 +74,7 @@ def propose_after(
     workload: Sequence[str] | None,
     *,
     rows: RowsGiven,
+    matching: MatchingGiven,
     advance: Callable[[float], None],
     only_workload: bool,
 ) -> Proposal[AnySpecification]:
@@ -82,7 +83,13 @@ def propose_after(
     Other designs do not follow what was seen, and are forecast for evenly spread rows: they are not compared.
     """
     seen = densities(database, start)
-    kept: dict[str, Any] = {"compared": False, "predicted": False, "only_workload": only_workload, "rows": rows}
+    kept: dict[str, Any] = {
+        "compared": False,
+        "predicted": False,
+        "only_workload": only_workload,
+        "rows": rows,
+        "matching": matching,
+    }
     # A fit without predictions is half of the work of one with them.
     fitted = fit_grids(start, users, workload, seen=seen, advance=lambda part: advance(0.8 * part), **kept)
     reported = [facts.rows // database.collection.reports_per_user(name) for name, facts in database.stores.items()]
@@ -90,7 +97,7 @@ def propose_after(
     unlooked = fit_grids(
         start, first.users + fitted.users, workload, advance=lambda part: advance(0.8 * part), **kept
     ).collection
-    assumed = assumed_rows(start, rows)
+    assumed = assumed_by_question(start, rows, matching, len(fitted.questions))
     looks = two_looks(first, GroupOfUsers(fitted.collection, fitted.users), unlooked, fitted.questions, seen, assumed)
     advance(0.2)
     errors = {GRID: looks.two_looks, "one look": looks.one_look}

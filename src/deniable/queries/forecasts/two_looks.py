@@ -60,9 +60,9 @@ def two_looks(
     unlooked: Specification,
     questions: Sequence[str],
     seen: Densities,
-    assumed: AssumedRows,
+    assumed: Sequence[AssumedRows],
 ) -> TwoLooks:
-    """The errors of questions over all users, with two looks and with one."""
+    """The errors of questions over all users, with two looks and with one; what is assumed is given by question."""
     everybody = GroupOfUsers(unlooked, first.users + rest.users)
     learnt = {
         id(group): {name: expected_learnt(group.collection, name, group.users, mine) for name, mine in seen.items()}
@@ -70,16 +70,16 @@ def two_looks(
         if group.collection.grids is not None
     }
 
-    def moments(group: GroupOfUsers, text: str) -> tuple[Plan, ExpectedMoments]:
-        plan = planned(group.collection, text, "optimal", DIRECT, group.users, assumed=assumed)
+    def moments(group: GroupOfUsers, text: str, expected: AssumedRows) -> tuple[Plan, ExpectedMoments]:
+        plan = planned(group.collection, text, "optimal", DIRECT, group.users, assumed=expected)
         plan = revised(plan, learnt.get(id(group), {}))
-        return plan, expected_moments(plan, group.users, assumed.middle)
+        return plan, expected_moments(plan, group.users, expected.middle)
 
     alone, together = [], []
-    for text in questions:
-        plan, expected = moments(everybody, text)
-        alone.append(largest_error(predictions(plan, expected), everybody.users))
-        (plan, later), (_, earlier) = moments(rest, text), moments(first, text)
+    for text, expected in zip(questions, assumed, strict=True):
+        plan, in_one_look = moments(everybody, text, expected)
+        alone.append(largest_error(predictions(plan, in_one_look), everybody.users))
+        (plan, later), (_, earlier) = moments(rest, text, expected), moments(first, text, expected)
         together.append(largest_error(predictions(plan, later.added(earlier)), everybody.users))
     return TwoLooks(everybody.users, tuple(alone), tuple(together))
 

@@ -123,10 +123,17 @@ class Valued:
         return np.maximum(variances, 0.0)
 
 
-def evaluate(formula: Formula, sums: Floats, covariance: Floats, counts: Container[int] = ()) -> Valued:
+def evaluate(
+    formula: Formula,
+    sums: Floats,
+    covariance: Floats,
+    counts: Container[int] = (),
+    above_zero: Booleans | None = None,
+) -> Valued:
     """A formula at the moments of every group: `sums` groups × moments, `covariance` groups × moments × moments.
 
-    Moments that are `counts` must be clearly above zero where they are divided by, others clearly apart from it.
+    Moments that are `counts` must be clearly above zero where they are divided by, others clearly apart from it. Some,
+    groups × moments, may be known to be `above_zero` in another way.
     """
     groups, moments = sums.shape
     sure = np.ones(groups, dtype=bool)
@@ -137,16 +144,16 @@ def evaluate(formula: Formula, sums: Floats, covariance: Floats, counts: Contain
         gradient[:, formula.number] = 1.0
         return Valued(sums[:, formula.number].copy(), gradient, sure)
     if isinstance(formula, Root):
-        inner = evaluate(formula.of, sums, covariance, counts)
+        inner = evaluate(formula.of, sums, covariance, counts, above_zero)
         # Its slope is steep at zero: the error bars hold only where the radicand is clearly positive.
         clear = inner.clear & (inner.value > CLEAR * np.sqrt(inner.variance(covariance)))
         root = np.sqrt(np.where(clear, inner.value, 1.0))
         return Valued(root, inner.gradient / (2 * root[:, None]), clear)
     if isinstance(formula, Applied):
-        inner = evaluate(formula.of, sums, covariance, counts)
+        inner = evaluate(formula.of, sums, covariance, counts, above_zero)
         slope = formula.slope(inner.value)
         return Valued(formula.at(inner.value), inner.gradient * slope[:, None], inner.clear)
-    left, right = (evaluate(side, sums, covariance, counts) for side in (formula.left, formula.right))
+    left, right = (evaluate(side, sums, covariance, counts, above_zero) for side in (formula.left, formula.right))
     clear = left.clear & right.clear
     a, b = left.value[:, None], right.value[:, None]
     if formula.sign == "+":
@@ -157,7 +164,10 @@ def evaluate(formula: Formula, sums: Floats, covariance: Floats, counts: Contain
         return Valued(left.value * right.value, left.gradient * b + right.gradient * a, clear)
     counted = isinstance(formula.right, Moment) and formula.right.number in counts
     away = right.value if counted else np.abs(right.value)
-    clear = clear & (away > CLEAR * np.sqrt(right.variance(covariance)))
+    apart = away > CLEAR * np.sqrt(right.variance(covariance))
+    if counted and above_zero is not None and isinstance(formula.right, Moment):
+        apart |= above_zero[:, formula.right.number]
+    clear = clear & apart
     b = np.where(clear[:, None], b, 1.0)
     return Valued(left.value / b[:, 0], (left.gradient - a / b * right.gradient) / b, clear)
 

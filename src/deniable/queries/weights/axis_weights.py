@@ -96,7 +96,9 @@ class Layer:
     @property
     def nodes(self) -> int:
         """How many nodes carry weight for some product."""
-        return int(np.unique(self.patterns.columns).size)
+        used = np.zeros(int(self.patterns.columns.max(initial=-1)) + 1, dtype=bool)
+        used[self.patterns.columns] = True
+        return int(np.count_nonzero(used))
 
 
 def weigh(

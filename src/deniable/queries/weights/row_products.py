@@ -28,10 +28,13 @@ class Rows:
     def summed(cls, rows: Integers, columns: Integers, values: Floats, height: int) -> Rows:
         """From entries in any order; entries at the same position are added."""
         width = int(columns.max(initial=0)) + 1
-        positions, which = np.unique(rows * width + columns, return_inverse=True)
-        totals: Floats = np.bincount(which, weights=values, minlength=positions.size).astype(np.float64)
+        positions, totals = rows * width + columns, values
+        if not ascending(positions):
+            positions, which = np.unique(positions, return_inverse=True)
+            totals = np.bincount(which, weights=values, minlength=positions.size).astype(np.float64)
         distinct_rows, kept = np.divmod(positions, width)
-        return cls(np.searchsorted(distinct_rows, np.arange(height + 1)), kept, totals)
+        starts = np.concatenate(([0], np.cumsum(np.bincount(distinct_rows, minlength=height))))
+        return cls(starts, kept, totals)
 
     @property
     def height(self) -> int:
@@ -60,6 +63,11 @@ class Rows:
         entries = _ranges(self.starts[rows], counts)
         starts = np.concatenate(([0], np.cumsum(counts)))
         return Rows(starts, self.columns[entries], self.values[entries])
+
+
+def ascending(numbers: Integers) -> bool:
+    """Whether every number is larger than the one before: then there is nothing to sort or to add up."""
+    return bool((numbers[1:] > numbers[:-1]).all())
 
 
 def _ranges(starts: Integers, counts: Integers) -> Integers:

@@ -19,7 +19,7 @@ import numpy as np
 
 from deniable.arrays import Floats, Integers
 from deniable.mechanisms.frequency_oracle import FrequencyOracle
-from deniable.queries.weights.row_products import Rows, row_products
+from deniable.queries.weights.row_products import Rows, ascending, row_products
 from deniable.wording import counted
 
 ENOUGH = 100
@@ -93,7 +93,10 @@ class ViewWeights:
 
     def by_cell(self) -> CellWeights:
         """The same weights, cell by cell."""
-        distinct, first, which = np.unique(self.cells, return_index=True, return_inverse=True)
+        if ascending(self.cells):
+            distinct, first, which = self.cells, np.arange(self.cells.size), np.arange(self.cells.size)
+        else:
+            distinct, first, which = np.unique(self.cells, return_index=True, return_inverse=True)
         cells = Rows(self.row_starts, which, self.weights)
         _, (which, columns), values = row_products([cells, Rows(self.column_starts, self.columns, self.coefficients)])
         return CellWeights(distinct, self.shares[first], Rows.summed(which, columns, values, distinct.size))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from numbers import Integral, Rational, Real
 from typing import Any
 
@@ -44,7 +45,7 @@ class Grid:
     @property
     def top(self) -> int:
         """The bound in steps."""
-        return math.ceil((Fraction(self.high) - Fraction(self.low)) / Fraction(self.resolution) - Fraction(1, 10**9))
+        return _steps_between(self.low, self.high, self.resolution)
 
     @property
     def whole(self) -> bool:
@@ -104,5 +105,11 @@ class Grid:
 _BELOW_LOW = "values must not be below the public lower bound {low:g}"
 
 
+@lru_cache(maxsize=256)
+def _steps_between(low: float, high: float, resolution: float) -> int:
+    return math.ceil((Fraction(high) - Fraction(low)) / Fraction(resolution) - Fraction(1, 10**9))
+
+
+@lru_cache(maxsize=32)
 def _largest(dtype: np.dtype[Any]) -> float:
     return float("inf") if dtype.kind == "f" else int(np.iinfo(dtype).max)

@@ -80,7 +80,7 @@ def measured_looks(case: Case, releases: int) -> MeasuredLooks:
         looked = connect(_reports(first, case, early, release))
         rest = plan(list(case.tables), None, epsilon=case.epsilon, users=int((~early).sum()), after=looked).collection
         groups = GroupOfUsers(first, int(early.sum())), GroupOfUsers(rest, int((~early).sum()))
-        looks = two_looks(*groups, unlooked, texts, densities(looked, rest), NOTHING_SAID)
+        looks = two_looks(*groups, unlooked, texts, densities(looked, rest), [NOTHING_SAID] * len(texts))
         predicted += [float(np.sum(np.square(errors))) for errors in (looks.one_look, looks.two_looks)]
         everybody = np.ones(case.users, dtype=bool)
         alone = connect(_reports(unlooked, case, everybody, release))

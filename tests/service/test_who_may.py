@@ -87,6 +87,21 @@ def test_a_proxy_vouches_only_from_its_address(tmp_path):
     served.close()
 
 
+def test_a_header_that_says_who_sends_may_be_there_only_once(tmp_path):
+    """A proxy that adds its own and lets the sender's through would vouch for whom the sender likes."""
+    served = Served(tmp_path / "collected", host="0.0.0.0", proxies=("10.0.0.7",))  # noqa: S104 - no port is opened
+    for names in (("Deniable-User", "deniable-user"), ("Authorization", "authorization")):
+        answer = served.send(("7", report_of("7")), headers=dict.fromkeys(names, "7"), client="10.0.0.7")
+        assert (answer.status, answer.json["error"]) == (400, "headers")
+    twice = {"X-Trace": "1", "x-trace": "2", "deniable-user": "7"}
+    assert served.send(("7", report_of("7")), headers=twice, client="10.0.0.7").json["accepted"] == 1
+    served.close()
+
+
+def test_no_answer_repeats_the_host_of_a_request(served):
+    assert served.post(b"", path="/v1/collections/shop/reports/", headers={"host": "evil.example"}).status == 404
+
+
 def test_a_loopback_port_is_open_except_to_what_was_forwarded(tmp_path):
     served, report = Served(tmp_path / "collected"), report_of("7")
     assert served.send(("7", report)).status == 200

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from starlette.requests import Request
+from starlette.types import Scope
 
 from deniable.service.answers import Refused
 from deniable.service.collector import Collector
@@ -16,12 +17,25 @@ from deniable.service.tokens import read_token
 
 VOUCHED_HEADER = "deniable-user"
 EVERYBODY = "*"
+_ONLY_ONCE = ("authorization", VOUCHED_HEADER, "content-type", "content-encoding")
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 
 
 def address_of(request: Request) -> str:
     """The address that a request came from; behind a proxy, the proxy's."""
     return request.client.host if request.client else ""
+
+
+def upload_headers(scope: Scope) -> dict[str, str]:
+    """The headers of an upload by name, in small letters. One that says who sends, or what, may be there only once:
+    of two, a proxy in front may have checked the other one.
+    """
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    if len(headers) < len(scope["headers"]):
+        names = [name.decode("latin-1") for name, _ in scope["headers"]]
+        if any(names.count(name) > 1 for name in _ONLY_ONCE):
+            raise Refused(400, "headers", "A header that may be sent once was sent twice.")
+    return headers
 
 
 def uploader(collector: Collector, headers: Mapping[str, str], address: str) -> MayUpload | None:

@@ -117,11 +117,11 @@ def test_a_loopback_port_is_open_except_to_what_was_forwarded(tmp_path):
 # Keys -----------------------------------------------------------------------------------------------------------------
 
 
-def added(served, name, scope):
+def added(served, name, scope, expires=None):
     made = []
 
     def add(keys):
-        changed, text = keys.with_key(name, scope)
+        changed, text = keys.with_key(name, scope, expires)
         made.append(text)
         return changed
 
@@ -135,6 +135,25 @@ def test_metrics_need_a_key_of_their_scope(served):
     assert (get(ask), get(operate), get("nonsense"), served.get("/metrics").status) == (403, 200, 403, 401)
     served.collector.keys.change(lambda keys: keys.without("oncall"))
     assert get(operate) == 403
+
+
+def test_a_key_ends_with_its_time_and_says_so(served, monkeypatch):
+    plain, ending = added(served, "plain", "operate"), added(served, "ending", "operate", expires=1_800_000_000)
+    assert b"deniable keys 2" in (served.folder / KEYS_FILE).read_bytes()
+
+    def asked(key, now, path="/v1/status"):
+        monkeypatch.setattr(served.collector, "now", lambda: now)
+        return served.get(path, headers={"authorization": f"Bearer {key}"}, client="203.0.113.9")
+
+    assert asked(ending, 1_799_999_999).status == 200
+    for path in ("/v1/status", "/v1/key", "/v1/tables"):
+        answer = asked(ending, 1_800_000_000, path)
+        assert (answer.status, answer.json["error"]) == (403, "expired")
+        assert answer.json["message"] == "The key ending expired on 2027-01-15."
+    assert asked(plain, 4e9).status == 200
+    served.collector.keys.change(lambda keys: keys.without("ending"))
+    assert b"deniable keys 1" in (served.folder / KEYS_FILE).read_bytes()
+    assert asked(plain, 4e9).status == 200
 
 
 def test_keys_are_stored_hashed_in_a_private_file(served):

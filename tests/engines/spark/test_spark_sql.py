@@ -10,9 +10,6 @@ import pytest
 pytest.register_assert_rewrite("spark_shop")
 
 import deniable as dn  # noqa: E402
-from database.test_analyst_sql import CASES, COMPOUND, DATES, DERIVED, FUNCTIONS, MOMENTS, NAMES, QUANTILES, TEXTS  # noqa: E402
-from database.test_missing_values import FRAME, QUESTIONS, TABLES  # noqa: E402
-from plain_sql import DIMENSIONS, GIFTS, JOBS, PEOPLE, VISITS, raw_tables  # noqa: E402
 from spark_shop import agree, some  # noqa: E402
 
 USERS = 300
@@ -64,24 +61,3 @@ def test_one_question_of_each_kind_is_answered_as_by_duckdb(spark):
     for text in ASKED:
         agree(there.sql(text), here.sql(text))
     there.close()
-
-
-def both(spark, tables, raw, **more):
-    """Reports without noise, in both engines."""
-    collection = dn.Collection(*tables, epsilon=float("inf"), design="mg")
-    reports = collection.perturb(**raw, source=dn.SeededSource(1), simulation=True)
-    return tuple(dn.connect(reports, engine=engine, **more) for engine in (None, spark))
-
-
-@pytest.mark.slow
-def test_all_questions_that_analysts_ask_are_answered_as_by_duckdb(spark):
-    here, there = both(spark, (PEOPLE, JOBS, VISITS, GIFTS), raw_tables(), dimensions=DIMENSIONS)
-    for text in (*CASES, *FUNCTIONS, *TEXTS, *DATES, *DERIVED, *NAMES, *MOMENTS, *QUANTILES, *COMPOUND):
-        agree(there.sql(text), here.sql(text), relative=1e-7)
-
-
-@pytest.mark.slow
-def test_missing_values_and_dates_are_answered_as_by_duckdb(spark):
-    here, there = both(spark, TABLES, {table.name: FRAME.select(["uid", *table.private]) for table in TABLES})
-    for text in QUESTIONS:
-        agree(there.sql(text), here.sql(text), relative=1e-7)

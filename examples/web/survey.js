@@ -33,14 +33,19 @@ function rowOf(...texts) {
   return row;
 }
 
-function show(answers, report, { spent, limit }) {
+function show(answers, report, line, { spent, limit }) {
   const digits = report.toHex();
   byId("sent").replaceChildren(
     ...FIELDS.map(([from, to, meaning]) =>
-      rowOf(`${from}–${to - 1}`, digits.slice(2 * from, 2 * to).replace(/../g, "$& "), meaning),
+      rowOf(
+        to - from > 1 ? `${from}–${to - 1}` : `${from}`,
+        digits.slice(2 * from, 2 * to).replace(/../g, "$& "),
+        meaning,
+      ),
     ),
   );
-  const kept = { ...answers, "spent of your limit": `ε = ${spent} of ${limit}` };
+  const kept = { ...answers, "spent of your limit": `ε = ${Number(spent.toFixed(2))} of ${limit}` };
+  byId("line").textContent = line;
   byId("kept").replaceChildren(
     ...Object.entries(kept).flatMap(([name, value]) => [
       Object.assign(document.createElement("dt"), { textContent: name }),
@@ -74,7 +79,7 @@ async function start() {
     const answers = { days: Number(given.days), travel: given.travel, content: Number(given.content) };
     try {
       const report = await client.report("answers", answers);
-      show(answers, report, await ledger.balance());
+      show(answers, report, report.toJson(user, "answers"), await ledger.balance());
       await uploader.add("answers", [answers]);
       await delivered();
     } catch (problem) {

@@ -11,6 +11,7 @@ import pytest
 
 from deniable_lab.experiments.data import Data
 from deniable_lab.experiments.zoo.drawn_case import ALL_SHAPES, ALONE, ONE_TO_MANY, ONE_TO_ONE, drawn_case
+from deniable_lab.experiments.zoo.everyday_case import EVERYDAY, everyday_case
 from deniable_lab.experiments.zoo.measured_case import measured_case
 from deniable_lab.experiments.zoo.measured_looks import UNEVEN_SHAPES, drawn_looks
 from deniable_lab.experiments.zoo.real_case import SURVEYS, real_case
@@ -35,6 +36,23 @@ def test_every_shape_is_drawn_and_the_same_seed_draws_the_same():
     first, again = drawn_case(6, quick=True), drawn_case(6, quick=True)
     assert list(map(str, first.workload)) == list(map(str, again.workload))
     assert all(np.array_equal(first.frames["a"][name], again.frames["a"][name]) for name in first.frames["a"])
+
+
+def test_everyday_tables_are_drawn_in_turn_within_their_domains():
+    cases = [everyday_case(seed) for seed in range(1, 2 * len(EVERYDAY), 2)]
+    assert [case.shape for case in cases] == list(EVERYDAY)
+    for case in cases:
+        frame = case.frames["a"]
+        for name, domain in zip(case.tables[0].private, case.tables[0].domains, strict=True):
+            assert 0 <= frame[name].min() <= frame[name].max() < domain.size
+            assert np.unique(frame[name]).size > 1
+        connection = duckdb.connect()
+        connection.register("a", case.arrow()["a"])
+        asked = case.workload[0]
+        (truth,) = connection.execute(str(asked)).fetchone()
+        expected = math.nan if truth is None and asked.kind == "AVG" else float(truth or 0)
+        assert case.truth(asked) == pytest.approx(expected, nan_ok=True)
+    assert list(map(str, cases[3].outside)) == list(map(str, everyday_case(7).outside))
 
 
 def test_a_sample_of_the_zoo_is_covered():

@@ -347,6 +347,8 @@ test("the example shows every byte that left, and the collector has just these",
   await tab.getByText("Delivered.").waitFor();
   const shown = (await tab.locator("#sent td:nth-child(2)").allTextContents()).join("").replaceAll(" ", "");
   assert.equal(shown.length, 64);
+  const line = JSON.parse(await tab.locator("#line").textContent());
+  assert.deepEqual([Object.keys(line), line.report], [["uid", "table", "report"], shown]);
   assert.match(await tab.locator("#kept").textContent(), /days3traveltraincontent8.*ε = 2 of 2/);
   await tab.getByLabel("Days a week at work").fill("6");
   await tab.getByRole("button", { name: "Answer" }).click();

@@ -28,6 +28,7 @@ GAIN = 1.5
 @click.option("--quick", is_flag=True, help="Single tables of one or two small attributes.")
 @click.option("--choosing", is_flag=True, help="The half of the zoo that constants may be chosen on.")
 @click.option("--real", is_flag=True, help="Tables of surveys instead of drawn ones; they need --data.")
+@click.option("--everyday", is_flag=True, help="Prices, birth years, zip codes, … instead of the zoo's shapes.")
 @click.option("--two-looks", is_flag=True, help="A first tenth of the users chooses the design of the rest.")
 @click.option("--users", type=count, default=50_000, show_default=True, help="How many people, with --two-looks.")
 def zoo(
@@ -38,6 +39,7 @@ def zoo(
     quick: bool,
     choosing: bool,
     real: bool,
+    everyday: bool,
     two_looks: bool,
     users: int,
 ) -> None:
@@ -51,7 +53,8 @@ def zoo(
     than 5 % of the workloads have errors over 1.25 times those of the better alternative, or if one is six errors off.
 
     With --real, rows are those of surveys (UCI Adult, American Time Use Survey, Current Population Survey); attributes,
-    ε and questions are drawn.
+    ε and questions are drawn. With --everyday, single tables imitate columns that people have, such as prices that end
+    in 99; no constant was chosen on them.
 
     With --two-looks, tables are skewed or spiky, every other three are joined, and nobody says what will be asked. A
     tenth of the users report first. Exits 1 if errors over all users are not 1.5 times smaller than with one design.
@@ -64,16 +67,22 @@ def zoo(
     if two_looks:
         _show_looks(range(2 * first + (not choosing), 2 * (first + cells), 2), users, releases)
         return
-    from deniable_lab.experiments.zoo.drawn_case import drawn_case
+    from deniable_lab.experiments.zoo.drawn_case import Case, drawn_case
+    from deniable_lab.experiments.zoo.everyday_case import everyday_case
     from deniable_lab.experiments.zoo.measured_case import Measured, measured_case
     from deniable_lab.experiments.zoo.real_case import real_case
     from deniable_lab.experiments.zoo.summary import AS_FORECAST, NO_WORSE, Summary
+
+    def drawn(seed: int) -> Case:
+        if everyday:
+            return everyday_case(seed)
+        return real_case(data, seed) if real else drawn_case(seed, quick=quick)
 
     measured: list[Measured] = []
     with progress("measuring", cells) as advance:
         for number in range(first, first + cells):
             seed = 2 * number + (not choosing)
-            measured += measured_case(real_case(data, seed) if real else drawn_case(seed, quick=quick), releases)
+            measured += measured_case(drawn(seed), releases)
             advance(1)
     summary = Summary.of(measured)
     made = table(

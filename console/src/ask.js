@@ -1,146 +1,109 @@
 // Ask: a question, its answer as a table and a chart with intervals, how it is answered, and how to come back to it.
-import { chart } from "./chart.js";
-import { download, empty, fill, h, labelled, problem, say, table } from "./dom.js";
+import { SHOWN_ROWS, answerView } from "./answer.js";
+import { download, empty, fill, h, labelled, problem, say } from "./dom.js";
 import { editor } from "./editor.js";
-import { count, interval, shown } from "./numbers.js";
-import { asked } from "./server.js";
+import { count } from "./numbers.js";
 import { goTo, here } from "./places.js";
+import { rememberedQuestions } from "./remembered.js";
+import { asked } from "./server.js";
 
-const SHOWN_ROWS = 500, DRAWN_ROWS = 400, REMEMBERED = 30;
-const saved = (name, otherwise) => { try { return JSON.parse(localStorage.getItem(name)) ?? otherwise; } catch { return otherwise; } };
-const save = (name, value) => localStorage.setItem(name, JSON.stringify(value));
+const LEVELS = ["0.8", "0.9", "0.95", "0.99"];
+const CHARTS = [["auto", "chosen for me"], ["bars", "bars with whiskers"], ["points", "points with bars"], ["line", "line with a band"]];
 
 export async function askPage(main) {
   const place = here();
-  const told = h("div", { "aria-live": "polite" }), explained = h("div"), lists = h("div");
-  const confidence = h("select", {}, ["0.8", "0.9", "0.95", "0.99"].map((level) => h("option", { value: level, selected: level === (place.get("confidence") ?? "0.95") }, `${Math.round(level * 100)} %`)));
-  const together = h("input", { type: "checkbox", checked: place.get("together") === "1" });
-  const kind = h("select", {}, [["auto", "chosen for me"], ["bars", "bars with whiskers"], ["points", "points with bars"], ["line", "line with a band"]].map(([value, words]) => h("option", { value, selected: value === (place.get("chart") ?? "auto") }, words)));
+  const choice = (list, value) => h("select", {}, list.map(([each, words]) => h("option", { value: each, selected: each === value }, words)));
+  const told = h("div", { "aria-live": "polite" }), explained = h("div");
+  const confidence = choice(LEVELS.map((level) => [level, `${Math.round(level * 100)} %`]), place.get("confidence") ?? "0.95");
+  const together = h("input", { type: "checkbox", id: "together", checked: place.get("together") === "1" });
+  const kind = choice(CHARTS, place.get("chart") ?? "auto"), column = h("select");
+  const columnField = labelled("Column of the chart", column);
   const text = editor({ text: place.get("sql") ?? "", label: "Question in SQL", run: ask });
-  const name = h("input", { type: "text", maxlength: "60" });
+  const name = h("input", { type: "text", maxlength: "60", required: true });
+  const remembered = rememberedQuestions((sql) => { text.set(sql); text.focus(); ask(); });
+  const keeping = h("form", { class: "row", onsubmit: (event) => { event.preventDefault(); remembered.keep(name.value.trim(), last.body.sql); name.value = ""; } },
+    labelled("Name for this question", name), h("button", { type: "submit", class: "quiet" }, "Keep"), h("button", { type: "button", class: "quiet", onclick: copyLink }, "Copy link"));
   let last = null, running = null;
 
+  columnField.hidden = keeping.hidden = true;
   fill(main, h("h1", {}, "Ask"),
     h("section", { "aria-label": "Question" }, text.element,
       h("div", { class: "row" },
         h("button", { type: "button", onclick: ask }, "Ask"), h("button", { type: "button", class: "quiet", onclick: explain }, "Explain"),
         h("span", { class: "hint" }, "Ctrl+Enter asks, Ctrl+Space completes")),
       h("div", { class: "row" },
-        labelled("Confidence", confidence), h("div", { class: "field inline" }, labelledBox("All intervals hold at once", together)), labelled("Chart", kind))),
-    told, explained, lists);
+        labelled("Confidence", confidence), labelled("Chart", kind), columnField,
+        h("div", { class: "field inline" }, h("label", { for: together.id }, together, " All intervals hold at once")))),
+    h("div", { class: "beside" }, h("div", {}, told, keeping), explained), remembered.element);
   for (const control of [confidence, together]) control.addEventListener("change", () => last && ask());
-  kind.addEventListener("change", () => last && draw());
-  lists.append(...remembered());
+  for (const control of [kind, column]) control.addEventListener("change", () => { if (last) { inAddress(last.body.sql); draw(); } });
 
-  function question() {
-    return { sql: text.text(), options: { confidence: Number(confidence.value), simultaneous: together.checked } };
+  function inAddress(sql) {
+    goTo("ask", { sql, confidence: confidence.value, together: together.checked ? "1" : "", chart: kind.value }, { quietly: true });
   }
 
   async function ask() {
     running?.abort();
-    running = new AbortController();
-    const body = question();
-    fill(told, h("p", { class: "working" }, "Asking… ", h("button", { type: "button", class: "quiet", onclick: () => running.abort() }, "Stop")));
-    goTo("ask", { sql: body.sql, confidence: confidence.value, together: together.checked ? "1" : "", chart: kind.value }, { quietly: true });
+    const own = running = new AbortController();
+    const body = { sql: text.text(), options: { confidence: Number(confidence.value), simultaneous: together.checked } };
+    fill(told, h("p", { class: "working" }, "Asking… ", h("button", { type: "button", class: "quiet", onclick: () => own.abort() }, "Stop")));
+    fill(explained);
+    inAddress(body.sql);
     try {
-      last = { body, ...(await asked("v1/sql", { body: { ...body, first: SHOWN_ROWS }, signal: running.signal })) };
+      const answer = await asked("v1/sql", { body: { ...body, first: SHOWN_ROWS }, signal: own.signal });
+      last = { body, answer };
       text.mark();
-      save("deniable history", [body.sql, ...saved("deniable history", []).filter((other) => other !== body.sql)].slice(0, REMEMBERED));
-      fill(lists, remembered());
+      remembered.asked(body.sql);
+      fill(column, answer.answers.map((each) => h("option", {}, each)));
+      columnField.hidden = answer.answers.length < 2;
+      keeping.hidden = false;
       draw();
-      say(`Answered: ${count(last.total)} rows.`);
+      say(`Answered: ${count(answer.total)} rows.`);
     } catch (failure) {
-      if (failure.name === "AbortError") { fill(told, empty("Stopped. Nothing was computed.")); return; }
-      text.mark(failure.start, failure.message);
-      fill(told, problem(failure.message, failure.todo ?? "The place is marked in the text. What may be asked: docs, page SQL."));
+      if (failure.name !== "AbortError") { last = null; keeping.hidden = true; refused(failure, told); }
+      else if (own === running) fill(told, empty("Stopped. Nothing was computed."));
     }
   }
 
   function draw() {
-    const { groups, answers, rows, notes, total } = last;
-    const header = [...groups, ...answers.flatMap((answer) => [answer, `${answer}: interval`])];
-    const numeric = [...groups.map(() => false), ...answers.flatMap(() => [true, true])];
-    const cells = rows.map((row) => [...groups.map((group) => String(row[group])), ...answers.flatMap((answer) => number(row, answer))]);
-    const few = total > rows.length && h("p", { class: "note" }, `The first ${count(rows.length)} of ${count(total)} rows are shown. The files have all of them.`);
-    const picture = rows.length && answers.length ? drawn(last, kind.value) : null;
-    const remarks = notes.length ? h("ul", { class: "notes", "aria-label": "About these numbers" }, notes.map((note) => h("li", {}, note))) : null;
-    fill(told,
-      total === 0 ? empty("The answer has no rows.", "WHERE or HAVING leaves nothing. Widen it.") : h("section", { "aria-label": "Answer" },
-        picture, remarks, few, table(`Answer, with ${Math.round(last.body.options.confidence * 100)} % intervals${last.body.options.simultaneous ? " that all hold at once" : ""}`, header, cells, numeric),
-        h("div", { class: "row" },
-          h("button", { type: "button", class: "quiet", onclick: () => exported("text/csv", "answer.csv") }, "Download CSV"),
-          h("button", { type: "button", class: "quiet", onclick: () => exported("application/vnd.apache.arrow.stream", "answer.arrows") }, "Download Arrow"),
-          picture && h("button", { type: "button", class: "quiet", onclick: async () => download("answer.png", await picture.querySelector(".chart").picture()) }, "Download PNG"),
-          h("button", { type: "button", class: "quiet", onclick: copyLink }, "Copy link")),
-        h("form", { class: "row", onsubmit: keepQuestion }, labelled("Name for this question", name), h("button", { type: "submit", class: "quiet" }, "Keep"))));
-  }
-
-  async function exported(accept, file) {
-    try { download(file, await asked("v1/sql", { body: last.body, accept })); } catch (failure) { fill(explained, problem(failure.message, failure.todo)); }
+    fill(told, answerView(last.answer, last.body.options, { kind: kind.value, column: column.value }, async (file, accept) => {
+      try { download(file, await asked("v1/sql", { body: last.body, accept })); } catch (failure) { fill(explained, problem(failure.message, failure.todo)); }
+    }));
   }
 
   async function copyLink() {
-    await navigator.clipboard?.writeText(location.href).catch(() => null);
-    say("The link is copied. It holds the question, not the answer, and whoever opens it needs a key.");
-  }
-
-  function keepQuestion(event) {
-    event.preventDefault();
-    if (!name.value.trim()) return;
-    save("deniable questions", { ...saved("deniable questions", {}), [name.value.trim()]: last.body.sql });
-    fill(lists, remembered());
-    say(`Kept as ${name.value.trim()}.`);
+    try {
+      await navigator.clipboard.writeText(location.href);
+      say("The link is copied. It holds the question, not the answer, and whoever opens it needs a key.");
+    } catch {
+      fill(explained, empty("This page may not write to the clipboard.", "Copy the address of the page instead: it holds the question."));
+    }
   }
 
   async function explain() {
     fill(explained, h("p", { class: "working" }, "Explaining…"));
     try {
       const { text: words } = await asked("v1/explain", { body: { sql: text.text() } });
+      text.mark();
       fill(explained, h("section", { "aria-label": "How it is answered" }, h("h2", {}, "How it is answered"),
         h("p", {}, "Which views count, the error to expect with its causes, and how far one liar moves the answer:"), h("pre", { tabindex: "0" }, words)));
     } catch (failure) {
-      text.mark(failure.start, failure.message);
-      fill(explained, problem(failure.message, failure.todo));
+      refused(failure, explained);
     }
   }
 
-  function remembered() {
-    const again = (sql, words) => h("li", {}, h("button", { type: "button", class: "link", onclick: () => { text.set(sql); text.focus(); } }, words));
-    const named = Object.entries(saved("deniable questions", {})), past = saved("deniable history", []);
-    return [
-      named.length > 0 && h("section", {}, h("h2", {}, "Named questions"), h("ul", { class: "plain" }, named.map(([words, sql]) => again(sql, words)))),
-      past.length > 0 && h("details", {}, h("summary", {}, `History (${past.length})`), h("ul", { class: "plain" }, past.map((sql) => again(sql, sql)))),
-    ].filter(Boolean);
+  function refused(failure, where) {
+    text.mark(failure.start, failure.message);
+    fill(where, problem(failure.message, failure.todo ?? (failure.start != null && "The place is underlined in the question.")));
   }
 
   try {
     const { tables } = await asked("v1/tables");
     text.knows(tables);
-    lists.append(h("details", {}, h("summary", {}, "Tables"), tables.map((one) => table(`${one.name}: ${one.comment}`, ["column", "type", "what it is"], one.columns.map((column) => [column.name, column.type.toLowerCase(), column.comment])))));
+    remembered.shows(tables);
     if (place.get("sql")) ask();
-    else if (!text.text()) text.set(`SELECT COUNT(*) AS n FROM ${tables[0].name}`);
+    else if (!text.text() && tables.length) text.set(`SELECT COUNT(*) AS n FROM ${tables[0].name}`);
   } catch (failure) {
     fill(told, problem(failure.message, failure.todo));
   }
-}
-
-function labelledBox(words, box) {
-  box.id = "together";
-  return h("label", { for: box.id }, box, ` ${words}`);
-}
-
-function number(row, answer) {
-  const error = Math.hypot(row[`${answer}_stderr`] ?? 0, row[`${answer}_model`] ?? 0);
-  if (row[answer] == null) return ["unclear: too few people, or too much noise", interval(row[`${answer}_low`], row[`${answer}_high`], ((row[`${answer}_high`] ?? 0) - (row[`${answer}_low`] ?? 0)) / 4)];
-  return [`${shown(row[answer], error)} ± ${shown(error, error)}`, interval(row[`${answer}_low`], row[`${answer}_high`], error)];
-}
-
-function drawn({ groups, answers, rows }, wanted) {
-  const some = rows.slice(0, DRAWN_ROWS), answer = answers[0];
-  const column = (suffix) => some.map((row) => row[`${answer}${suffix}`] ?? null);
-  const last = groups.at(-1), ordered = groups.length === 1 && some.length > 12 && some.every((row) => typeof row[last] === "number" || /^\d{4}-\d\d/.test(row[last]));
-  const kind = wanted === "auto" ? (ordered ? "line" : "bars") : wanted;
-  const names = groups.length ? some.map((row) => groups.map((group) => row[group]).join(", ")) : [answer];
-  return h("figure", {}, chart({ label: `Chart of ${answer}${groups.length ? ` by ${groups.join(", ")}` : ""}, with intervals; the table has the same numbers`, names, value: column(""), low: column("_low"), high: column("_high"), kind }),
-    h("figcaption", {}, `${answer}${groups.length ? ` by ${groups.join(", ")}` : ""}${rows.length > DRAWN_ROWS ? `, the first ${DRAWN_ROWS} rows` : ""}`));
 }

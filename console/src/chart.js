@@ -4,7 +4,7 @@ import { h } from "./dom.js";
 
 const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-export function chart({ label, x, names, value, low, high, kind, height = 280, under, fromZero, onselect }) {
+export function chart({ label, x, names, value, low, high, kind, height = 280, under, across, fromZero, onselect }) {
   const box = h("div", { class: "chart", role: "img", "aria-label": label });
   const places = names ? names.map((_, at) => at) : x;
   const ink = style("--ink"), faint = style("--line"), accent = style("--accent"), band = style("--band");
@@ -16,11 +16,11 @@ export function chart({ label, x, names, value, low, high, kind, height = 280, u
     width: 600, height, legend: { show: false },
     cursor: { drag: { x: Boolean(onselect), y: false, setScale: false }, points: { show: false } },
     scales: {
-      x: { time: false, range: names ? () => [-0.6, places.length - 0.4] : undefined },
+      x: { time: false, range: names ? () => [-0.6, places.length - 0.4] : across && (() => across) },
       y: { range: () => [bottom - (bottom < 0 || kind !== "bars" ? room : 0), top + room] },
     },
     axes: [
-      { ...axis, label: under, labelSize: 20, labelFont: axis.font, ...(names && { splits: (plot) => thinned(places, Math.max(2, Math.floor(plot.width / 110))), values: (_, at) => at.map((place) => short(String(names[place] ?? ""))) }) },
+      { ...axis, ...(under && { label: under, labelSize: 20, labelFont: axis.font }), ...(names && { size: 34, grid: { show: false } }), ...(names && { splits: (plot) => thinned(places, Math.max(2, Math.floor(plot.width / 110))), values: (_, at) => at.map((place) => short(String(names[place] ?? ""))) }) },
       { ...axis, size: 64, values: (_, at) => at.map((number) => number.toLocaleString("en", { maximumSignificantDigits: 4 })) },
     ],
     series: [

@@ -30,14 +30,14 @@ export async function collectPage(main, alive) {
       h("dl", { class: "facts" },
         fact("Health", status.ready ? "takes reports" : "takes no reports: stopping, or the disk is nearly full"),
         fact("Reports stored", count(total)), fact("Waiting for the disk", count(status.queued)), fact("Room on the disk", bytes(status.free_bytes)),
-        fact("Accepted since the start", count(status.accepted)), fact("Repeated", count(status.repeated))),
+        fact("Accepted since the start, with streams", count(status.accepted)), fact("Repeated", count(status.repeated))),
       total === 0 ? empty("No reports yet.", `Devices send them to POST /v1/collections/${status.name}/reports.`)
-        : table("Reports by table and round", ["table", "round", "reports", "people"], Object.values(status.reports).map((row) => [row.table, row.round || "", count(row.reports), count(row.users)]), [false, true, true, true]),
+        : table("Reports by table and round", ["table", ...(status.rounds ? ["round"] : []), "reports", "people"], Object.values(status.reports).map((row) => [row.table, ...(status.rounds ? [String(row.round)] : []), count(row.reports), count(row.users)]), [false, ...(status.rounds ? [true] : []), true, true]),
       Object.keys(status.refused).length ? table("Refused since the start, by reason", ["reason", "reports"], Object.entries(status.refused).map(([reason, number]) => [reason, count(number)]), [false, true])
         : h("p", {}, "No report was refused since the start."));
     if (seen.length > 2) {
       const speeds = seen.slice(1).map((moment, at) => (1000 * (moment.total - seen[at].total)) / (moment.at - seen[at].at));
-      fill(live, h("h2", {}, "Reports per second"), chart({ label: `Reports per second over the last ${speeds.length * 2} seconds; now ${speeds.at(-1).toFixed(1)}`, x: speeds.map((_, at) => (at - speeds.length + 1) * 2), value: speeds, low: speeds, high: speeds, kind: "line", height: 160, under: "seconds", fromZero: true }));
+      fill(live, h("h2", {}, "Reports per second"), chart({ label: `Reports per second over the last ${speeds.length * 2} seconds; now ${speeds.at(-1).toFixed(1)}`, x: speeds.map((_, at) => (at - speeds.length + 1) * 2), value: speeds, low: speeds, high: speeds, kind: "line", height: 160, under: "seconds", across: [-Math.max(30, speeds.length * 2), 0], fromZero: true }));
     }
     if (status.rounds && JSON.stringify(status.rounds) !== shownRounds) {
       shownRounds = JSON.stringify(status.rounds);

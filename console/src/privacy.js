@@ -11,7 +11,7 @@ export async function privacyPage(main) {
     fill(told,
       promise.warnings.map((words) => h("p", { class: "problem" }, words)),
       h("section", {}, h("h2", {}, `What ${promise.name ?? "this collection"} promises`),
-        Object.entries(promise.promise).map(([heading, sentences]) => [h("h3", {}, heading), h("ul", {}, sentences.map((sentence) => h("li", {}, sentence)))]).flat()),
+        Object.entries(promise.promise).map(([heading, sentences]) => [h("h3", {}, heading), h("ul", {}, sentences.map((sentence) => h("li", {}, worded(sentence))))]).flat()),
       h("section", {}, h("h2", {}, "What one person spends"),
         table("Charges over a lifetime", ["what", "ε in one round", "ε over a lifetime"], [...charges.map((charge) => [charge.what, shown(charge.one_round), shown(charge.lifetime)]), ["all together", "", shown(total)]], [false, true, true]),
         h("p", {}, "Each device keeps its own ledger and refuses what would pass its limit. This server cannot see the ledgers.")),
@@ -21,3 +21,6 @@ export async function privacyPage(main) {
     fill(told, problem(failure.message, failure.todo));
   }
 }
+
+// Names of commands stand between backticks.
+const worded = (sentence) => sentence.split("`").map((part, at) => (at % 2 ? h("code", {}, part) : part));

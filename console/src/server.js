@@ -7,10 +7,10 @@ export function keys() {
 export function keep(changed) { sessionStorage.setItem(kept, JSON.stringify(changed)); }
 
 export class Refused extends Error {
-  constructor(status, reason, words, start) { super(words); Object.assign(this, { status, reason, start }); }
+  constructor(status, reason, words, { start, scope = "ask" } = {}) { super(words); Object.assign(this, { status, reason, start, scope: scope || "ask" }); }
   get todo() {
-    if (this.status === 0) return "Check that the server runs: deniable serve. This page asks again when you do.";
-    if (this.status === 401 || this.status === 403) return "Choose Keys and enter a key that is valid. An operator makes one: deniable key add FOLDER NAME --scope ask";
+    if (this.status === 0) return "Check that the server runs: deniable serve FOLDER. Then try again; what you typed is still here.";
+    if (this.status === 401 || this.status === 403) return `Choose Keys and enter a key that is valid. An operator makes one: deniable key add FOLDER NAME --scope ${this.scope}`;
     if (this.status === 429) return "Others are asking, too. Try again in a few seconds.";
     if (this.status === 504) return "Ask for fewer groups, or have the operator raise question_seconds.";
     return null;
@@ -19,7 +19,7 @@ export class Refused extends Error {
 
 export async function asked(path, { scope = "ask", body, accept = "application/json", signal } = {}) {
   const key = keys()[scope];
-  if (scope && !key) throw new Refused(401, "key", `This needs a key with the scope ${scope}.`);
+  if (scope && !key) throw new Refused(401, "key", `This needs a key with the scope ${scope}.`, { scope });
   const headers = { Accept: accept };
   if (key) headers.Authorization = `Bearer ${key}`;
   if (body) headers["Content-Type"] = "application/json";
@@ -32,7 +32,7 @@ export async function asked(path, { scope = "ask", body, accept = "application/j
   }
   if (!answer.ok) {
     const about = await answer.json().catch(() => ({}));
-    throw new Refused(answer.status, about.error, about.message ?? `The server answers with status ${answer.status}.`, about.start);
+    throw new Refused(answer.status, about.error, about.message ?? `The server answers with status ${answer.status}.`, { start: about.start, scope });
   }
   return accept === "application/json" ? answer.json() : answer.blob();
 }

@@ -1,6 +1,8 @@
 """`deniable serve --init`, `--check`, `seal`, `key` and `token`; the server itself is tested where it is."""
 
 import json
+import re
+import time
 
 import pytest
 
@@ -87,14 +89,18 @@ def test_a_folder_that_is_none(tmp_path):
 
 def test_keys_are_shown_once_and_revoked(folder):
     key = run("key", "add", folder, "dashboard", "--scope", "ask").stdout.strip()
-    assert KeyFile(folder).keys().allows(key, "ask")
-    assert not KeyFile(folder).keys().allows(key, "operate")
-    assert run("key", "list", folder).stdout == "dashboard  ask\ntokens-1  tokens\n"
+    assert KeyFile(folder).keys().allows(key, "ask", 0)
+    assert not KeyFile(folder).keys().allows(key, "operate", 0)
+    run("key", "add", folder, "visitor", "--scope", "ask", "--days", "30")
+    listed = run("key", "list", folder).stdout
+    assert re.fullmatch(r"dashboard  ask\nvisitor  ask  until \d{4}-\d\d-\d\d\ntokens-1  tokens\n", listed)
+    assert 29 * 86_400 < KeyFile(folder).keys().keys[1].expires - time.time() <= 30 * 86_400
+    assert run("key", "revoke", folder, "visitor").returncode == 0
     assert run("key", "rotate", folder).returncode == 0
     assert run("key", "revoke", folder, "tokens-1").returncode == 0
     assert run("key", "revoke", folder, "dashboard").returncode == 0
     assert run("key", "list", folder).stdout == "tokens-2  tokens\n"
-    assert not KeyFile(folder).keys().allows(key, "ask")
+    assert not KeyFile(folder).keys().allows(key, "ask", 0)
 
 
 def test_tokens_from_arguments_and_stdin(folder):

@@ -8,6 +8,7 @@ import pytest
 import deniable as dn
 from asgi import Served
 from asked_shop import SHOP, fill
+from deniable.service import plan_resource
 from deniable.service.collector import init_folder
 
 COUNT = "SELECT COUNT(*) AS n FROM users WHERE age < 50"
@@ -85,6 +86,9 @@ def test_a_plan_is_the_forecast_of_the_library(shop):
     assert first["answers"][0]["share"] == pytest.approx(expected.error / 10_000)
     assert "MAX is one person's value" in second["refused"]
     assert planned["lifetime"] <= 2.0
+    own = shop.asked("/v1/plan", body={"questions": [], "users": 10_000}).json
+    assert (own["epsilon"], own["rounds"]) == (8.0, 3)  # what the specification says
+    assert (planned["epsilon"], planned["rounds"]) == (2.0, 1)
     rounds = shop.asked("/v1/plan", body={**body, "rounds": 4, "questions": [COUNT]}).json
     assert "rounds" in rounds["specification"]
     assert rounds["predictions"][0]["answers"][0]["error"] > expected.error
@@ -92,6 +96,17 @@ def test_a_plan_is_the_forecast_of_the_library(shop):
     asked = {"specification": text, "questions": ["SELECT COUNT(*) AS n FROM people WHERE age < 18"], "users": 1000}
     fitted = shop.asked("/v1/plan", body={**asked, "fit": True}).json
     assert fitted["design"] == "grid"
+
+
+def test_a_prediction_is_computed_once_and_few_are_kept(shop, monkeypatch):
+    computed = []
+    monkeypatch.setattr(plan_resource, "_KEPT", {})
+    monkeypatch.setattr(plan_resource, "MOST_PREDICTIONS", 2)
+    monkeypatch.setattr(plan_resource, "_prediction", lambda _, text, users: computed.append((text, users)) or {})
+    for users in (1000, 1000, 2000, 3000, 3000, 1000):
+        assert shop.asked("/v1/plan", body={"questions": [COUNT], "users": users, "epsilon": 3.0}).status == 200
+    assert [users for _, users in computed] == [1000, 2000, 3000, 1000]
+    assert len(plan_resource._KEPT) == 2
 
 
 @pytest.mark.parametrize(

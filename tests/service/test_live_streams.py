@@ -163,7 +163,7 @@ def test_windows_of_positions_and_times(folder, keys):
         assert asked(served, path, ask, query).status == 400
     listed = asked(served, "/v1/streams", ask).json["streams"]
     assert [(entry["name"], entry["live"], entry["published"]) for entry in listed] == [("meter", True, 280)]
-    assert len(asked(served, "/v1/streams/meter/series", ask).json["bins"]) == 120
+    assert len(asked(served, "/v1/streams/meter/series", ask).json["bins"]) == 12
     served.close()
 
 

@@ -120,6 +120,18 @@ def test_notes_are_warnings(door):
         ("SELECT COLUMN_COMMENT FROM INFORMATION_SCHEMA.COLUMNS WHERE COLUMN_NAME = 'sex'", ("private: f, m",)),
         ("EXPLAIN SELECT COUNT(*) FROM users WHERE age < 40", ("optimal weights, direct sums",)),
         ("SELECT DISTINCT sex FROM users LIMIT 1", ("f",)),
+        ("SHOW GRANTS FOR CURRENT_USER()", ("GRANT SELECT ON *.* TO `asker`",)),
+        (
+            "SELECT @@GLOBAL.time_zone AS global_tz, @@system_time_zone AS system_tz, time_format(timediff(now(), "
+            "convert_tz(now(), @@GLOBAL.time_zone, '+00:00')), '%H:%i') AS 'offset';",
+            ("UTC", "UTC", "00:00"),
+        ),
+        (
+            "SELECT DISTINCT TABLE_SCHEMA from information_schema.TABLES where TABLE_TYPE != 'SYSTEM VIEW' "
+            "ORDER BY TABLE_SCHEMA",
+            ("shop",),
+        ),
+        ("SELECT table_name FROM information_schema.tables WHERE table_schema = database()", ("orders",)),
     ],
 )  # fmt: skip
 def test_what_tools_ask_first(door, text, first):
@@ -151,6 +163,9 @@ def test_what_is_taken_and_has_no_rows(door, text):
             "SELECT (SELECT a FROM information_schema.columns, read_csv('/etc/passwd') AS t(a))",
             "a subquery here is one aggregate",
         ),
+        ("SELECT WEEK(day), COUNT(*) FROM orders GROUP BY WEEK(day)", "ISO 8601"),
+        ("SELECT YEARWEEK(day), COUNT(*) FROM orders GROUP BY YEARWEEK(day)", "YEARWEEK is not known here"),
+        ("SELECT TRUE FROM nobody WHERE 1 <> 1 LIMIT 0", "there is no table 'nobody'"),
         ("KILL 99", "no connection of yours"),
         ("SHOW CREATE TABLE nobody", "there is no table 'nobody'"),
         ("SELECT " + "1," * 60_000 + "1", "longer|shorter"),
@@ -189,6 +204,68 @@ def test_months_and_filters_of_tools_mean_what_they_say(door, expected):
     )
     assert [row[1] for row in series] == pytest.approx([estimate.value for estimate in days.answers["n"]])
     assert [row[0] for row in series] == [1767225600 + 86400 * day for day in range(11)]
+
+
+def weekly(expected, weeks):
+    """Counts by the first day of a week, from the library: `weeks` is SQL for that day."""
+    answer = expected.sql(f"SELECT {weeks} AS week, COUNT(*) AS n FROM orders GROUP BY {weeks}")
+    return {
+        str(week): estimate.value for week, estimate in zip(answer.groups["week"], answer.answers["n"], strict=True)
+    }
+
+
+def test_weeks_begin_where_mysql_begins_them(door, expected):
+    texts = {parameter.id: parameter.values[0] for parameter in bi_questions()}
+    sunday = weekly(expected, "CAST(DATE_TRUNC('week', day + INTERVAL 1 DAY) - INTERVAL 1 DAY AS DATE)")
+    monday = weekly(expected, "CAST(DATE_TRUNC('week', day) AS DATE)")
+    assert min(sunday) == "2025-12-28"
+    assert min(monday) == "2025-12-29"
+    for name, counts in (
+        ("Superset, a line chart by week", sunday),
+        ("Metabase, a line chart by week", sunday),
+        ("Superset, a line chart by week from Monday", monday),
+    ):
+        assert {str(row[0]): row[1] for row in door.rows(texts[name])[1]} == pytest.approx(counts), name
+    days = door.rows(texts["Metabase, a bar chart by day of the week"])[1]
+    answer = expected.sql("SELECT DAYOFWEEK(day) AS d, COUNT(*) AS n FROM orders GROUP BY DAYOFWEEK(day)")
+    assert [row[0] for row in days] == [1, 2, 3, 4, 5, 6, 7]  # Sunday is 1 in MySQL and 0 in DuckDB
+    assert [row[1] for row in days] == pytest.approx([estimate.value for estimate in answer.answers["n"]])
+    days = door.rows("SELECT WEEKDAY(day) AS d, COUNT(*) AS n FROM orders GROUP BY WEEKDAY(day) ORDER BY d")[1]
+    values = [estimate.value for estimate in answer.answers["n"]]
+    assert [row[1] for row in days] == pytest.approx([*values[1:], values[0]])
+
+
+def test_ranges_that_begin_and_end_inside_a_day(door, expected):
+    texts = {parameter.id: parameter.values[0] for parameter in bi_questions()}
+    inside = "FROM orders WHERE day > DATE '2026-01-01' AND day <= DATE '2026-01-11'"
+    plain = expected.sql(f"SELECT COUNT(*) AS n {inside}").scalar()
+    week = "CAST(FLOOR(EXTRACT(EPOCH FROM day) / 604800) * 604800 AS BIGINT)"
+    by_week = expected.sql(f"SELECT {week} AS week, COUNT(*) AS n {inside} GROUP BY {week}")
+    between = "FROM_UNIXTIME(1767225671) AND FROM_UNIXTIME(1768089611)"  # some seconds after two midnights
+    assert door.rows(f"SELECT COUNT(*) FROM orders WHERE day BETWEEN {between}")[1][0][0] == pytest.approx(plain.value)
+    weeks = door.rows(texts["Grafana, a time series by $__timeGroup(day, '1w') with a range inside days"])[1]
+    assert [row[0] for row in weeks] == [1767225600, 1767225600 + 604800]
+    assert [row[1] for row in weeks] == pytest.approx([estimate.value for estimate in by_week.answers["n"]])
+
+
+def test_a_question_kept_as_a_dataset_has_its_errors_as_columns(door):
+    _, rows = door.rows(COUNT)
+    kept = f"({COUNT}) AS `virtual_table`"
+    names, picked = door.rows(f"SELECT `sex` AS `sex`, `n_high` AS `high`, n FROM {kept} ORDER BY `high` DESC LIMIT 10")
+    assert names == ["sex", "high", "n"]
+    assert picked == [
+        (row[0], pytest.approx(row[4]), pytest.approx(row[1])) for row in sorted(rows, key=lambda r: -r[4])
+    ]
+    by_group = door.rows(f"SELECT sex AS sex, MAX(n_low) AS low FROM {kept} GROUP BY sex ORDER BY low")[1]
+    assert sorted(by_group) == [(row[0], pytest.approx(row[3])) for row in rows]
+    with pytest.raises(pymysql.Error, match="cannot be added up"):
+        door.rows(f"SELECT SUM(n_low) FROM {kept}")
+    with pytest.raises(pymysql.Error, match="one table"):
+        door.rows(f"SELECT n_low FROM {kept} WHERE n > (SELECT 1 FROM information_schema.tables)")
+    with pytest.raises(pymysql.Error, match="cannot be asked"):
+        door.rows(f"SELECT n_low, getenv('HOME') FROM {kept}")
+    with pytest.raises(pymysql.Error, match="rows of single people"):
+        door.rows("SELECT age_low FROM (SELECT age FROM users) AS kept")
 
 
 # Who may --------------------------------------------------------------------------------------------------------------
@@ -232,6 +309,25 @@ def test_a_revoked_key_asks_nothing_more(door):
         door.collector.keys.change(lambda keys: keys.without("leaver"))
         with pytest.raises(pymysql.Error, match="not valid any more"):
             cursor.execute("SELECT 1")
+
+
+def test_an_expired_key_asks_nothing_more(door, monkeypatch):
+    made = []
+
+    def add(keys):
+        changed, text = keys.with_key("visitor", "ask", 1_000)
+        made.append(text)
+        return changed
+
+    door.collector.keys.change(add)
+    monkeypatch.setattr(door.collector, "now", lambda: 999)
+    with door.connect("visitor", made[0]) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+        monkeypatch.setattr(door.collector, "now", lambda: 1_000)
+        with pytest.raises(pymysql.Error, match="not valid any more"):
+            cursor.execute("SELECT 1")
+    with pytest.raises(pymysql.OperationalError, match="Access denied"):
+        door.connect("visitor", made[0])
 
 
 def test_large_packets_and_many_connections_are_refused(door, monkeypatch):

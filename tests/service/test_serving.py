@@ -99,6 +99,10 @@ def test_a_head_that_is_too_long_or_too_slow_ends_the_connection(tmp_path):
         with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
             connection.sendall(b"GET /healthz HTTP/1.1\r\nx: " + b"y" * 17_000)
             assert b" 431 " in connection.recv(1000)
+        for rest in (b"\r\n\r\n", b"\r\ncontent-length: 3\r\n\r\nabc"):  # at once, and with a body behind it
+            with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+                connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\nx: " + b"y" * 60_000 + rest)
+                assert connection.recv(1000).startswith(b"HTTP/1.1 431 ")
         with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
             assert connection.recv(1000) == b""  # silence is closed as well
         with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:

@@ -87,6 +87,21 @@ def test_a_proxy_vouches_only_from_its_address(tmp_path):
     served.close()
 
 
+def test_a_header_that_says_who_sends_may_be_there_only_once(tmp_path):
+    """A proxy that adds its own and lets the sender's through would vouch for whom the sender likes."""
+    served = Served(tmp_path / "collected", host="0.0.0.0", proxies=("10.0.0.7",))  # noqa: S104 - no port is opened
+    for names in (("Deniable-User", "deniable-user"), ("Authorization", "authorization")):
+        answer = served.send(("7", report_of("7")), headers=dict.fromkeys(names, "7"), client="10.0.0.7")
+        assert (answer.status, answer.json["error"]) == (400, "headers")
+    twice = {"X-Trace": "1", "x-trace": "2", "deniable-user": "7"}
+    assert served.send(("7", report_of("7")), headers=twice, client="10.0.0.7").json["accepted"] == 1
+    served.close()
+
+
+def test_no_answer_repeats_the_host_of_a_request(served):
+    assert served.post(b"", path="/v1/collections/shop/reports/", headers={"host": "evil.example"}).status == 404
+
+
 def test_a_loopback_port_is_open_except_to_what_was_forwarded(tmp_path):
     served, report = Served(tmp_path / "collected"), report_of("7")
     assert served.send(("7", report)).status == 200
@@ -102,11 +117,11 @@ def test_a_loopback_port_is_open_except_to_what_was_forwarded(tmp_path):
 # Keys -----------------------------------------------------------------------------------------------------------------
 
 
-def added(served, name, scope):
+def added(served, name, scope, expires=None):
     made = []
 
     def add(keys):
-        changed, text = keys.with_key(name, scope)
+        changed, text = keys.with_key(name, scope, expires)
         made.append(text)
         return changed
 
@@ -120,6 +135,25 @@ def test_metrics_need_a_key_of_their_scope(served):
     assert (get(ask), get(operate), get("nonsense"), served.get("/metrics").status) == (403, 200, 403, 401)
     served.collector.keys.change(lambda keys: keys.without("oncall"))
     assert get(operate) == 403
+
+
+def test_a_key_ends_with_its_time_and_says_so(served, monkeypatch):
+    plain, ending = added(served, "plain", "operate"), added(served, "ending", "operate", expires=1_800_000_000)
+    assert b"deniable keys 2" in (served.folder / KEYS_FILE).read_bytes()
+
+    def asked(key, now, path="/v1/status"):
+        monkeypatch.setattr(served.collector, "now", lambda: now)
+        return served.get(path, headers={"authorization": f"Bearer {key}"}, client="203.0.113.9")
+
+    assert asked(ending, 1_799_999_999).status == 200
+    for path in ("/v1/status", "/v1/key", "/v1/tables"):
+        answer = asked(ending, 1_800_000_000, path)
+        assert (answer.status, answer.json["error"]) == (403, "expired")
+        assert answer.json["message"] == "The key ending expired on 2027-01-15."
+    assert asked(plain, 4e9).status == 200
+    served.collector.keys.change(lambda keys: keys.without("ending"))
+    assert b"deniable keys 1" in (served.folder / KEYS_FILE).read_bytes()
+    assert asked(plain, 4e9).status == 200
 
 
 def test_keys_are_stored_hashed_in_a_private_file(served):

@@ -202,19 +202,21 @@ def key() -> None:
 @folder_argument
 @click.argument("name")
 @click.option("--scope", type=click.Choice(["ask", "operate", "publish"]), required=True, help="What the key is for.")
-def key_add(folder: str, name: str, scope: str) -> None:
+@click.option("--days", type=click.IntRange(1, 3660), help="How long it is valid; without it, until it is revoked.")
+def key_add(folder: str, name: str, scope: str, days: int | None) -> None:
     """Make a key and print it: it is shown once.
 
     \b
     Example:
-      deniable key add collected/ dashboard --scope ask
+      deniable key add collected/ dashboard --scope ask --days 90
     """
     from deniable.service.keys import Keys
 
     made: list[str] = []
 
     def add(keys: Keys) -> Keys:
-        changed, text = keys.with_key(name, scope)
+        expires = None if days is None else int(time.time()) + days * _DAY_S
+        changed, text = keys.with_key(name, scope, expires)
         made.append(text)
         return changed
 
@@ -233,7 +235,8 @@ def key_list(folder: str) -> None:
     """
     keys = _key_file(folder).keys()
     for named in keys.keys:
-        click.echo(f"{named.name}  {named.scope}")
+        until = "" if named.expires is None else f"  until {time.strftime('%Y-%m-%d', time.gmtime(named.expires))}"
+        click.echo(f"{named.name}  {named.scope}{until}")
     for number in keys.token_secrets:
         click.echo(f"tokens-{number}  tokens")
 

@@ -81,6 +81,7 @@ def application(collector: Collector) -> ASGIApp:
         exception_handlers={Refused: refused_answer, HTTPException: _http_answer, Exception: _failed_answer},
     )
     app.state.collector = collector
+    app.router.redirect_slashes = False  # an answer that repeats the host which a request names
     return CrossOrigin(Watched(app, collector, uploads), collector.settings.origins)
 
 

@@ -3,23 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
 from starlette.requests import Request
+from starlette.types import Scope
 
 from deniable.service.answers import Refused
 from deniable.service.collector import Collector
+from deniable.service.keys import Keys
 from deniable.service.report_commits import MayUpload
 from deniable.service.settings import is_loopback
 from deniable.service.tokens import read_token
 
 VOUCHED_HEADER = "deniable-user"
 EVERYBODY = "*"
+_ONLY_ONCE = ("authorization", VOUCHED_HEADER, "content-type", "content-encoding")
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 
 
 def address_of(request: Request) -> str:
     """The address that a request came from; behind a proxy, the proxy's."""
     return request.client.host if request.client else ""
+
+
+def upload_headers(scope: Scope) -> dict[str, str]:
+    """The headers of an upload by name, in small letters. One that says who sends, or what, may be there only once:
+    of two, a proxy in front may have checked the other one.
+    """
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    if len(headers) < len(scope["headers"]):
+        names = [name.decode("latin-1") for name, _ in scope["headers"]]
+        if any(names.count(name) > 1 for name in _ONLY_ONCE):
+            raise Refused(400, "headers", "A header that may be sent once was sent twice.")
+    return headers
 
 
 def uploader(collector: Collector, headers: Mapping[str, str], address: str) -> MayUpload | None:
@@ -52,9 +68,20 @@ def uploader(collector: Collector, headers: Mapping[str, str], address: str) -> 
 
 def require_scope(collector: Collector, request: Request, scope: str) -> None:
     """Refuse a request without a key of this scope."""
-    presented = bearer(request.headers)
-    if presented is None or not collector.keys.keys().allows(presented, scope):
-        raise Refused(401 if presented is None else 403, "key", f"This needs a key with the scope {scope}.")
+    presented, keys = bearer(request.headers), collector.keys.keys()
+    if presented is None:
+        raise Refused(401, "key", f"This needs a key with the scope {scope}.")
+    refuse_expired(keys, presented, collector.now())
+    if not keys.allows(presented, scope, collector.now()):
+        raise Refused(403, "key", f"This needs a key with the scope {scope}.")
+
+
+def refuse_expired(keys: Keys, presented: str, now: float) -> None:
+    """Tell whoever shows a key that its time is over."""
+    key = keys.holder(presented)
+    if key is not None and key.has_expired(now):
+        day = datetime.fromtimestamp(key.expires or 0, UTC).date().isoformat()
+        raise Refused(403, "expired", f"The key {key.name} expired on {day}.")
 
 
 def is_local(collector: Collector, request: Request) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -19,7 +20,7 @@ class BoundedHttp(HttpToolsProtocol):  # type: ignore[misc] # uvicorn is an extr
     def connection_made(self, transport: Any) -> None:
         """A connection that sends nothing is closed as well."""
         super().connection_made(transport)
-        self._head_size = 0
+        self._head_size, self._refused = 0, False
         self._head_ends: asyncio.TimerHandle | None = None
         self._expect_head()
 
@@ -47,9 +48,24 @@ class BoundedHttp(HttpToolsProtocol):  # type: ignore[misc] # uvicorn is an extr
             self.transport.close()
 
     def on_headers_complete(self) -> None:
-        """The head is whole."""
+        """The head is whole. If it came with other bytes, its own are counted now."""
         self._stop_timer()
-        super().on_headers_complete()
+        if self._head_size > self.header_bytes and _head_bytes(self.url, self.headers) > self.header_bytes:
+            self._refused = True
+            self.transport.write(_TOO_LARGE)
+            self.transport.close()
+        else:
+            super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """What follows a head that was refused is dropped."""
+        if not self._refused:
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """The request is whole."""
+        if not self._refused:
+            super().on_message_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The other side has left."""
@@ -60,6 +76,11 @@ class BoundedHttp(HttpToolsProtocol):  # type: ignore[misc] # uvicorn is an extr
         if self._head_ends is not None:
             self._head_ends.cancel()
             self._head_ends = None
+
+
+def _head_bytes(url: bytes, headers: Sequence[tuple[bytes, bytes]]) -> int:
+    """About the size of a request line and its headers."""
+    return len(url) + sum(len(name) + len(value) + 4 for name, value in headers)
 
 
 def bounded_http(header_bytes: int, header_seconds: float) -> type[asyncio.Protocol]:

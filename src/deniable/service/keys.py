@@ -1,6 +1,7 @@
 """Who may: keys of analysts and operators, and the secrets that tokens of users are made with, in one private file.
 
-A key is 256 random bits; the file holds its SHA-256 only. A token's secret has to be there in clear, because the server
+A key is 256 random bits; the file holds its SHA-256 only. It is valid until it is revoked or until its time is over.
+A token's secret has to be there in clear, because the server
 computes tokens again: whoever reads the file can write tokens, so it has mode 0600.
 """
 
@@ -10,7 +11,7 @@ import hashlib
 import hmac
 import json
 import secrets
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from deniable.tables.schema.names import check_name
 
 KEYS_FILE = "keys.json"
 KEYS_FORMAT = "deniable keys 1"
+EXPIRING_FORMAT = "deniable keys 2"
+"""With keys that expire: programs that do not know the time limit must not read such a file."""
 SCOPES = ("ask", "operate", "publish")
 KEY_PREFIX = "dnk_"
 _KEYS_SEAL_KEY = b"keys"  # the seal is for accidents
@@ -35,6 +38,12 @@ class NamedKey:
     sha256: str
     mysql: str = ""
     """SHA-1 of its SHA-1, which MySQL's handshake compares; empty for keys made before there was one."""
+    expires: int | None = None
+    """Seconds since 1970 from which on it is not valid; None for a key without a time limit."""
+
+    def has_expired(self, now: float) -> bool:
+        """Whether its time is over."""
+        return self.expires is not None and now >= self.expires
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +54,21 @@ class Keys:
     token_secrets: dict[str, bytes] = field(default_factory=dict, repr=False)
     """By number; new tokens are made with the last."""
 
-    def allows(self, presented: str, scope: str) -> bool:
-        """Whether a key has a scope. Every key is compared, each in constant time."""
+    def holder(self, presented: str) -> NamedKey | None:
+        """Which key somebody shows, also if it has expired. Every key is compared, each in constant time."""
         digest = _hashed(presented)
-        allowed = False
+        shown = None
         for key in self.keys:
-            same = hmac.compare_digest(key.sha256, digest)
-            allowed |= same and key.scope == scope
-        return allowed
+            if hmac.compare_digest(key.sha256, digest):
+                shown = key
+        return shown
 
-    def with_key(self, name: str, scope: str) -> tuple[Keys, str]:
+    def allows(self, presented: str, scope: str, now: float) -> bool:
+        """Whether a key has a scope, and has not expired."""
+        key = self.holder(presented)
+        return key is not None and key.scope == scope and not key.has_expired(now)
+
+    def with_key(self, name: str, scope: str, expires: int | None = None) -> tuple[Keys, str]:
         """The keys with one more, and that key: it is shown once and stored nowhere."""
         check_name("key", name)
         if scope not in SCOPES:
@@ -62,7 +76,8 @@ class Keys:
         if any(key.name == name for key in self.keys):
             raise BadInput(f"there is a key {name!r} already. No key was made. Revoke it first, or use another name.")
         text = KEY_PREFIX + secrets.token_urlsafe(32)
-        return replace(self, keys=(*self.keys, NamedKey(name, scope, _hashed(text), _hashed_twice(text)))), text
+        made = NamedKey(name, scope, _hashed(text), _hashed_twice(text), expires)
+        return replace(self, keys=(*self.keys, made)), text
 
     def without(self, name: str) -> Keys:
         """The keys without one, or without a token secret (`tokens-1`)."""
@@ -128,9 +143,12 @@ class KeyFile:
 
 
 def _written(keys: Keys) -> bytes:
+    expiring = any(key.expires is not None for key in keys.keys)
     content = {
-        "format": KEYS_FORMAT,
-        "keys": [{"name": key.name, "scope": key.scope, "sha256": key.sha256, "mysql": key.mysql} for key in keys.keys],
+        "format": EXPIRING_FORMAT if expiring else KEYS_FORMAT,
+        "keys": [
+            {name: value for name, value in asdict(key).items() if name != "expires" or expiring} for key in keys.keys
+        ],
         "token_secrets": {number: secret.hex() for number, secret in keys.token_secrets.items()},
     }
     return json.dumps(sealed(content, _KEYS_SEAL_KEY), indent=1).encode()
@@ -139,15 +157,19 @@ def _written(keys: Keys) -> bytes:
 def _parsed(content: bytes) -> Keys:
     try:
         entries = unsealed(json.loads(content), _KEYS_SEAL_KEY, "file of keys")
-        if entries["format"] != KEYS_FORMAT:
+        if entries["format"] not in (KEYS_FORMAT, EXPIRING_FORMAT):
             raise _unreadable()
-        named = tuple(
-            NamedKey(entry["name"], entry["scope"], entry["sha256"], entry.get("mysql", ""))
-            for entry in entries["keys"]
-        )
+        named = tuple(_named(entry, expiring=entries["format"] == EXPIRING_FORMAT) for entry in entries["keys"])
         return Keys(named, {number: bytes.fromhex(text) for number, text in entries["token_secrets"].items()})
     except (ValueError, KeyError, TypeError, RecursionError):
         raise _unreadable() from None
+
+
+def _named(entry: dict[str, Any], *, expiring: bool) -> NamedKey:
+    expires = entry["expires"] if expiring else None
+    if expires is not None and type(expires) is not int:
+        raise _unreadable()
+    return NamedKey(entry["name"], entry["scope"], entry["sha256"], entry.get("mysql", ""), expires)
 
 
 def _unreadable() -> Failure:

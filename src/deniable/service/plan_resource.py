@@ -1,12 +1,15 @@
 """POST /v1/plan: the errors to expect of a specification under other settings, before anything is collected.
 
 The body is {"specification": TOML or null for this collector's, "questions": ["SELECT …"], "users": 100000,
-"epsilon": 2.0, "rounds": 1, "fit": false}. With `fit`, the views of a grid are chosen for the questions.
+"epsilon": 2.0, "rounds": 1, "fit": false}; without ε and rounds those of the specification hold. With `fit`, the views
+of a grid are chosen for the questions. Predictions are kept, so that a slider that returns, and a question that stays
+while another is typed, cost nothing.
 """
 
 from __future__ import annotations
 
 import math
+import threading
 import tomllib
 from typing import Any
 
@@ -26,6 +29,9 @@ from deniable.tables.schema.rounds import Rounds
 from deniable.tables.specification.specification_files import to_toml
 
 MOST_QUESTIONS = 50
+MOST_PREDICTIONS = 2000
+_KEPT: dict[tuple[str, str, str], dict[str, Any]] = {}
+_TURN = threading.Lock()
 _FIELDS = {"specification", "questions", "users", "epsilon", "rounds", "fit"}
 
 
@@ -55,8 +61,10 @@ def _planned(collector: Collector, entries: dict[str, Any], questions: list[str]
     return {
         "design": collection.design,
         "specification": to_toml(collection.to_dict()),
+        "epsilon": float(collection.epsilon),
+        "rounds": 1 if collection.rounds is None else collection.rounds.count,
         "lifetime": float(collection.spends.epsilon),
-        "predictions": [_prediction(collection, text, users) for text in questions],
+        "predictions": [_kept_prediction(collection, text, users) for text in questions],
     }
 
 
@@ -84,6 +92,19 @@ def _with_settings(collection: Collection, entries: dict[str, Any]) -> Collectio
     elif rounds == 1:
         changes["rounds"] = None
     return collection.with_settings(**changes)
+
+
+def _kept_prediction(collection: Collection, text: str, users: Any) -> dict[str, Any]:
+    """The prediction, computed once for a specification, a question and a number of people."""
+    known = (collection.sha256, text, repr(users))
+    with _TURN:
+        prediction = _KEPT.pop(known, None)
+    prediction = _prediction(collection, text, users) if prediction is None else prediction
+    with _TURN:
+        _KEPT[known] = prediction
+        while len(_KEPT) > MOST_PREDICTIONS:
+            _KEPT.pop(next(iter(_KEPT)))
+    return prediction
 
 
 def _prediction(collection: Collection, text: str, users: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 from deniable.engines.collecting.sent_columns import FramedBody, SentReport
 from deniable.errors import Failure
 from deniable.service.answers import Refused, refusal_body
-from deniable.service.authorisation import uploader
+from deniable.service.authorisation import upload_headers, uploader
 from deniable.service.collector import Collector
 from deniable.service.report_commits import ArrivedRequest, count_of
 from deniable.service.request_bodies import received_body
@@ -29,9 +29,9 @@ _INLINE_BYTES = 1 << 16
 
 async def post_reports(collector: Collector, scope: Scope, receive: Receive, send: Send) -> int:
     """Take the reports of one request; returns the status of the answer."""
-    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
     status, more = 200, []
     try:
+        headers = upload_headers(scope)
         body = await _stored(collector, headers, scope["client"][0] if scope["client"] else "", receive)
     except Refused as problem:
         status, body = problem.status, refusal_body(problem.reason, problem.words)

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from deniable.errors import InvalidParameter
 from deniable.service.answers import Refused, answered
-from deniable.service.authorisation import bearer, require_scope
+from deniable.service.authorisation import bearer, refuse_expired, require_scope
 from deniable.service.collector import Collector
 from deniable.service.keys import SCOPES
 from deniable.service.logs import log
@@ -22,8 +22,10 @@ async def get_key(request: Request) -> Response:
     """The scope of the key that a request shows."""
     collector: Collector = request.app.state.collector
     presented, keys = bearer(request.headers), collector.keys.keys()
+    if presented is not None:
+        refuse_expired(keys, presented, collector.now())
     for scope in SCOPES:
-        if presented is not None and keys.allows(presented, scope):
+        if presented is not None and keys.allows(presented, scope, collector.now()):
             return answered({"scope": scope, "collection": collector.name})
     raise Refused(401 if presented is None else 403, "key", "The key is not known here, or was revoked.")
 

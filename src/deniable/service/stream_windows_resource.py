@@ -20,7 +20,7 @@ from deniable.service.request_bodies import json_entries
 from deniable.stores.collector.stream_log import StreamLog
 from deniable.streams.released.released_stream import Released
 
-MOST_BINS = 120
+LEAST_BINS, MOST_BINS = 12, 120
 
 
 async def get_streams(request: Request) -> Response:
@@ -36,13 +36,17 @@ async def get_streams(request: Request) -> Response:
 def described_live(stream: LiveStream) -> dict[str, Any]:
     """What is public about a stream in a store."""
     published, grid = stream.published, stream.about.publisher.grid
-    theta, notice = stream.theta, None
-    if published and not stream.keyed:
-        notice = _moved(stream.released())
+    theta, notice, keys = stream.theta, None, None
+    if published and stream.keyed:
+        keys = list(stream.by_key().keys)
+    elif published:
+        notice = _notices(stream.released())
     return {
         "name": stream.name,
         "live": True,
         "keyed": stream.keyed,
+        "keys": keys,
+        "protects": "value" if stream.about.person is None else "person",
         "epsilon": stream.about.epsilon,
         "bound": grid.high,
         "theta": None if theta is None else grid.value(theta),
@@ -67,7 +71,13 @@ def _described(log: StreamLog, name: str) -> dict[str, Any]:
 
 def _notice(log: StreamLog, name: str) -> str | None:
     """Whether the newest tenth differs from everything before, beyond its error: then θ may not fit any more."""
-    return _moved(log.server(name).released)
+    return _notices(log.server(name).released)
+
+
+def _notices(released: Released) -> str | None:
+    """What the newest tenth says: that sums press against θ, or that the stream has moved."""
+    newest = released.sum(len(released) - max(1, len(released) // 10), len(released))
+    return "; ".join(words for words in (newest.note, _moved(released)) if words) or None
 
 
 def _moved(released: Released) -> str | None:
@@ -82,9 +92,13 @@ def _moved(released: Released) -> str | None:
 
 
 async def get_series(request: Request) -> Response:
-    """Means of up to 120 equal stretches, each with its interval."""
+    """Means of 12 to 120 equal stretches, each with its interval: of 100 values or more, so that it says something."""
     released = await _released(request)
-    edges = np.unique(np.linspace(0, len(released), min(MOST_BINS, len(released)) + 1).astype(np.int64))
+    edges = np.unique(
+        np.linspace(
+            0, len(released), min(len(released), min(max(len(released) // 100, LEAST_BINS), MOST_BINS)) + 1
+        ).astype(np.int64)
+    )
     bins = [
         {"start": int(start), "stop": int(stop), **plain_estimate(released.mean(int(start), int(stop)))}
         for start, stop in pairwise(edges)

@@ -19,7 +19,7 @@ from starlette.responses import Response
 
 from deniable.errors import Failure, InvalidParameter, QueryRefused
 from deniable.service.answers import Refused, answered
-from deniable.service.authorisation import address_of, require_scope, uploader
+from deniable.service.authorisation import address_of, require_scope, upload_headers, uploader
 from deniable.service.collector import Collector
 from deniable.service.report_commits import OTHER_USER
 from deniable.service.request_bodies import whole_body
@@ -71,15 +71,16 @@ async def post_stream_reports(request: Request) -> Response:
     wait_s = collector.addresses.wait_s(address_of(request), collector.elapsed())
     if wait_s:
         raise Refused(429, "pace", "Too many requests from this address. Send them later.", wait_s=wait_s)
-    may_upload = uploader(collector, request.headers, address_of(request))
+    headers = upload_headers(request.scope)
+    may_upload = uploader(collector, headers, address_of(request))
     if collector.draining or not collector.has_room:
         raise Refused(503, "not_ready", "Uploads are not taken now. Send the reports again later.", wait_s=5)
     settings = collector.settings
     body = await whole_body(request, settings.body_bytes, settings.body_seconds)
     limits = BodyLimits(settings.unpacked_bytes, settings.reports_per_request)
     try:
-        plain = unpacked(body, request.headers.get("content-encoding", "").strip().lower(), limits)
-        media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        plain = unpacked(body, headers.get("content-encoding", "").strip().lower(), limits)
+        media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
         sent = [StreamUpload(*arrived) for arrived in read_stream_body(plain, media_type, limits)]
     except BodyRefused as problem:
         raise Refused(problem.status, problem.reason, problem.words) from None

@@ -19,6 +19,8 @@ from sqlglot import exp
 
 from deniable.errors import QueryRefused
 from deniable.queries.answers.catalogue import CatalogueTable
+from deniable.queries.answers.result import Result
+from deniable.service.mysql.answered_tables import outer_text, without_nan
 
 Node = Any
 Rows = tuple[list[tuple[Any, ...]], list[ResultColumn]]
@@ -33,7 +35,13 @@ _CATALOGUE_DUCKDB: dict[str, Any] = {
     "autoinstall_known_extensions": False,
     "allow_community_extensions": False,
 }
+_MYSQL_FUNCTIONS = (
+    "timediff(later, earlier) AS CAST(later AS TIMESTAMP) - CAST(earlier AS TIMESTAMP)",
+    "time_format(span, shape) AS strftime(TIMESTAMP '2000-01-01' + span, replace(shape, '%i', '%M'))",
+)
+"""What Metabase computes to learn the time zone."""
 _LONGEST_LOOKUP_S = 5.0
+_ANSWER = "the answer"
 _NO_SUCH_TABLE = "Write SHOW TABLES to see what there is."
 
 
@@ -93,7 +101,10 @@ class InformationSchema(BaseInfoSchema):  # type: ignore[misc] # an extra
                 self._duckdb.execute(f'CREATE TABLE "{_own(schema)}"."{name}" AS SELECT * FROM made')  # noqa: S608
                 self._duckdb.unregister("made")
         self._complete()
-        self._duckdb.execute("SET enable_external_access = false; SET lock_configuration = true")
+        for macro in _MYSQL_FUNCTIONS:
+            self._duckdb.execute(f"CREATE MACRO {macro}")
+        settings = ("GLOBAL TimeZone = 'UTC'", "enable_external_access = false", "lock_configuration = true")
+        self._duckdb.execute("; ".join(f"SET {setting}" for setting in settings))
 
     def _complete(self) -> None:
         """What mysql-mimic leaves empty: comments of tables, sizes of columns, positions from one."""
@@ -104,6 +115,10 @@ class InformationSchema(BaseInfoSchema):  # type: ignore[misc] # an extra
                 "WHERE table_schema = ? AND table_name = ?",
                 [table.comment, self.database, table.name],
             )
+        self._duckdb.execute(
+            f"UPDATE {schema}.tables SET table_type = 'SYSTEM VIEW' WHERE table_schema <> ?",  # noqa: S608
+            [self.database],
+        )
         self._duckdb.execute(
             f"UPDATE {schema}.columns SET ordinal_position = ordinal_position + 1, column_key = '', extra = '', "  # noqa: S608
             "privileges = 'select', numeric_scale = CASE data_type WHEN 'bigint' THEN 0 END, "
@@ -140,8 +155,15 @@ class InformationSchema(BaseInfoSchema):  # type: ignore[misc] # an extra
         except QueryRefused:
             return None
 
-    def _run(self, text: str) -> pa.Table:
+    def pick(self, select: Node, result: Result) -> Rows:
+        """Rows and columns of an answer, as a question about it says."""
+        text = outer_text(select, result, _ANSWER)
+        return as_rows(self._run(text, without_nan(result.to_arrow())))
+
+    def _run(self, text: str, answer: pa.Table | None = None) -> pa.Table:
         cursor = self._duckdb.cursor()
+        if answer is not None:
+            cursor.register(_ANSWER, answer)
         watch = threading.Timer(_LONGEST_LOOKUP_S, cursor.interrupt)
         watch.start()
         try:
@@ -151,6 +173,15 @@ class InformationSchema(BaseInfoSchema):  # type: ignore[misc] # an extra
         finally:
             watch.cancel()
             cursor.close()
+
+    @property
+    def date_columns(self) -> frozenset[str]:
+        """Names that mean a date, in whichever table they are."""
+        kinds: dict[str, set[str]] = {}
+        for table in self.tables:
+            for column in table.columns:
+                kinds.setdefault(column.name.casefold(), set()).add(column.type)
+        return frozenset(name for name, types in kinds.items() if types == {"DATE"})
 
     def table(self, name: str) -> CatalogueTable:
         """One table."""
@@ -171,6 +202,17 @@ class InformationSchema(BaseInfoSchema):  # type: ignore[misc] # an extra
         made = f"CREATE TABLE {_quoted(table.name)} (\n{body}\n) ENGINE=deniable COMMENT={_text(table.comment)}"
         names = ("Table", "Create Table")
         return [(table.name, made)], [ResultColumn(column, ColumnType.VARCHAR) for column in names]
+
+    def is_probe(self, select: Node) -> bool:
+        """SELECT TRUE FROM users WHERE 1 <> 1 LIMIT 0: whether the table may be asked about, as Metabase finds out."""
+        source, limit = select.args.get("from_"), select.args.get("limit")
+        asks_nothing = limit is not None and limit.expression.sql() == "0" and len(select.expressions) == 1
+        if not asks_nothing or not isinstance(select.expressions[0].unalias(), (exp.Boolean, exp.Literal)):
+            return False
+        if source is None or not isinstance(source.this, exp.Table) or select.find(exp.Column, exp.Subquery, exp.Join):
+            return False
+        self.table(source.this.name)
+        return True
 
     def listed_values(self, select: Node) -> Rows | None:
         """SELECT DISTINCT sex FROM users: the values of its domain, which are public; None for other questions."""
@@ -199,6 +241,8 @@ def _prepared(node: Node) -> Node:
     """Without collations and character sets; names are compared without case, as MySQL does it here."""
     if isinstance(node, exp.Collate):
         return node.this
+    if isinstance(node, exp.ConvertTimezone):  # of a constant, from the server's zone, which is UTC, to UTC
+        return node.args["timestamp"]
     if isinstance(node, exp.Cast) and node.to.is_type(exp.DataType.Type.CHARACTER_SET):
         node.set("to", exp.DataType.build("text"))
     if isinstance(node, exp.Ordered):

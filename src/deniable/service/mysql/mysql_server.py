@@ -21,7 +21,7 @@ from mysql_mimic.errors import ErrorCode
 
 from deniable.errors import Failure, InvalidParameter
 from deniable.queries.answers.catalogue import catalogue
-from deniable.service.collector import Collector
+from deniable.service.collector import Clock, Collector
 from deniable.service.keys import KeyFile
 from deniable.service.logs import log
 from deniable.service.mysql.information_schema import InformationSchema
@@ -69,13 +69,13 @@ class Connections(Control):  # type: ignore[misc] # an extra
 class KeyHolders(IdentityProvider):  # type: ignore[misc] # an extra
     """Users are keys. Somebody unknown is asked for a password, too, and it is never right."""
 
-    def __init__(self, keys: KeyFile) -> None:
-        self._keys = keys
+    def __init__(self, keys: KeyFile, now: Clock) -> None:
+        self._keys, self._now = keys, now
 
     def password_hash(self, name: str | None) -> str | None:
         """What MySQL's handshake compares with: the twice hashed key."""
         for key in self._keys.keys().keys:
-            if key.name == name and key.scope == _ASK and key.mysql:
+            if key.name == name and key.scope == _ASK and key.mysql and not key.has_expired(self._now()):
                 return key.mysql
         return None
 
@@ -144,7 +144,7 @@ class MysqlServer:
         if self._settings.certificate:
             self._tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
             self._tls.load_cert_chain(self._settings.certificate, self._settings.private_key)
-        self._holders, self._control = KeyHolders(collector.keys), Connections()
+        self._holders, self._control = KeyHolders(collector.keys, lambda: collector.now()), Connections()
         self._information = InformationSchema(collector.name, catalogue(collector.folder.collection))
         self._loop = asyncio.SelectorEventLoop()
         self._tasks: set[asyncio.Task[None]] = set()

@@ -24,6 +24,7 @@ from deniable.queries.answers.result import Result
 from deniable.queries.parsing.grammar import check_size
 from deniable.service.collector import Collector
 from deniable.service.logs import log
+from deniable.service.mysql.answered_tables import inner_question
 from deniable.service.mysql.information_schema import InformationSchema, Rows, as_rows
 from deniable.service.mysql.tree_translation import our_sql
 from deniable.service.mysql.variables import AskingVariables
@@ -32,7 +33,8 @@ from deniable.service.open_database import TooManyQuestions
 logging.getLogger("mysql_mimic").setLevel(logging.CRITICAL)  # it would log texts that clients send
 _ABOUT_NOTES = re.compile(r"\s*(/\*.*?\*/\s*)*show\s+(count\(\*\)\s+)?(warnings|errors)", re.IGNORECASE | re.DOTALL)
 _SYNONYMS = ((re.compile(r"^(\s*show\s+(?:full\s+)?)fields\b", re.IGNORECASE), r"\1COLUMNS"),
-             (re.compile(r"^(\s*show\s+)(keys|indexes)\b", re.IGNORECASE), r"\1INDEX"))  # fmt: skip
+             (re.compile(r"^(\s*show\s+)(keys|indexes)\b", re.IGNORECASE), r"\1INDEX"),
+             (re.compile(r"^(\s*show\s+grants)\s+for\s+current_user(\(\))?", re.IGNORECASE), r"\1"))  # fmt: skip
 _EMPTY_SHOWS = {
     "PLUGINS": "Name Status Type Library License",
     "FUNCTION STATUS": "Db Name Type Definer Modified Created Security_type Comment",
@@ -122,14 +124,19 @@ class AskingSession(Session):  # type: ignore[misc] # an extra
         if not isinstance(question, exp.Query):
             raise MysqlError("Only questions are answered here: nothing can be changed.", ErrorCode.NOT_SUPPORTED_YET)
         if isinstance(question, exp.Select) and not explains:
+            if self._information.is_probe(question):
+                return [], [ResultColumn("_", ColumnType.LONGLONG)]
             values = self._information.listed_values(question)
             if values is not None:
                 self.notes = ("these are the values of the domain, which is public; which of them occur is private",)
                 return values
-        text = our_sql(question, self._information.constant)
+        inner = inner_question(question) if isinstance(question, exp.Select) and not explains else None
+        text = our_sql(inner or question, self._information.constant, self._information.date_columns)
         options = self.variables.options()
         result = await self._ask(lambda database: database.answer(f"EXPLAIN {text}" if explains else text, options))
         self.notes = result.footnotes
+        if inner is not None:
+            return self._information.pick(question, result)
         return self._shown(result)
 
     def _shown(self, result: Result) -> Rows:

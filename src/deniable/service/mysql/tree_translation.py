@@ -1,30 +1,32 @@
 """What MySQL's tools write → what our SQL says: a pure function of trees.
 
-Superset, Metabase and Grafana group dates with their own formulas. Where our functions say the same in one word, a
-formula is replaced by it; constant parts are computed. Whatever is left is checked by our parser as any other text.
+Dates have a file of their own. Constant parts are computed. What is left is checked by our parser as any other text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from deniable.service.mysql.date_translation import translate_dates
+
 Node = Any
 Constant = Callable[[str], Any]
 """Computes an expression without columns."""
 
 
-def our_sql(tree: Node, constant: Constant) -> str:
-    """The text of a MySQL tree in our SQL."""
+def our_sql(tree: Node, constant: Constant, date_columns: Container[str] = ()) -> str:
+    """The text of a MySQL tree in our SQL. `date_columns` are names of columns that hold dates."""
     tree = tree.copy()
-    for step in (_without_safe_division, _without_null_order, _dates, _epochs, _grouped_by_name):
+    translate_dates(tree)
+    for step in (_without_safe_division, _without_null_order, _grouped_by_name, _grouped_by_time):
         tree = tree.transform(step, copy=False)
     text = str(tree.sql(dialect="duckdb"))
-    return _folded(text, constant)
+    return _folded(text, constant, date_columns)
 
 
 def _without_safe_division(node: Node) -> Node:
@@ -38,41 +40,6 @@ def _without_null_order(node: Node) -> Node:
     """MySQL puts NULL first. What is unclear comes last here, wherever a tool puts it."""
     if isinstance(node, exp.Ordered):
         node.set("nulls_first", None)
-    return node
-
-
-def _dates(node: Node) -> Node:
-    """Formulas that tools use to cut dates to a month, a quarter or a year."""
-    if isinstance(node, exp.DayOfMonth):
-        return exp.Day(this=node.this)
-    if isinstance(node, exp.Anonymous) and node.name.upper() == "MAKEDATE" and len(node.expressions) == 2:
-        year, day = node.expressions
-        if isinstance(year, exp.Year) and day.sql() == "1":
-            return _cut(year.this, "YEAR")
-    if isinstance(node, (exp.StrToDate, exp.StrToTime)):
-        shown = next(node.find_all(exp.TimeToStr), None)
-        if shown is not None and shown.args["format"].name in ("%Y-%m", "%Y-%m-01", "%Y-%m-"):
-            return _cut(shown.this, "MONTH")
-    return node
-
-
-def _cut(value: Node, unit: str) -> Node:
-    while isinstance(value, (exp.TsOrDsToDate, exp.TsOrDsToTimestamp, exp.Cast)):
-        value = value.this
-    cut = exp.func("DATE_TRUNC", exp.Literal.string(unit), value, dialect="duckdb")
-    return exp.Cast(this=cut, to=exp.DataType.build("date"))
-
-
-def _epochs(node: Node) -> Node:
-    """UNIX_TIMESTAMP(x) DIV 3600 * 3600, as Grafana writes it: seconds since 1970, of a date or a time."""
-    is_epoch = isinstance(node, exp.TimeToUnix) or (
-        isinstance(node, exp.Anonymous) and node.name.upper() == "UNIX_TIMESTAMP"
-    )
-    if is_epoch:
-        value = node.this if isinstance(node, exp.TimeToUnix) else node.expressions[0]
-        while isinstance(value, (exp.TsOrDsToDate, exp.TsOrDsToTimestamp, exp.StrToTime)):
-            value = value.this
-        return exp.Extract(this=exp.Var(this="EPOCH"), expression=value)
     return node
 
 
@@ -90,7 +57,23 @@ def _grouped_by_name(node: Node) -> Node:
     return node
 
 
-def _folded(text: str, constant: Constant) -> str:
+def _grouped_by_time(node: Node) -> Node:
+    """SELECT UNIX_TIMESTAMP(day) … GROUP BY day: one group per day, shown in seconds."""
+    if not isinstance(node, exp.Select) or node.args.get("group") is None:
+        return node
+    for item in node.expressions:
+        shown = item.unalias()
+        seconds = shown.this if isinstance(shown, exp.Cast) else None
+        if not isinstance(seconds, exp.Extract) or seconds.name.upper() != "EPOCH":
+            continue
+        ordered = node.args.get("order")
+        for group in (*node.args["group"].expressions, *(entry.this for entry in ordered or ())):
+            if group == seconds.expression:
+                group.replace(shown.copy())
+    return node
+
+
+def _folded(text: str, constant: Constant, date_columns: Container[str]) -> str:
     """The text with functions of constants computed: STR_TO_DATE('2026-01-31', …) is a date."""
     try:
         tree = sqlglot.parse_one(text, read="duckdb")
@@ -98,17 +81,17 @@ def _folded(text: str, constant: Constant) -> str:
         return text
 
     def fold(node: Node) -> Node:
-        computed = isinstance(node, exp.Func) and not isinstance(
-            node, (exp.AggFunc, exp.Cast, exp.Case, exp.And, exp.Or)
-        )
+        kinds = (exp.Func, exp.Add, exp.Sub)
+        computed = isinstance(node, kinds) and not isinstance(node, (exp.AggFunc, exp.Case, exp.And, exp.Or))
         if not computed or node.find(exp.Column, exp.Star, exp.Table, exp.AggFunc) is not None:
             return node
-        if isinstance(node.parent, exp.Select):
+        if isinstance(node.parent, exp.Select) or _is_moment(node):
             return node
         value = constant(str(node.sql(dialect="duckdb")))
         if value is None:
             return node
         if hasattr(value, "hour"):
+            value = value.replace(tzinfo=None)  # the catalogue computes in UTC
             midnight = (value.hour, value.minute, value.second, value.microsecond) == (0, 0, 0, 0)
             kind, shown = ("date", value.date().isoformat()) if midnight else ("timestamp", value.isoformat(" "))
             return exp.cast(exp.Literal.string(shown), kind)
@@ -118,4 +101,29 @@ def _folded(text: str, constant: Constant) -> str:
             return exp.Literal.number(value) if value >= 0 else exp.Neg(this=exp.Literal.number(-value))
         return node
 
-    return str(tree.transform(fold, copy=False).sql(dialect="duckdb"))
+    tree = tree.transform(fold, copy=False).transform(_apart, copy=False)
+    return str(tree.transform(_whole_days, date_columns, copy=False).sql(dialect="duckdb"))
+
+
+def _is_moment(node: Node) -> bool:
+    """A constant date with a time."""
+    return isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and not node.is_type("date")
+
+
+def _apart(node: Node) -> Node:
+    """BETWEEN two moments, as two comparisons."""
+    if isinstance(node, exp.Between) and (_is_moment(node.args["low"]) or _is_moment(node.args["high"])):
+        low = exp.GTE(this=node.this.copy(), expression=node.args["low"])
+        return exp.paren(exp.And(this=low, expression=exp.LTE(this=node.this.copy(), expression=node.args["high"])))
+    return node
+
+
+def _whole_days(node: Node, date_columns: Container[str]) -> Node:
+    """A date compared with a moment during a day: a date is its midnight, so the day itself lies before the moment."""
+    sides = {exp.GTE: exp.GT, exp.GT: exp.GT, exp.LTE: exp.LTE, exp.LT: exp.LTE}
+    if type(node) not in sides or not _is_moment(node.expression):
+        return node
+    day, _, time = node.expression.this.name.partition(" ")
+    if not isinstance(node.this, exp.Column) or node.this.name.casefold() not in date_columns or not time.strip("0:."):
+        return node
+    return sides[type(node)](this=node.this, expression=exp.cast(exp.Literal.string(day), "date"))

@@ -107,12 +107,14 @@ def raw_tables(*, text_ids=False):
 class Pair:
     """The same rows twice: as reports without noise, and as they are."""
 
-    def __init__(self, *, text_ids=False, design="mg", tables=(PEOPLE, JOBS, VISITS, GIFTS), raw=None):
+    def __init__(
+        self, *, text_ids=False, design="mg", tables=(PEOPLE, JOBS, VISITS, GIFTS), raw=None, dimensions=DIMENSIONS
+    ):
         self.raw = raw_tables(text_ids=text_ids) if raw is None else raw
         self.collection = dn.Collection(*tables, epsilon=math.inf, design=design)
-        self.database = dn.connect(self.collection.perturb(**self.raw, simulation=True), dimensions=DIMENSIONS)
+        self.database = dn.connect(self.collection.perturb(**self.raw, simulation=True), dimensions=dimensions)
         self.plain = duckdb.connect()
-        for name, frame in {**self.raw, **DIMENSIONS}.items():
+        for name, frame in {**self.raw, **dimensions}.items():
             self.plain.register(name, frame)
 
     def check(self, text, *, ordered=False, clear_from=0):

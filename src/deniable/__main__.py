@@ -1,6 +1,6 @@
 """`python -m deniable` is `deniable`."""
 
-from deniable.cli.main import run
+from deniable.cli.main import start
 
 if __name__ == "__main__":
-    run()
+    start()

@@ -13,7 +13,6 @@ from deniable.cli.terminal import count, progress, show, table
 from deniable.collection import Collection
 from deniable.errors import ClaimBroken, InvalidParameter
 from deniable.exact import check_epsilon
-from deniable.randomness import SecureSource, SeededSource
 
 if TYPE_CHECKING:
     from deniable.audit import Finding
@@ -54,6 +53,7 @@ def audit_command(what: str | None, epsilon: float | None, samples: int, seconds
       deniable audit shop.toml --seconds 60
     """
     from deniable.audit import audit, noticed_factor
+    from deniable.randomness import SecureSource, SeededSource
 
     if not seconds > 0:
         raise InvalidParameter("seconds", "must be positive", "Use 30.")

@@ -35,6 +35,7 @@ from deniable.cli.stream_publish import publish
 from deniable.cli.stream_query import query as stream_query
 from deniable.cli.stream_send import send
 from deniable.cli.terminal import TRACEBACK_SWITCH, message
+from deniable.cli.without_pandas import keep_pandas_out
 from deniable.errors import DeniableError
 
 READER_LEFT = 141  # what a shell reports of a program that SIGPIPE ended
@@ -83,6 +84,12 @@ for group, commands in (
 ):
     for command in commands:
         group.add_command(command)
+
+
+def start() -> NoReturn:
+    """Run the command line in a process of its own, and exit."""
+    keep_pandas_out(sys.argv[1:])
+    run()
 
 
 def run(arguments: list[str] | None = None) -> NoReturn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from deniable.cli.query_options import open_reports, query_options
 from deniable.cli.sql_text import sql_text
 from deniable.errors import BadInput
 from deniable.queries.answers.plain_rows import as_csv
+from deniable.queries.answers.result import Result
 
 
 @click.command()
@@ -60,7 +62,6 @@ def query(
       deniable query reports/ --compare city "SELECT AVG(age) FROM users"
     """
     from deniable.queries.answers.answer_options import AnswerOptions
-    from deniable.queries.answers.group_comparison import comparison
 
     if json_wanted and csv_wanted:
         raise BadInput("--json and --csv exclude each other. Nothing was read. Choose one.")
@@ -77,11 +78,12 @@ def query(
         check_ending(plot)
         require_plotting()
     database = open_reports(reports, dimensions, engine)
-    answers = (
-        database.statements(text, options)
-        if compared is None
-        else [comparison(database.answer, text, compared, options)]
-    )
+    if compared is None:
+        answers: Iterable[Result] = database.statements(text, options)
+    else:
+        from deniable.queries.answers.group_comparison import comparison
+
+        answers = [comparison(database.answer, text, compared, options)]
     for result in answers:
         if plot is not None:
             from deniable.queries.answers.answer_plot import draw

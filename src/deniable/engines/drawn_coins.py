@@ -7,11 +7,12 @@ forged reports among many stay unnoticed. With assigned coins there is nothing t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from scipy.stats import chi2
+import scipy  # its parts are loaded on first use
 
 from deniable.arrays import Booleans, Floats, Integers
 from deniable.engines.engine import Engine
@@ -67,14 +68,22 @@ class DrawnCoins:
             expected = np.array([float(views[number].probability) for number in mine]) * reports
             more, free = chi_square(counts[mine].astype(np.float64), expected)
             squares, freedom = squares + more, freedom + free
-        chances = {"views": float(chi2.sf(squares, freedom)) if freedom else 1.0}
+        chances = {"views": _chance(squares, freedom)}
         hashed = np.array([view.oracle.seeds == 1 << SEED_BITS for view in views])
         if hashed.any() and (seeds := _seed_ranges(store, hashed)) is not None:
             while seeds.size > 1 and seeds.sum() < seeds.size * FEWEST_EXPECTED:
                 seeds = seeds.reshape(-1, 2).sum(axis=1)
             squares, freedom = chi_square(seeds.astype(np.float64), np.full(seeds.size, seeds.sum() / seeds.size))
-            chances["seeds"] = float(chi2.sf(squares, freedom)) if freedom else 1.0
+            chances["seeds"] = _chance(squares, freedom)
         return chances
+
+
+def _chance(squares: float, freedom: int) -> float:
+    """How likely such a sum of squares or a larger one is; 1 where it is too ordinary for an alarm."""
+    # The law is skewed to the right: beyond three standard deviations there is more than a thousandth of it.
+    if squares <= freedom + 3.0 * math.sqrt(2.0 * freedom):
+        return 1.0
+    return float(scipy.special.chdtrc(freedom, squares))
 
 
 def _seed_ranges(store: Any, hashed: Booleans) -> Integers | None:

@@ -80,16 +80,22 @@ def cell_keys(cells: NDArray[Any]) -> tuple[Words32, Words32]:
     return keys, mix_array(keys + offset) | np.uint32(1)
 
 
-def bucket_array(seeds: Words32, cells: NDArray[Any], buckets: int) -> Integers:
-    """`bucket` of every pair of a seed and a cell."""
+def hash_array(seeds: Words32, keys: Any, factors: Any) -> Words32:
+    """`spread((seed xor key) · factor)` of every seed, with the keys and factors of cells."""
     import numpy as np
 
-    keys, factors = cell_keys(cells)
-    x = (seeds ^ keys) * factors
+    x: Words32 = (seeds ^ keys) * factors
     x ^= x >> np.uint32(SPREAD_SHIFT)
     x *= np.uint32(MIDDLE_FACTOR)
     x ^= x >> np.uint32(SPREAD_SHIFT)
     x *= np.uint32(LAST_FACTOR)
-    hashes = x.astype(np.uint64)
+    return x
+
+
+def bucket_array(seeds: Words32, cells: NDArray[Any], buckets: int) -> Integers:
+    """`bucket` of every pair of a seed and a cell."""
+    import numpy as np
+
+    hashes = hash_array(seeds, *cell_keys(cells)).astype(np.uint64)
     hashes *= np.uint64(buckets)
     return (hashes >> np.uint64(32)).astype(np.int64)

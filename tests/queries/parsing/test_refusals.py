@@ -159,7 +159,7 @@ COUNT = "SELECT COUNT(*) FROM users "
         ("SELECT SUM(CASE WHEN age > 3 THEN 'x' END) FROM users", "this cannot be summed", None),
         ("SELECT SUM(LOWER(kind)) FROM users", "this is not a number", None),
         ("SELECT GREATEST(AVG(age), AVG(other)) FROM users", "decided by noise", None),
-        ("SELECT COUNT(*) % 2 FROM users", "% of an answer", None),
+        ("SELECT COUNT(*) % COUNT(*) FROM users", "% divides an answer by a number", None),
         ("SELECT STRING_AGG(kind, ',') FROM users", "STRING_AGG would show values", None),
         ("SELECT ANY_VALUE(kind) FROM users", "ANY_VALUE would show a value", None),
         ("SELECT KURTOSIS(age) FROM users", "KURTOSIS is not a function that can be answered", None),

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.arrays import Floats, Integers, Words32
+from deniable.engines.kernel import plain_loops
 from deniable.mechanisms._compiled import compiled, compiled_sum
 from deniable.mechanisms._support import bucket_ranges, hash_cell
 from deniable.mechanisms.frequency_oracle import ComputedCells, FrequencyOracle, HashedCells
@@ -122,9 +123,11 @@ class Program:
     computed: tuple[ComputedView, ...] = ()
     used: Integers | None = None
     """If there are too many views to list a slot for each: the views of the plan, sorted by slot."""
+    plain: bool = False
+    """Whether numpy computes them; see `plain_loops`."""
 
     @classmethod
-    def of(cls, part: PartPlan, view_count: int, scales: Floats | None = None) -> Program:
+    def of(cls, part: PartPlan, view_count: int, scales: Floats | None = None, *, plain: bool = False) -> Program:
         """Flatten a plan for reports whose views are numbered below `view_count`.
 
         `scales` multiply what each view of the plan contributes, for example by expected over counted reports.
@@ -176,7 +179,7 @@ class Program:
             _joined(coefficients, np.float64),
             bases,
         )
-        return cls(arrays, width, tuple(computed), used)
+        return cls(arrays, width, tuple(computed), used, plain)
 
     @property
     def slot_of(self) -> NDArray[np.int32]:
@@ -186,11 +189,14 @@ class Program:
 
     def contributions(self, view: NDArray[Any], seed: NDArray[Any], y: NDArray[Any]) -> Floats:
         """(1/π_v) · Σ_c α_v(c) · (S(y, c) − q)/(p − q) of every report, for every column; on one core."""
-        out = np.empty((view.size, self.columns))
         if self.used is not None and self.used.size:
             index = np.minimum(np.searchsorted(self.used, view), self.used.size - 1)
             view = np.where(self.used[index] == view, index + 1, 0)
-        _contribute(view, seed, y, *self.arrays, out)
+        if self.plain:
+            out = plain_loops.contribute(view, seed, y, self.arrays)
+        else:
+            out = np.empty((view.size, self.columns))
+            _contribute(view, seed, y, *self.arrays, out)
         for computed in self.computed:
             computed.add(out, self.slot_of[view], seed, y)
         return out

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from deniable.arrays import Floats, Integers
+from deniable.engines.kernel import plain_loops
 from deniable.mechanisms._compiled import compiled
 from deniable.queries.planning.plan import Plan
 from deniable.queries.planning.planned_terms import NO_FACTOR
@@ -86,16 +87,18 @@ class TermArrays:
     coefficients: Floats
     factors: Integers
     """terms × factors: 0 is the number one, then come the columns of all tables, then the public factors."""
+    plain: bool = False
+    """Whether numpy multiplies and adds; see `plain_loops`."""
 
     @classmethod
-    def of(cls, plan: Plan) -> TermArrays:
+    def of(cls, plan: Plan, *, plain: bool = False) -> TermArrays:
         """The terms of a plan, outcome after outcome."""
         terms = plan.term_table
         offsets = np.cumsum([1, *(table.columns for table in plan.tables)])
         public = np.where(terms.public == NO_FACTOR, 0, terms.public + offsets[-1])
         factors = np.concatenate((terms.columns + offsets[:-1], public), axis=1)
         starts = np.searchsorted(terms.owners, np.arange(terms.groups * terms.moments + 1))
-        return cls(starts, terms.coefficients, np.ascontiguousarray(factors[:, factors.any(axis=0)]))
+        return cls(starts, terms.coefficients, np.ascontiguousarray(factors[:, factors.any(axis=0)]), plain)
 
     def outcomes(self, values: Floats) -> Floats:
         """The outcomes of every user."""
@@ -103,7 +106,7 @@ class TermArrays:
         if self._is_slice:  # one factor each, one after the other
             return values[:, self.factors[0, 0] : self.factors[0, 0] + count]
         out = np.empty((values.shape[0], count))
-        _combine(values, self.starts, self.coefficients, self.factors, out)
+        (plain_loops.combine if self.plain else _combine)(values, self.starts, self.coefficients, self.factors, out)
         return out
 
     @property
@@ -161,18 +164,19 @@ class Totals:
         With `persons`, rows are users in a round. What a person adds to a group in several rounds is one number.
         """
         outcomes = terms.outcomes(factors)
+        accumulate = plain_loops.accumulate if terms.plain else _accumulate
         public, private, moments = self.sums.shape
         if persons is not None:
             no_strata = np.empty((0, group.size), dtype=np.int64)
             again, nothing = np.zeros((public, private * moments)), np.zeros((0, public, private * moments))
-            _accumulate(outcomes, group, no_strata, moments, again, self.by_round.reshape(public, -1), nothing)
+            accumulate(outcomes, group, no_strata, moments, again, self.by_round.reshape(public, -1), nothing)
             self.rows[...] += np.bincount(group[group >= 0], minlength=public)
             outcomes, group = _summed_over_rounds(outcomes, group, persons, self.users.size)
         if self.users.size == 1:
             self.users[0] += np.count_nonzero(group == 0)
         else:
             self.users[...] += np.bincount(group[group >= 0], minlength=self.users.size)
-        _accumulate(
+        accumulate(
             outcomes,
             group,
             strata,

@@ -25,6 +25,8 @@ Columns = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 MOST_STRATA = 20_000_000
 CHUNK = 2**17
 """Contributions that are held at a time by each core: they stay in its cache."""
+PLAIN_CHUNK = 2**18
+"""Users that plain loops take at a time: every call of numpy has its price."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +43,7 @@ class TableSumming:
     """How many reports there are of no view in use, and of each view in use; empty if they are not counted."""
 
     @classmethod
-    def of(cls, plan: Plan, number: int, store: ReportFacts, *, counted: bool) -> TableSumming:
+    def of(cls, plan: Plan, number: int, store: ReportFacts, *, counted: bool, plain: bool) -> TableSumming:
         """From a plan and what is known of the reports."""
         mine = plan.tables[number]
         design = plan.collection.design_of(mine.table)
@@ -55,7 +57,7 @@ class TableSumming:
                 counts = np.concatenate(([store.rows - view_counts.sum()], view_counts))
         return cls(
             mine.table,
-            tuple(Program.of(part, design.views, scales) for part in mine.parts),
+            tuple(Program.of(part, design.views, scales, plain=plain) for part in mine.parts),
             tuple(None if part.views else part.constants for part in mine.parts),
             plan.collection[mine.table].tau,
             mine.columns,
@@ -104,17 +106,25 @@ class Summing:
     """Of the totals: public groups, private groups, moments, strata."""
 
     @classmethod
-    def of(cls, plan: Plan, stores: Mapping[str, ReportFacts], public_groups: int, *, counted: bool) -> Summing:
-        """From a plan and what is known of the reports."""
+    def of(
+        cls,
+        plan: Plan,
+        stores: Mapping[str, ReportFacts],
+        public_groups: int,
+        *,
+        counted: bool,
+        plain: bool = False,
+    ) -> Summing:
+        """From a plan and what is known of the reports; with `plain`, numpy adds (`plain_loops`)."""
         tables = tuple(
-            TableSumming.of(plan, number, stores[table.table], counted=counted)
+            TableSumming.of(plan, number, stores[table.table], counted=counted, plain=plain)
             for number, table in enumerate(plan.tables)
         )
         strata = sum(table.counts.size for table in tables)
         shape = (public_groups, len(plan.private_groups), len(plan.question.moments), strata)
         if strata and float(np.prod(shape, dtype=np.float64)) > MOST_STRATA:
-            return cls.of(plan, stores, public_groups, counted=False)
-        return cls(tables, TermArrays.of(plan), len(plan.public), shape)
+            return cls.of(plan, stores, public_groups, counted=False, plain=plain)
+        return cls(tables, TermArrays.of(plan, plain=plain), len(plan.public), shape)
 
     def empty(self) -> Totals:
         """The totals of no users."""
@@ -135,7 +145,7 @@ class Summing:
         With `persons`, the ascending numbers of people, users are people in a round, and all rounds of one come here.
         """
         width = 1 + sum(table.columns for table in self.tables) + self.public
-        chunk = max(CHUNK // width, 64)
+        chunk = PLAIN_CHUNK if self.terms.plain else max(CHUNK // width, 64)
         counted = [number for number, table in enumerate(self.tables) if table.counts.size]
         for low, high in _cuts(first, end, chunk, persons):
             values = np.empty((high - low, width))

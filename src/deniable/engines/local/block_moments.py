@@ -16,6 +16,7 @@ from deniable.engines.duckdb.public_columns import codes, evaluate
 from deniable.engines.kernel.contributions import shared_out
 from deniable.engines.kernel.grouped_moments import listed_groups, moments_of, stores_of
 from deniable.engines.kernel.moment_totals import Totals
+from deniable.engines.kernel.plain_loops import takes_plain_loops
 from deniable.engines.kernel.user_sums import Columns, Summing, TableSumming
 from deniable.engines.reports.round_stores import PERSON_COLUMN, PeopleInRounds, people_asked
 from deniable.engines.reports.user_blocks import Store, joined
@@ -23,6 +24,7 @@ from deniable.queries.answers.estimation import Moments, over_rounds
 from deniable.queries.planning.plan import Plan, public_groups
 from deniable.queries.question.public_trees import factor_tree, passes
 from deniable.queries.question.question import Lookup
+from deniable.tables.reports.report_table import arrow_integers
 from deniable.tables.schema.report_format import ANSWER_COLUMNS
 
 
@@ -36,7 +38,8 @@ def block_moments(
     chosen = stores_of(plan, stores)
     listed, public_count = listed_groups(plan, chosen, dimensions)
     rounds = plan.collection.rounds
-    summing = Summing.of(plan, chosen, public_count, counted=counted and rounds is None)
+    plain = _plain(plan, chosen, public_count)
+    summing = Summing.of(plan, chosen, public_count, counted=counted and rounds is None, plain=plain)
     totals = summing.empty()
     readers = [_TableReader(plan, table, dimensions) for table in summing.tables]
     for block in joined(chosen, {reader.name: reader.columns for reader in readers}):
@@ -65,6 +68,14 @@ def block_moments(
     if rounds is None:
         return moments
     return over_rounds(moments, rounds, *people_asked(rounds, cast("Mapping[str, PeopleInRounds]", chosen)))
+
+
+def _plain(plan: Plan, stores: Mapping[str, Store], public_groups: int) -> bool:
+    """Whether the question is so small that numpy answers it before the compiler is imported."""
+    cells = sum(part.cells_per_report for table in plan.tables for part in table.parts)
+    outcomes = public_groups * len(plan.private_groups) * len(plan.question.moments)
+    columns = max(outcomes, *(table.columns for table in plan.tables))
+    return takes_plain_loops(max(store.rows for store in stores.values()), cells, columns)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,7 +126,7 @@ class _TableReader:
     def _per_user(self, reports: pa.Table) -> pa.Table:
         """Public columns belong to the user and are repeated in each of her reports: the first counts."""
         slots = self._slots
-        return reports if slots == 1 else reports.take(pa.array(np.arange(0, reports.num_rows, slots)))
+        return reports if slots == 1 else reports.take(arrow_integers(np.arange(0, reports.num_rows, slots)))
 
 
 def looked_up(columns: pa.Table, lookups: Sequence[Lookup], dimensions: Mapping[str, DimensionTable]) -> pa.Table:

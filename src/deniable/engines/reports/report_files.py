@@ -81,14 +81,14 @@ class ReportFiles:
 
     def tables_within(self, memory_limit: int) -> list[pa.Table] | None:
         """All reports, a table for each file; None if they need more bytes."""
-        held: list[list[pa.Table]] = [[self.schema.empty_table()] for _ in self.paths]
+        held: list[list[pa.Table]] = [[] for _ in self.paths]
         size = 0
         for number, batch in self.numbered_batches():
             held[number].append(batch)
             size += batch.nbytes
             if size > memory_limit:
                 return None
-        return [pa.concat_tables(batches) for batches in held]
+        return [pa.concat_tables(batches) if batches else self.schema.empty_table() for batches in held]
 
 
 def listed_files(folder: Path, table: str, *, rounds: bool = False) -> list[Path]:

@@ -15,7 +15,7 @@ from deniable.arrays import Integers
 from deniable.engines.collecting.user_batches import whole_users
 from deniable.engines.reports.report_files import ReportFiles
 from deniable.engines.reports.user_blocks import BLOCK_REPORTS, TableBlock
-from deniable.tables.reports.report_table import narrowed
+from deniable.tables.reports.report_table import arrow_integers, narrowed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +79,7 @@ class FileStore:
         for users in whole_users(
             self.files.batches(["uid", *columns]), incomplete=lambda rows: rows.num_rows // self.slots * self.slots
         ):
-            ids = users["uid"].combine_chunks().take(pa.array(np.arange(0, users.num_rows, self.slots)))
+            ids = users["uid"].combine_chunks().take(arrow_integers(np.arange(0, users.num_rows, self.slots)))
             yield TableBlock(_numpy_ids(ids), narrowed(users.drop_columns(["uid"])).combine_chunks())
 
     def user_ids(self) -> Iterator[NDArray[np.generic]]:
@@ -113,11 +113,11 @@ def memory_stores(
     """Valid reports of some tables, in memory; the tables `filed` stay in files. Ids of all are of one type."""
     ordered = {
         # A user's reports follow each other, in the order of slots.
-        name: table.sort_by([("uid", "ascending"), ("slot", "ascending")]).combine_chunks()
+        name: _sorted(table)
         for name, table in reports.items()
     }
     ids = {
-        name: table["uid"].combine_chunks().take(pa.array(np.arange(0, table.num_rows, slots[name])))
+        name: table["uid"].combine_chunks().take(arrow_integers(np.arange(0, table.num_rows, slots[name])))
         for name, table in ordered.items()
     }
     # Ids in files are compared as they are.
@@ -127,6 +127,18 @@ def memory_stores(
         name: MemoryStore(table.drop_columns(["uid"]), slots[name], compared[name], None if numbers else ids[name])
         for name, table in ordered.items()
     }
+
+
+def _sorted(reports: pa.Table) -> pa.Table:
+    """Reports by user and slot; most files are in this order already."""
+    reports = reports.combine_chunks()
+    if reports.num_rows > 1:
+        before, after = (reports.slice(first, reports.num_rows - 1) for first in (0, 1))
+        same = pc.equal(before["uid"], after["uid"])
+        later = pc.or_(pc.less(before["uid"], after["uid"]), pc.and_(same, pc.less(before["slot"], after["slot"])))
+        if not pc.all(later).as_py():
+            return reports.sort_by([("uid", "ascending"), ("slot", "ascending")]).combine_chunks()
+    return reports
 
 
 def with_text_ids(reports: pa.Table) -> pa.Table:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+import scipy  # its parts are loaded on first use: most questions need none
 
 from deniable.arrays import Booleans, Floats, Integers
 from deniable.errors import QueryRefused
@@ -81,7 +81,9 @@ class System:
         for view, span, chance in zip(self.views, self.spans, chances, strict=True):
             matrix[span, span] += view.noise / (users * chance)
         matrix[np.diag_indices_from(matrix)] += RIDGE * np.trace(matrix) / matrix.shape[0]
-        return np.asarray(cho_solve(cho_factor(matrix, overwrite_a=True, check_finite=False), crossed))
+        return np.asarray(
+            scipy.linalg.cho_solve(scipy.linalg.cho_factor(matrix, overwrite_a=True, check_finite=False), crossed)
+        )
 
     def spending(self, weights: Floats) -> list[Floats]:
         """For each view what its weights add to the variance of every column, times the view's probability."""

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from scipy.sparse import csr_array
+import scipy
 
 from deniable.arrays import Floats, Integers
 from deniable.tables.schema.attributes import Categorical, Private
@@ -109,7 +109,9 @@ class Ground:
         if np.count_nonzero(left) > np.count_nonzero(right):
             return self.second(right, left).T
         # Cells and points divide atoms among them: nearly all entries are zero.
-        return np.asarray(np.outer(self.means(left), self.means(right)) + (csr_array(left) @ self.kernel) @ right.T)
+        return np.asarray(
+            np.outer(self.means(left), self.means(right)) + (scipy.sparse.csr_array(left) @ self.kernel) @ right.T
+        )
 
 
 def ground(domain: Private, cuts: Iterable[Sequence[int]], functions: Floats) -> Ground:

@@ -28,8 +28,7 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from scipy.linalg import block_diag, cho_factor, cho_solve, cholesky, solve_triangular
-from scipy.optimize import nnls
+import scipy
 
 from deniable.arrays import Floats, Integers
 from deniable.queries.grids.grid_cells import Asked, CellView, kron
@@ -125,7 +124,7 @@ class Evidence:
                 frozenset(view.view.number for view in mine),
                 asked.grounds[attribute],
                 cells,
-                block_diag(*noise),
+                scipy.linalg.block_diag(*noise),
                 starts[starts < domain.size],
                 _origin(domain),
             )
@@ -253,11 +252,17 @@ def _held(along: Along, kernel: Floats, inside: Floats, frequencies: Floats, noi
     spread = inside @ kernel @ inside.T
     spread[np.diag_indices_from(spread)] += RIDGE + 1e-6 * even**2
     noisy = noise + RIDGE * np.trace(noise) / noise.shape[0] * np.eye(noise.shape[0])
-    roots = [cholesky(matrix, lower=True) for matrix in (noisy, spread)]
-    rows = [solve_triangular(roots[0], cells, lower=True), solve_triangular(roots[1], np.eye(pieces), lower=True)]
-    wanted = [solve_triangular(roots[0], frequencies, lower=True), solve_triangular(roots[1], even, lower=True)]
+    roots = [scipy.linalg.cholesky(matrix, lower=True) for matrix in (noisy, spread)]
+    rows = [
+        scipy.linalg.solve_triangular(roots[0], cells, lower=True),
+        scipy.linalg.solve_triangular(roots[1], np.eye(pieces), lower=True),
+    ]
+    wanted = [
+        scipy.linalg.solve_triangular(roots[0], frequencies, lower=True),
+        scipy.linalg.solve_triangular(roots[1], even, lower=True),
+    ]
     stacked = np.concatenate(rows)
-    held = nnls(stacked, np.concatenate(wanted), maxiter=30 * pieces)[0]
+    held = scipy.optimize.nnls(stacked, np.concatenate(wanted), maxiter=30 * pieces)[0]
     errors = np.sqrt(np.diag(np.linalg.inv(stacked.T @ stacked)))
     held = np.maximum(held, SEEN * np.minimum(errors, even.max()))
     return held / held.sum(), errors
@@ -331,5 +336,5 @@ def _compared(known: Ground, cells: Floats, inside: Floats, rest: Floats, noise:
 def _log_density(values: Floats, covariance: Floats) -> float:
     """The log density of a normal distribution, up to a constant."""
     spread = covariance + RIDGE * np.trace(covariance) / values.size * np.eye(values.size)
-    factor = cho_factor(spread, lower=True)
-    return float(-np.log(np.diag(factor[0])).sum() - values @ cho_solve(factor, values) / 2)
+    factor = scipy.linalg.cho_factor(spread, lower=True)
+    return float(-np.log(np.diag(factor[0])).sum() - values @ scipy.linalg.cho_solve(factor, values) / 2)

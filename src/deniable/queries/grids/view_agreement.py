@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from itertools import combinations, pairwise
 
 import numpy as np
-from scipy.linalg import qr
+import scipy
 
 from deniable.arrays import Floats
 from deniable.queries.grids.grid_cells import CellView, kron
@@ -98,7 +98,7 @@ def _same(left: Floats, right: Floats) -> tuple[Floats, Floats]:
     """Combinations of functions of one side that are combinations of those of the other, as an orthogonal basis."""
     both: Floats = np.concatenate((left, -right)).T
     if both.shape[0] > both.shape[1]:  # as many rows as columns have the same directions
-        both = np.asarray(qr(both, mode="r", check_finite=False)[0], dtype=np.float64)[: both.shape[1]]
+        both = np.asarray(scipy.linalg.qr(both, mode="r", check_finite=False)[0], dtype=np.float64)[: both.shape[1]]
     _, sizes, directions = np.linalg.svd(both, full_matrices=True)
     rank = int(np.count_nonzero(sizes > ALIKE * sizes.max(initial=0.0)))
     free = directions[rank:].T

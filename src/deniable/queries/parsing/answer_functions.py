@@ -1,4 +1,4 @@
-"""Functions of answers: ROUND, CAST, ABS, GREATEST, LEAST, SQRT, COALESCE, NULLIF and powers of aggregates."""
+"""Functions of answers: ROUND, CAST, ABS, GREATEST, LEAST, SQRT, COALESCE, NULLIF, % and powers of aggregates."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ def applied(scope: Scope, node: Node, formula: Callable[[Node], Formula]) -> For
         return Applied("floor", formula(node.this))
     if isinstance(node, exp.Ceil):
         return Applied("ceil", formula(node.this))
+    if isinstance(node, exp.Mod):
+        return _rest(scope, node, formula)
     if isinstance(node, exp.Pow):
         return _power(scope, node, formula)
     if isinstance(node, (exp.Greatest, exp.Least)):
@@ -72,6 +74,14 @@ def _power(scope: Scope, node: Any, formula: Callable[[Node], Formula]) -> Formu
     if float(exponent) == 0.5:
         return Root(formula(node.this))
     raise scope.refusal(node, "answers can be raised to 2 and 0.5", "Multiply them.")
+
+
+def _rest(scope: Scope, node: Any, formula: Callable[[Node], Formula]) -> Formula:
+    """What the division of an answer by a constant leaves over."""
+    divisor = formula(node.expression)
+    if not isinstance(divisor, Number) or not divisor.value:
+        raise scope.refusal(node, "% divides an answer by a number", "Write a number other than 0 after %.")
+    return Applied("mod", formula(node.this), divisor.value)
 
 
 def _extreme(scope: Scope, node: Any, formula: Callable[[Node], Formula]) -> Formula:

@@ -19,6 +19,10 @@ def name_of(node: Node) -> str:
     """
     if isinstance(node, exp.Column):
         return str(node.name)
+    if isinstance(node, exp.WithinGroup):  # DuckDB's name has only the share, and the order of rows
+        kind = "disc" if isinstance(node.this, exp.PercentileDisc) else "cont"
+        order = node.expression.sql(dialect="duckdb").strip()
+        return f"quantile_{kind}({node.this.this.sql(dialect='duckdb')} {order})"
     text = str(node.sql(dialect="duckdb"))
     try:
         return str(duckdb.SQLExpression(text).get_name())
@@ -40,7 +44,8 @@ def _is_derived(select: Node) -> bool:
 
 
 def _name_items(select: Node) -> None:
-    taken = {item.alias_or_name.casefold() for item in select.expressions if item.alias_or_name}
+    named = (item for item in select.expressions if isinstance(item, (exp.Alias, exp.Column)))
+    taken = {item.alias_or_name.casefold() for item in named}
     for position, item in enumerate(select.expressions):
         if isinstance(item, (exp.Alias, exp.Column, exp.Star)) or item.find(exp.Star) is item:
             continue

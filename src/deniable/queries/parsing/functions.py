@@ -157,7 +157,6 @@ _INSTEAD: dict[Any, Refusal] = {
     exp.LogicalOr: ("BOOL_OR is decided by one person", "Count those with the condition: COUNT_IF(…)."),
     exp.LogicalAnd: ("BOOL_AND is decided by one person", "Count those with the condition: COUNT_IF(…)."),
     exp.ApproxDistinct: ("distinct values cannot be counted: reports hide whose value is whose", "Use GROUP BY."),
-    exp.Mod: ("% of an answer with an error means nothing", "Take % of an attribute: SUM(x % 2)."),
 }
 
 

@@ -22,6 +22,7 @@ from deniable.errors import QueryRefused
 from deniable.limits import DEEPEST_BRACKETS, LONGEST_NAME, LONGEST_SQL, MOST_TOKENS
 from deniable.queries.parsing.column_names import with_names
 from deniable.queries.parsing.functions import parts_of
+from deniable.queries.parsing.restated_questions import without_all
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MEND = "Correct the text there; put a name that is a keyword in double quotes."
@@ -129,7 +130,9 @@ def read_question(text: str) -> Any:
 
 
 def _known_spelling(node: Any) -> Any:
-    """DATE_PART('year', d) as EXTRACT(year FROM d), which means the same."""
+    """What means the same: DATE_PART('year', d) as EXTRACT(year FROM d), GROUP BY ALL as the columns it stands for."""
+    if isinstance(node, exp.Select):
+        return without_all(node)
     if isinstance(node, exp.Anonymous) and str(node.this).lower() in ("date_part", "datepart"):
         unit, *rest = node.expressions
         if isinstance(unit, exp.Literal) and unit.is_string and len(rest) == 1:

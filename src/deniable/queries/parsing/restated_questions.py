@@ -1,4 +1,4 @@
-"""Questions that say in other words what a plain question says: DISTINCT, groups alone, HISTOGRAM, constants alone."""
+"""Questions that say in other words what a plain question says: DISTINCT, groups alone, HISTOGRAM, ALL, constants."""
 
 from __future__ import annotations
 
@@ -73,6 +73,30 @@ def _bins(value: Node, bounds: Node) -> Node:
         raise QueryRefused("the bounds of HISTOGRAM do not rise", "Write HISTOGRAM(x, [10, 20, 30]).")
     tests = [exp.If(this=exp.LTE(this=value.copy(), expression=bound.copy()), true=bound.copy()) for bound in listed]
     return exp.Case(ifs=tests)
+
+
+def without_all(select: Node) -> Node:
+    """GROUP BY ALL as the columns that are no aggregates, and ORDER BY ALL as every column by its number."""
+    group, order = select.args.get("group"), select.args.get("order")
+    if group is not None and group.args.get("all") and not group.expressions:
+        numbers = [
+            exp.Literal.number(number)
+            for number, item in enumerate(select.expressions, 1)
+            if item.find(exp.Column) and not item.find(exp.AggFunc, exp.Window)
+        ]
+        select.set("group", exp.Group(expressions=numbers) if numbers else None)
+    if order is not None and len(order.expressions) == 1 and _is_all(order.expressions[0].this):
+        direction = order.expressions[0].args.get("desc")
+        columns = [
+            exp.Ordered(this=exp.Literal.number(number), desc=direction)
+            for number in range(1, len(select.expressions) + 1)
+        ]
+        select.set("order", exp.Order(expressions=columns))
+    return select
+
+
+def _is_all(node: Node) -> bool:
+    return isinstance(node, exp.Var) and str(node.this).upper() == "ALL"
 
 
 def is_constant(tree: Node) -> bool:

@@ -61,12 +61,12 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A function of an answer that is monotone on each side of zero: round, floor, ceil, abs, greatest, least."""
+    """A function of an answer: round, floor, ceil, abs, greatest, least, and what a division leaves over (mod)."""
 
     name: str
     of: Formula
     setting: float = 0.0
-    """Decimals, or the constant that it is compared with."""
+    """Decimals, or the constant that it is compared with or divided by."""
 
     def __str__(self) -> str:
         return f"{self.name}({self.of}, {self.setting:g})"
@@ -78,6 +78,9 @@ class Applied:
             return np.asarray(np.where(finite, self._rounded(np.where(finite, values, 0.0)), values))
         if self.name == "abs":
             return np.abs(values)
+        if self.name == "mod":
+            whole = _is_near(values / self.setting)
+            return np.asarray(np.where(whole, 0.0, np.fmod(values, self.setting)))
         extreme = np.maximum if self.name == "greatest" else np.minimum
         return np.asarray(extreme(values, self.setting))
 
@@ -93,12 +96,22 @@ class Applied:
 
     def of_interval(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """The smallest interval that holds the function of every number of an interval."""
+        if self.name == "mod":
+            return self._rests(low, high)
         ends = self.at(low), self.at(high)
         least, most = np.minimum(*ends), np.maximum(*ends)
         return np.where((self.name == "abs") & (low < 0) & (high > 0), 0.0, least), most
 
+    def _rests(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        """What divisions of an interval may leave over: with the sign of what is divided, as in SQL."""
+        size, finite = abs(self.setting), np.isfinite(low) & np.isfinite(high)
+        ends = np.where(finite, low, 0.0), np.where(finite, high, 0.0)
+        same = finite & (np.trunc(ends[0] / size) == np.trunc(ends[1] / size))
+        least = np.where(same, self.at(ends[0]), np.where(low < 0, -size, 0.0))
+        return least, np.where(same, self.at(ends[1]), np.where(high > 0, size, 0.0))
+
     def slope(self, values: Floats) -> Floats:
-        """Its derivative; that of rounding is 1, because it follows what is rounded."""
+        """Its derivative; that of rounding is 1, because it follows what is rounded, and so does a rest."""
         if self.name == "abs":
             return np.where(values < 0, -1.0, 1.0)
         if self.name in ("greatest", "least"):

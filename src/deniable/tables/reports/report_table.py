@@ -243,7 +243,7 @@ def row_faults(collection: Specification, name: str, columns: Mapping[str, Integ
     design = collection.design_of(name)
     slot, view, seed, y = (columns[column] for column in _COLUMNS)
     known = (view >= 0) & (view < design.views)
-    listed = pc.dictionary_encode(pa.array(np.where(known, view, 0)))
+    listed = pc.dictionary_encode(arrow_integers(np.where(known, view, 0)))
     views, which = [design.view(number) for number in listed.dictionary.to_pylist()], listed.indices.to_numpy()
     outcomes = np.array([drawn.outcomes for drawn in views], dtype=np.int64)[which]
     largest_seed = np.array([drawn.oracle.seeds - 1 for drawn in views], dtype=np.int64)[which]
@@ -260,6 +260,11 @@ def narrowed(reports: pa.Table) -> pa.Table:
             index = reports.schema.get_field_index(column)
             reports = reports.set_column(index, pa.field(column, kind), reports[column].cast(kind))
     return reports
+
+
+def arrow_integers(values: Integers) -> pa.Array:
+    """Integers as an Arrow array, not copied. `pa.array` would import pandas first, where that is installed."""
+    return pa.Array.from_buffers(pa.int64(), values.size, [None, pa.py_buffer(np.ascontiguousarray(values))])
 
 
 def _keep(reports: pa.Table, good: np.ndarray) -> tuple[pa.Table, int]:

@@ -58,7 +58,7 @@ def test_an_installation_brings_no_plotting_no_java_and_no_peers():
     assert (extras["kafka"], extras["mqtt"]) == ({"confluent-kafka"}, {"paho-mqtt"})
     assert extras["plot"] == {"matplotlib"}
     assert extras["postgresql"] == {"psycopg"}
-    assert extras["spark"] == {"pyspark"}
+    assert extras["spark"] == {"protobuf", "pyspark"}
     assert extras["serve"] == {"starlette", "uvicorn", "httptools", "uvloop", "prometheus-client", "mysql-mimic"}
     assert extras["sqlalchemy"] == {"sqlalchemy"}
     assert not any("pure-ldp" in packages for packages in extras.values())

@@ -1,8 +1,8 @@
-"""Spark sessions, and functions for Spark SQL. `connect` and `Collection.perturb` take engine=session."""
+"""Spark sessions, functions for Spark SQL, and streams. `connect` and `Collection.perturb` take engine=session."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from deniable.database import Database
 
-__all__ = ["register", "session", "unregister"]
+__all__ = ["publish_stream", "register", "session", "unregister"]
 
 
 def session(master: str = "local[*]") -> Any:
@@ -66,6 +66,48 @@ def unregister(spark: Any) -> None:
     from deniable.engines.spark.sql_functions import unregister_functions
 
     unregister_functions(spark)
+
+
+def publish_stream(
+    frame: Any,
+    *,
+    key: str,
+    value: str,
+    order: str | Sequence[str],
+    settings: Mapping[str, Any],
+    secret: str | Path | Callable[[], bytes],
+    checkpoint: str | Path,
+    on_bad: str = "stop",
+) -> Any:
+    """Publish a streaming DataFrame privately, one stream per key: a `DataStreamWriter`. Choose its sink and start it.
+
+    `settings` are the arguments of `dn.streams.KeyedPublisher`, `{"epsilon": 1.0, "bound": 100, "theta": 50,
+    "public_keys": True}` for example. θ is public, or every key learns its own (`per_key`). What is published has the
+    columns key, position and value, and equals what a `KeyedPublisher` with the same secret and settings publishes.
+
+    `order` names columns that order the values of a key in a micro-batch and do not depend on values: an offset, a
+    position, a time. `secret` is the path of a file with 64 hexadecimal digits that the driver and all executors can
+    read, or a function that fetches 32 bytes. `on_bad` says what becomes of values that are not numbers or below the
+    range: "stop", "skip", "clip" or "zero".
+
+    A batch that is tried again publishes the same bytes. The checkpoint holds values of open blocks: it is as secret as
+    the data. A secret publishes from one checkpoint.
+    """
+    from deniable.engines.spark.spark_session import require_pyspark
+
+    require_pyspark()
+    from deniable.engines.spark.stream_publishing import publishing
+
+    return publishing(
+        frame,
+        key=key,
+        value=value,
+        order=order,
+        settings=settings,
+        secret=secret,
+        checkpoint=checkpoint,
+        on_bad=on_bad,
+    )
 
 
 class _ReportReader:

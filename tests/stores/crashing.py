@@ -15,6 +15,7 @@ import os
 import shutil
 import sys
 import traceback
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,7 @@ from deniable import Categorical, Collection, Ledger, Ordinal, Rounds, Table, ad
 from deniable.cli import main
 from deniable.randomness import SeededSource
 from deniable.stores import Batch, DurablePublisher, DurableServer, ReportBatch, StoredStream
-from deniable.streams import LocalPercentile, ToPLServer, ToPS, report_table
+from deniable.streams import KeyedPublisher, LocalPercentile, ToPLServer, ToPS, report_table
 from deniable.streams.local.simulated_stream import first_codes, second_codes
 from deniable.streams.local.stream_client import ToPLClient
 from deniable.streams.local.stream_protocol import ToPLProtocol
@@ -36,6 +37,8 @@ ENDED = 9
 OUTSIDE = ("told", "calls")  # what the world has heard is not on this disk
 VALUES = np.arange(50) % 37
 LIVE = VALUES[:40]
+REGIONS = ["north", "south", "west"]
+KEYS = [REGIONS[number * number % 3 if number > 9 else 0] for number in range(LIVE.size)]  # two of them appear later
 PROTOCOL = ToPLProtocol(2.0, 500, grid=64)
 SHOPS = [Collection(Table("users", age=Ordinal(1, 95)), epsilon=epsilon) for epsilon in (1.0, 2.0)]
 KEPT = Rounds(2, mode="memoised", permanent=1.5, changes_are_public=True)
@@ -116,26 +119,42 @@ def settings(folder):
     return ToPS(1.0, 50, warmup=10, horizon=16, block=4, key=bytes(32), renew=False)
 
 
-def undisturbed():
+def keyed_settings(way):
+    """One stream per key: under a public θ, learnt by all keys together, or by every key from its own values."""
+    addresses.OF_GIVEN_KEYS.clear()
+    return KeyedPublisher(1.0, 50, horizon=16, block=4, key=bytes(32), public_keys=True, **way)
+
+
+def undisturbed(way=None):
     """What has to be published, whatever happens."""
-    return settings(None).push_many(LIVE).tolist()
+    if way is None:
+        return settings(None).push_many(LIVE).tolist()
+    private = keyed_settings(way).push_many(KEYS, LIVE)
+    return list(zip(private.key.tolist(), private.value.tolist(), strict=True))
 
 
-def check_store(folder):
+def check_store(folder, way=None):
     """Whoever reads the store now sees a part of what has to be published, from the first value on."""
     if (folder / "store" / "settings.json").exists():
-        values = StoredStream(folder / "store").values(0).values.tolist()
-        assert values == undisturbed()[: len(values)], "other values"
+        stored = StoredStream(folder / "store").values(0)
+        values = stored.values.tolist()
+        keys = [] if stored.keys is None else stored.keys.tolist()  # none while nothing is published
+        published = values if way is None else list(zip(keys, values, strict=True))
+        assert published == undisturbed(way)[: len(values)], "other values"
         tell(folder, 0, values)
 
 
-def publisher(folder):
-    """Values through the class, with small segments and logs; sources begin again a little before where they were."""
-    check_store(folder)
+def publisher(folder, way=None):
+    """Values through the class, with small segments and logs; sources begin again a little before where they were.
+
+    With a `way` there is one stream per key, and some keys appear in the middle.
+    """
+    check_store(folder, way)
     ledger = Ledger(folder / "ledger.json", limit=8.0)
     size = 13 if (folder / "store").exists() else 17
     sizes = {"segment_values": 15, "log_bytes": 300}
-    with DurablePublisher(folder / "store", settings(folder), ledger=ledger, **sizes) as durable:
+    made = settings(folder) if way is None else keyed_settings(way)
+    with DurablePublisher(folder / "store", made, ledger=ledger, **sizes) as durable:
         heard = max(told(folder), default=-1)
         assert durable.publisher.published > heard, "what was told is not known any more"
         start = max((durable.position or 0) - 5, 0)
@@ -144,9 +163,9 @@ def publisher(folder):
             tell(folder, durable.publisher.published - values.size, values.tolist())
 
         for first in range(start, LIVE.size, size):
-            values = LIVE[first : first + size]
-            durable.publish(Batch(values, positions=np.arange(first, first + values.size)), deliver)
-    check_store(folder)
+            values, keys = LIVE[first : first + size], None if way is None else KEYS[first : first + size]
+            durable.publish(Batch(values, positions=np.arange(first, first + values.size), keys=keys), deliver)
+    check_store(folder, way)
     assert len(ledger.entries) == 1, "the stream was charged twice"
 
 
@@ -263,7 +282,13 @@ def command(folder, position, text, *arguments):
         sys.stdin, sys.stdout, sys.stderr = before
 
 
-SCENARIOS = {"publisher": publisher, "publish": publish_command, "server": server, "collect": collect_command} | {
+KEYED = {
+    "keyed": {"theta": 40},
+    "keyed, shared warm-up": {"warmup": 10},
+    "keyed, own warm-ups": {"warmup": 6, "per_key": True},
+}
+SCENARIOS = {name: partial(publisher, way=way) for name, way in KEYED.items()}
+SCENARIOS |= {"publisher": publisher, "publish": publish_command, "server": server, "collect": collect_command} | {
     "ledger": charged_clients
 }
 

@@ -13,7 +13,13 @@ SCRIPT = Path(__file__).with_name("crashing.py")
 KILLED = [(scenario, "killed", apart) for scenario, apart in (("publisher", 5), ("publish", 3))]
 OTHERS = [(scenario, "killed", apart) for scenario, apart in (("server", 1), ("collect", 1), ("ledger", 4))]
 WITHOUT_POWER = [("publisher", "power cut", 7), ("publisher", "names", 9)]
-EVERY_CALL = [(scenario, end, 1) for scenario, end, apart in (*KILLED, *OTHERS[2:], *WITHOUT_POWER)]
+KEYED = [("keyed", "killed", 11), ("keyed, own warm-ups", "power cut", 13)]
+EVERY_KEYED = [
+    (scenario, end, 1)
+    for scenario in ("keyed", "keyed, shared warm-up", "keyed, own warm-ups")
+    for end in ("killed", "power cut", "names")
+]
+EVERY_CALL = [(scenario, end, 1) for scenario, end, apart in (*KILLED, *OTHERS[2:], *WITHOUT_POWER)] + EVERY_KEYED
 
 
 def check(tmp_path, scenario, end, apart):
@@ -24,7 +30,7 @@ def check(tmp_path, scenario, end, apart):
     assert int(done.stdout) > 30
 
 
-@pytest.mark.parametrize(("scenario", "end", "apart"), [*KILLED, *OTHERS, *WITHOUT_POWER])
+@pytest.mark.parametrize(("scenario", "end", "apart"), [*KILLED, *OTHERS, *WITHOUT_POWER, *KEYED])
 def test_a_run_that_ends_anywhere_can_be_continued(tmp_path, scenario, end, apart):
     check(tmp_path, scenario, end, apart)
 

@@ -5,6 +5,9 @@ import pytest
 from deniable.engines.spark.spark_session import checked_session, require_java
 from deniable.errors import Failure
 
+# Questions here are small: compiling them, or checking the bytecode of Spark, takes longer than answering.
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
@@ -24,8 +27,13 @@ def spark(tmp_path_factory):
         .config("spark.python.daemon.module", "deniable.engines.spark.daemon")
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .config("spark.local.dir", str(folder / "local"))
-        # Questions here are small: compiling each one, by Spark or by Java, would take longer than answering it.
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        .config("spark.driver.extraJavaOptions", JAVA_OPTIONS)
+        .config("spark.default.parallelism", "2")
+        # Nothing leaves this machine.
+        .config("spark.shuffle.compress", "false")
+        .config("spark.shuffle.spill.compress", "false")
+        .config("spark.broadcast.compress", "false")
+        .config("spark.sql.inMemoryColumnarStorage.compressed", "false")
         .config("spark.sql.codegen.wholeStage", "false")
         .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         .getOrCreate()

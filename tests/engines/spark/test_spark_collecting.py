@@ -53,14 +53,14 @@ def test_reports_are_written_and_read_by_both_engines(spark, tmp_path):
     assert not list(tmp_path.glob(".*partial*"))
     # Without noise and with as many slots as rows, both paths say the same of every user with full rows.
     question = "SELECT city, COUNT(*) AS n, SUM(age) AS s FROM users WHERE age < 20 GROUP BY city"
-    answers = [
-        dn.connect(tmp_path / folder, engine=engine).sql(question)
+    databases = [
+        dn.connect(tmp_path / folder, engine=engine)
         for folder, engine in (("reports", None), ("reports", spark), ("other", None))
     ]
+    answers = [database.sql(question) for database in databases]
     agree(answers[0], answers[1])
     assert answers[2].answers["n"][0].value == pytest.approx(answers[0].answers["n"][0].value, abs=2)  # two dummies
-    for engine in (None, spark):
-        assert not any(dn.connect(tmp_path / "reports", engine=engine).refused.values())
+    assert not any(any(database.refused.values()) for database in databases[:2])
     limited = dn.connect(tmp_path / "reports", memory_limit=0)  # read from files, which are not sorted
     agree(limited.sql(question), answers[0])
     with pytest.raises(BadInput, match="would spend ε again"):
@@ -69,49 +69,32 @@ def test_reports_are_written_and_read_by_both_engines(spark, tmp_path):
         NOISY.perturb(users=given["users"], key="id", out=tmp_path / "reports", engine=spark)
 
 
-def test_the_frame_names_its_specification(spark, tmp_path):
-    NOISY.perturb(users=rows(spark)["users"], key="id", out=tmp_path / "reports", engine=spark)
-    frame = spark.read.parquet(str(tmp_path / "reports" / "users"))
-    database = dn.connect({"users": frame}, engine=spark)
-    assert database.collection == NOISY
-    assert database.stores["users"].rows == 400
-    other = dn.connect({"users": frame}, engine=spark, collection=SHOP)
-    assert other.refused["users"] == {"made under another specification": 400}
-
-
-def test_runs_differ_and_simulations_repeat(spark, tmp_path):
-    given = {"users": rows(spark)["users"]}
-    for name, options in (
-        ("release", {}),
-        ("another", {}),
-        ("simulation", {"source": SeededSource(1), "simulation": True}),
-        ("repeated", {"source": SeededSource(1), "simulation": True}),
-    ):
-        NOISY.perturb(**given, key="id", out=tmp_path / name, engine=spark, **options)
-    reports = {name: reports_in(tmp_path / name, "users") for name in ("release", "another", "simulation", "repeated")}
-    assert reports["release"] != reports["another"]
-    assert reports["simulation"] == reports["repeated"]
-    with pytest.raises(SimulationOnly):
-        NOISY.perturb(**given, key="id", out=tmp_path / "five", engine=spark, source=SeededSource(1))
-
-
-def test_simulations_are_marked_and_kept_apart_from_releases(spark, tmp_path):
+def test_runs_differ_simulations_repeat_and_are_kept_apart_from_releases(spark, tmp_path):
     given = {"users": rows(spark)["users"]}
     with pytest.raises(SimulationOnly, match="lets the data out"):
         SHOP.perturb(**given, key="id", out=tmp_path / "exact", engine=spark)
+    with pytest.raises(SimulationOnly):
+        NOISY.perturb(**given, key="id", out=tmp_path / "exact", engine=spark, source=SeededSource(1))
     simulated = {"source": SeededSource(1), "simulation": True}
-    assert NOISY.perturb(**given, key="id", out=tmp_path / "simulation", engine=spark, **simulated).simulation
-    assert not NOISY.perturb(**given, key="id", out=tmp_path / "release", engine=spark).simulation
+    for name, options in (("release", {}), ("another", {}), ("simulation", simulated), ("repeated", simulated)):
+        done = NOISY.perturb(**given, key="id", out=tmp_path / name, engine=spark, **options)
+        assert done.simulation == bool(options)
+    reports = {name: reports_in(tmp_path / name, "users") for name in ("release", "another", "simulation", "repeated")}
+    assert reports["release"] != reports["another"]
+    assert reports["simulation"] == reports["repeated"]
     question = "SELECT COUNT(*) AS n FROM users"
     frames = {name: spark.read.parquet(str(tmp_path / name / "users")) for name in ("simulation", "release")}
-    for name, simulation in (("simulation", True), ("release", False)):
-        for database in (
-            dn.connect(tmp_path / name, engine=spark),
-            dn.connect({"users": frames[name]}, engine=spark),
-            dn.connect(tmp_path / name),  # without Spark the mark is found as well
-        ):
-            assert database.simulation == simulation
-            assert ("simulation: no privacy" in str(database.sql(question))) == simulation
+    for database, simulation in (
+        (dn.connect(tmp_path / "simulation", engine=spark), True),
+        (dn.connect({"users": frames["release"]}, engine=spark), False),  # a frame names its specification
+        (dn.connect(tmp_path / "simulation"), True),  # without Spark the mark is found as well
+        (dn.connect(tmp_path / "release"), False),
+    ):
+        assert (database.collection, database.stores["users"].rows) == (NOISY, 400)
+        assert database.simulation == simulation
+        assert ("simulation: no privacy" in str(database.sql(question))) == simulation
+    other = dn.connect({"users": frames["release"]}, engine=spark, collection=SHOP)
+    assert other.refused["users"] == {"made under another specification": 400}
     everyone = given["users"].select("id")
     orders = {"orders": rows(spark)["orders"], "everyone": everyone, "key": "id", "engine": spark}
     for name, options in (("simulation", {}), ("release", simulated)):

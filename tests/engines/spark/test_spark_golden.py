@@ -49,8 +49,8 @@ def frames():
     }  # fmt: skip
 
 
-# Designs differ in their plans, which both engines are given alike: two of them are asked every time.
-ASKED = [name if name in ("hio", "grid") else pytest.param(name, marks=pytest.mark.slow) for name in COLLECTIONS]
+# Designs differ in their plans, which both engines are given alike. Those of hio are asked in `test_spark_answers`.
+ASKED = [name if name == "grid" else pytest.param(name, marks=pytest.mark.slow) for name in COLLECTIONS]
 
 
 @pytest.fixture(scope="module", params=ASKED)

@@ -81,7 +81,7 @@ def test_spark_reads_what_one_machine_collects(spark, tmp_path, mode):
         given = {name: frames(number)[name] for name in tables}
         collection.perturb(**given, round=number, memory=memory, out=tmp_path / "reports")
     there, here = dn.connect(str(tmp_path / "reports"), engine=spark), dn.connect(tmp_path / "reports")
-    for sql in QUESTIONS[1 :: 2 if mode == "memoised" else 1][: 2 if mode == "memoised" else None]:
+    for sql in (QUESTIONS[1], QUESTIONS[3]) if mode == "memoised" else (QUESTIONS[2], QUESTIONS[5]):
         same(there.sql(sql), here.sql(sql))
 
 

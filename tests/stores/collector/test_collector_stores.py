@@ -444,7 +444,9 @@ def test_runs_are_read_in_one_order_and_keys_are_found_in_all(tmp_path, monkeypa
         "UPDATE pages SET uid = x'00' WHERE number = 2",
         "DELETE FROM pages WHERE number = 2",
         "UPDATE runs SET filter = x'00000000' || substr(filter, 5)",
+        "UPDATE runs SET filter = x''",
         "UPDATE arrivals SET content = substr(content, 2)",
+        "UPDATE arrivals SET content = x''",
     ],
 )
 def test_damage_is_noticed(tmp_path, monkeypatch, change):

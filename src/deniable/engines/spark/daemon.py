@@ -5,7 +5,10 @@ Set `spark.python.daemon.module` to this module's name on a session to spare eac
 
 from __future__ import annotations
 
+import atexit
+import gc
 import importlib
+from contextlib import suppress
 
 import numpy as np
 import pyarrow as pa
@@ -23,9 +26,16 @@ def serve() -> None:
     """Load what workers need, then serve Spark."""
     for name in PRELOADED:
         importlib.import_module(name)
+    with suppress(ImportError):  # every worker would load it for its first task, in two seconds
+        importlib.import_module("pandas")
+    importlib.import_module("pyspark.worker")
     _compile()
     from pyspark.daemon import manager
 
+    # Workers look for garbage after every task. What is loaded here is none, and there is much of it.
+    gc.collect()
+    gc.freeze()
+    atexit.register(gc.unfreeze)  # libraries complain about objects that are left at the end
     manager()
 
 

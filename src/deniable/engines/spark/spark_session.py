@@ -20,6 +20,10 @@ from deniable.errors import Failure, InvalidParameter, MissingExtra
 OLDEST_JAVA = 17
 INSTALL_JAVA = "apt-get install openjdk-17-jre-headless (Debian, Ubuntu), brew install openjdk@17 (macOS)"
 
+STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+"""The state store that streams need: the only one with states by name."""
+
 _JAVA_HOMES = ("usr/lib/jvm/*", "opt/homebrew/opt/openjdk*", "usr/local/opt/openjdk*")
 """Where Debian and Homebrew install Java, below the root."""
 
@@ -79,6 +83,7 @@ def open_session(master: str = "local[*]") -> Any:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.log.level", "ERROR")
         .config("spark.python.daemon.module", "deniable.engines.spark.daemon")
+        .config(STATE_STORE, ROCKSDB)
     )
     try:
         return builder.getOrCreate()

@@ -235,7 +235,7 @@ class SqliteStore:
                 connection.execute("DELETE FROM arrivals")
         with self._changing() as connection:
             self._recent, self._last_arrival = RecentRows(), 0
-            self._runs.load(connection, self._secret)
+            self._runs.load(connection)
 
     @contextmanager
     def _changing(self) -> Iterator[sqlite3.Connection]:
@@ -257,7 +257,7 @@ class SqliteStore:
             return
         if self._version < 0 or connection.execute(_PLACES).fetchone() != (self._last_arrival, self._runs.last):
             self._forget()
-            self._runs.load(connection, self._secret)
+            self._runs.load(connection)
             (self._last_arrival, _) = connection.execute(_PLACES).fetchone()
             for part, rows in _arrived(connection, _ARRIVED).items():
                 parts = of_parts(self._secret, [part], np.zeros(len(rows), dtype=np.int64))

@@ -1,0 +1,171 @@
+"""Streams on Spark: what is published equals a local publisher's bytes, whatever happened to the query."""
+
+import io
+import os
+import secrets
+import shutil
+from contextlib import redirect_stdout
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import StreamingQueryException
+
+import deniable as dn
+from deniable.engines.spark.spark_session import ROCKSDB, STATE_STORE
+from deniable.errors import BadInput, Failure, InvalidParameter, RandomnessFault, SimulationOnly
+from deniable.streams import KeyedPublisher
+from same_noise import forget_what_was_drawn
+
+RANDOM = np.random.default_rng(5)
+BATCHES, SIZE = 3, 70
+REGIONS = np.array(["north", "south", 'ost\'s "x"'])[RANDOM.integers(0, 3, BATCHES * SIZE)]
+READINGS = RANDOM.integers(0, 80, BATCHES * SIZE)
+SCHEMA = "region string, reading bigint, offset bigint"
+COLUMNS = {"key": "region", "value": "reading", "order": "offset"}
+PUBLIC = {"epsilon": 1.0, "bound": 100, "horizon": 16, "block": 4, "public_keys": True, "theta": 60}
+OWN = {**PUBLIC, "theta": None, "warmup": 20, "per_key": True}
+
+
+@pytest.fixture
+def streaming(spark, monkeypatch, tmp_path):
+    """A session with the state store that streams need, and notes of its own about secrets."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "notes"))
+    before = spark.conf.get(STATE_STORE)
+    spark.conf.set(STATE_STORE, ROCKSDB)
+    yield spark
+    spark.conf.set(STATE_STORE, before)
+
+
+@pytest.fixture
+def secret(tmp_path):
+    """A file with a new secret."""
+    path = tmp_path / "stream.key"
+    path.write_text(secrets.token_hex(32) + "\n")
+    return path
+
+
+def arrive(folder, *numbers):
+    """Files of values, one micro-batch each. Rows in a file are in no order."""
+    folder.mkdir(exist_ok=True)
+    for number in numbers:
+        rows = np.random.default_rng(number).permutation(np.arange(number * SIZE, (number + 1) * SIZE))
+        table = pa.table({"region": REGIONS[rows], "reading": READINGS[rows], "offset": rows})
+        pq.write_table(table, folder / f"{number}.parquet")
+        os.utime(folder / f"{number}.parquet", (1_700_000_000 + number,) * 2)
+
+
+def arriving(spark, folder):
+    return spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder))
+
+
+def ended(start):
+    """The query that `start` starts, when it has ended.
+
+    Spark gives a Python process on the driver ten seconds to start, before the first batch. A busy machine may take
+    longer, and the query is started again, as an operator would.
+    """
+    for _ in range(20):
+        query = start()
+        try:
+            query.awaitTermination()
+        except StreamingQueryException as problem:
+            if "failed to connect back" not in str(problem):
+                raise
+        else:
+            return query
+        finally:
+            query.stop()
+    pytest.fail("Python processes of Spark do not start")
+
+
+def publish(spark, folder, settings, secret):
+    """Publish what has arrived, and end."""
+    columns = {**COLUMNS, "settings": settings, "secret": secret, "checkpoint": folder / "checkpoint"}
+    writer = dn.spark.publish_stream(arriving(spark, folder / "in"), **columns).trigger(availableNow=True)
+    return ended(writer.format("parquet").option("path", str(folder / "out")).start)
+
+
+def published(spark, folder):
+    """Private values by key, in their order, as the sink's readers see them."""
+    table = spark.read.parquet(str(folder / "out")).toArrow().sort_by([("key", "ascending"), ("position", "ascending")])
+    return table.select(["key", "position", "value"])
+
+
+def expected(settings, secret):
+    """What a local publisher with the same secret and settings publishes of the same values."""
+    forget_what_was_drawn()
+    keyed = KeyedPublisher(**settings, key=bytes.fromhex(secret.read_text()))
+    private = keyed.push_many(REGIONS.tolist(), READINGS)
+    table = pa.table({"key": private.key.tolist(), "position": private.position, "value": private.value})
+    return table.sort_by([("key", "ascending"), ("position", "ascending")])
+
+
+def same_bytes(one, other):
+    assert one["key"].to_pylist() == other["key"].to_pylist()
+    for name in ("position", "value"):
+        assert one[name].to_numpy().tobytes() == other[name].to_numpy().tobytes()
+
+
+def test_a_restarted_query_equals_the_local_publisher_and_never_shows_its_secret(streaming, tmp_path, secret):
+    arrive(tmp_path / "in", 0)
+    query = publish(streaming, tmp_path, OWN, secret)
+    shown = io.StringIO()
+    with redirect_stdout(shown):
+        query.explain(extended=True)
+    arrive(tmp_path / "in", 1, 2)
+    query = publish(streaming, tmp_path, OWN, secret)
+    same_bytes(published(streaming, tmp_path), expected(OWN, secret))
+    digits = secret.read_text().strip()
+    assert "TransformWithState" in shown.getvalue()
+    for text in (shown.getvalue(), str(query.lastProgress)):
+        assert digits not in text
+    for path in (path for path in tmp_path.rglob("*") if path.is_file() and path != secret):
+        content = path.read_bytes()
+        assert digits.encode() not in content, path
+        assert bytes.fromhex(digits) not in content, path
+    # Another checkpoint, or a checkpoint that was lost, would publish the same noise with other values.
+    shutil.rmtree(tmp_path / "checkpoint")
+    with pytest.raises(RandomnessFault, match="from another checkpoint, or the checkpoint was deleted"):
+        publish(streaming, tmp_path, OWN, secret)
+
+
+def refused(given, message, error=InvalidParameter, **changes):
+    with pytest.raises(error, match=message):
+        dn.spark.publish_stream(**{**given, **changes})
+    assert not given["checkpoint"].exists()
+
+
+def test_what_cannot_be_published_is_refused_before_a_query_exists(streaming, tmp_path, secret):
+    arrive(tmp_path / "in", 0)
+    frame = arriving(streaming, tmp_path / "in")
+    given = {"frame": frame, **COLUMNS, "settings": PUBLIC, "secret": secret, "checkpoint": tmp_path / "mine"}
+    private = {name: value for name, value in PUBLIC.items() if name != "public_keys"}
+    refused(given, "public_keys is not given: everybody sees which keys", settings=private)
+    refused(given, "public_keys is not given", settings={**PUBLIC, "public_keys": False})
+    refused(given, "cannot learn it together", settings={**PUBLIC, "theta": None, "warmup": 20})
+    refused(given, "arguments of KeyedPublisher", settings={**PUBLIC, "blocks": 3})
+    refused(given, "key is not a setting on Spark", settings={**PUBLIC, "key": bytes(32)})
+    refused(given, "lets the data out", SimulationOnly, settings={**PUBLIC, "epsilon": float("inf")})
+    refused(given, "must be a streaming DataFrame", frame=streaming.read.parquet(str(tmp_path / "in")))
+    refused(given, "which the frame does not have", key="country")
+    refused(given, "must be a column of integers or floats", value="region")
+    refused(given, "do not depend on values", order=["offset", "reading"])
+    refused(given, "on_bad must be one of", on_bad="guess")
+    refused(given, "travels to executors", secret=bytes(32))
+    carried = bytes.fromhex(secret.read_text())
+    refused(given, "carries the secret with it", secret=lambda: carried)
+    refused(given, "cannot be read on this machine", Failure, secret=tmp_path / "none.key")
+    (tmp_path / "short.key").write_text("abcd")
+    refused(given, "64 hexadecimal digits", Failure, secret=tmp_path / "short.key")
+    streaming.conf.unset(STATE_STORE)
+    refused(given, "must be RocksDB's")
+    streaming.conf.set(STATE_STORE, ROCKSDB)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "metadata").touch()
+    with pytest.raises(BadInput, match="is of another query"):
+        dn.spark.publish_stream(**{**given, "checkpoint": tmp_path / "other"})
+    dn.spark.publish_stream(**given)
+    with pytest.raises(BadInput, match="begun with other settings, columns or another secret"):
+        dn.spark.publish_stream(**{**given, "settings": {**PUBLIC, "epsilon": 2.0}})

@@ -25,8 +25,8 @@ def create(context: click.Context, /, **_: Any) -> None:
 
     \b
     Example:
-      deniable stream create collected/live/meter --epsilon 0.5 --bound 20000
-      deniable stream create collected/live/sales --epsilon 0.5 --bound 500 --theta 80 --public-keys
+      deniable stream create live/meter --epsilon 0.5 --bound 20000
+      deniable stream create live/sales --epsilon 0.5 --bound 500 --public-keys
     """
     from deniable.stores.durable_publisher import DurablePublisher, charge_stream
     from deniable.stores.live.folder_files import StoreFolder

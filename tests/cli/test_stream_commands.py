@@ -255,12 +255,12 @@ def test_a_stream_that_ends_in_the_warm_up_publishes_nothing(tmp_path):
 
 def test_a_stream_that_drifts_gets_smaller_blocks(tmp_path):
     np.savetxt(tmp_path / "values.txt", VALUES, fmt="%d")
-    sizes = []
+    sizes, public = [], ["--theta", "60", "--warmup", "0"]  # nothing is learnt, so no noise has a say
     for drift in (("--drift", "0.001"), ("--drift", "1")):
         output = tmp_path / f"{drift[1]}.parquet"
-        done = run("stream", "publish", *SETTINGS, *drift, tmp_path / "values.txt", "-o", output)
+        done = run("stream", "publish", *SETTINGS, *public, *drift, tmp_path / "values.txt", "-o", output)
         assert done.returncode == 0, done.stderr
-        sizes.append(Released.load(output).covariance.layout.block)  # of the first epoch: later ones see more
+        sizes.append(Released.load(output).covariance.layout.block)
     assert sizes[1] < sizes[0]
 
 

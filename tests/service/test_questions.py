@@ -5,13 +5,14 @@ import csv
 import io
 import json
 import threading
+import time
 
 import pyarrow as pa
 import pytest
 
 import deniable as dn
 from asgi import SHOP, Served, report_of, request
-from deniable.cancellation import checkpoint
+from deniable.cancellation import Ended, checkpoint
 from deniable.service.keys import Keys
 from deniable.service.open_database import MOST_WAITING
 
@@ -140,6 +141,22 @@ def test_a_question_that_takes_too_long(tmp_path, keys):
     go.set()
     slow.close()
     assert (answer.status, answer.json["error"]) == (504, "time")
+
+
+def test_a_server_that_stops_ends_the_question_that_runs(tmp_path):
+    served, begun = Served(tmp_path / "collected"), threading.Event()
+    served.send(("7", report_of("7")))
+
+    def endless(_):
+        begun.set()
+        while True:
+            checkpoint()
+            time.sleep(0.01)
+
+    answer = served.collector.questions.ask(endless)
+    assert begun.wait(60)
+    served.close()
+    assert isinstance(answer.exception(60), Ended)
 
 
 def test_a_question_ends_when_its_asker_leaves(served, keys):

@@ -39,7 +39,10 @@ def stream() -> None:
 @click.option("--truth", default=None, help="The original file, for comparison. Shows what privacy hides.")
 @click.option("--column", default="value", show_default=True, help="Column of the values in --truth.")
 @click.option("--trend", is_flag=True, help="Add a smooth curve, with a 95 % band that holds everywhere at once.")
-def plot(path: str, output: str, window: int | None, truth: str | None, column: str, trend: bool) -> None:
+@click.option("--key", default=None, help="The stream of this key, in a store with keys.")
+def plot(
+    path: str, output: str, window: int | None, truth: str | None, column: str, trend: bool, key: str | None
+) -> None:
     """Draw the means of consecutive windows, with 95 % intervals.
 
     PATH is a file, or a store that may be live.
@@ -50,12 +53,13 @@ def plot(path: str, output: str, window: int | None, truth: str | None, column: 
     """
     from deniable.figure import check_ending, require_plotting
     from deniable.plotting.stream_plot import draw, read_truth
-    from deniable.stores import read_release
+    from deniable.stores import StoredStream, read_release
 
     check_ending(output)
     require_plotting()
     values = None if truth is None else read_truth(truth, column)
-    draw(read_release(path), output, window=window, truth=values, trend=trend)
+    released = read_release(path) if key is None else StoredStream(path).by_key([key])[key]
+    draw(released, output, window=window, truth=values, trend=trend)
     click.echo(f"wrote {output}", err=True)
 
 

@@ -12,7 +12,7 @@ import click
 
 from deniable.cli.stream_output import until_the_reader_leaves
 from deniable.cli.stream_query import window_cells, window_facts
-from deniable.errors import InvalidData
+from deniable.errors import InvalidData, InvalidParameter, QueryRefused
 from deniable.simulation import NOTE
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ _VALUES_AT_ONCE = 1 << 16
 @click.argument("store")
 @click.option("--every", default="1000", show_default=True, help="Values of a window, or a time: 30s, 5m, 1h, 1d.")
 @click.option("--from", "start", type=click.IntRange(0), default=None, help="First position. Default: what comes next.")
+@click.option("--key", default=None, help="The stream of this key, in a store with keys.")
 @click.option("--mean", "as_mean", is_flag=True, help="Show means instead of sums.")
 @click.option("--values", is_flag=True, help="Print every published value instead of windows.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per window.")
@@ -34,6 +35,7 @@ def follow(
     store: str,
     every: str,
     start: int | None,
+    key: str | None,
     as_mean: bool,
     values: bool,
     as_json: bool,
@@ -53,10 +55,14 @@ def follow(
     from deniable.stores import StoredStream
 
     stream = StoredStream(store)
-    position = len(stream) if start is None else start
-    if start is None and stops:
-        position = 0
-    rows = _values(stream, position) if values else _windows(stream, position, every, as_mean=as_mean, as_json=as_json)
+    if values and key is not None:
+        raise InvalidParameter("--values", "prints the values of all keys", "Leave out --key.")
+    published = len(stream) if key is None else _published_of(stream, key)
+    position = start if start is not None else 0 if stops else published
+    if values:
+        rows = _values(stream, position)
+    else:
+        rows = _windows(stream, position, every, key=key, as_mean=as_mean, as_json=as_json)
     with until_the_reader_leaves():
         for text in rows:
             if text is None:
@@ -78,12 +84,25 @@ def _values(stream: StoredStream, position: int) -> Iterator[str | None]:
             published = stream.values(position, _VALUES_AT_ONCE)
             for offset, value in enumerate(published.values.tolist()):
                 stamp = "" if published.timestamps is None else f" {published.timestamps[offset]}"
-                yield f"{published.first + offset}{stamp} {value:.12g}"
+                named = "" if published.keys is None else f" {published.keys[offset]}"
+                yield f"{published.first + offset}{named}{stamp} {value:.12g}"
             position = published.first + published.values.size
         yield None
 
 
-def _windows(stream: StoredStream, position: int, every: str, *, as_mean: bool, as_json: bool) -> Iterator[str | None]:
+def _published_of(stream: StoredStream, key: str) -> int:
+    """How many values a key has published by now."""
+    try:
+        return len(stream.by_key([key])[key])
+    except QueryRefused:
+        if not stream.keyed:
+            raise
+        return 0  # it may come
+
+
+def _windows(
+    stream: StoredStream, position: int, every: str, *, key: str | None, as_mean: bool, as_json: bool
+) -> Iterator[str | None]:
     """Every window that is complete; None where there is none by now."""
     from deniable.streams.released.window_names import WindowLength, complete_windows
 
@@ -91,11 +110,12 @@ def _windows(stream: StoredStream, position: int, every: str, *, as_mean: bool, 
     length = WindowLength.parse(every)
     noted = None
     while True:
-        if stream.refresh() <= position:
+        stream.refresh()
+        if (len(stream) if key is None else _published_of(stream, key)) <= position:
             yield None
             continue
-        base = stream.epoch_begin(position)
-        released = stream.released(position)
+        base = stream.epoch_begin(position) if key is None else 0
+        released = stream.released(position) if key is None else stream.by_key([key])[key]
         for start, stop, name in complete_windows(released, position - base, length):
             answer = (released.mean if as_mean else released.sum)(start, stop)
             if as_json:

@@ -201,7 +201,7 @@ class Progress:
         if run.bad:
             text += f", {run.bad:,} bad"
         settings, learnt = run.publisher.settings, run.publisher.learnt
-        if learnt is None:
+        if run.publisher.warming_up:
             left = settings.warmup - run.publisher.consumed
             text += f"; warming up, {left:,} more values are needed"
             text += "; no file was written" if last and self._writes_file else ""
@@ -209,7 +209,8 @@ class Progress:
             text += f"; {notice}"
         elif last:
             per = " per person and epoch" if run.publisher.kind == "person" else ""
-            text += f"; ε = {settings.epsilon:g}{per}, θ = {settings.grid.value(learnt.theta):g}"
+            theta = "by key" if learnt is None else f"{settings.grid.value(learnt.theta):g}"
+            text += f"; ε = {settings.epsilon:g}{per}, θ = {theta}"
         click.echo(f"{text}; {NOTE}" if last and run.publisher.simulation else text, err=True)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from threading import Lock
+from threading import Event, Lock
 from typing import TypeVar
 
 import pyarrow as pa
@@ -45,7 +45,7 @@ class OpenDatabase:
     ) -> None:
         self._folder, self._store, self._elapsed = folder, store, elapsed
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="questions")
-        self._counting = Lock()
+        self._counting, self._closing = Lock(), Event()
         self._waiting = 0
         self._opened: tuple[int, float, Database] | None = None
         self._kept: dict[tuple[str, int], pa.Table] = {}
@@ -57,8 +57,9 @@ class OpenDatabase:
         def answered() -> Given:
             if ended():
                 raise Ended
-            database = self._database()
-            with ends_when(ended):
+            with ends_when(self._closing.is_set):  # if only the asker leaves, the next one finds it opened
+                database = self._database()
+            with ends_when(lambda: self._closing.is_set() or ended()):
                 return question(database)
 
         return self._queued(answered)
@@ -69,7 +70,7 @@ class OpenDatabase:
         def computed() -> Given:
             if ended():
                 raise Ended
-            with ends_when(ended):
+            with ends_when(lambda: self._closing.is_set() or ended()):
                 return work()
 
         return self._queued(computed)
@@ -106,5 +107,6 @@ class OpenDatabase:
         return connect(Reports(self._folder.collection, joined_rounds(self._kept), {}))
 
     def close(self) -> None:
-        """Let a question that runs end; others are not answered."""
+        """End the question that runs, at its next block; others are not answered."""
+        self._closing.set()
         self._thread.shutdown(wait=True, cancel_futures=True)

@@ -85,7 +85,7 @@ def test_truncation_and_smoothing_are_told_apart_from_the_noise():
     answer = released.sum(3, 60)
     assert answer.truncation == pytest.approx(57 * 0.012 * 20)
     assert answer.stderr == pytest.approx(np.sqrt(57 * 4))
-    blocks = blocked(smoothing=Smoothing(BlockLayout(64, 32), Roughness((1.0, 32.0), (4.0, 128.0))))
+    blocks = blocked([5] * 96, smoothing=Smoothing(BlockLayout(64, 32), Roughness((1.0, 32.0), (4.0, 128.0))))
     answer = blocks.sum(4, 56)  # values of variance 2, independent: 4 and 24 of blocks of 32
     assert answer.smoothing == pytest.approx(np.sqrt(4 * 2 * (1 - 4 / 32) + 24 * 2 * (1 - 24 / 32)), rel=0.15)
     assert answer.error == pytest.approx(np.hypot(answer.stderr, answer.smoothing))

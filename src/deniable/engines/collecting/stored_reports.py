@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from deniable.cancellation import checkpoint
 from deniable.disk_faults import writing
 from deniable.engines.collecting.folder_writing import even_batches
 from deniable.engines.collecting.sent_columns import wire_reports
@@ -80,6 +81,7 @@ def stored_batches(
 
     def batches() -> Iterator[pa.RecordBatch]:
         for rows in store.read(name, round_):
+            checkpoint()
             table = _table(collection, name, rows, usual, simulation=simulation)
             yield from table.cast(empty.schema).to_batches()
 

@@ -99,6 +99,7 @@ def _state(store: StoreFolder, stream: StoredStream) -> StoreFinding:
     bad = facts["bad"] + sum(batch.bad for batch in batches)
     position = batches[-1].position if batches else facts["position"]
     words = f"{counted(total, 'value')} taken, {bad:,} bad; the next position is {position or 0:,}"
-    if max(total - stream.settings.publisher.warmup, 0) > stream.refresh():
+    shared = not record["state"].get("per_key", False)  # otherwise every key has a warm-up of its own
+    if batches and shared and max(total - stream.settings.publisher.warmup, 0) > stream.refresh():
         words += "; the last values are in the log and not published yet"
     return StoreFinding(True, "state and log", words)

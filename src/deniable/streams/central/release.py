@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from deniable.arrays import Integers
@@ -23,6 +25,10 @@ from deniable.streams.structure.block_layout import BlockLayout
 
 _LEVEL_DOUBT = 0.25
 """How much the mean of a stream may differ from one epoch to the next, as a share of it."""
+
+
+_NOT_EXCLUDED = 4.0
+"""Standard errors up to which the share of values above θ may be larger than learnt."""
 
 
 class Blocks(Protocol):
@@ -90,22 +96,27 @@ def release(
 def _stretch(settings: Settings, begin: int, learnt: Learnt, blocks: Blocks, after: Part | None) -> Stretch:
     plan, node = blocks.plan, blocks.perturber.node_variance
     noise = replace(plan.noise_model(node, learnt.mean_variance), layout=blocks.layout)
-    truncation = _truncation(settings, learnt)
+    truncation = replace(_truncation(settings, learnt), sparse=_sparse(settings, learnt, blocks.noisy_mean()))
     if after is not None and truncation.excess is not None and after[1].theta >= 2 * learnt.theta:
-        truncation = _in_hindsight(truncation, blocks, after)
+        truncation = _in_hindsight(truncation, blocks, after, noise)
     return Stretch(begin, noise, truncation, _smoothing(settings, learnt, blocks, noise))
 
 
-def _in_hindsight(truncation: Truncation, blocks: Blocks, after: Part) -> Truncation:
+def _in_hindsight(truncation: Truncation, blocks: Blocks, after: Part, noise: TreeNoise) -> Truncation:
     """The excess above a θ that was too small, as the next epoch shows it: its θ was learnt from these values.
 
     The next epoch's mean, with what that one lacks, less the mean of the values as they were cut here. It is as far off
     as the level has changed in between; what was said before is as far off as the larger values that were not seen.
+    Blocks of zeros lost nothing and are left out, where noise lets them be known.
     """
     _, learnt, later = after
     mean, level = blocks.noisy_mean(), later.noisy_mean()
     if mean is None or level is None or learnt.excess is None:
         return truncation
+    empty, size = _empty_below(blocks, noise), blocks.layout.block
+    if empty is not None:
+        totals = blocks.totals()
+        mean = float(totals[totals >= empty * size].mean()) / size
     whole = level + learnt.excess
     seen, doubt = max(whole - mean, 0.0), (_LEVEL_DOUBT * whole) ** 2 + learnt.excess_variance
     before = truncation.excess_variance + seen**2
@@ -114,7 +125,15 @@ def _in_hindsight(truncation: Truncation, blocks: Blocks, after: Part) -> Trunca
     excess = max(weight * seen + (1 - weight) * said, said)
     each = max(learnt.theta - truncation.theta, 0.0)
     square = max(truncation.excess_square, excess * each)
-    return replace(truncation, excess=excess, excess_variance=weight * doubt, excess_square=square)
+    return replace(truncation, excess=excess, excess_variance=weight * doubt, excess_square=square, empty_below=empty)
+
+
+def _empty_below(blocks: Blocks, noise: TreeNoise) -> float | None:
+    """A tenth of the largest mean of a block: those with less lost nothing. None, if none has or noise may hide it."""
+    totals, size = blocks.totals(), blocks.layout.block
+    limit = float(totals.max(initial=0)) / size / 10
+    error = math.sqrt(float(noise.variance(np.array([0]), np.array([size]))[0])) / size
+    return limit if 3 * error < limit and bool((totals < limit * size).any()) else None
 
 
 def _truncation(settings: Settings, learnt: Learnt) -> Truncation:
@@ -126,6 +145,13 @@ def _truncation(settings: Settings, learnt: Learnt) -> Truncation:
     each = min(learnt.excess / learnt.above, 2.0 * theta, max(settings.grid.top - theta, 0))
     square = 2 * learnt.excess * each
     return replace(truncation, excess=learnt.excess, excess_variance=learnt.excess_variance, excess_square=square)
+
+
+def _sparse(settings: Settings, learnt: Learnt, mean: float | None) -> bool:
+    """Whether values above θ may be all that a stretch holds: each of them adds θ to the sum of cut values."""
+    if learnt.excess is None or learnt.above is None or mean is None or learnt.theta >= settings.grid.top:
+        return False
+    return mean <= learnt.theta * (learnt.above + _NOT_EXCLUDED * learnt.above_stderr)
 
 
 def _smoothing(settings: Settings, learnt: Learnt, blocks: Blocks, noise: TreeNoise) -> Smoothing | None:

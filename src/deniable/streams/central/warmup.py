@@ -14,17 +14,20 @@ import numpy as np
 
 from deniable.mechanisms import DiscreteLaplace
 from deniable.randomness import Source
-from deniable.streams.central.evidence import SQUARE_STEPS, Evidence, run_lengths
+from deniable.streams.central.evidence import EXCESS_REACH, SQUARE_STEPS, Evidence, run_lengths
+from deniable.streams.central.far_tail import power_excess
 from deniable.streams.central.published_roughness import Knot
 from deniable.streams.central.settings import Settings
 from deniable.streams.central.stream_forecast import StreamPlan, choose_plan
 from deniable.streams.central.threshold import PredictedError, PublicThreshold, Situation
 from deniable.streams.released.roughness import Roughness
 
-_USUAL_SHARE, _SHARE_DOUBT, _USUAL_EXCESS, _EXCESS_DOUBT = 0.25, 0.6, 0.3, 1.0
-"""Of drawn streams: the share of values above θ and how much it differs, of what the choice of θ leaves open; how much
-such values exceed θ, of θ; and how much that differs, of what is expected of the tail."""
+_USUAL_SHARE, _SHARE_DOUBT, _USUAL_EXCESS = 0.25, 0.6, 0.3
+"""Of drawn streams: the share of values above θ and how much it differs, of what the choice of θ leaves open; and how
+much such values exceed θ, of θ. The doubt about that is what is expected of the tail, or what a power law says more."""
 
+_NOT_NOISE = 6.0
+"""Standard errors that Laplace noise exceeds upwards about once in 10,000 answers."""
 _STALE = 4.0
 
 
@@ -116,8 +119,14 @@ def learn(
         largest = aim + (0.0 if math.isinf(epsilon) else 1 / (cost * count))
         above, above_variance = _weighted(above, above_variance, _USUAL_SHARE * largest, _SHARE_DOUBT * largest)
     above = min(max(above, 0.0), 1.0)
-    doubt = _EXCESS_DOUBT * tail * theta * math.hypot(above, math.sqrt(above_variance))
+    share = math.hypot(above, math.sqrt(above_variance))
+    # No more than what the share above θ allows, or a rare large noise would be taken for large values.
+    excess = min(excess, EXCESS_REACH * theta * (above + _NOT_NOISE * math.sqrt(above_variance)))
+    level = _weighted(mean, mean_variance, theta / 4, theta / 4)[0]
+    near, far = power_excess(share, level / theta, settings.grid.top / theta)
+    doubt = theta * max(tail * share, near - _USUAL_EXCESS * share)
     excess, excess_variance = _weighted(excess, excess_variance, _USUAL_EXCESS * theta * above, doubt)
+    excess_variance += (theta * far) ** 2
     if theta >= settings.grid.top:
         excess = excess_variance = 0.0
     runs_theta, usual = evidence.runs_at(theta), 2 * (settings.expectation.spread * theta) ** 2
@@ -146,7 +155,7 @@ def _weighted(measured: float, variance: float, usual: float, doubt: float) -> t
 
     If the measured figure is larger than usual by more than noise explains, so is the doubt.
     """
-    doubt = max(doubt, measured - usual - 5 * math.sqrt(variance))
+    doubt = max(doubt, measured - usual - _NOT_NOISE * math.sqrt(variance))
     weight = variance / (variance + doubt**2) if doubt else 1.0
     return weight * usual + (1 - weight) * measured, weight * doubt**2
 

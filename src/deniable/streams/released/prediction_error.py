@@ -26,8 +26,10 @@ _LEVEL_POWER = 1.5
 """Between counts, whose variance grows as their mean, and amounts, whose variance grows as its square."""
 _CHANGE = 1 / 64
 """A level that changes evenly, by one from block to block: what a line misses at the middle of a block, squared."""
+_CLEARLY, _MEDIAN_SQUARE = 4.0, 0.455
+"""Standard deviations that normal differences never reach twice in a row; the median of a squared normal number."""
 _FEWEST_BLOCKS = 4
-"""With fewer blocks nothing local is learnt."""
+"""With fewer pairs of blocks nothing is learnt about which are rougher than others."""
 _SAMPLE = 1024
 """Blocks whose noise is averaged. It differs little from one to the next."""
 
@@ -81,6 +83,8 @@ class SmoothingByBlock:
     factors: Floats
     changes: Floats
     """By block: the larger squared difference to a neighbour, as far as noise does not explain it."""
+    isolated: Floats
+    """By block: the smaller one, squared, of two differences far larger than others, if both go the same way."""
 
     def variance(self, starts: Integers, stops: Integers) -> Floats:
         """Squared error to expect of every window sum, in squared steps."""
@@ -96,7 +100,8 @@ class SmoothingByBlock:
         predicted = np.where(block >= self.until, (over / size) ** 2 * self.whole.roughness.difference(size), 0.0)
         number = np.clip(block - self.first, 0, self.factors.size - 1)
         hat = np.where(over < size, 4 * over * (size - over) / size**2, 0.0)
-        return np.asarray(self.factors[number] * (inside + predicted) + self.changes[number] * _CHANGE * hat**2)
+        changes = self.changes[number] * _CHANGE * hat**2 + self.isolated[number] * hat / 4
+        return np.asarray(self.factors[number] * (inside + predicted) + changes)
 
 
 def smoothing_by_block(
@@ -104,16 +109,17 @@ def smoothing_by_block(
 ) -> SmoothingByBlock:
     """What complete blocks show about roughness near them. `totals` are noisy sums of blocks from `first` on."""
     layout, count = whole.layout, max(totals.size, 1)
-    factors, changes = np.ones(count), np.zeros(count)
+    factors, changes, isolated = np.ones(count), np.zeros(count), np.zeros(count)
     edges = layout.position(np.arange(first, first + totals.size + 1))
     full = np.diff(edges) == layout.block
     pairs = np.flatnonzero(full[1:] & full[:-1])
-    if layout.block > 1 and pairs.size >= _FEWEST_BLOCKS:
+    if layout.block > 1 and pairs.size:
         sums = np.where(full, totals, 0.0)
         noise = _difference_noise(covariance, edges, pairs)
-        factors = _levels(sums, full, noise / 2) * _bursts(sums, pairs, noise)
-        changes = _changes(sums, pairs, noise)
-    return SmoothingByBlock(whole, first, until, factors, changes)
+        changes, isolated = _changes(sums, pairs, noise), _isolated(sums, pairs)
+        if pairs.size >= _FEWEST_BLOCKS:
+            factors = _levels(sums, full, noise / 2) * _bursts(sums, pairs, noise)
+    return SmoothingByBlock(whole, first, until, factors, changes, isolated)
 
 
 def _levels(totals: Floats, full: np.ndarray, noise: float) -> Floats:
@@ -140,6 +146,22 @@ def _bursts(totals: Floats, pairs: Integers, noise: float) -> Floats:
     own = np.where(number > 0, near / np.maximum(number, 1), signal)
     weight = _OWN_WEIGHT * (1 - _BY_CHANCE / unequal) * signal / (signal + noise)
     return np.asarray(1 - weight + weight * own / signal)
+
+
+def _isolated(totals: Floats, pairs: Integers) -> Floats:
+    """Squares of what a block lies above both neighbours, or below both, where that is far more than usual.
+
+    A burst or an outage: all of it may lie in one place of the block, at any. A line then misses x or 1 − x of it at
+    the share x of the block, which is x(1 − x) squared on average.
+    """
+    result = np.zeros(totals.size)
+    changes = np.diff(totals)
+    usual = float(np.median(np.square(changes[pairs]))) / _MEDIAN_SQUARE
+    middle = np.intersect1d(pairs[:-1] + 1, pairs[1:])  # blocks between two full ones
+    before, after = changes[middle - 1], -changes[middle]
+    both = np.where(before * after > 0, np.minimum(np.square(before), np.square(after)), 0.0)
+    result[middle] = np.where(both > _CLEARLY**2 * usual, both, 0.0)
+    return result
 
 
 def _changes(totals: Floats, pairs: Integers, noise: float) -> Floats:

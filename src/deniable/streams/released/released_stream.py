@@ -197,7 +197,7 @@ class Released(ManyWindows):
             if part.stretch.truncation is not None and not cut:
                 count = (high - low).astype(np.float64)
                 total["loss"][touched] += part.stretch.truncation.loss(count)
-                excess, variance = part.stretch.truncation.added(count)
+                excess, variance = part.added(low, high)
                 total["excess"][touched] += excess
                 total["excess_noise"][touched] += variance
                 total["beyond"][touched] += part.beyond(low, high)

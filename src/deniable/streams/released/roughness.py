@@ -22,6 +22,8 @@ import numpy as np
 from deniable.arrays import Floats, Integers
 
 _LEAST = 1e-300
+_STEEPEST = 4
+"""Δ grows at most as this power of the length. An even slope does that, bursts and steps less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,15 @@ class Roughness:
         return Roughness(tuple(ordered), tuple(known[length] for length in ordered))
 
     def ending(self, length: float, square: float) -> Roughness:
-        """The same below a length, and what is known there."""
-        below = [(known, value) for known, value in zip(self.lengths, self.squares, strict=True) if known < length]
+        """The same below a length, and what is known there.
+
+        Twice as long runs differ at most four times as much: a + b − (c + d) = (a − b) + 2(b − c) + (c − d). So no
+        stream is taken as smoother than that allows: Δ(L) is at least Δ(length)·(L/length)^4.
+        """
+        below = [
+            (known, max(value, square * (known / length) ** _STEEPEST))
+            for known, value in zip(self.lengths, self.squares, strict=True)
+            if known < length
+        ]
         lengths, squares = zip(*below, (length, square), strict=True)
         return Roughness(lengths, squares)

@@ -125,7 +125,16 @@ class StretchSums:
         return np.concatenate(([0], np.cumsum(truncation.pressed(totals / np.diff(edges), float(noise)))))
 
     def beyond(self, starts: Integers, stops: Integers) -> Floats:
-        """What window sums may lack because blocks press against θ, at most: bound − θ for each of their values."""
+        """What window sums may lack because values lie far above θ, at most: bound − θ for each of them.
+
+        Blocks that press against θ may hold nothing else. In a sparse stretch every such value has given θ to a sum.
+        """
+        truncation = self.stretch.truncation
+        if truncation is not None and truncation.sparse:
+            noise, smoothing, _ = self.variances(starts, stops)
+            most = self.until(stops) - self.until(starts) + 2 * np.sqrt(noise + smoothing)
+            values = np.clip(most / truncation.theta, 0, stops - starts)
+            return np.asarray(values * max(truncation.bound - truncation.theta, 0.0))
         if self._layout is None or self.stretch.truncation is None or not self._pressed[-1]:
             return np.zeros(starts.shape)
         since, last = self._blocks[0], self._pressed.size - 1
@@ -133,6 +142,20 @@ class StretchSums:
         high = np.clip(self._layout.locate(np.maximum(stops - 1, starts))[0] + 1 - since, 0, last)
         values = np.minimum((self._pressed[high] - self._pressed[low]) * self._layout.block, stops - starts)
         return np.asarray(values * max(self.stretch.truncation.bound - self.stretch.truncation.theta, 0.0))
+
+    def added(self, starts: Integers, stops: Integers) -> tuple[Floats, Floats]:
+        """What is added back to window sums for values that were cut, and its variance."""
+        truncation, (since, until) = self.stretch.truncation, self._blocks
+        if truncation is None:
+            return np.zeros(starts.shape), np.zeros(starts.shape)
+        if truncation.empty_below is None or until == since:
+            return truncation.added((stops - starts).astype(np.float64))
+        edges, sums = self._edges
+        lengths = np.diff(edges)
+        counted = np.where(np.diff(sums) < truncation.empty_below * lengths, 0, lengths)
+        before = np.concatenate(([0.0], np.cumsum(counted)))
+        first, last = (np.interp(ends, edges, before) + np.maximum(ends - edges[-1], 0) for ends in (starts, stops))
+        return truncation.added(last - first)
 
     def _tails(self, starts: Integers, stops: Integers) -> Floats:
         """3/k for a window whose noise is about that of k independent blocks: whole ones, and shares of two others."""

@@ -16,6 +16,9 @@ SINGLE_LAPLACE = 3.0
 """The excess kurtosis of one Laplace noise; that of a sum of k of them is 3/k, and 0 is a normal distribution."""
 _BETWEEN = 0.7
 PRESSED = "published sums press against θ: the stream has risen, and sums are lower bounds until θ is renewed"
+LOWER_BOUND = (
+    "sums are lower bounds: published sums press against θ, or are so small that all values but zeros may lie above it"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,10 @@ class Truncation:
     """E[(v − θ)+²]: what a few values lose differs from window to window."""
     level: float | None = None
     """The mean of cut values when all this was learnt."""
+    empty_below: float | None = None
+    """Blocks with a smaller published mean lost nothing, and nothing is added back to them."""
+    sparse: bool = False
+    """Whether published sums are so small that all values that are not 0 may lie above θ, how far nobody knows."""
 
     def pressed(self, rates: Floats, noise: float) -> NDArray[np.bool_]:
         """Whether blocks of these mean values press against θ: most of what they hold may be cut.
@@ -75,7 +82,8 @@ class WindowEstimate(Estimate):
     quantiles of the noise: `tails` is its excess kurtosis, 3 for the Laplace noise of a single block.
     `truncation` is what cutting may have taken away where nothing was measured that could be added back, None if
     nothing is known. The interval does not cover it. `beyond` is for stretches that press against θ, which a `note`
-    tells: there the upper end of the interval is what it would be if all their values were as large as the bound.
+    tells: there the upper end of the interval is what it would be if all their values were as large as the bound. In
+    stretches of nearly nothing but zeros it is what it would be if all others were.
 
     >>> answer = WindowEstimate(100.0, 3.0, smoothing=4.0)
     >>> answer.interval[1] - answer.value > 1.95 * 5
@@ -92,7 +100,7 @@ class WindowEstimate(Estimate):
     @property
     def note(self) -> str | None:
         """A warning that published numbers themselves give, if there is one."""
-        return PRESSED if self.beyond else None
+        return LOWER_BOUND if self.beyond else None
 
     @property
     def error(self) -> float:

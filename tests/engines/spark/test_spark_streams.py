@@ -4,6 +4,7 @@ import io
 import os
 import secrets
 import shutil
+import signal
 from contextlib import redirect_stdout
 
 import numpy as np
@@ -169,3 +170,67 @@ def test_what_cannot_be_published_is_refused_before_a_query_exists(streaming, tm
     dn.spark.publish_stream(**given)
     with pytest.raises(BadInput, match="begun with other settings, columns or another secret"):
         dn.spark.publish_stream(**{**given, "settings": {**PUBLIC, "epsilon": 2.0}})
+
+
+def collected(spark, folder, secret, seen, settings=PUBLIC, through=lambda batch: batch):
+    """Publish into `seen`: what every attempt at every batch has published."""
+
+    def note(batch, number):
+        seen.setdefault(number, []).append(
+            through(batch).toArrow().sort_by([("key", "ascending"), ("position", "ascending")])
+        )
+
+    writer = dn.spark.publish_stream(
+        arriving(spark, folder / "in"), **COLUMNS, settings=settings, secret=secret, checkpoint=folder / "checkpoint"
+    )
+    ended(writer.trigger(availableNow=True).foreachBatch(note).start)
+
+
+def joined(seen):
+    """What all batches have published, each of them counted once."""
+    whole = pa.concat_tables([attempts[-1] for attempts in seen.values()])
+    return whole.sort_by([("key", "ascending"), ("position", "ascending")])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("settings", [PUBLIC, OWN])
+def test_a_batch_that_is_replayed_from_the_checkpoint_publishes_the_same_bytes(streaming, tmp_path, secret, settings):
+    arrive(tmp_path / "in", *range(BATCHES))
+    seen = {}
+    collected(streaming, tmp_path, secret, seen, settings)
+    same_bytes(joined(seen), expected(settings, secret))
+    for _ in range(2):  # the query ended after its last batch was published, before Spark noted that
+        for commit in (tmp_path / "checkpoint" / "commits").glob(f"*{BATCHES - 1}*"):
+            commit.unlink()
+        collected(streaming, tmp_path, secret, seen, settings)
+    assert [len(attempts) for attempts in seen.values()] == [1] * (BATCHES - 1) + [3]
+    for attempt in seen[BATCHES - 1]:
+        same_bytes(attempt, seen[BATCHES - 1][0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("when", ["before a key is published", "after some rows have left"])
+def test_a_worker_that_is_killed_changes_nothing(streaming, tmp_path, secret, when):
+    arrive(tmp_path / "in", *range(BATCHES))
+    killed, driver, early = tmp_path / "killed", os.getpid(), when.startswith("before")
+
+    def die_once():
+        if os.getpid() != driver and not killed.exists():
+            killed.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def fetched():
+        if early:
+            die_once()
+        return bytes.fromhex(secret.read_text())
+
+    def dying(batches):
+        for number, batch in enumerate(batches):
+            yield batch
+            if not early and number == 0 and batch.num_rows:
+                die_once()
+
+    seen = {}
+    collected(streaming, tmp_path, fetched, seen, through=lambda batch: batch.mapInArrow(dying, batch.schema))
+    assert killed.exists()
+    same_bytes(joined(seen), expected(PUBLIC, secret))

@@ -206,7 +206,7 @@ def test_positions_times_and_bad_values_of_a_store(tmp_path):
     rows = [f"{100 + number},{hour},{number % 9}" for number, hour in enumerate(hours)]
     rows[150] = f"250,{hours[150]},oops"
     (tmp_path / "in.csv").write_text("n,at,value\n" + "\n".join(rows) + "\n")
-    publish = ["stream", "publish", "--epsilon", "5", "--bound", "10", "--theta", "9", "--warmup", "2", "--block", "1"]
+    publish = ["stream", "publish", "--epsilon", "5", "--bound", "9", "--theta", "9", "--warmup", "2", "--block", "1"]
     publish += ["--horizon", "512", "--position-column", "n", "--time-column", "at", "--store", tmp_path / "store"]
     done = run(*publish, "--on-bad", "zero", tmp_path / "in.csv")
     assert done.returncode == 0, done.stderr

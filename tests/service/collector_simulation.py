@@ -51,8 +51,6 @@ HOUR = 3600
 NOW = 1_800_000_000
 PROXY = "10.0.0.7"
 FAST = {"requests_per_minute": 1e6, "reports_per_minute": 1e6}
-# What arrived settles at every chance, in runs of a few rows and pages of two.
-sqlite_store.MOST_RECENT, sqlite_store.IDLE_RECENT, settled_runs.PAGE_ROWS = 6, 3, 2
 SETTINGS = ServeSettings(host="0.0.0.0", proxies=(PROXY,), free_bytes=0, **FAST)  # noqa: S104 - no port is opened
 
 
@@ -522,6 +520,8 @@ def main(folder, *parts):
     from simulated_crashes import every_crash, simulate_here, simulate_two_servers
 
     logging.disable(logging.CRITICAL)  # answers are lost on purpose
+    # What arrived settles at every chance, in runs of a few rows and pages of two.
+    sqlite_store.MOST_RECENT, sqlite_store.IDLE_RECENT, settled_runs.PAGE_ROWS = 6, 3, 2
     reports = prepared()
     ReportDoor(SHOP).warm_up()
     gc.freeze()

@@ -1,11 +1,16 @@
 """Streams on Spark: what is published equals a local publisher's bytes, whatever happened to the query."""
 
 import io
+import json
 import os
+import re
 import secrets
 import shutil
 import signal
+import subprocess
+import sys
 from contextlib import redirect_stdout
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -234,3 +239,56 @@ def test_a_worker_that_is_killed_changes_nothing(streaming, tmp_path, secret, wh
     collected(streaming, tmp_path, fetched, seen, through=lambda batch: batch.mapInArrow(dying, batch.schema))
     assert killed.exists()
     same_bytes(joined(seen), expected(PUBLIC, secret))
+
+
+@pytest.mark.slow
+def test_two_values_in_one_place_are_refused(streaming, tmp_path, secret):
+    (tmp_path / "in").mkdir()
+    table = pa.table({"region": ["north", "north"], "reading": [47, 48], "offset": [7, 7]})
+    pq.write_table(table, tmp_path / "in" / "0.parquet")
+    with pytest.raises(Exception, match="the same place in the order") as caught:
+        publish(streaming, tmp_path, PUBLIC, secret)
+    assert secret.read_text().strip() not in str(caught.value)
+
+
+@pytest.mark.slow
+def test_bad_values_follow_the_rule_that_was_declared(streaming, tmp_path, secret):
+    (tmp_path / "in").mkdir()
+    readings = pa.array([5, None, -3, 7, 200, 9, 1, 2], pa.int64())
+    pq.write_table(
+        pa.table({"region": ["north"] * 8, "reading": readings, "offset": range(8)}), tmp_path / "in" / "0.parquet"
+    )
+    given = {**COLUMNS, "settings": PUBLIC, "secret": secret, "checkpoint": tmp_path / "checkpoint", "on_bad": "zero"}
+    writer = dn.spark.publish_stream(arriving(streaming, tmp_path / "in"), **given).trigger(availableNow=True)
+    ended(writer.format("parquet").option("path", str(tmp_path / "out")).start)
+    forget_what_was_drawn()
+    keyed = KeyedPublisher(**PUBLIC, key=bytes.fromhex(secret.read_text()))
+    private = keyed.push_many(["north"] * 8, [5, 0, 0, 7, 200, 9, 1, 2])
+    assert published(streaming, tmp_path)["value"].to_numpy().tobytes() == private.value.tobytes()
+
+
+@pytest.mark.slow
+def test_an_executor_that_is_killed_changes_nothing(tmp_path, secret):
+    """In a cluster of two executors with a JVM each, on this machine."""
+    arrive(tmp_path / "in", *range(BATCHES))
+    about = {"columns": COLUMNS, "settings": PUBLIC, "schema": SCHEMA}
+    (tmp_path / "about.json").write_text(json.dumps(about))
+    command = [sys.executable, Path(__file__).with_name("killed_executor.py"), tmp_path, secret]
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "notes")}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert (tmp_path / "killed").exists()
+    found = pq.read_table(tmp_path / "published.parquet")
+    same_bytes(found.sort_by([("key", "ascending"), ("position", "ascending")]), expected(PUBLIC, secret))
+    assert secret.read_text().strip() not in done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_the_program_of_the_page_runs_and_goes_on(streaming, tmp_path, secret):
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "spark-streams.md").read_text()
+    (program,) = re.findall(r"```python\n(import .*?)```", page, flags=re.S)
+    program = program.replace("hdfs:///data", str(tmp_path)).replace("/etc/deniable/stream.key", str(secret))
+    for number in (0, 1):
+        arrive(tmp_path / "readings", number)
+        exec(compile(program, "readings.py", "exec"), {})  # noqa: S102 - the page's own program
+    assert streaming.read.parquet(str(tmp_path / "published")).count() == 2 * SIZE

@@ -14,7 +14,8 @@ from deniable.arrays import Integers
 from deniable.streams.central.perturber import Perturber
 from deniable.streams.central.settings import Settings
 from deniable.streams.central.stream_forecast import StreamPlan
-from deniable.streams.central.warmup import Learnt, roughness
+from deniable.streams.central.threshold import PublicThreshold
+from deniable.streams.central.warmup import NOT_NOISE, Learnt, roughness
 from deniable.streams.released.covariance import TreeNoise
 from deniable.streams.released.prediction_error import Smoothing, block_difference
 from deniable.streams.released.released_stream import SIMULATION, Released
@@ -148,8 +149,13 @@ def _truncation(settings: Settings, learnt: Learnt) -> Truncation:
 
 
 def _sparse(settings: Settings, learnt: Learnt, mean: float | None) -> bool:
-    """Whether values above θ may be all that a stretch holds: each of them adds θ to the sum of cut values."""
+    """Whether values above θ may be all that a stretch holds: each of them adds θ to the sum of cut values.
+
+    A public θ is somebody's word that few values lie above it: noise alone is not a reason to doubt that.
+    """
     if learnt.excess is None or learnt.above is None or mean is None or learnt.theta >= settings.grid.top:
+        return False
+    if isinstance(settings.threshold, PublicThreshold) and learnt.above <= NOT_NOISE * learnt.above_stderr:
         return False
     return mean <= learnt.theta * (learnt.above + _NOT_EXCLUDED * learnt.above_stderr)
 

@@ -26,7 +26,7 @@ _USUAL_SHARE, _SHARE_DOUBT, _USUAL_EXCESS = 0.25, 0.6, 0.3
 """Of drawn streams: the share of values above θ and how much it differs, of what the choice of θ leaves open; and how
 much such values exceed θ, of θ. The doubt about that is what is expected of the tail, or what a power law says more."""
 
-_NOT_NOISE = 6.0
+NOT_NOISE = 6.0
 """Standard errors that Laplace noise exceeds upwards about once in 10,000 answers."""
 _STALE = 4.0
 
@@ -121,7 +121,7 @@ def learn(
     above = min(max(above, 0.0), 1.0)
     share = math.hypot(above, math.sqrt(above_variance))
     # No more than what the share above θ allows, or a rare large noise would be taken for large values.
-    excess = min(excess, EXCESS_REACH * theta * (above + _NOT_NOISE * math.sqrt(above_variance)))
+    excess = min(excess, EXCESS_REACH * theta * (above + NOT_NOISE * math.sqrt(above_variance)))
     level = _weighted(mean, mean_variance, theta / 4, theta / 4)[0]
     near, far = power_excess(share, level / theta, settings.grid.top / theta)
     doubt = theta * max(tail * share, near - _USUAL_EXCESS * share)
@@ -155,7 +155,7 @@ def _weighted(measured: float, variance: float, usual: float, doubt: float) -> t
 
     If the measured figure is larger than usual by more than noise explains, so is the doubt.
     """
-    doubt = max(doubt, measured - usual - _NOT_NOISE * math.sqrt(variance))
+    doubt = max(doubt, measured - usual - NOT_NOISE * math.sqrt(variance))
     weight = variance / (variance + doubt**2) if doubt else 1.0
     return weight * usual + (1 - weight) * measured, weight * doubt**2
 

@@ -413,6 +413,25 @@ def test_what_has_settled_is_in_no_order_of_arrival(tmp_path, monkeypatch):
     assert settled[0] == settled[1]
 
 
+def test_what_is_stored_is_accepted_though_it_cannot_settle(tmp_path, monkeypatch):
+    """The disk may become full between the commit and what follows it."""
+
+    def full(*_):
+        raise StoreFailure("the disk is full. Nothing was stored. Make room.")
+
+    monkeypatch.setattr(sqlite_store, "MOST_RECENT", 1)
+    store = sqlite(tmp_path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sqlite_store, "add_run", full)
+        assert store.add([sent(), sent(uid="8")]) == [A, A]
+        assert store.add([sent(), sent(uid="9", report=b"b")]) == [R, A]
+    assert contents(tmp_path, "SELECT COUNT(*) FROM runs") == [(0,)]
+    assert store.add([sent(uid="8"), sent(uid="9", report=b"c")]) == [R, C]
+    assert contents(tmp_path, "SELECT COUNT(*) FROM runs") == [(1,)]
+    assert [uid for uid, _, _ in rows(store)] == ["7", "8", "9"]
+    store.close()
+
+
 def test_runs_are_read_in_one_order_and_keys_are_found_in_all(tmp_path, monkeypatch):
     for module, name, value in (
         (sqlite_store, "MOST_RECENT", 30),

@@ -22,7 +22,7 @@ import secrets
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -175,7 +175,8 @@ class SqliteStore:
                     self._append(connection, columns, accepted)
             self._recent.keep(accepted)
             if len(self._recent) > MOST_RECENT:
-                self._settle()
+                with suppress(Failure):  # what arrived is stored already, and settles after the next commit
+                    self._settle()
         return [OUTCOMES[code] for code in codes.tolist()]
 
     def _judged(self, connection: sqlite3.Connection, columns: UploadColumns) -> NDArray[np.uint8]:

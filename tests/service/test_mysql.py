@@ -286,12 +286,16 @@ def test_a_client_that_goes_on_after_a_wrong_password_learns_nothing(door):
         answer = (0x0200 | 0x8000 | 0x80000).to_bytes(4, "little") + (2**24).to_bytes(4, "little") + bytes([45])
         answer += bytes(23) + b"asker\0" + bytes([20]) + bytes(20) + b"mysql_native_password\0"
         query = b"\x03SELECT COUNT(*) FROM users"
-        for number, packet in ((1, answer), (0, query)):
-            plain.sendall(len(packet).to_bytes(3, "little") + bytes([number]) + packet)
+        plain.sendall(len(answer).to_bytes(3, "little") + b"\1" + answer)
         told = b""
-        while part := plain.recv(4096):
+        while b"Access denied" not in told:
+            part = plain.recv(4096)
+            assert part, told
             told += part
-        assert b"Access denied" in told
+        with contextlib.suppress(ConnectionError):  # the server may have gone before it read this
+            plain.sendall(len(query).to_bytes(3, "little") + b"\0" + query)
+            while part := plain.recv(4096):
+                told += part
         assert b"count" not in told
 
 

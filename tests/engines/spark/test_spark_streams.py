@@ -69,7 +69,7 @@ def arriving(spark, folder):
 def ended(start):
     """The query that `start` starts, when it has ended.
 
-    Spark gives a Python process on the driver ten seconds to start, before the first batch. A busy machine may take
+    Spark gives a Python process on the driver a limited time to start, before the first batch. A busy machine may take
     longer, and the query is started again, as an operator would.
     """
     for _ in range(20):

@@ -13,7 +13,7 @@ test: lint java mariadb mosquitto javascript
 
 test-all: lint java mariadb mosquitto superset
 	$(MAKE) javascript DENIABLE_FUZZ_CASES=20000
-	$(BIN)/pytest -m ''
+	DENIABLE_THOROUGH=1 $(BIN)/pytest -m ''
 	$(MAKE) test-portable test-oldest
 
 # Everything with floats in it. Spark computes with the same functions, and takes long to start.

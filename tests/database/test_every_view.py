@@ -13,6 +13,7 @@ import deniable as dn
 from deniable.engines.collecting.collected_reports import Reports
 from deniable.tables.bulk.bulk_client import cell_numbers
 from deniable.tables.reports.report_table import report_schema
+from effort import some
 
 PEOPLE = dn.Table(
     "people", age=dn.Ordinal(-2, 4), kind=dn.Categorical("a", "b", "c"), height=dn.Ordinal(1, "3.5", "0.5")
@@ -109,7 +110,7 @@ def observed(request):
     return rows, dn.connect(reports), {name: times for name, (_, times) in made.items()}
 
 
-@pytest.mark.parametrize("weights", ["optimal", "greedy", "rdc(3)"])
+@pytest.mark.parametrize("weights", some(["optimal", "greedy", "rdc(3)"], 2))
 @pytest.mark.parametrize("sums", ["direct", "designed"])
 def test_answers_are_exact(observed, weights, sums):
     rows, database, times = observed

@@ -20,6 +20,7 @@ from deniable.database import connect
 from deniable.queries.parsing.sql import parse
 from deniable.queries.planning.plan import make_plan
 from deniable.randomness import SeededSource
+from effort import repetitions
 
 FANOUT = 5
 MANY = 10
@@ -234,7 +235,7 @@ def test_lemma_8_is_least_for_one_report_per_user():
     assert found == sorted(found)
 
 
-RELEASES, USERS = 40, 2_000
+RELEASES, USERS = repetitions(20, 40), 2_000
 LOW, HIGH = chi2.ppf(5e-10, RELEASES) / RELEASES, chi2.isf(5e-10, RELEASES) / RELEASES
 """But for one in 10⁹, squared errors of so many releases average to this part of what was to be expected."""
 MEASURED = {

@@ -165,6 +165,7 @@ def test_explanations_know_rounds(db):
     ]
 
 
+@pytest.mark.slow
 def test_forecasts_meet_what_simulations_measure(tmp_path):
     """Errors of a level and of a change over 24 memoised collections, within what so few of them can show."""
     kept = dn.Rounds(2, mode="memoised", permanent=4.0, changes_are_public=True)

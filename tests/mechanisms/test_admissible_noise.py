@@ -19,6 +19,7 @@ from deniable.arrays import Floats
 from deniable.errors import InvalidParameter
 from deniable.exact import exp_between
 from deniable.mechanisms.admissible_noise import AdmissibleNoise, CauchyNoise, GaussianNoise, LaplaceNoise
+from effort import NOTICED, repetitions
 
 LAPLACE, GAUSSIAN, CAUCHY = LaplaceNoise(), GaussianNoise(), CauchyNoise()
 NOISES: list[AdmissibleNoise] = [LAPLACE, GAUSSIAN, CAUCHY]
@@ -160,10 +161,10 @@ def test_draws_follow_the_law_and_the_test_has_teeth(noise: AdmissibleNoise, sca
 
 
 @pytest.mark.parametrize(("noise", "draws"), [(LAPLACE, 80_000), (GAUSSIAN, 60_000), (CAUCHY, 250_000)])
-def test_an_epsilon_that_is_five_percent_off_is_noticed(noise: AdmissibleNoise, draws: int) -> None:
+def test_an_epsilon_that_is_off_is_noticed(noise: AdmissibleNoise, draws: int) -> None:
     # The scale is inversely proportional to ε, so a wrong ε shows as a wrong scale.
     scale, reach, randbelow = Fraction(2), 8, quick(8)
-    drawn = np.array([noise.draw(scale, randbelow) for _ in range(draws)])
+    drawn = np.array([noise.draw(scale, randbelow) for _ in range(repetitions(draws // 4, draws))])
     outcomes = np.clip(drawn, -reach, reach) + reach
 
     def law(width: Fraction) -> list[float]:
@@ -171,8 +172,9 @@ def test_an_epsilon_that_is_five_percent_off_is_noticed(noise: AdmissibleNoise, 
         return [end, *(noise.pmf(k, width) for k in range(-reach + 1, reach)), end]
 
     assert follows(outcomes, law(scale))
-    assert not follows(outcomes, law(scale * Fraction(21, 20)))
-    assert not follows(outcomes, law(scale * Fraction(20, 21)))
+    wrong = 1 + Fraction(NOTICED).limit_denominator(20)
+    assert not follows(outcomes, law(scale * wrong))
+    assert not follows(outcomes, law(scale / wrong))
 
 
 # Constants ------------------------------------------------------------------------------------------------------------

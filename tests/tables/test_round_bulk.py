@@ -19,6 +19,7 @@ from deniable.tables.bulk import memoised_bulk
 from deniable.tables.bulk.memoised_bulk import BulkLife
 from deniable.tables.coins.coin_columns import CoinColumns, turn_columns
 from deniable.tables.coins.turns import turns_of
+from effort import some
 from tables.enumeration import EnumeratedSource, law_of
 
 USERS = dn.Table("users", age=dn.Ordinal(1, 95))
@@ -314,7 +315,7 @@ def test_the_variance_of_pooled_rounds_in_which_people_answer_several_times(answ
         assert np.mean(separate) - truth.sum() == pytest.approx(actual, rel=0.1)
 
 
-@pytest.mark.parametrize("mode", ["rotating", pytest.param("fresh", marks=pytest.mark.slow), "memoised"])
+@pytest.mark.parametrize("mode", some(["memoised", "rotating", "fresh"], 3))
 def test_intervals_of_levels_and_changes_cover(tmp_path, mode):
     """20 collections; an honest interval of 95 % misses more than 5 of them with a chance below 0.1 % per question."""
     rng, misses = np.random.default_rng(11), np.zeros(3)

@@ -13,6 +13,7 @@ import deniable as dn  # noqa: E402
 from deniable.engines.spark.spark_session import as_frame, large_batches  # noqa: E402
 from deniable.errors import BadInput, InvalidData, InvalidParameter, QueryRefused  # noqa: E402
 from deniable.randomness import SeededSource  # noqa: E402
+from effort import repetitions, some  # noqa: E402
 from spark_shop import DIMENSIONS, GOLDEN, JOBS, ORDERS, PEOPLE, agree, collect, frames  # noqa: E402
 
 
@@ -23,7 +24,7 @@ def pair(spark, tmp_path_factory):
     return tuple(dn.connect(folder, dimensions=DIMENSIONS, engine=engine) for engine in (None, spark))
 
 
-@pytest.mark.parametrize("text", GOLDEN)
+@pytest.mark.parametrize("text", some(GOLDEN, 2))
 def test_golden_queries_agree(pair, text):
     duckdb, on_spark = pair
     agree(on_spark.sql(text), duckdb.sql(text))
@@ -55,7 +56,7 @@ def queries(draw):
     return text + (f" GROUP BY {', '.join(groups)}" if groups else "")
 
 
-@pytest.mark.parametrize("number", [5, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("number", [repetitions(3, 40)])
 def test_random_queries_agree(pair, number):
     duckdb, on_spark = pair
 

@@ -228,6 +228,7 @@ def test_impossible_requests(spark, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_attributes_may_be_called_as_columns_of_reports_are(spark, tmp_path):
     table = dn.Table("t", y=dn.Ordinal(0, 9), view=dn.Public(), SLOT=dn.Public())
     many = dn.Table("m", many=2, tau=2, seed=dn.Ordinal(0, 9), y=dn.Public())

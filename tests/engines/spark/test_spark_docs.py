@@ -23,6 +23,7 @@ def test_the_page_shows_its_real_output(spark, tmp_path):
     assert doctest.DocTestRunner(verbose=False).run(parsed).failed == 0
 
 
+@pytest.mark.slow
 def test_the_program_for_a_cluster_runs(spark, tmp_path, monkeypatch, capsys):
     (program,) = re.findall(r"```python\n(import .*?)```", PAGE.read_text(), flags=re.S)
     spark.sql("CREATE DATABASE IF NOT EXISTS warehouse")

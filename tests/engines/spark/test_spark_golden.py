@@ -64,6 +64,7 @@ def pair(request, spark):
     return request.param, *(dn.connect(reports, dimensions=DIMENSIONS, engine=engine) for engine in (None, spark))
 
 
+@pytest.mark.slow
 def test_golden_queries_agree(pair):
     name, duckdb, on_spark = pair
     mine = [(weights, sums, text) for collection, weights, sums, text in CASES if collection == name]

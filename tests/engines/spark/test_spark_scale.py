@@ -146,6 +146,7 @@ def test_what_spark_keeps_is_given_back(spark):
     assert kept_by(spark) <= before
 
 
+@pytest.mark.slow
 def test_joins_are_kept_from_the_second_question_on(spark):
     before = kept_by(spark)
     database = dn.connect(reports_of(400), engine=spark)

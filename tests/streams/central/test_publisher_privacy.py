@@ -26,6 +26,7 @@ from deniable.streams.central.threshold import PaperScore, PredictedError, Publi
 from deniable.streams.structure.smoother import Mean
 from deniable.streams.structure.tents import Tents
 from deniable.streams.structure.value_grid import Grid
+from effort import repetitions
 
 EPSILON, BOUND, WARMUP, HORIZON = 2.0, 3, 3, 4
 
@@ -96,7 +97,7 @@ def test_for_every_neighbour_there_is_noise_at_most_e_to_the_epsilon_less_likely
     monkeypatch.setattr(epochs, "learn", learning)
     rng = np.random.default_rng(2)
     worst = 0.0
-    for seed in range(12):
+    for seed in range(repetitions(3, 12)):
         values = rng.integers(0, BOUND + 1, WARMUP + HORIZON + 2).tolist()
         seen = {}
         learning.reset_mock()

@@ -17,6 +17,7 @@ from deniable.streams.released.windows import Truncation
 from deniable.streams.structure.block_layout import BlockLayout
 from deniable.streams.structure.smoother import Exponential, Recent
 from deniable.streams.structure.value_grid import Grid
+from effort import repetitions
 
 
 def stream(values=range(100), grid=None, **more):
@@ -112,18 +113,18 @@ def test_what_was_cut_is_added_back_with_its_error_unless_the_cut_stream_is_aske
 
 
 def test_single_blocks_use_the_quantiles_of_laplace_noise():
-    """4,000 flat trees: one block's noise is Laplace, eight blocks' nearly normal. A normal quantile holds 93.8 %."""
+    """Flat trees: one block's noise is Laplace, eight blocks' nearly normal. A normal quantile holds 93.8 %."""
     rng = np.random.default_rng(7)
     noise = TreeNoise(BlockLayout(64, 8), 8, True, 2 * 10.0**2, 0.0, Recent())
-    hits = {8: 0, 64: 0}
-    for _ in range(4_000):
+    hits, trees = {8: 0, 64: 0}, repetitions(1_500, 4_000)
+    for _ in range(trees):
         values = np.repeat(rng.laplace(0, 10, 8), 8) / 8
         released = Released(values, noise, Grid(200), {"epsilon": 0.5})
         for length in hits:
             low, high = released.sum(0, length).interval
             hits[length] += low <= 0 <= high
     for length, count in hits.items():  # 5 standard errors of a share of 0.95
-        assert abs(count / 4_000 - 0.95) < 5 * np.sqrt(0.95 * 0.05 / 4_000), length
+        assert abs(count / trees - 0.95) < 5 * np.sqrt(0.95 * 0.05 / trees), length
 
 
 def test_complete_blocks_are_lines_between_their_sums_and_open_ones_stay_as_published():

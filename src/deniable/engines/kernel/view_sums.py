@@ -32,7 +32,7 @@ def totals_by_view(summing: Summing, order: ViewOrder) -> Totals:
     (table,), terms, totals = summing.tables, summing.terms, summing.empty()
     _, groups, moments, strata = summing.shape
     program, plain_from = table.programs[0], _plain_from(terms)
-    starts, ends = _slots(program, order)
+    starts, ends = program.slot_ranges(order)
     outcomes = groups * moments
     factors = terms.factors[:, 0] if terms.factors.shape[1] else np.zeros(terms.coefficients.size, dtype=np.int64)
     by_slot, crosses = np.zeros((starts.size, outcomes)), np.zeros((outcomes, moments))
@@ -54,7 +54,7 @@ def totals_by_view(summing: Summing, order: ViewOrder) -> Totals:
         )
         return mine
 
-    for first, end in _pieces(program, order.reports):
+    for first, end in _pieces(program, ends - starts, order.reports):
         checkpoint()
         for sums, products in shared_out(end - first, lambda low, high, at=first: work(at + low, at + high)):  # type: ignore[misc]
             by_slot += sums
@@ -75,7 +75,7 @@ def totals_by_view(summing: Summing, order: ViewOrder) -> Totals:
 def placed_contributions(table: TableSumming, order: ViewOrder) -> Floats:
     """Columns × reports, in the order of users: what each report contributes."""
     program = table.programs[0]
-    starts, ends = _slots(program, order)
+    starts, ends = program.slot_ranges(order)
     out = np.empty((table.columns, order.reports))
     out[:] = program.arrays[-1][0][:, None]
 
@@ -83,7 +83,7 @@ def placed_contributions(table: TableSumming, order: ViewOrder) -> Floats:
         share = _share(starts, ends, first, end, order.reports)
         place_contributions(order.seed, order.y, order.positions, *share, *program.arrays[1:], out)
 
-    for first, end in _pieces(program, order.reports):
+    for first, end in _pieces(program, ends - starts, order.reports):
         checkpoint()
         shared_out(end - first, lambda low, high, at=first: work(at + low, at + high))  # type: ignore[misc]
     return out
@@ -94,16 +94,6 @@ def _plain_from(terms: TermArrays) -> int:
     return int(terms.factors[0, 0]) - 1 if terms.is_slice else -1
 
 
-def _slots(program: Program, order: ViewOrder) -> tuple[Integers, Integers]:
-    """Where the reports of every slot begin and end; those of slot 0 are elsewhere."""
-    used = np.flatnonzero(program.slot_of)
-    views = np.zeros(used.size + 1, dtype=np.int64)
-    views[program.slot_of[used]] = used
-    starts, ends = order.starts[views], order.starts[views + 1]
-    ends[0] = starts[0]
-    return starts, ends
-
-
 def _share(starts: Integers, ends: Integers, first: int, end: int, total: int) -> tuple[Integers, Integers]:
     """The same share of the reports of every slot."""
     sizes = ends - starts
@@ -111,9 +101,10 @@ def _share(starts: Integers, ends: Integers, first: int, end: int, total: int) -
     return starts + sizes * first // total, starts + sizes * end // total
 
 
-def _pieces(program: Program, reports: int) -> list[tuple[int, int]]:
-    """Cuts of 0..reports."""
-    cells = program.arrays[6].size + program.arrays[10].size + program.columns
-    pieces = max(1, min(reports, -(-reports * cells // MOST_STEPS)))
-    cuts = np.linspace(0, reports, pieces + 1).astype(np.int64).tolist()
+def _pieces(program: Program, reports: Integers, total: int) -> list[tuple[int, int]]:
+    """Cuts of all reports, each a fraction of a second; `reports` says how many there are of each slot."""
+    rows_of, row_starts, column_starts = program.arrays[4], program.arrays[5], program.arrays[9]
+    each = np.diff(row_starts[rows_of]) + np.diff(column_starts[rows_of]) + program.columns
+    pieces = max(1, min(total, -(-int(reports @ each) // MOST_STEPS)))
+    cuts = np.linspace(0, total, pieces + 1).astype(np.int64).tolist()
     return list(pairwise(cuts))

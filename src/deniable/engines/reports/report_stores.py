@@ -65,9 +65,8 @@ class MemoryStore:
         if not can_be_ordered(self.rows, views):
             return None
         if not self._ordered:
-            self._ordered.append(
-                ViewOrder.of(*(np.asarray(self.reports[name]) for name in ANSWER_COLUMNS), views=views)
-            )
+            view, seed, y = (np.asarray(self.reports[name]) for name in ANSWER_COLUMNS)
+            self._ordered.append(ViewOrder.of(view, seed, y, views))
         return self._ordered[0]
 
 

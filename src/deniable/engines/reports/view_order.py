@@ -29,7 +29,7 @@ class ViewOrder:
         """Sort reports by view; of one view they stay as they were."""
         order = np.argsort(view.astype(np.uint16, copy=False), kind="stable").astype(np.uint32)  # a radix sort
         starts = np.concatenate(([0], np.cumsum(np.bincount(view, minlength=views))))
-        return cls(*(np.take(column, order).astype(np.uint32, copy=False) for column in (seed, y)), order, starts)
+        return cls(_words(seed, order), _words(y, order), order, starts)
 
     @property
     def reports(self) -> int:
@@ -40,3 +40,7 @@ class ViewOrder:
 def can_be_ordered(reports: int, views: int) -> bool:
     """Whether positions and views fit their types."""
     return views <= MOST_ORDERED_VIEWS and reports < 2**32
+
+
+def _words(column: NDArray[Any], order: Words32) -> Words32:
+    return np.take(column, order).astype(np.uint32, copy=False)

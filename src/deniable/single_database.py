@@ -178,9 +178,13 @@ class Database:
 
     def _prefixes(self, text: str, options: AnswerOptions) -> Prefixes:
         """What is known of how many rows are at most each value of the last group of a question."""
-        question = cumulative_question(parse(text, self.collection, self.dimensions, key=self.key))
-        users = max(self._users(question.tables), 1)
-        plan = self.revised(make_plan(question, self.collection, options.weights, users=users))
+
+        def made() -> Plan:
+            question = cumulative_question(parse(text, self.collection, self.dimensions, key=self.key))
+            users = max(self._users(question.tables), 1)
+            return make_plan(question, self.collection, options.weights, users=users)
+
+        plan = self.revised(self._plans.get(("prefixes", text, options.weights), made))
         moments = self._moments(plan)
         return Prefixes(moments, model_spread(plan, moments), self._counts_once(plan))
 

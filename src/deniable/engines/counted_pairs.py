@@ -22,6 +22,7 @@ class CountedPairs:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self.by_table: dict[str, Pairs] = {}
+        self._possible: dict[str, bool] = {}
 
     def moments(self, plan: Plan, dimensions: Mapping[str, DimensionTable]) -> Moments:
         """The moments of a plan."""
@@ -29,8 +30,9 @@ class CountedPairs:
         # Pairs are of reports; with rounds, what users add up to decides.
         if name in engine.stores and engine.collection.rounds is None and pairs_suffice(plan):
             design = engine.collection.design_of(name)
-            possible = has_few_pairs(design, engine.stores[name].slots)
-            wanted = possible and needs_pairs_only(plan)
+            if name not in self._possible:
+                self._possible[name] = has_few_pairs(design, engine.stores[name].slots)
+            wanted = self._possible[name] and needs_pairs_only(plan)
             if name not in self.by_table and wanted and pays(plan.tables[0].parts[0], design):
                 self.by_table[name] = engine.cell_pairs(name)
             if name in self.by_table:

@@ -313,3 +313,49 @@ def test_leaving_out_cells_costs_at_most_two_percent_of_the_variance_of_a_range(
         assert spent <= 1.02 * least
         cells = sum(np.count_nonzero(level) for level in kept) / tree.levels
         assert cells <= axis_weights.MOST_EFFORT
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+@pytest.mark.parametrize(
+    ("sizes", "most"),
+    [((30, 20), 1.02), ((60, 20), 1.02), ((8, 8, 8), 1.021), ((99, 100), 1.15), ((1000, 50), 1.15), ((630, 630), 1.21)],
+)
+def test_leaving_out_cells_of_two_and_more_attributes_costs_little_variance(sizes, most, epsilon):
+    """Against weights on all nodes of all trees: two percent where reports can be compared with so many cells."""
+    names = [f"x{number}" for number in range(len(sizes))]
+    domains = {name: dn.Ordinal(0, size - 1) for name, size in zip(names, sizes, strict=True)}
+    design = dn.Collection(dn.Table("t", **domains), epsilon=epsilon).design_of("t")
+    ((group,),), random = design.parts, np.random.default_rng(len(sizes))
+    prices, trees = axis_weights._prices(design, group), [axis.tree for axis in group.axes]
+    for number in range(4):
+        functions = []
+        for axis, size in enumerate(sizes):
+            low, high = sorted(random.integers(0, size, 2))
+            free = axis == len(sizes) - 1 and number % 2
+            functions.append((np.arange(size) >= low * (not free)) & ((np.arange(size) <= high) | free))
+        batches = [function[None, :].astype(np.float64) for function in functions]
+        kept = axis_weights._weigh_family(design, group, batches, Rule.of("optimal"))
+        every = [
+            axis_weights.optimal(tree, batch, [1.0] * tree.levels, tree.levels)
+            for tree, batch in zip(trees, batches, strict=True)
+        ]
+        for _ in range(5):
+            for axis, tree in enumerate(trees):
+                costs = axis_weights._floored(_contracted(prices, every, skipped=axis))
+                every[axis] = axis_weights.optimal(tree, batches[axis], costs, tree.levels)
+        assert _contracted(prices, kept) <= most * _contracted(prices, every)
+        nodes = [sum(int(np.count_nonzero(level)) for level in weights) for weights in kept]
+        least = [
+            axis_weights._carriers(axis_weights.optimal(tree, batch, [1.0] * tree.levels))
+            for tree, batch in zip(trees, batches, strict=True)
+        ]
+        assert np.prod(nodes) <= max(axis_weights.EFFORT * group.views, np.prod(least))
+
+
+def _contracted(prices, weights, skipped=None):
+    """The variance of products of weights; without one axis, what each of its levels costs."""
+    for axis in range(len(weights) - 1, -1, -1):
+        if axis != skipped:
+            norms = np.array([float(np.square(level).sum()) for level in weights[axis]])
+            prices = np.tensordot(prices, norms, axes=(axis, 0))
+    return prices

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from deniable_lab.commands.bench_answers import answers
 from deniable_lab.commands.bench_errors import accuracy, streams
 from deniable_lab.commands.bench_rounds import hash_pairs, rounds
 from deniable_lab.commands.bench_serve import serve
@@ -16,5 +17,18 @@ def bench() -> None:
     """Measure speed and errors next to peers, in one run."""
 
 
-for command in (accuracy, collecting, hash_pairs, mechanisms, peers, queries, rounds, serve, spark, streams, zoo):
+for command in (
+    accuracy,
+    answers,
+    collecting,
+    hash_pairs,
+    mechanisms,
+    peers,
+    queries,
+    rounds,
+    serve,
+    spark,
+    streams,
+    zoo,
+):
     bench.add_command(command)

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from deniable.arrays import Floats, Integers, Words32
 from deniable.engines.kernel import plain_loops
+from deniable.engines.kernel.view_loops import place_contributions
+from deniable.engines.reports.view_order import ViewOrder, can_be_ordered
 from deniable.mechanisms._compiled import compiled, compiled_sum
 from deniable.mechanisms._support import bucket_ranges, hash_cell
 from deniable.mechanisms.frequency_oracle import ComputedCells, FrequencyOracle, HashedCells
@@ -27,6 +29,8 @@ T = TypeVar("T")
 MOST_LISTED_VIEWS = 2**22
 SMALLEST_SHARE = 10_000
 """Fewer reports are not worth a thread."""
+MANY_OF_A_VIEW, MANY_CELLS = 200, 20
+"""From so many reports and cells of an average view on, reports are sorted by view first."""
 MOST_SUPPORTS = 2**22
 """Reports × cells of a block whose supports are computed by an oracle of its own."""
 
@@ -195,11 +199,37 @@ class Program:
         if self.plain:
             out = plain_loops.contribute(view, seed, y, self.arrays)
         else:
-            out = np.empty((view.size, self.columns))
-            _contribute(view, seed, y, *self.arrays, out)
+            out = self._by_view(view, seed, y) if self._has_many(view.size) else self._one_by_one(view, seed, y)
         for computed in self.computed:
             computed.add(out, self.slot_of[view], seed, y)
         return out
+
+    def slot_ranges(self, order: ViewOrder) -> tuple[Integers, Integers]:
+        """Where the reports of every slot begin and end in the order of views; those of slot 0 are elsewhere."""
+        used = np.flatnonzero(self.slot_of)
+        views = np.zeros(used.size + 1, dtype=np.int64)
+        views[self.slot_of[used]] = used
+        starts, ends = order.starts[views], order.starts[views + 1]
+        ends[0] = starts[0]
+        return starts, ends
+
+    def _has_many(self, reports: int) -> bool:
+        """Whether it pays to sort reports by view: there are many of each, to be compared with many cells."""
+        slots, cells = int(self.arrays[1].size) - 1, int(self.arrays[6].size)
+        if not slots or self.used is not None or not can_be_ordered(reports, self.slot_of.size):
+            return False
+        return reports >= MANY_OF_A_VIEW * slots and cells >= MANY_CELLS * slots
+
+    def _one_by_one(self, view: NDArray[Any], seed: NDArray[Any], y: NDArray[Any]) -> Floats:
+        out = np.empty((view.size, self.columns))
+        _contribute(view, seed, y, *self.arrays, out)
+        return out
+
+    def _by_view(self, view: NDArray[Any], seed: NDArray[Any], y: NDArray[Any]) -> Floats:
+        order = ViewOrder.of(view, seed, y, self.slot_of.size)
+        out = np.tile(self.arrays[-1][0][:, None], (1, view.size))
+        place_contributions(order.seed, order.y, order.positions, *self.slot_ranges(order), *self.arrays[1:], out)
+        return out.T
 
 
 def _keys(view: ViewWeights) -> tuple[Words32, Words32]:

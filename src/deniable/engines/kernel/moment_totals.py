@@ -103,14 +103,15 @@ class TermArrays:
     def outcomes(self, values: Floats) -> Floats:
         """The outcomes of every user."""
         count = self.starts.size - 1
-        if self._is_slice:  # one factor each, one after the other
+        if self.is_slice:  # one factor each, one after the other
             return values[:, self.factors[0, 0] : self.factors[0, 0] + count]
         out = np.empty((values.shape[0], count))
         (plain_loops.combine if self.plain else _combine)(values, self.starts, self.coefficients, self.factors, out)
         return out
 
     @property
-    def _is_slice(self) -> bool:
+    def is_slice(self) -> bool:
+        """Whether every outcome is one factor, one after the other."""
         count = self.starts.size - 1
         if self.factors.shape != (count, 1) or not (np.diff(self.starts) == 1).all():
             return False

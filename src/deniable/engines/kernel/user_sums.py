@@ -19,8 +19,8 @@ from deniable.engines.kernel.moment_totals import TermArrays, Totals
 from deniable.engines.reports.user_blocks import ReportFacts
 from deniable.queries.planning.plan import Plan
 
-Columns = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
-"""view, seed and y: all slots of the first user, then of the second."""
+Columns = tuple[NDArray[Any], ...]
+"""view, seed and y: all slots of the first user, then of the second. Or view, and what each report contributes."""
 
 MOST_STRATA = 20_000_000
 CHUNK = 2**17
@@ -41,6 +41,8 @@ class TableSumming:
     columns: int
     counts: Floats
     """How many reports there are of no view in use, and of each view in use; empty if they are not counted."""
+    contributed: bool = False
+    """Whether the columns that come are contributions already."""
 
     @classmethod
     def of(cls, plan: Plan, number: int, store: ReportFacts, *, counted: bool, plain: bool) -> TableSumming:
@@ -76,6 +78,11 @@ class TableSumming:
 
     def contributions(self, reports: Columns, first: int, end: int, out: Floats) -> None:
         """The contributions of some users: multiplied over the parts of a design, added over slots."""
+        if self.contributed:
+            for number, values in enumerate(reports[1:]):
+                chosen = values[first * self.slots : end * self.slots]
+                out[:, number] = chosen.reshape(-1, self.tau).sum(axis=1) if self.tau > 1 else chosen
+            return
         parts = len(self.programs)
         rows: Floats | None = None
         for number, (program, constants) in enumerate(zip(self.programs, self.constants, strict=True)):

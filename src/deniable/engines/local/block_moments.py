@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -18,28 +18,46 @@ from deniable.engines.kernel.grouped_moments import listed_groups, moments_of, s
 from deniable.engines.kernel.moment_totals import Totals
 from deniable.engines.kernel.plain_loops import takes_plain_loops
 from deniable.engines.kernel.user_sums import Columns, Summing, TableSumming
+from deniable.engines.kernel.view_sums import MOST_PLACED, follows_views, placed_contributions, totals_by_view
+from deniable.engines.reports.report_stores import MemoryStore
 from deniable.engines.reports.round_stores import PERSON_COLUMN, PeopleInRounds, people_asked
 from deniable.engines.reports.user_blocks import Store, joined
+from deniable.engines.reports.view_order import ViewOrder
 from deniable.queries.answers.estimation import Moments, over_rounds
+from deniable.queries.planning.kept_plans import KeptOfPlans
 from deniable.queries.planning.plan import Plan, public_groups
 from deniable.queries.question.public_trees import factor_tree, passes
 from deniable.queries.question.question import Lookup
-from deniable.tables.reports.report_table import arrow_integers
+from deniable.tables.reports.report_table import arrow_floats, arrow_integers
 from deniable.tables.schema.report_format import ANSWER_COLUMNS
 
 
 def block_moments(
-    plan: Plan, stores: Mapping[str, Store], dimensions: Mapping[str, DimensionTable], *, counted: bool = True
+    plan: Plan,
+    stores: Mapping[str, Store],
+    dimensions: Mapping[str, DimensionTable],
+    *,
+    counted: bool = True,
+    prepared: KeptOfPlans[Summing] | None = None,
 ) -> Moments:
     """The moments of a plan, for every combination of groups.
 
-    With `counted`, views are divided by their number of reports where that is possible (`PartPlan.countable`).
+    With `counted`, views are divided by their number of reports where that is possible (`PartPlan.countable`). What the
+    loops need is kept in `prepared`, which belongs to these stores.
     """
     chosen = stores_of(plan, stores)
     listed, public_count = listed_groups(plan, chosen, dimensions)
     rounds = plan.collection.rounds
     plain = _plain(plan, chosen, public_count)
-    summing = Summing.of(plan, chosen, public_count, counted=counted and rounds is None, plain=plain)
+
+    def made() -> Summing:
+        return Summing.of(plan, chosen, public_count, counted=counted and rounds is None, plain=plain)
+
+    summing = made() if prepared is None or plain else prepared.get(plan, made)
+    if (order := _view_order(plan, summing, chosen)) is not None:
+        return moments_of(plan, totals_by_view(summing, order), listed, summing)
+    if rounds is None:
+        summing, chosen = _with_contributions(plan, summing, chosen)
     totals = summing.empty()
     readers = [_TableReader(plan, table, dimensions) for table in summing.tables]
     for block in joined(chosen, {reader.name: reader.columns for reader in readers}):
@@ -78,6 +96,39 @@ def _plain(plan: Plan, stores: Mapping[str, Store], public_groups: int) -> bool:
     return takes_plain_loops(max(store.rows for store in stores.values()), cells, columns)
 
 
+def _view_order(plan: Plan, summing: Summing, stores: Mapping[str, Store]) -> ViewOrder | None:
+    """The reports in the order of their views, where these are all that a question needs."""
+    (name, *others), question = plan.question.tables, plan.question
+    store, public = stores[name], plan.public or public_groups(question) or question.lookups
+    if others or public or any(question.filters.values()) or store.slots > 1:
+        return None
+    if not isinstance(store, MemoryStore) or not follows_views(summing.tables[0]):
+        return None
+    return store.by_view(plan.collection.design_of(name).views)
+
+
+def _with_contributions(plan: Plan, summing: Summing, stores: Mapping[str, Store]) -> tuple[Summing, dict[str, Store]]:
+    """Stores in memory whose reports say what each contributes: they are worked out in the order of views."""
+    made, tables = dict(stores), list(summing.tables)
+    for number, table in enumerate(summing.tables):
+        store = stores[table.name]
+        if not isinstance(store, MemoryStore) or not follows_views(table) or store.rows * table.columns > MOST_PLACED:
+            continue
+        order = store.by_view(plan.collection.design_of(table.name).views)
+        if order is None:
+            continue
+        reports = store.reports
+        for column, values in enumerate(placed_contributions(table, order)):
+            reports = reports.append_column(_contributed(column), arrow_floats(values))
+        made[table.name], tables[number] = replace(store, reports=reports), replace(table, contributed=True)
+    return replace(summing, tables=tuple(tables)), made
+
+
+def _contributed(column: int) -> str:
+    """What a column of contributions is called; no attribute can be."""
+    return f"contribution {column}"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Loaded:
     """A block of one table's reports as arrays, and what its public columns say."""
@@ -100,17 +151,19 @@ class _TableReader:
         self._lookups = [lookup for lookup in plan.question.lookups if lookup.table == self.name]
         self._dimensions = dimensions
         public = plan.collection[self.name].public_columns if self._filter or self._factors or self._groups else ()
-        self.columns = [*(ANSWER_COLUMNS if table.reads else ("view",)), *public]
+        self._read: tuple[str, ...] = ANSWER_COLUMNS if table.reads else ANSWER_COLUMNS[:1]
+        if table.contributed:
+            self._read = (ANSWER_COLUMNS[0], *map(_contributed, range(table.columns)))
+        self.columns = [*self._read, *public]
 
     def load(self, reports: pa.Table, listed: Mapping[str, pa.Array]) -> _Loaded:
         """A block's arrays; public factors, which users are kept, and which group they belong to."""
         users = reports.num_rows // self._slots
-        none = np.zeros(0, dtype=np.uint32)
-        view, seed, y = (_numpy(reports[name]) if name in reports.column_names else none for name in ANSWER_COLUMNS)
+        read = tuple(_numpy(reports[name]) for name in self._read)
         kept = np.ones(users, dtype=bool)
         groups: dict[str, Integers] = {}
         if not (self._filter or self._factors or self._groups):
-            return _Loaded(users, (view, seed, y), kept, {}, groups)
+            return _Loaded(users, read, kept, {}, groups)
         columns = looked_up(self._per_user(reports), self._lookups, self._dimensions)
         filters = [passes(self._filter)] if self._filter else []
         evaluated = evaluate(columns, filters + [factor_tree(factor) for _, factor in self._factors])
@@ -121,7 +174,7 @@ class _TableReader:
             kept &= groups[group.label] >= 0
         numbers = [number for number, _ in self._factors]
         factors = {number: values.astype(np.float64) for number, values in zip(numbers, evaluated, strict=True)}
-        return _Loaded(users, (view, seed, y), kept, factors, groups)
+        return _Loaded(users, read, kept, factors, groups)
 
     def _per_user(self, reports: pa.Table) -> pa.Table:
         """Public columns belong to the user and are repeated in each of her reports: the first counts."""

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from deniable.arrays import Floats
 from deniable.engines.duckdb.dimension_tables import DimensionTable
 from deniable.engines.kernel.cell_counts import cell_counts
 from deniable.engines.kernel.cell_pairs import Pairs, cell_pairs
+from deniable.engines.kernel.user_sums import Summing
 from deniable.engines.local.block_moments import block_moments
 from deniable.engines.reports.user_blocks import Store
 from deniable.queries.answers.estimation import Moments
+from deniable.queries.planning.kept_plans import KeptOfPlans
 from deniable.queries.planning.plan import Plan
 from deniable.tables.designs.views import View
 from deniable.tables.schema.report_format import USER_COLUMN
@@ -29,10 +31,14 @@ class LocalEngine:
     simulation: bool = False
     key: str = USER_COLUMN
     """What the column of user ids was called when rows were collected."""
+    _prepared: KeptOfPlans[Summing] = field(default_factory=KeptOfPlans, repr=False)
+    """What the loops need of the latest plans."""
 
     def moments(self, plan: Plan, dimensions: Mapping[str, DimensionTable], *, counted: bool = True) -> Moments:
         """The moments of a plan, from all reports."""
-        return block_moments(plan, self.stores, dimensions, counted=counted)
+        return block_moments(
+            plan, self.stores, dimensions, counted=counted, prepared=self._prepared if counted else None
+        )
 
     def cell_counts(self, table: str, views: Sequence[View]) -> Floats:
         """Estimated rows in each cell of some views."""

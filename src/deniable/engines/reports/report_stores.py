@@ -15,7 +15,9 @@ from deniable.arrays import Integers
 from deniable.engines.collecting.user_batches import whole_users
 from deniable.engines.reports.report_files import ReportFiles
 from deniable.engines.reports.user_blocks import BLOCK_REPORTS, TableBlock
+from deniable.engines.reports.view_order import ViewOrder, can_be_ordered
 from deniable.tables.reports.report_table import arrow_integers, narrowed
+from deniable.tables.schema.report_format import ANSWER_COLUMNS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,6 +31,7 @@ class MemoryStore:
     texts: pa.Array | None = field(default=None, repr=False)
     """The ids themselves, if they were replaced."""
     _counted: list[Integers] = field(default_factory=list, repr=False)
+    _ordered: list[ViewOrder] = field(default_factory=list, repr=False)
 
     @property
     def rows(self) -> int:
@@ -56,6 +59,15 @@ class MemoryStore:
         if not self._counted:
             self._counted.append(np.bincount(np.asarray(self.reports["view"]), minlength=views))
         return self._counted[0]
+
+    def by_view(self, views: int) -> ViewOrder | None:
+        """The reports in the order of their views, sorted once; None if there are too many of them."""
+        if not can_be_ordered(self.rows, views):
+            return None
+        if not self._ordered:
+            view, seed, y = (np.asarray(self.reports[name]) for name in ANSWER_COLUMNS)
+            self._ordered.append(ViewOrder.of(view, seed, y, views))
+        return self._ordered[0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -22,7 +22,7 @@ from deniable.queries.answers.ratio_intervals import SHARP, ratio_interval, rati
 from deniable.queries.answers.result import UNCLEAR, Estimate, Result, are_years
 from deniable.queries.planning.known_sums import without_known
 from deniable.queries.question.formula import CLEAR, Applied, Formula, evaluate, moments_of
-from deniable.queries.question.question import Having, HavingComparison, Ordering, Question
+from deniable.queries.question.question import AnswerColumn, Having, HavingComparison, Ordering, Question
 from deniable.tables.schema.rounds import FRESH, ROTATING, Rounds
 from deniable.wording import counted, percent
 
@@ -192,7 +192,7 @@ def answer(
                 options.confidence,
                 together,
                 float(biases[row]),
-                None if bounds is None else (float(bounds[0][row]), float(bounds[1][row])),
+                _interval(bounds, row, bool(np.isnan(values[row])), output),
                 year=is_year,
             )
             for row in order
@@ -213,6 +213,15 @@ def answer(
         if group.label == label
     }
     return Result(groups, answers, tuple(notes), question.text)
+
+
+def _interval(
+    bounds: tuple[Floats, Floats] | None, row: int, unclear: bool, output: AnswerColumn
+) -> tuple[float, float] | None:
+    """The interval of an answer, where it is not the value and its error: of an unclear one, all that is possible."""
+    if bounds is not None:
+        return float(bounds[0][row]), float(bounds[1][row])
+    return output.possible if unclear and not output.adds_up else None
 
 
 def at_once(question: Question, rows: int, confidence: float) -> tuple[int, list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -87,6 +88,7 @@ def quantile_answer(
     columns: dict[str, list[Any]] = {}
     notes = list(plain.notes)
     together = max(len(question.asked) * len(keys), 1) if options.simultaneous else 1
+    prefixes = functools.cache(prefixes)  # all quantiles of an attribute come from the same counts
     for asked in question.asked:
         if asked.kind == MOST_FREQUENT:
             columns[asked.name] = _modes(question, asked, keys, ask, notes)

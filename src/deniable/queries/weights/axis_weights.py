@@ -24,14 +24,12 @@ from deniable.queries.weights.tree_weights import Weights, greedy, optimal, undi
 from deniable.tables.designs.views import Design, Group
 from deniable.trees import Tree
 
-EFFORT = 40.0
+EFFORT = 160.0
 """Unneeded cells may be added to lower the variance, as long as a report is compared with at most this many."""
 MOST_EFFORT = 64.0
-"""The same for a table of one attribute, where cells are not multiplied, if that is worth it."""
+"""The same for nodes of a single attribute that are divided one by one."""
 WORTH_DEPTH = 0.02
-"""Nodes more than one level below constant ones are only used if the variance is more than this above the least."""
-MOST_GROWTH = 16
-"""An axis that multiplies the cells by more lowers the variance by only about 1/nodes."""
+"""Nodes below constant ones are only divided further if the variance is more than this above the least."""
 MOST_ADDED = 500_000
 """Added cells of a whole plan."""
 FEW_FUNCTIONS = 4
@@ -205,7 +203,8 @@ def _weigh_family(design: Design, group: Group, functions: list[Floats], rule: R
     if rule.name != OPTIMAL:
         return [_plain(*axis, rule) for axis in zip(trees, functions, unpriced, strict=True)]
     prices = _prices(design, group)
-    depths = _depths(group, trees, functions, unpriced)
+    even = np.ones([len(choices) for choices in group.levels]) if group.views <= MOST_PRICED_VIEWS else None
+    depths = [0] * len(trees) if even is None else _depths(trees, functions, unpriced, even)
     weights = [optimal(*axis) for axis in zip(trees, functions, unpriced, depths, strict=True)]
     if prices is None:
         return weights
@@ -250,20 +249,67 @@ def _plain(tree: Tree, functions: Floats, costs: list[float], rule: Rule) -> Wei
     return tuple(np.array([function_weights[level] for function_weights in each]) for level in range(tree.levels))
 
 
-def _depths(group: Group, trees: list[Tree], functions: list[Floats], costs: Sequence[Sequence[float]]) -> list[int]:
-    """How far below constant nodes each axis goes: first the axes that are free, small ones before large ones."""
-    axes = zip(trees, functions, costs, strict=True)
-    counts = [[_carriers(optimal(*axis, depth)) for depth in (0, 1)] for axis in axes]
-    free = [bool((batch == batch[:, :1]).all()) for batch in functions]
-    work = float(np.prod([axis_counts[0] for axis_counts in counts], dtype=np.float64)) / group.views
-    depths = [0] * len(trees)
-    order = sorted(range(len(trees)), key=lambda axis: (not free[axis], counts[axis][1] / counts[axis][0]))
-    for axis in order:
-        more = work * counts[axis][1] / counts[axis][0]
-        worth = 1 < counts[axis][1] / counts[axis][0] <= MOST_GROWTH
-        if worth and more <= EFFORT and more * group.views <= MOST_ADDED:
-            depths[axis], work = 1, more
+def _depths(trees: list[Tree], functions: list[Floats], costs: Sequence[Sequence[float]], prices: Floats) -> list[int]:
+    """How far below constant nodes each axis goes.
+
+    Step by step the axis goes further down that lowers the variance most for its growth, until the variance is close to
+    that of all nodes, or reports would be compared with too many cells.
+    """
+    axes = [_AxisDepths(*axis) for axis in zip(trees, functions, costs, strict=True)]
+    depths, most = [0] * len(axes), [axis.deepest for axis in axes]
+    effort = EFFORT
+    if len(axes) == 1:  # further down its nodes are divided one by one
+        most, effort = [min(axes[0].deepest, 1)], MOST_EFFORT
+
+    def variance(chosen: Sequence[int]) -> float:
+        total = prices
+        for axis, depth in zip(reversed(axes), reversed(chosen), strict=True):
+            total = total @ axis.norms(depth)
+        return float(total)
+
+    views, work = prices.size, float(np.prod([axis.nodes(0) for axis in axes], dtype=np.float64))
+    reached, allowed = variance(depths), (1 + WORTH_DEPTH) * variance([axis.deepest for axis in axes])
+    while reached > allowed:
+        best, gain = None, 0.0
+        for number, axis in enumerate(axes):
+            if depths[number] == most[number]:
+                continue
+            growth = axis.nodes(depths[number] + 1) / axis.nodes(depths[number])
+            if growth > 1 and work * growth <= min(effort * views, MOST_ADDED):
+                deeper = [depth + (other == number) for other, depth in enumerate(depths)]
+                saved = (reached / variance(deeper) - 1) / (growth - 1)
+                if saved > gain:
+                    best, gain = number, saved
+        if best is None:
+            break
+        work *= axes[best].nodes(depths[best] + 1) / axes[best].nodes(depths[best])
+        depths[best] += 1
+        reached = variance(depths)
     return depths
+
+
+class _AxisDepths:
+    """What weights on one axis are like, the further down they go; at even prices."""
+
+    def __init__(self, tree: Tree, functions: Floats, costs: Sequence[float]) -> None:
+        self._axis, self._used = (tree, functions, costs), [n for n, cost in enumerate(costs) if np.isfinite(cost)]
+        self.deepest = tree.levels - 1 if len(functions) <= FEW_FUNCTIONS else 1
+        self._known: dict[int, tuple[int, Floats]] = {}
+
+    def nodes(self, depth: int) -> int:
+        """How many carry weight."""
+        return self._at(depth)[0]
+
+    def norms(self, depth: int) -> Floats:
+        """The mean squared norm of the weights on every level that is collected."""
+        return self._at(depth)[1]
+
+    def _at(self, depth: int) -> tuple[int, Floats]:
+        if depth not in self._known:
+            weights = optimal(*self._axis, depth)
+            norms = np.array([np.square(weights[level]).sum(axis=1).mean() for level in self._used])
+            self._known[depth] = (_carriers(weights), norms)
+        return self._known[depth]
 
 
 def _worth_opening(tree: Tree, functions: Floats, costs: Sequence[float], views: int) -> list[Booleans]:

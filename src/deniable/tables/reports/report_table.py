@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from deniable.arrays import Booleans, Integers
+from deniable.arrays import Booleans, Floats, Integers
 from deniable.errors import InvalidData
 from deniable.limits import LONGEST_TEXT
 from deniable.simulation import mark
@@ -265,6 +265,11 @@ def narrowed(reports: pa.Table) -> pa.Table:
 def arrow_integers(values: Integers) -> pa.Array:
     """Integers as an Arrow array, not copied. `pa.array` would import pandas first, where that is installed."""
     return pa.Array.from_buffers(pa.int64(), values.size, [None, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def arrow_floats(values: Floats) -> pa.Array:
+    """Floats as an Arrow array, not copied."""
+    return pa.Array.from_buffers(pa.float64(), values.size, [None, pa.py_buffer(np.ascontiguousarray(values))])
 
 
 def _keep(reports: pa.Table, good: np.ndarray) -> tuple[pa.Table, int]:

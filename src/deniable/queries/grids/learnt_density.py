@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from deniable.arrays import Floats, Integers
+from deniable.queries.grids.learnt_interactions import LearntInteractions
 from deniable.queries.grids.smoothness import Ground, Smoothness, believed, centred, midpoints, weight_ground
 
 LEARNT_SMOOTHNESS = Smoothness(((0.25, 1.5**2),), 0.3**2)
@@ -32,6 +33,8 @@ WIDE_PIECE = 8
 """Values from which a piece is wide."""
 STANDS_APART = 0.5
 """How far a value with a piece of its own is from its neighbours, as a part of the rows."""
+SINGLED_OUT = 1.0
+"""How likely a question that distinguishes parts of a piece knows why."""
 MOST_PARTS = 8
 """A question that cuts a piece into more parts does not single out any of them."""
 
@@ -107,12 +110,14 @@ class LearntDensity:
         within = shares / np.maximum(masses[piece], 1e-300)
         of_part = np.bincount(part, within)
         alike = within / np.maximum(of_part[part], 1e-300) / parts[piece]
-        expected = np.where(parts[piece] <= MOST_PARTS, alike, within)
+        singled = np.where(parts[piece] <= MOST_PARTS, SINGLED_OUT, 0.0)
         scale = 2 * self.looseness[piece] * masses[piece]
-        weighed = scale * expected
         together = piece[:, None] == piece[None, :]
-        kernel = -np.where(together, weighed[:, None] * weighed[None, :], 0.0)
-        kernel[np.diag_indices_from(kernel)] += scale**2 * expected
+        kernel = np.zeros((shares.size, shares.size))
+        for chance, expected in ((singled, alike), (1 - singled, within)):
+            weighed = np.sqrt(chance) * scale * expected
+            kernel -= np.where(together, weighed[:, None] * weighed[None, :], 0.0)
+            kernel[np.diag_indices_from(kernel)] += chance * scale**2 * expected
         return kernel
 
 
@@ -129,5 +134,8 @@ class LearntWeight:
         return weight_ground(self.share)
 
 
-Learnt = Mapping[int, LearntDensity | LearntWeight]
-"""What was learnt of some attributes of a table, by their numbers, and of the weight, whose number follows them."""
+INTERACTIONS = -1
+"""The number under which a table has what was learnt of its attributes together."""
+Learnt = Mapping[int, LearntDensity | LearntWeight | LearntInteractions]
+"""What was learnt of some attributes of a table, by their numbers, of the weight, whose number follows them, and of
+`INTERACTIONS`."""

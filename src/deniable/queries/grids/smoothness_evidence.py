@@ -31,10 +31,11 @@ import numpy as np
 import scipy
 
 from deniable.arrays import Floats, Integers
-from deniable.queries.grids.grid_cells import Asked, CellView, kron
+from deniable.queries.grids.grid_cells import Asked, CellView, kron, report_noise
 from deniable.queries.grids.grid_weights import MOST_PATTERNS, RIDGE
 from deniable.queries.grids.learnt_categories import Categories
-from deniable.queries.grids.learnt_density import Learnt, LearntDensity, LearntWeight
+from deniable.queries.grids.learnt_density import INTERACTIONS, Learnt, LearntDensity, LearntWeight
+from deniable.queries.grids.learnt_interactions import LearntInteractions, PairOfAxes, learnt_interactions
 from deniable.queries.grids.smoothness import Ground, Smoothness, believed, rough_kernel, smooth_kernel
 from deniable.queries.weights.table_plan import Product
 from deniable.tables.designs.views import POINTS, WEIGHT, View
@@ -93,6 +94,10 @@ class Evidence:
     categories: Mapping[int, Categories]
     weight: int | None
     """The number of the weight among the grounds of a table with many rows per user."""
+    pairs: Mapping[int, CellView]
+    """By their numbers, the views of two attributes."""
+    grounds: tuple[Ground, ...]
+    """Of all attributes, before there are reports."""
 
     @classmethod
     def of(cls, collection: Specification, name: str) -> Evidence:
@@ -129,7 +134,8 @@ class Evidence:
                 _origin(domain),
             )
         counted = tuple(view.view for view in views) if along or categories else ()
-        return cls(counted, along, categories, weight)
+        pairs = {view.view.number: view for view in views if len(view.functions) == 2 and weight is None}
+        return cls(counted, along, categories, weight, pairs, asked.grounds)
 
     def learnt(self, counts: Floats, reports: Integers) -> Learnt:
         """What is learnt of each attribute, from the counts of the views' cells and of the views' reports.
@@ -141,7 +147,7 @@ class Evidence:
         total = float(reports.sum())
         tables = self._of_rows(counts, reports)
         rows = 1.0 if self.weight is None else max(_rows(tables, reports), FEWEST_ROWS)
-        learnt: dict[int, LearntDensity | LearntWeight] = {}
+        learnt: dict[int, LearntDensity | LearntWeight | LearntInteractions] = {}
         for attribute, evidence in self.along.items():
             frequencies = _along(tables, attribute, evidence.views)
             learnt[attribute] = _learnt(evidence, frequencies / rows, total * rows**2)
@@ -150,7 +156,37 @@ class Evidence:
             learnt[attribute] = categories.learnt(cells / rows, np.asarray(reports * rows**2, dtype=np.float64))
         if self.weight is not None:
             learnt[self.weight] = LearntWeight(min(rows, 1 - FEWEST_ROWS))
+        if self.pairs:
+            learnt[INTERACTIONS] = self._interactions(tables, learnt, reports)
         return learnt
+
+    def _interactions(self, tables: list[tuple[View, Floats]], learnt: Learnt, reports: Integers) -> LearntInteractions:
+        """What views of two attributes say, relative to what each of these does by itself."""
+        compared = []
+        for view, frequencies in tables:
+            pair = self.pairs.get(view.number)
+            if pair is None or pair.means.size != frequencies.size:
+                continue
+            grounds = [self._ground(number, learnt) for number in pair.functions]
+            functions = list(pair.functions.values())
+            bases = [known.means(mine) for known, mine in zip(grounds, functions, strict=True)]
+            kernels = [known.covered(mine) for known, mine in zip(grounds, functions, strict=True)]
+            expected = kron(*bases)
+            noise = report_noise(view, expected, pair.counts) - np.outer(expected, expected)
+            compared.append(
+                PairOfAxes(
+                    frequencies.reshape(bases[0].size, bases[1].size),
+                    (bases[0], bases[1]),
+                    (kernels[0], kernels[1]),
+                    noise / float(reports[view.number]),
+                )
+            )
+        return learnt_interactions(compared, (frozenset(pair.functions) for pair in self.pairs.values()))
+
+    def _ground(self, number: int, learnt: Learnt) -> Ground:
+        known, mine = self.grounds[number], learnt.get(number)
+        everything = np.ones((1, known.atom_of.size))
+        return mine.ground(known, everything) if isinstance(mine, LearntDensity) else known
 
     def frequencies(self, attribute: int, counts: Floats, reports: Integers) -> Floats:
         """The part of reports that are of rows in each cell along an attribute, view after view."""

@@ -75,7 +75,7 @@ class PairOfAxes:
         both = np.kron(left, right)
         noise = both @ self.noise @ both.T
         shapes = [matrix @ kernel @ matrix.T for matrix, kernel in zip((left, right), self.kernels, strict=True)]
-        spread = np.kron(*shapes)
+        spread = np.asarray(np.kron(*shapes), dtype=np.float64)
         return np.array([_log_density(values, factor * spread + noise) for factor in FACTORS])
 
 

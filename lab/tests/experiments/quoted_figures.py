@@ -81,6 +81,9 @@ DOCS_PAGES = {
     "grids.md": {
         "on a domain up to 99,999 gives 0 a cell": "an example",
         "more than 400 cells": "setting",
+        "if a multiple of 5, 10, 100 or 1,000 is in them": "setting",
+        "a range to 29 then holds fewer rows than one to 30": "an example",
+        "narrower than a 512th of the domain": "setting",
         "a coarse view with 2 % of the reports": "setting",
         "by at most 5 %": "setting",
         "41 % exactly 0, 23 % exactly 40": "data: ATUS",

@@ -129,7 +129,7 @@ def test_what_pieces_leave_open_is_nothing_for_whole_pieces_and_most_for_halves(
     functions = np.zeros((3, 20))
     functions[0, :10] = functions[1, :5] = functions[2, 10:15] = 1.0
     plain = ground(dn.Ordinal(0, 19), [(0, 10)], functions)
-    kernel = density._open(plain, plain.shares, functions)
+    kernel = density._open(plain, density._inside(plain), functions)
     whole, half, tight = (float(function @ kernel @ function) for function in functions)
     assert whole == pytest.approx(0.0, abs=1e-12)
     assert half == pytest.approx(0.25**2)  # a half of the rows, all of which may share a value

@@ -14,7 +14,7 @@ from deniable.arrays import Floats
 from deniable.queries.forecasts.assumed_rows import Assumption
 from deniable.queries.forecasts.matching_rows import axis_shares, tilt_of
 from deniable.queries.grids.grid_cells import kron
-from deniable.queries.grids.learnt_density import Learnt
+from deniable.queries.grids.learnt_density import INTERACTIONS, Learnt
 from deniable.queries.grids.smoothness_evidence import Evidence
 from deniable.queries.planning.plan import Plan
 from deniable.queries.planning.revised_plan import revised
@@ -29,7 +29,9 @@ def expected_learnt(collection: Specification, name: str, users: float, seen: Ma
     evidence = Evidence.of(collection, name)
     reports = np.array([max(round(users * float(view.probability)), 1) for view in design], dtype=np.int64)
     counts = [reports[view.number] * _frequencies(view, table, seen) for view in evidence.views]
-    return evidence.learnt(np.concatenate(counts), reports) if counts else {}
+    learnt = evidence.learnt(np.concatenate(counts), reports) if counts else {}
+    # Attributes are independent here because nothing is known of them together.
+    return {number: known for number, known in learnt.items() if number != INTERACTIONS}
 
 
 def with_matching(plan: Plan, users: float, assumed: Assumption) -> Plan:

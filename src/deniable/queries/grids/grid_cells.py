@@ -8,13 +8,14 @@ of such functions, one per axis. So is a question, and a prior says how the two 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from deniable.arrays import Booleans, Floats, Integers
 from deniable.mechanisms.frequency_oracle import second_moments
-from deniable.queries.grids.learnt_density import Learnt
+from deniable.queries.grids.learnt_density import INTERACTIONS, Learnt
+from deniable.queries.grids.learnt_interactions import LearntInteractions
 from deniable.queries.grids.smoothness import SEPARATE, Ground, ground, weight_ground
 from deniable.queries.weights.table_plan import Column
 from deniable.tables.designs.views import POINTS, WEIGHT, Axis, Design, Group, View
@@ -39,6 +40,8 @@ class Asked:
     """The column of each product."""
     coefficients: Floats
     columns: int
+    interaction: float = 1.0
+    """How much attributes have to do with each other, relative to the prior; kernels of grounds are times this."""
 
     @classmethod
     def of(cls, table: Table, design: Design, columns: Sequence[Column], learnt: Learnt | None = None) -> Asked:
@@ -69,15 +72,20 @@ class Asked:
             averaged.append(given[-1])
             means.append(grounds[-1].means(averaged[-1]))
             function_numbers.append([0] * len(products))
+        taken_functions = np.array(function_numbers, dtype=np.int64).reshape(len(grounds), len(products)).T
+        factor = _interaction(given, taken_functions, learnt)
+        if factor != 1:
+            grounds = [replace(known, kernel=factor * known.kernel) for known in grounds]
         return cls(
             tuple(grounds),
             tuple(averaged),
             tuple(given),
             tuple(means),
-            np.array(function_numbers, dtype=np.int64).reshape(len(grounds), len(products)).T,
+            taken_functions,
             np.array([number for number, _ in products], dtype=np.int64),
             np.array([product.coefficient for _, product in products]),
             len(columns),
+            factor,
         )
 
     @property
@@ -124,7 +132,7 @@ class Asked:
                 both = total[:, None, :] * second[None, :, :]
                 total = both.reshape(total.shape[0] * second.shape[0], total.shape[1])
         covariances = self._summed(total) - np.outer(view.means, self.column_means())
-        return np.where(self.known, 0.0, covariances)
+        return np.where(self.known, 0.0, covariances / self.interaction)
 
     def second_moments(self, left: Integers, right: Integers) -> Floats:
         """E[p(f)·p(g)] for pairs of columns f and g."""
@@ -141,12 +149,27 @@ class Asked:
         value = self.coefficients[a] * self.coefficients[b]
         for number, second in enumerate(seconds):
             value = value * second[self.function_numbers[a, number], self.function_numbers[b, number]]
-        return np.bincount(pair, value, minlength=left.size).astype(np.float64)
+        total = np.bincount(pair, value, minlength=left.size).astype(np.float64)
+        if self.interaction == 1:
+            return total
+        means = self.column_means()
+        base = means[left] * means[right]
+        return np.asarray(base + (total - base) / self.interaction)
+
+
+def _interaction(given: Sequence[Floats], function_numbers: Integers, learnt: Learnt | None) -> float:
+    """How much attributes have to do with each other, as far as products of functions combine them."""
+    known = (learnt or {}).get(INTERACTIONS)
+    if not isinstance(known, LearntInteractions):
+        return 1.0
+    varies = np.array([~_constant(batch)[numbers] for batch, numbers in zip(given, function_numbers.T, strict=True)])
+    return known.among({frozenset(np.flatnonzero(mine).tolist()) for mine in varies.T})
 
 
 def _known(known: Ground, functions: Floats, number: int, learnt: Learnt | None) -> Ground:
     """A ground in the light of what was learnt."""
-    return learnt[number].ground(known, functions) if learnt and number in learnt else known
+    mine = (learnt or {}).get(number)
+    return known if mine is None or isinstance(mine, LearntInteractions) else mine.ground(known, functions)
 
 
 def _constant(functions: Floats) -> Booleans:
@@ -200,12 +223,12 @@ class CellView:
             np.add.at(functions[number], pattern[pattern >= 0], cells[pattern >= 0])
             means = kron(means, asked.grounds[number].means(functions[number]))
             counts = kron(counts, np.bincount(pattern[pattern >= 0], minlength=used).astype(np.float64))
-        return cls(view, tuple(patterns), functions, means, counts, _noise(view, means, counts))
+        return cls(view, tuple(patterns), functions, means, counts, report_noise(view, means, counts))
 
-    def covariances(self, other: CellView, grounds: Sequence[Ground]) -> Floats:
+    def covariances(self, other: CellView, asked: Asked) -> Floats:
         """The prior's covariance of every pattern with every one of another view."""
         total: Floats = np.ones((1, 1))
-        for number, known in enumerate(grounds):
+        for number, known in enumerate(asked.grounds):
             left, right = self.functions.get(number), other.functions.get(number)
             if left is not None and right is not None:
                 total = kron(total, known.second(left, right))
@@ -213,7 +236,7 @@ class CellView:
                 total = kron(total, known.means(left)[:, None])
             elif right is not None:
                 total = kron(total, known.means(right)[None, :])
-        return np.asarray(total - np.outer(self.means, other.means))
+        return np.asarray((total - np.outer(self.means, other.means)) / asked.interaction)
 
     def spread(self) -> tuple[Integers, Integers]:
         """The cells that carry weight and the pattern of each, by the cells' numbers."""
@@ -273,7 +296,7 @@ def _alike(cells: Floats, functions: Floats) -> Integers:
     return np.asarray(np.where(pattern >= 0, np.searchsorted(kept, pattern), -1))
 
 
-def _noise(view: View, means: Floats, counts: Floats) -> Floats:
+def report_noise(view: View, means: Floats, counts: Floats) -> Floats:
     """A report of the view with weights α on patterns has the mean square αᵀ·noise·α, rows being spread evenly.
 
     A mean square, not a variance: reports of other views contribute nothing, so the mean varies, too.

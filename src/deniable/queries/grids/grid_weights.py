@@ -65,7 +65,7 @@ class System:
         for number, (view, mine) in enumerate(zip(views, spans, strict=True)):
             crossed[mine] = asked.covariances(view)
             for other, theirs in zip(views[number:], spans[number:], strict=True):
-                prior[mine, theirs] = view.covariances(other, asked.grounds)
+                prior[mine, theirs] = view.covariances(other, asked)
                 prior[theirs, mine] = prior[mine, theirs].T
         return cls(asked, tuple(views), spans, prior, crossed)
 

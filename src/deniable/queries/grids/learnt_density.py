@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from deniable.arrays import Floats, Integers
+from deniable.queries.grids.learnt_interactions import LearntInteractions
 from deniable.queries.grids.smoothness import Ground, Smoothness, believed, centred, midpoints, weight_ground
 
 LEARNT_SMOOTHNESS = Smoothness(((0.25, 1.5**2),), 0.3**2)
@@ -32,6 +33,8 @@ WIDE_PIECE = 8
 """Values from which a piece is wide."""
 STANDS_APART = 0.5
 """How far a value with a piece of its own is from its neighbours, as a part of the rows."""
+SINGLED_OUT = 0.3
+"""How likely somebody who asks about some categories of a cell knows that they hold many of its rows."""
 MOST_PARTS = 8
 """A question that cuts a piece into more parts does not single out any of them."""
 
@@ -57,27 +60,31 @@ class LearntDensity:
         """The same atoms with rows where they are expected, and with what pieces leave open for these functions."""
         shares = np.bincount(known.atom_of, self.mass, minlength=known.shares.size).astype(np.float64)
         expected = replace(known, shares=shares, mass=self.mass)
-        if not self.ordered:
-            return self._independent(expected)
-        learnt = believed(expected, self.smoothness, self._positions(known, shares))
-        return replace(learnt, kernel=learnt.kernel + self._open(known, shares, functions))
+        inside = self._inside(known)
+        if self.ordered:
+            learnt = believed(expected, self.smoothness, self._positions(known, shares))
+        else:
+            learnt = self._independent(expected, inside)
+        return replace(learnt, kernel=learnt.kernel + self._open(known, inside, functions))
 
-    def _independent(self, known: Ground) -> Ground:
-        """Every category strays on its own; the rows of a cell with several of them may be in any."""
+    def _inside(self, known: Ground) -> Floats:
+        """pieces × atoms: the part of all rows."""
+        atoms, piece = known.shares.size, np.repeat(np.arange(self.starts.size), self._widths(known))
+        held = np.bincount(piece * atoms + known.atom_of, self.mass, minlength=self.starts.size * atoms)
+        return np.asarray(held.reshape(-1, atoms), dtype=np.float64)
+
+    def _widths(self, known: Ground) -> Integers:
+        return np.diff(np.append(self.starts, known.atom_of.size))
+
+    def _independent(self, known: Ground, inside: Floats) -> Ground:
+        """Every category strays on its own."""
         strays = sum(variance for _, variance in self.smoothness.variances) + self.smoothness.rough
-        atoms = known.shares.size
-        squares = np.bincount(known.atom_of, self.mass**2, minlength=atoms)
-        piece = np.searchsorted(self.starts, np.arange(known.atom_of.size), side="right") - 1
-        held = np.bincount(piece, self.mass)
-        inside = np.bincount(piece * atoms + known.atom_of, self.mass, minlength=held.size * atoms).reshape(-1, atoms)
+        squares = np.bincount(known.atom_of, self.mass**2, minlength=known.shares.size)
         strayed = np.diag(strays * squares)
         if self.unsure is not None:
-            parts = inside / held[:, None]
+            parts = inside / inside.sum(axis=1, keepdims=True)
             strayed = strayed + (parts * self.unsure[:, None]).T @ parts
-        own = centred(known.atom_of, known.shares, strayed / np.outer(known.shares, known.shares), self.mass)
-        spread = 2 * self.looseness
-        kernel = np.diag(spread**2 * held @ inside) - (inside * (spread**2)[:, None]).T @ inside
-        return replace(own, kernel=own.kernel + kernel)
+        return centred(known.atom_of, known.shares, strayed / np.outer(known.shares, known.shares), self.mass)
 
     def _positions(self, known: Ground, shares: Floats) -> Floats:
         """Where atoms are: midway between their places in the domain and their places among the rows.
@@ -87,32 +94,33 @@ class LearntDensity:
         values there seem all alike on the scale of the domain. A value with a piece of its own next to a wide piece
         stands for itself.
         """
-        widths = np.diff(np.append(self.starts, known.atom_of.size))
+        widths = self._widths(known)
         alone = (np.minimum(widths[1:], widths[:-1]) == 1) & (np.maximum(widths[1:], widths[:-1]) >= WIDE_PIECE)
         steps = np.zeros(known.shares.size)
         steps[known.atom_of[self.starts[1:][alone]]] = STANDS_APART
         return np.asarray((midpoints(known.shares) + midpoints(shares)) / 2 + np.cumsum(steps))
 
-    def _open(self, known: Ground, shares: Floats, functions: Floats) -> Floats:
-        """Covariances of the masses of atoms that share a piece."""
-        counts = np.bincount(known.atom_of, minlength=shares.size)
-        firsts = np.cumsum(counts) - counts
-        piece = np.searchsorted(self.starts, firsts, side="right") - 1
-        changed = np.any(functions[:, firsts[1:]] != functions[:, firsts[1:] - 1], axis=0)
-        new_piece = np.diff(piece) > 0
-        part = np.concatenate(([0], np.cumsum(changed | new_piece)))
-        first_part = np.concatenate(([True], changed | new_piece))
-        parts = np.bincount(piece[first_part], minlength=self.starts.size)
-        masses = np.bincount(piece, shares, minlength=self.starts.size)
-        within = shares / np.maximum(masses[piece], 1e-300)
-        of_part = np.bincount(part, within)
-        alike = within / np.maximum(of_part[part], 1e-300) / parts[piece]
-        expected = np.where(parts[piece] <= MOST_PARTS, alike, within)
-        scale = 2 * self.looseness[piece] * masses[piece]
-        weighed = scale * expected
-        together = piece[:, None] == piece[None, :]
-        kernel = -np.where(together, weighed[:, None] * weighed[None, :], 0.0)
-        kernel[np.diag_indices_from(kernel)] += scale**2 * expected
+    def _open(self, known: Ground, inside: Floats, functions: Floats) -> Floats:
+        """Covariances of the masses of atoms that share a piece: rows as expected, or in parts that are asked about."""
+        held = inside.sum(axis=1)
+        within = inside / held[:, None]
+        firsts = np.unique(known.atom_of, return_index=True)[1]
+        if self.ordered:
+            changed = np.any(functions[:, firsts[1:]] != functions[:, firsts[1:] - 1], axis=0)
+            part = np.concatenate(([0], np.cumsum(changed)))
+        else:
+            part = np.unique(functions[:, firsts], axis=1, return_inverse=True)[1].reshape(-1)
+        in_part = np.zeros((part.size, int(part.max()) + 1))
+        in_part[np.arange(part.size), part] = 1.0
+        of_part = within @ in_part
+        parts = np.count_nonzero(of_part, axis=1)
+        alike = within / np.maximum(of_part, 1e-300)[:, part] / parts[:, None]
+        singled = np.where(parts <= MOST_PARTS, 1.0 if self.ordered else SINGLED_OUT, 0.0)
+        squares = (2 * self.looseness * held) ** 2
+        kernel = np.zeros((part.size, part.size))
+        for chance, expected in ((singled, alike), (1 - singled, within)):
+            kernel -= expected.T @ (expected * (chance * squares)[:, None])
+            kernel[np.diag_indices_from(kernel)] += (chance * squares) @ expected
         return kernel
 
 
@@ -129,5 +137,8 @@ class LearntWeight:
         return weight_ground(self.share)
 
 
-Learnt = Mapping[int, LearntDensity | LearntWeight]
-"""What was learnt of some attributes of a table, by their numbers, and of the weight, whose number follows them."""
+INTERACTIONS = -1
+"""The number under which a table has what was learnt of its attributes together."""
+Learnt = Mapping[int, LearntDensity | LearntWeight | LearntInteractions]
+"""What was learnt of some attributes of a table, by their numbers, of the weight, whose number follows them, and of
+`INTERACTIONS`."""

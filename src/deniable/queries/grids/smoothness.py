@@ -102,6 +102,10 @@ class Ground:
         """f̄ of functions of atoms."""
         return np.asarray(functions @ self.shares)
 
+    def covered(self, functions: Floats) -> Floats:
+        """f·k·g of all functions with each other."""
+        return np.asarray(functions @ self.kernel @ functions.T)
+
     def second(self, left: Floats, right: Floats) -> Floats:
         """f̄·ḡ + f·k·g for all functions of the one side and all of the other."""
         if np.count_nonzero(left) > SPARSE * left.shape[1] < np.count_nonzero(right):

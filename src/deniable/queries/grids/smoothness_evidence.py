@@ -31,10 +31,14 @@ import numpy as np
 import scipy
 
 from deniable.arrays import Floats, Integers
-from deniable.queries.grids.grid_cells import Asked, CellView, kron
+from deniable.queries.grids.grid_cells import Asked, CellView, kron, report_noise
 from deniable.queries.grids.grid_weights import MOST_PATTERNS, RIDGE
+from deniable.queries.grids.heaps import GRANTED as HEAPED
+from deniable.queries.grids.heaps import Heaps, possible_heaps
 from deniable.queries.grids.learnt_categories import Categories
-from deniable.queries.grids.learnt_density import Learnt, LearntDensity, LearntWeight
+from deniable.queries.grids.learnt_density import INTERACTIONS, Learnt, LearntDensity, LearntWeight
+from deniable.queries.grids.learnt_interactions import LearntInteractions, PairOfAxes, learnt_interactions
+from deniable.queries.grids.piece_densities import contrasts_of, logarithmic, parts_inside
 from deniable.queries.grids.smoothness import Ground, Smoothness, believed, rough_kernel, smooth_kernel
 from deniable.queries.weights.table_plan import Product
 from deniable.tables.designs.views import POINTS, WEIGHT, View
@@ -58,8 +62,6 @@ TIGHT = 0.05
 """The least looseness of any piece."""
 SEEN = 0.5
 """A piece counts as holding at least this many standard errors of what it holds."""
-LEAST_INSIDE = 0.2
-"""The least density inside a piece, relative to its average."""
 FEWEST_ROWS = 0.05
 """The least part of reports that stand for rows which is believed."""
 MOST_COUNTED_CELLS = 2**12
@@ -81,6 +83,8 @@ class Along:
     """The first value of every piece that no border divides."""
     origin: int
     """Where a logarithmic scale begins: at zero, or at the least value."""
+    heaps: tuple[Heaps, ...] = ()
+    """How values may be heaped at round numbers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,6 +97,10 @@ class Evidence:
     categories: Mapping[int, Categories]
     weight: int | None
     """The number of the weight among the grounds of a table with many rows per user."""
+    pairs: Mapping[int, CellView]
+    """By their numbers, the views of two attributes."""
+    grounds: tuple[Ground, ...]
+    """Of all attributes, before there are reports."""
 
     @classmethod
     def of(cls, collection: Specification, name: str) -> Evidence:
@@ -127,9 +135,11 @@ class Evidence:
                 scipy.linalg.block_diag(*noise),
                 starts[starts < domain.size],
                 _origin(domain),
+                possible_heaps(domain),
             )
         counted = tuple(view.view for view in views) if along or categories else ()
-        return cls(counted, along, categories, weight)
+        pairs = {view.view.number: view for view in views if len(view.functions) == 2 and weight is None}
+        return cls(counted, along, categories, weight, pairs, asked.grounds)
 
     def learnt(self, counts: Floats, reports: Integers) -> Learnt:
         """What is learnt of each attribute, from the counts of the views' cells and of the views' reports.
@@ -141,7 +151,7 @@ class Evidence:
         total = float(reports.sum())
         tables = self._of_rows(counts, reports)
         rows = 1.0 if self.weight is None else max(_rows(tables, reports), FEWEST_ROWS)
-        learnt: dict[int, LearntDensity | LearntWeight] = {}
+        learnt: dict[int, LearntDensity | LearntWeight | LearntInteractions] = {}
         for attribute, evidence in self.along.items():
             frequencies = _along(tables, attribute, evidence.views)
             learnt[attribute] = _learnt(evidence, frequencies / rows, total * rows**2)
@@ -150,7 +160,37 @@ class Evidence:
             learnt[attribute] = categories.learnt(cells / rows, np.asarray(reports * rows**2, dtype=np.float64))
         if self.weight is not None:
             learnt[self.weight] = LearntWeight(min(rows, 1 - FEWEST_ROWS))
+        if self.pairs:
+            learnt[INTERACTIONS] = self._interactions(tables, learnt, reports)
         return learnt
+
+    def _interactions(self, tables: list[tuple[View, Floats]], learnt: Learnt, reports: Integers) -> LearntInteractions:
+        """What views of two attributes say, relative to what each of these does by itself."""
+        compared = []
+        for view, frequencies in tables:
+            pair = self.pairs.get(view.number)
+            if pair is None or pair.means.size != frequencies.size:
+                continue
+            grounds = [self._ground(number, learnt) for number in pair.functions]
+            functions = list(pair.functions.values())
+            bases = [known.means(mine) for known, mine in zip(grounds, functions, strict=True)]
+            kernels = [known.covered(mine) for known, mine in zip(grounds, functions, strict=True)]
+            expected = kron(*bases)
+            noise = report_noise(view, expected, pair.counts) - np.outer(expected, expected)
+            compared.append(
+                PairOfAxes(
+                    frequencies.reshape(bases[0].size, bases[1].size),
+                    (bases[0], bases[1]),
+                    (kernels[0], kernels[1]),
+                    noise / float(reports[view.number]),
+                )
+            )
+        return learnt_interactions(compared, (frozenset(pair.functions) for pair in self.pairs.values()))
+
+    def _ground(self, number: int, learnt: Learnt) -> Ground:
+        known, mine = self.grounds[number], learnt.get(number)
+        everything = np.ones((1, known.atom_of.size))
+        return mine.ground(known, everything) if isinstance(mine, LearntDensity) else known
 
     def frequencies(self, attribute: int, counts: Floats, reports: Integers) -> Floats:
         """The part of reports that are of rows in each cell along an attribute, view after view."""
@@ -215,40 +255,42 @@ def _origin(domain: Ordinal) -> int:
 
 def _learnt(along: Along, frequencies: Floats, reports: float) -> LearntDensity:
     """What the frequencies of cells along an attribute, estimated from this many reports, say about it."""
-    known, cells = along.known, along.cells
-    rest, noise = frequencies - known.means(cells), along.noise / reports
+    known, noise = along.known, along.noise / reports
     counts = np.bincount(known.atom_of)
     piece = np.searchsorted(along.starts, np.cumsum(counts) - counts, side="right") - 1
     inside = np.zeros((along.starts.size, known.shares.size))
     inside[piece, np.arange(piece.size)] = 1.0
-    smoothness, spikes = _compared(known, cells, inside, rest, noise)
-    kernel = believed(known, smoothness).kernel
+    kind = _compared(along, inside, frequencies, noise)
+    matrix = np.eye(known.shares.size) if kind.heaps is None else kind.heaps.matrix(known)
+    cells = along.cells @ matrix
+    rest = frequencies - known.means(cells)
     within = inside * known.shares
     within /= within.sum(axis=1, keepdims=True)
-    kernel = kernel + spikes * within.T @ within
+    kernel = believed(known, kind.smoothness).kernel + kind.spikes * within.T @ within
     gained = kernel @ cells.T @ np.linalg.solve(cells @ kernel @ cells.T + noise, rest)
-    held, errors = _held(along, kernel, inside, frequencies, noise)
-    ends = np.append(along.starts[1:], known.atom_of.size)
-    scales = (np.arange(known.atom_of.size + 1.0), _logarithmic(known.atom_of.size, along.origin))
+    held, errors = _held(along, matrix @ kernel @ matrix.T, inside, matrix @ known.shares, frequencies, noise)
+    size, values = known.atom_of.size, np.diff(np.append(along.starts, known.atom_of.size))
+    lengths = [kind.moved(np.diff(scale)) for scale in (np.arange(size + 1.0), logarithmic(size, along.origin))]
     unseen = np.minimum(errors / held, 1.0) ** 2 / 2  # what noise may hide of the differences between pieces
-    contrasts = [_contrasts(held, scale[ends] - scale[along.starts], ends - along.starts) ** 2 for scale in scales]
-    contrasts = [np.where(ends - along.starts > 1, np.minimum(contrast + unseen, 1.0), 0.0) for contrast in contrasts]
-    few = 1 / max(int(np.count_nonzero(ends - along.starts > 1)), 1) ** 2  # that few pieces are alike may be chance
+    contrasts = [contrasts_of(held, np.add.reduceat(length, along.starts), values) ** 2 for length in lengths]
+    contrasts = [np.where(values > 1, np.minimum(contrast + unseen, 1.0), 0.0) for contrast in contrasts]
+    few = 1 / max(int(np.count_nonzero(values > 1)), 1) ** 2  # that few pieces are alike may be chance
     pooled = [float(held @ contrast) + few for contrast in contrasts]
-    logarithmic = pooled[0] ** 2 / (pooled[0] ** 2 + pooled[1] ** 2)
-    typical = (1 - logarithmic) * (contrasts[0] + pooled[0]) + logarithmic * (contrasts[1] + pooled[1])
-    density = (1 + gained / known.shares)[known.atom_of]
-    guesses = [_inside(np.maximum(density, 0.0), along.starts), _inside(np.diff(scales[1]), along.starts)]
-    mixed = (1 - logarithmic) * guesses[0] + logarithmic * guesses[1]
-    mass = np.repeat(held, ends - along.starts) * mixed
+    logged = pooled[0] ** 2 / (pooled[0] ** 2 + pooled[1] ** 2)
+    typical = (1 - logged) * (contrasts[0] + pooled[0]) + logged * (contrasts[1] + pooled[1])
+    density = kind.moved(np.maximum(1 + gained / known.shares, 0.0)[known.atom_of])
+    guesses = [parts_inside(density, along.starts), parts_inside(lengths[1], along.starts)]
+    mass = np.repeat(held, values) * ((1 - logged) * guesses[0] + logged * guesses[1])
     return LearntDensity(mass / mass.sum(), along.starts, np.clip(ALIKE_INSIDE * np.sqrt(typical / 2), TIGHT, LOOSE))
 
 
-def _held(along: Along, kernel: Floats, inside: Floats, frequencies: Floats, noise: Floats) -> tuple[Floats, Floats]:
+def _held(
+    along: Along, kernel: Floats, inside: Floats, expected: Floats, frequencies: Floats, noise: Floats
+) -> tuple[Floats, Floats]:
     """The part of rows in each piece, and its error: the most likely one, but none that is nothing for sure."""
     shares, pieces = along.known.shares, along.starts.size
-    even = inside @ shares
-    cells = (along.cells * shares) @ inside.T / even
+    even = inside @ expected
+    cells = (along.cells * shares) @ inside.T / (inside @ shares)
     spread = inside @ kernel @ inside.T
     spread[np.diag_indices_from(spread)] += RIDGE + 1e-6 * even**2
     noisy = noise + RIDGE * np.trace(noise) / noise.shape[0] * np.eye(noise.shape[0])
@@ -268,55 +310,63 @@ def _held(along: Along, kernel: Floats, inside: Floats, frequencies: Floats, noi
     return held / held.sum(), errors
 
 
-def _logarithmic(size: int, origin: int) -> Floats:
-    """The positions of all borders between values on a logarithmic scale, on both sides of its origin."""
-    borders = np.arange(size + 1.0) - origin
-    return np.asarray(np.where(borders >= 0, np.log1p(np.maximum(borders, 0)), -np.log1p(np.maximum(-borders, 0))))
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """How values are spread, as far as cells can show."""
+
+    smoothness: Smoothness
+    spikes: float
+    """The variance of the part of all rows that a piece may hold by itself."""
+    heaps: Heaps | None
+    evidence: float
+    """The log of how likely it makes the frequencies."""
+
+    def moved(self, mass: Floats) -> Floats:
+        """The part of rows at each value, given what it was before values were rounded."""
+        return mass if self.heaps is None else self.heaps.moved(mass)
 
 
-def _contrasts(held: Floats, widths: Floats, values: Integers) -> Floats:
-    """How much the density of each piece differs from its neighbours', from 0 to 1; single values have no inside."""
-    wide = np.flatnonzero(values > 1)
-    contrasts = np.zeros(held.size)
-    if wide.size < 2:
-        contrasts[wide] = 1.0
-        return contrasts
-    density = held[wide] / widths[wide]
-    beside = np.append(density[1:2], (density[2:] + density[:-2]) / 2)
-    beside = np.append(beside, density[-2])
-    steps = np.abs(np.diff(density)) / np.maximum(density[1:] + density[:-1], 1e-300)
-    steepest = np.maximum(np.append(steps[:1], steps), np.append(steps, steps[-1:]))
-    bends = np.abs(density - beside) / np.maximum(density + beside, 1e-300)
-    contrasts[wide] = np.sqrt((bends**2 + steepest**2) / 2)
-    return contrasts
+def _compared(along: Along, inside: Floats, frequencies: Floats, noise: Floats) -> _Kind:
+    """Smooth or rough, spiky or not; and with heaps, where frequencies speak for these."""
+    heaps = _heaped(along, inside, frequencies, noise) if along.heaps else None
+    return _averaged(along, inside, frequencies, noise, heaps)
 
 
-def _inside(density: Floats, starts: Integers) -> Floats:
-    """For every value its part of its piece."""
-    values = np.diff(np.append(starts, density.size))
-    average = np.repeat(np.add.reduceat(density, starts) / values, values)
-    bounded = np.where(average > 0, np.maximum(density, LEAST_INSIDE * average), 1.0)
-    return np.asarray(bounded / np.repeat(np.add.reduceat(bounded, starts), values))
+def _heaped(along: Along, inside: Floats, frequencies: Floats, noise: Floats) -> Heaps | None:
+    """The most likely heaps, if they are more likely than none.
 
-
-def _compared(known: Ground, cells: Floats, inside: Floats, rest: Floats, noise: Floats) -> tuple[Smoothness, float]:
-    """The average over kinds of smoothness, weighted by how likely they make the observed frequencies.
-
-    With it comes the variance of spikes: of the part of all rows that a piece may hold by itself.
+    What single values with a piece of their own hold says nothing here: many rows at zero are not a heap.
     """
+    counts = np.bincount(along.known.atom_of)
+    alone = along.cells @ inside[inside @ counts == 1].T
+    free = noise + max(SPIKES) ** 2 * alone @ alone.T
+    plain, *heaped = (
+        _averaged(along, inside, frequencies, free, heaps, AMPLITUDES[:1]) for heaps in (None, *along.heaps)
+    )
+    best = max(heaped, key=lambda kind: kind.evidence)
+    odds = best.evidence - plain.evidence + math.log(HEAPED / (1 - HEAPED) / len(heaped))
+    return best.heaps if odds > 0 else None
+
+
+def _averaged(
+    along: Along,
+    inside: Floats,
+    frequencies: Floats,
+    noise: Floats,
+    heaps: Heaps | None,
+    amplitudes: tuple[float, ...] = AMPLITUDES,
+) -> _Kind:
+    """The average over kinds of smoothness, weighted by how likely they make the observed frequencies."""
+    known = along.known
+    cells = along.cells if heaps is None else along.cells @ heaps.matrix(known)
+    rest = frequencies - known.means(cells)
     shared = cells * known.shares
     centred = shared - np.outer(shared.sum(axis=1), known.shares)  # no shape changes the number of rows
     smooth = {length: centred @ smooth_kernel(known, length) @ centred.T for length in KERNEL_LENGTHS}
     rough = centred @ rough_kernel(known) @ centred.T
     spiked = shared @ (inside / (inside @ known.shares)[:, None]).T
     spiked = spiked @ spiked.T
-    kinds = list(product(KERNEL_LENGTHS, AMPLITUDES, ROUGHNESSES, SPIKES))
-    likelihoods = np.array(
-        [
-            _log_density(rest, amplitude**2 * smooth[length] + roughness**2 * rough + spike**2 * spiked + noise)
-            for length, amplitude, roughness, spike in kinds
-        ]
-    )
+    kinds = list(product(KERNEL_LENGTHS, amplitudes, ROUGHNESSES, SPIKES))
     before = np.array(
         [
             math.sqrt(length / roughness) / amplitude * SPIKED[SPIKES.index(spike)]
@@ -324,13 +374,22 @@ def _compared(known: Ground, cells: Floats, inside: Floats, rest: Floats, noise:
         ]
     )
     before[0] = before[1:].sum() * GRANTED / (1 - GRANTED)
+    before /= before.sum()
+    likelihoods = np.array(
+        [
+            _log_density(rest, amplitude**2 * smooth[length] + roughness**2 * rough + spike**2 * spiked + noise)
+            for length, amplitude, roughness, spike in kinds
+        ]
+    )
     chances = before * np.exp(likelihoods - likelihoods.max())
+    evidence = float(likelihoods.max() + math.log(chances.sum()))
     chances /= chances.sum()
     variances = dict.fromkeys(KERNEL_LENGTHS, 0.0)
     for chance, (length, amplitude, _, _) in zip(chances.tolist(), kinds, strict=True):
         variances[length] += chance * amplitude**2
     squares, spikes = (np.array([kind[which] ** 2 for kind in kinds]) for which in (2, 3))
-    return Smoothness(tuple(variances.items()), float(chances @ squares)), float(chances @ spikes)
+    smoothness = Smoothness(tuple(variances.items()), float(chances @ squares))
+    return _Kind(smoothness, float(chances @ spikes), heaps, evidence)
 
 
 def _log_density(values: Floats, covariance: Floats) -> float:

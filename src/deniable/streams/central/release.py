@@ -28,6 +28,8 @@ _LEVEL_DOUBT = 0.25
 """How much the mean of a stream may differ from one epoch to the next, as a share of it."""
 
 
+_CYCLES = 0.07
+"""How much the mean of a run of values, shorter than a block, may differ from that of the next one, as a share of θ."""
 _NOT_EXCLUDED = 4.0
 """Standard errors up to which the share of values above θ may be larger than learnt."""
 
@@ -169,11 +171,16 @@ def _smoothing(settings: Settings, learnt: Learnt, blocks: Blocks, noise: TreeNo
     measured = block_difference(blocks.totals(), layout, noise, expected.difference(layout.block))
     if measured is None:
         return Smoothing(layout, expected)
-    smallest = expected.squares[0]
-    usual = Roughness((1.0, float(layout.block)), (smallest, max(measured, smallest * layout.block)))
+    smallest, drift = expected.squares[0], _CYCLES * learnt.theta
+    block = float(layout.block)
+    between = Roughness((1.0, block), (smallest, max(measured, smallest * block)))
+    # Cycles shorter than a block do not show in its neighbours: between the two, at least what is expected.
+    lengths = tuple(float(2**power) for power in range(layout.block.bit_length()) if 2**power < layout.block)
+    squares = (max(between.difference(length), smallest * length + (drift * length) ** 2) for length in lengths)
+    usual = Roughness((*lengths, block), (*squares, between.squares[-1]))
     below = sum(length < layout.block for length in learnt.lengths)
     known = usual.weighed(learnt.lengths[:below], learnt.squares[:below], learnt.doubts[:below]) if below else usual
-    return Smoothing(layout, known.ending(float(layout.block), usual.squares[-1]))
+    return Smoothing(layout, known.ending(block, between.squares[-1]))
 
 
 def _about(settings: Settings, publisher: PublishedParts) -> dict[str, Any]:

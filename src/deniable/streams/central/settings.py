@@ -20,8 +20,9 @@ from deniable.streams.central.threshold import THRESHOLDS_BY_KIND, PredictedErro
 from deniable.streams.structure.smoother import Recent, Smoother, smoother_of
 from deniable.streams.structure.value_grid import Grid
 
-MEAN_SHARE, ABOVE_SHARE, EXCESS_SHARE = Fraction(1, 32), Fraction(1, 8), Fraction(1, 8)
-RUNS_SHARE, SINGLES_SHARE = Fraction(5, 16), Fraction(1, 32)
+MEAN_SHARE, ABOVE_SHARE, EXCESS_SHARE, SINGLES_SHARE = Fraction(1, 50), Fraction(1, 16), Fraction(1, 16), Fraction(1, 64)
+RUNS_SHARE, STEADY_RUNS_SHARE = Fraction(1, 8), Fraction(3, 8)
+"""Of the ε for what is learnt. From an epoch as long as the next one, more is spent on runs: the choice of θ has enough."""
 RENEWAL_SHARE, GROWING_SHARE = Fraction(1, 16), Fraction(1, 4)
 """Of a value's ε, for what the next epoch is told: in an epoch as long as the horizon, and in shorter ones.
 
@@ -51,9 +52,9 @@ def usual_warmup(epsilon: float) -> int:
 class Settings:
     """Everything public about a publisher. If `block` or `fanout` is None, the predicted error decides.
 
-    `measure_start`: spend parts of the warm-up's ε on the mean (1/32), the share of values above θ (1/8), what they
-    exceed it by (1/8), how much values differ from the next ones (1/32), and how much runs of several lengths do
-    (5/16). Without it the first block is filled with θ/2, blocks are those of `plan`, and intervals know less.
+    `measure_start`: spend parts of the warm-up's ε on the mean (1/50), the share of values above θ (1/16), what they
+    exceed it by (1/16), how much values differ from the next ones (1/64), and how much runs of several lengths do
+    (1/8). Without it the first block is filled with θ/2, blocks are those of `plan`, and intervals know less.
 
     `renew`: after every epoch all of this is learnt again, from the epoch's values, for the next one. A value's ε is
     split: 1/16 of it for that (1/4 in epochs shorter than the horizon), the rest for the tree. Epochs begin with four
@@ -174,7 +175,8 @@ class Settings:
         lengths = run_lengths(count)
         measured = {"mean": MEAN_SHARE, "above": ABOVE_SHARE, "excess": EXCESS_SHARE}
         measured |= {"runs of 1": SINGLES_SHARE}
-        measured |= {f"runs of {length}": RUNS_SHARE / (len(lengths) - 1) for length in lengths[1:]}
+        runs = RUNS_SHARE if count < self.horizon else STEADY_RUNS_SHARE
+        measured |= {f"runs of {length}": runs / (len(lengths) - 1) for length in lengths[1:]}
         return {"threshold": 1 - sum(measured.values(), Fraction(0)), **measured}
 
     def costs(self, epsilon: float, count: int) -> dict[str, float]:

@@ -28,10 +28,10 @@ _LEVEL_DOUBT = 0.25
 """How much the mean of a stream may differ from one epoch to the next, as a share of it."""
 
 
-_CYCLES = 0.07
-"""How much the mean of a run of values, shorter than a block, may differ from that of the next one, as a share of θ."""
-_NOT_EXCLUDED = 4.0
-"""Standard errors up to which the share of values above θ may be larger than learnt."""
+_CYCLES = 0.2
+"""How much the mean of a run of values, shorter than a block, may differ from the next one's, as a share of it."""
+_OUTWEIGHS = 10.0
+"""Answers say so where values that noise may hide would make sums so many times as large."""
 
 
 class Blocks(Protocol):
@@ -90,16 +90,20 @@ def release(
 ) -> Released:
     """The values that were published from number `first` on, in steps of the grid, with their errors."""
     parts = publisher.parts()
-    start, *later = (_stretch(settings, *part, after) for part, after in zip(parts, [*parts[1:], None], strict=True))
+    hidden = _hidden_shares(settings, parts)
+    after = [*parts[1:], None]
+    start, *later = (_stretch(settings, *facts) for facts in zip(*zip(*parts, strict=True), after, hidden, strict=True))
     about = _about(settings, publisher) | ({SIMULATION: True} if simulation else {})
     facts = (start.truncation, start.smoothing, timestamps, first, tuple(later))
     return Released(steps, start.covariance, settings.grid, about, *facts)
 
 
-def _stretch(settings: Settings, begin: int, learnt: Learnt, blocks: Blocks, after: Part | None) -> Stretch:
+def _stretch(
+    settings: Settings, begin: int, learnt: Learnt, blocks: Blocks, after: Part | None, hidden: float
+) -> Stretch:
     plan, node = blocks.plan, blocks.perturber.node_variance
     noise = replace(plan.noise_model(node, learnt.mean_variance), layout=blocks.layout)
-    truncation = replace(_truncation(settings, learnt), sparse=_sparse(settings, learnt, blocks.noisy_mean()))
+    truncation = replace(_truncation(settings, learnt), hidden=hidden)
     if after is not None and truncation.excess is not None and after[1].theta >= 2 * learnt.theta:
         truncation = _in_hindsight(truncation, blocks, after, noise)
     return Stretch(begin, noise, truncation, _smoothing(settings, learnt, blocks, noise))
@@ -150,16 +154,38 @@ def _truncation(settings: Settings, learnt: Learnt) -> Truncation:
     return replace(truncation, excess=learnt.excess, excess_variance=learnt.excess_variance, excess_square=square)
 
 
-def _sparse(settings: Settings, learnt: Learnt, mean: float | None) -> bool:
-    """Whether values above θ may be all that a stretch holds: each of them adds θ to the sum of cut values.
+def _hidden_shares(settings: Settings, parts: Sequence[Part]) -> list[float]:
+    """For every epoch: the share of its values that may lie near the bound unseen, where these would change all sums.
+
+    What was learnt from an epoch is said of it and of all that look alike: their θ is not far smaller, and published
+    means are about the same. So what cannot be said early is said in hindsight.
+    """
+    means = [blocks.noisy_mean() for _, _, blocks in parts]
+    told = [(mean, after[1]) for mean, after in zip(means, parts[1:], strict=False)]
+    result = []
+    for (_, learnt, _), mean in zip(parts, means, strict=True):
+        alike = [later for other, later in told if _alike(mean, other) and later.theta <= 2 * learnt.theta]
+        shares = [known.most_far for known in (learnt, *alike) if known.most_far is not None]
+        result.append(_hidden(settings, learnt, mean, min(shares, default=0.0)))
+    return result
+
+
+def _alike(mean: float | None, other: float | None) -> bool:
+    return mean is not None and other is not None and abs(mean - other) <= _LEVEL_DOUBT * max(mean, other)
+
+
+def _hidden(settings: Settings, learnt: Learnt, mean: float | None, share: float) -> float:
+    """The share, if values near the bound would outweigh all others; each of them adds θ to the sum of cut values.
 
     A public θ is somebody's word that few values lie above it: noise alone is not a reason to doubt that.
     """
-    if learnt.excess is None or learnt.above is None or mean is None or learnt.theta >= settings.grid.top:
-        return False
+    theta, top = learnt.theta, settings.grid.top
+    if learnt.excess is None or learnt.above is None or mean is None or theta >= top:
+        return 0.0
     if isinstance(settings.threshold, PublicThreshold) and learnt.above <= NOT_NOISE * learnt.above_stderr:
-        return False
-    return mean <= learnt.theta * (learnt.above + _NOT_EXCLUDED * learnt.above_stderr)
+        return 0.0
+    possible = min(share, max(mean, 0.0) / theta) * (top - theta)
+    return share if possible > _OUTWEIGHS * (mean + learnt.excess) else 0.0
 
 
 def _smoothing(settings: Settings, learnt: Learnt, blocks: Blocks, noise: TreeNoise) -> Smoothing | None:
@@ -171,7 +197,7 @@ def _smoothing(settings: Settings, learnt: Learnt, blocks: Blocks, noise: TreeNo
     measured = block_difference(blocks.totals(), layout, noise, expected.difference(layout.block))
     if measured is None:
         return Smoothing(layout, expected)
-    smallest, drift = expected.squares[0], _CYCLES * learnt.theta
+    smallest, drift = expected.squares[0], _CYCLES * min(max(blocks.noisy_mean() or 0.0, 0.0), learnt.theta)
     block = float(layout.block)
     between = Roughness((1.0, block), (smallest, max(measured, smallest * block)))
     # Cycles shorter than a block do not show in its neighbours: between the two, at least what is expected.

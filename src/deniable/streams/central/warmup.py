@@ -29,14 +29,16 @@ much such values exceed θ, of θ. The doubt about that is what is expected of t
 NOT_NOISE = 6.0
 """Standard errors that Laplace noise exceeds upwards about once in 10,000 answers."""
 _STALE = 4.0
+_FAR_DOUBT = 2.0
+"""Standard errors that Laplace noise exceeds upwards three times in a hundred."""
 
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
     """Private answers, in steps of the grid. Those that were not measured are None.
 
-    `above` is the share of values above θ, `excess` the mean of (v − θ)+; `spread` is the variance of single values
-    around their neighbours. `squares` are Δ at `lengths`: mean squares of the difference between the sums of two
+    `above` is the share of values above θ, `excess` the mean of (v − θ)+; `most_far` is the share of values that may
+    lie far above θ for all that was measured; `spread` is the variance of single values around their neighbours. `squares` are Δ at `lengths`: mean squares of the difference between the sums of two
     neighbouring runs of so many values, as measured; `doubts` are the variances of the noise of their roots.
 
     >>> import deniable as dn
@@ -54,6 +56,7 @@ class Learnt:
     above_stderr: float = 0.0
     excess: float | None = None
     excess_variance: float = 0.0
+    most_far: float | None = None
     lengths: tuple[float, ...] = ()
     squares: tuple[float, ...] = ()
     doubts: tuple[float, ...] = ()
@@ -104,7 +107,9 @@ def learn(
     lengths = run_lengths(evidence.count)
     totals: dict[str, float] = {}
     variances: dict[str, float] = {}
-    for question in evidence.questions(theta):
+    questions = evidence.questions(theta)
+    reach = next(question.sensitivity for question in questions if question.name == "excess")
+    for question in questions:
         mechanism = DiscreteLaplace(costs[question.name], question.sensitivity)
         noisy = mechanism.draw(np.array([question.total]), source.stream(question.name))
         totals[question.name], variances[question.name] = float(noisy[0]), mechanism.variance()
@@ -114,6 +119,7 @@ def learn(
     mean = min(max(mean, 0.0), float(theta))
     above, above_variance = totals["above"] / count, variances["above"] / count**2
     excess, excess_variance = totals["excess"] / count, variances["excess"] / count**2
+    most_far = _most_far(above, above_variance, excess / reach, excess_variance / reach**2)
     if aim is not None:
         # Noise decides between thresholds whose counts differ by less than it, so the share above θ may be that large.
         largest = aim + (0.0 if math.isinf(epsilon) else 1 / (cost * count))
@@ -146,8 +152,19 @@ def learn(
         math.sqrt(above_variance),
         max(excess, 0.0),
         excess_variance,
+        most_far,
         *runs,
     )
+
+
+def _most_far(above: float, above_variance: float, excess: float, excess_variance: float) -> float:
+    """The largest share of values far above θ that measurements allow, but for a chance of some per cent.
+
+    Such a value counts once among those above θ, and as much as one value can in the excess. Of other values above θ,
+    the first is the same and the second less: the mean of both is too large rather than too small.
+    """
+    doubt = math.sqrt(above_variance + excess_variance) / 2
+    return min(max((above + excess) / 2, 0.0) + _FAR_DOUBT * doubt, 1.0)
 
 
 def _weighted(measured: float, variance: float, usual: float, doubt: float) -> tuple[float, float]:

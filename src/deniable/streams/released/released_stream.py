@@ -396,5 +396,7 @@ def _stretch(facts: dict[str, Any]) -> Stretch:
         else:
             known = Roughness(*(tuple(smoothing["roughness"][name]) for name in ("lengths", "squares")))
         smoothing = Smoothing(layout, known)
-    truncation = None if truncation is None else Truncation(**truncation)
+    if truncation is not None:
+        sparse = truncation.pop("sparse", False)  # as earlier versions described it: all values that are not 0
+        truncation = Truncation(**{"hidden": float(sparse), **truncation})
     return Stretch(facts.get("begin", 0), covariance_of(facts["covariance"]), truncation, smoothing)

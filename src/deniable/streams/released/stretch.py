@@ -127,13 +127,16 @@ class StretchSums:
     def beyond(self, starts: Integers, stops: Integers) -> Floats:
         """What window sums may lack because values lie far above θ, at most: bound − θ for each of them.
 
-        Blocks that press against θ may hold nothing else. In a sparse stretch every such value has given θ to a sum.
+        Blocks that press against θ may hold nothing else. Otherwise as many as may be hidden, by chance some more in a
+        short window; and every such value has given θ to a sum.
         """
         truncation = self.stretch.truncation
-        if truncation is not None and truncation.sparse:
+        if truncation is not None and truncation.hidden:
             noise, smoothing, _ = self.variances(starts, stops)
             most = self.until(stops) - self.until(starts) + 2 * np.sqrt(noise + smoothing)
-            values = np.clip(most / truncation.theta, 0, stops - starts)
+            share, count = truncation.hidden, stops - starts
+            hidden = np.minimum(count * share + 2 * np.sqrt(count * share) + 1, count)
+            values = np.clip(most / truncation.theta, 0, hidden)
             return np.asarray(values * max(truncation.bound - truncation.theta, 0.0))
         if self._layout is None or self.stretch.truncation is None or not self._pressed[-1]:
             return np.zeros(starts.shape)

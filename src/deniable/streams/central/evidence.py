@@ -21,7 +21,7 @@ SQUARE_STEPS = 1 << 10
 """Values are squared in steps of θ/2^10, so that sums of squares fit 64 bits for any θ."""
 EXCESS_REACH = 3
 """Of a value above θ, at most three times θ counts as excess: what one value may add decides the noise."""
-_RUN_LENGTHS, _FEWEST_PAIRS = (1, 32, 256, 2048), 8
+_RUN_LENGTHS, _FEWEST_PAIRS = (1, 32, 128, 512, 2048), 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +34,12 @@ class PrivateSum:
 
 
 def run_lengths(count: int) -> tuple[int, ...]:
-    """Lengths of runs that are compared among `count` values: 1, 32, 256, 2,048, if there are eight pairs.
+    """Lengths of runs that are compared among `count` values: 1, 32, 128, 512, 2,048, if there are eight pairs.
 
     Windows shorter than 32 values depend on single values more than on what is learnt of runs.
 
     >>> run_lengths(10_000)
-    (1, 32, 256)
+    (1, 32, 128, 512)
     """
     return (1, *(length for length in _RUN_LENGTHS[1:] if 2 * _FEWEST_PAIRS * length <= count))
 

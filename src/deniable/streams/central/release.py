@@ -30,8 +30,13 @@ _LEVEL_DOUBT = 0.25
 
 _CYCLES = 0.2
 """How much the mean of a run of values, shorter than a block, may differ from the next one's, as a share of it."""
+_STAND_IN_DOUBT = 0.5
+"""How far values that stand-ins replace may be off on average, as a share of the mean: persons with many events differ."""
+_FAR_REASON, _FAR_DOUBT = 1.0, 2.0
+"""Standard errors that Laplace noise exceeds upwards twelve times and three times in a hundred."""
+_CLEARLY_MORE = 4.0
 _OUTWEIGHS = 10.0
-"""Answers say so where values that noise may hide would make sums so many times as large."""
+"""Answers say so where values that noise may hide would make sums so many times as large, and add θ to every value."""
 
 
 class Blocks(Protocol):
@@ -90,23 +95,50 @@ def release(
 ) -> Released:
     """The values that were published from number `first` on, in steps of the grid, with their errors."""
     parts = publisher.parts()
-    hidden = _hidden_shares(settings, parts)
-    after = [*parts[1:], None]
-    start, *later = (_stretch(settings, *facts) for facts in zip(*zip(*parts, strict=True), after, hidden, strict=True))
+    start, *later = _stretches(settings, parts)
     about = _about(settings, publisher) | ({SIMULATION: True} if simulation else {})
     facts = (start.truncation, start.smoothing, timestamps, first, tuple(later))
     return Released(steps, start.covariance, settings.grid, about, *facts)
 
 
-def _stretch(
-    settings: Settings, begin: int, learnt: Learnt, blocks: Blocks, after: Part | None, hidden: float
-) -> Stretch:
-    plan, node = blocks.plan, blocks.perturber.node_variance
-    noise = replace(plan.noise_model(node, learnt.mean_variance), layout=blocks.layout)
-    truncation = replace(_truncation(settings, learnt), hidden=hidden)
-    if after is not None and truncation.excess is not None and after[1].theta >= 2 * learnt.theta:
-        truncation = _in_hindsight(truncation, blocks, after, noise)
-    return Stretch(begin, noise, truncation, _smoothing(settings, learnt, blocks, noise))
+def _stretches(settings: Settings, parts: Sequence[Part]) -> list[Stretch]:
+    """Every epoch, from the last to the first: what one shows may be said of the one before."""
+    result: list[Stretch] = []
+    after: Part | None = None
+    for part, hidden in zip(reversed(parts), reversed(_hidden_shares(settings, parts)), strict=True):
+        begin, learnt, blocks = part
+        noise = replace(
+            blocks.plan.noise_model(blocks.perturber.node_variance, learnt.mean_variance), layout=blocks.layout
+        )
+        mean = blocks.noisy_mean()
+        level = learnt.theta / 4 if mean is None else min(max(mean, 0.0), learnt.theta)
+        truncation = replace(
+            _truncation(settings, learnt), hidden=hidden, uncounted=_STAND_IN_DOUBT * learnt.uncounted * level
+        )
+        if after is not None and truncation.excess is not None:
+            if after[1].theta >= 2 * learnt.theta:
+                truncation = _in_hindsight(truncation, blocks, after, noise)
+            elif _alike(mean, after[2].noisy_mean()):
+                truncation = _as_later(truncation, result[-1].truncation)
+        result.append(Stretch(begin, noise, truncation, _smoothing(settings, learnt, blocks, noise)))
+        after = part
+    return result[::-1]
+
+
+def _as_later(truncation: Truncation, later: Truncation | None) -> Truncation:
+    """Where an epoch that looks alike turned out to lack far more, so does this one."""
+    if later is None or later.excess is None or truncation.excess is None:
+        return truncation
+    if later.excess - truncation.excess <= _CLEARLY_MORE * math.sqrt(truncation.excess_variance):
+        return truncation
+    variance = later.excess_variance + (_LEVEL_DOUBT * later.excess) ** 2
+    return replace(
+        truncation,
+        excess=later.excess,
+        excess_variance=variance,
+        excess_square=later.excess_square,
+        hidden=later.hidden,
+    )
 
 
 def _in_hindsight(truncation: Truncation, blocks: Blocks, after: Part, noise: TreeNoise) -> Truncation:
@@ -165,27 +197,40 @@ def _hidden_shares(settings: Settings, parts: Sequence[Part]) -> list[float]:
     result = []
     for (_, learnt, _), mean in zip(parts, means, strict=True):
         alike = [later for other, later in told if _alike(mean, other) and later.theta <= 2 * learnt.theta]
-        shares = [known.most_far for known in (learnt, *alike) if known.most_far is not None]
-        result.append(_hidden(settings, learnt, mean, min(shares, default=0.0)))
+        known = alike if any(later is learnt for later in alike) else [learnt, *alike]
+        result.append(_hidden(settings, learnt, mean, *_most_far(known)))
     return result
+
+
+def _most_far(known: list[Learnt]) -> tuple[float, float]:
+    """The share of values far above θ by all measurements together, and its standard error."""
+    far = [(it.far, it.far_variance) for it in known if it.far is not None]
+    if any(variance <= 0 for _, variance in far):
+        return max(share for share, _ in far), 0.0
+    weight = sum(1 / variance for _, variance in far)
+    return (sum(share / variance for share, variance in far) / weight, weight**-0.5) if far else (0.0, 0.0)
 
 
 def _alike(mean: float | None, other: float | None) -> bool:
     return mean is not None and other is not None and abs(mean - other) <= _LEVEL_DOUBT * max(mean, other)
 
 
-def _hidden(settings: Settings, learnt: Learnt, mean: float | None, share: float) -> float:
-    """The share, if values near the bound would outweigh all others; each of them adds θ to the sum of cut values.
+def _hidden(settings: Settings, learnt: Learnt, mean: float | None, far: float, error: float) -> float:
+    """The share of values that may be far above θ, if there is reason to think so and they would outweigh all others.
 
-    A public θ is somebody's word that few values lie above it: noise alone is not a reason to doubt that.
+    One reason is that more was measured than is usual of noise. The other is that published sums are so small that all
+    values that are not 0 may be such: each adds θ to a sum of cut values. A public θ is somebody's word that few
+    values lie above it: noise alone is not a reason to doubt that.
     """
     theta, top = learnt.theta, settings.grid.top
     if learnt.excess is None or learnt.above is None or mean is None or theta >= top:
         return 0.0
     if isinstance(settings.threshold, PublicThreshold) and learnt.above <= NOT_NOISE * learnt.above_stderr:
         return 0.0
-    possible = min(share, max(mean, 0.0) / theta) * (top - theta)
-    return share if possible > _OUTWEIGHS * (mean + learnt.excess) else 0.0
+    share, rate = min(max(far, 0.0) + _FAR_DOUBT * error, 1.0), max(mean, 0.0)
+    possible = min(share, rate / theta) * (top - theta)
+    reason = far > _FAR_REASON * error or rate <= theta * share
+    return share if reason and possible > _OUTWEIGHS * (rate + learnt.excess + theta / _OUTWEIGHS) else 0.0
 
 
 def _smoothing(settings: Settings, learnt: Learnt, blocks: Blocks, noise: TreeNoise) -> Smoothing | None:

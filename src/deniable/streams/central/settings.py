@@ -20,7 +20,12 @@ from deniable.streams.central.threshold import THRESHOLDS_BY_KIND, PredictedErro
 from deniable.streams.structure.smoother import Recent, Smoother, smoother_of
 from deniable.streams.structure.value_grid import Grid
 
-MEAN_SHARE, ABOVE_SHARE, EXCESS_SHARE, SINGLES_SHARE = Fraction(1, 50), Fraction(1, 16), Fraction(1, 16), Fraction(1, 64)
+MEAN_SHARE, ABOVE_SHARE, EXCESS_SHARE, SINGLES_SHARE = (
+    Fraction(1, 50),
+    Fraction(1, 16),
+    Fraction(1, 16),
+    Fraction(1, 64),
+)
 RUNS_SHARE, STEADY_RUNS_SHARE = Fraction(1, 8), Fraction(3, 8)
 """Of the ε for what is learnt. From an epoch as long as the next one, more is spent on runs: the choice of θ has enough."""
 RENEWAL_SHARE, GROWING_SHARE = Fraction(1, 16), Fraction(1, 4)

@@ -29,16 +29,15 @@ much such values exceed θ, of θ. The doubt about that is what is expected of t
 NOT_NOISE = 6.0
 """Standard errors that Laplace noise exceeds upwards about once in 10,000 answers."""
 _STALE = 4.0
-_FAR_DOUBT = 2.0
-"""Standard errors that Laplace noise exceeds upwards three times in a hundred."""
 
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
     """Private answers, in steps of the grid. Those that were not measured are None.
 
-    `above` is the share of values above θ, `excess` the mean of (v − θ)+; `most_far` is the share of values that may
-    lie far above θ for all that was measured; `spread` is the variance of single values around their neighbours. `squares` are Δ at `lengths`: mean squares of the difference between the sums of two
+    `above` is the share of values above θ, `excess` the mean of (v − θ)+; `far` is a measured share of
+    values far above θ, if anything too large, but for its noise; `uncounted` is the share of events
+    that stand-ins replace, in streams of persons; `spread` is the variance of single values around their neighbours. `squares` are Δ at `lengths`: mean squares of the difference between the sums of two
     neighbouring runs of so many values, as measured; `doubts` are the variances of the noise of their roots.
 
     >>> import deniable as dn
@@ -56,7 +55,9 @@ class Learnt:
     above_stderr: float = 0.0
     excess: float | None = None
     excess_variance: float = 0.0
-    most_far: float | None = None
+    far: float | None = None
+    far_variance: float = 0.0
+    uncounted: float = 0.0
     lengths: tuple[float, ...] = ()
     squares: tuple[float, ...] = ()
     doubts: tuple[float, ...] = ()
@@ -119,7 +120,9 @@ def learn(
     mean = min(max(mean, 0.0), float(theta))
     above, above_variance = totals["above"] / count, variances["above"] / count**2
     excess, excess_variance = totals["excess"] / count, variances["excess"] / count**2
-    most_far = _most_far(above, above_variance, excess / reach, excess_variance / reach**2)
+    # A value far above θ counts once among those above θ, and as much as one value can in the excess. Others count
+    # less, so the mean of both is too large rather than too small.
+    far, far_variance = (above + excess / reach) / 2, (above_variance + excess_variance / reach**2) / 4
     if aim is not None:
         # Noise decides between thresholds whose counts differ by less than it, so the share above θ may be that large.
         largest = aim + (0.0 if math.isinf(epsilon) else 1 / (cost * count))
@@ -129,10 +132,10 @@ def learn(
     # No more than what the share above θ allows, or a rare large noise would be taken for large values.
     excess = min(excess, EXCESS_REACH * theta * (above + NOT_NOISE * math.sqrt(above_variance)))
     level = _weighted(mean, mean_variance, theta / 4, theta / 4)[0]
-    near, far = power_excess(share, level / theta, settings.grid.top / theta)
+    near, beyond = power_excess(share, level / theta, settings.grid.top / theta)
     doubt = theta * max(tail * share, near - _USUAL_EXCESS * share)
     excess, excess_variance = _weighted(excess, excess_variance, _USUAL_EXCESS * theta * above, doubt)
-    excess_variance += (theta * far) ** 2
+    excess_variance += (theta * beyond) ** 2
     if theta >= settings.grid.top:
         excess = excess_variance = 0.0
     runs_theta, usual = evidence.runs_at(theta), 2 * (settings.expectation.spread * theta) ** 2
@@ -152,19 +155,11 @@ def learn(
         math.sqrt(above_variance),
         max(excess, 0.0),
         excess_variance,
-        most_far,
+        far,
+        far_variance,
+        0.0,
         *runs,
     )
-
-
-def _most_far(above: float, above_variance: float, excess: float, excess_variance: float) -> float:
-    """The largest share of values far above θ that measurements allow, but for a chance of some per cent.
-
-    Such a value counts once among those above θ, and as much as one value can in the excess. Of other values above θ,
-    the first is the same and the second less: the mean of both is too large rather than too small.
-    """
-    doubt = math.sqrt(above_variance + excess_variance) / 2
-    return min(max((above + excess) / 2, 0.0) + _FAR_DOUBT * doubt, 1.0)
 
 
 def _weighted(measured: float, variance: float, usual: float, doubt: float) -> tuple[float, float]:

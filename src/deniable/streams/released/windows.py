@@ -49,6 +49,9 @@ class Truncation:
     hidden: float = 0.0
     """The share of values that may lie anywhere up to the bound without being seen, where it matters."""
 
+    uncounted: float = 0.0
+    """By how much stand-ins for events that did not count are off per value, as a standard error."""
+
     def pressed(self, rates: Floats, noise: float) -> NDArray[np.bool_]:
         """Whether blocks of these mean values press against θ: most of what they hold may be cut.
 
@@ -72,8 +75,9 @@ class Truncation:
     def added(self, count: Floats) -> tuple[Floats, Floats]:
         """What is added back to sums of `count` values, and its variance."""
         if self.excess is None:
-            return np.zeros(count.shape), np.zeros(count.shape)
-        return count * self.excess, count**2 * self.excess_variance + count * self.excess_square
+            return np.zeros(count.shape), count**2 * self.uncounted**2
+        variance = self.excess_variance + self.uncounted**2
+        return count * self.excess, count**2 * variance + count * self.excess_square
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +148,9 @@ class Windows:
         >>> Windows(nothing, np.ones(1), *[nothing] * 6).intervals()[1].round(2)
         array([1.96])
         """
-        errors = (np.sqrt(self.stderrs**2 + self.smoothing**2 + (side * self.cut) ** 2) for side in (_CUT_DOWN, _CUT_UP))
+        errors = (
+            np.sqrt(self.stderrs**2 + self.smoothing**2 + (side * self.cut) ** 2) for side in (_CUT_DOWN, _CUT_UP)
+        )
         down, up = (_reach(error, self.stderrs, self.tails, confidence) for error in errors)
         return self.values - down, self.values + up + self.beyond
 

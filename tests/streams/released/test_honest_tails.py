@@ -1,5 +1,7 @@
 """Intervals on streams that nothing was chosen on: rare huge values, heavy tails, outages, streams that come back."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -38,6 +40,38 @@ def test_rare_huge_values_are_noted_and_their_sum_is_not_denied():
 def test_a_stream_without_zeros_is_not_called_sparse():
     tops = publish(np.random.default_rng(1).geometric(0.1, 2 * HORIZON), 1.0, 1)
     assert tops.released.sum(0, HORIZON).note is None
+
+
+def two_kinds(count):
+    """3 % of values are 5,000, all others 10."""
+    return np.where(np.random.default_rng(5).random(count) < 0.03, 5_000, 10)
+
+
+def test_a_gap_that_theta_does_not_cross_is_noted():
+    """θ stays at about 10, because 3 % are too few for the noise of its choice; but they are counted, with noise."""
+    values = two_kinds(380_000)
+    for seed in range(3):
+        tops = ToPS(0.1, 10_000, horizon=1 << 17, source=SeededSource(seed), simulation=True)
+        tops.push_many(values)
+        truth = values[tops.settings.warmup :]
+        assert tops.learnt.theta < 50
+        for start, stop in ((0, 3_000), (30_000, 31_000), (100_000, 200_000)):
+            answer = tops.released.sum(start, stop)
+            assert answer.interval[0] < truth[start:stop].sum() < answer.interval[1]
+            assert "lower bounds" in answer.note
+
+
+def test_what_a_later_theta_shows_is_said_of_all_earlier_epochs_that_look_alike():
+    values = two_kinds(380_000)
+    tops = ToPS(0.1, 10_000, horizon=1 << 20, source=SeededSource(0), simulation=True)
+    tops.push_many(values)
+    truth = values[tops.settings.warmup :]
+    epochs = tops.epoch_facts()
+    assert [epoch.learnt.theta < 50 for epoch in epochs[:4]] == [True, True, True, False]
+    for epoch, after in pairwise(epochs[:4]):
+        answer = tops.released.sum(epoch.begin, after.begin)
+        assert answer.interval[0] < truth[epoch.begin : after.begin].sum() < answer.interval[1]
+        assert answer.note is None
 
 
 @pytest.mark.parametrize(("share", "mean"), [(0.001, 0.5), (0.005, 0.026), (0.01, 0.1), (0.2, 0.3), (0.002, 0.002)])

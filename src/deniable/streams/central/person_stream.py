@@ -15,13 +15,12 @@ within one epoch: in the other stream all of her events there belong to nobody, 
    after seeing what was published (its noise is fresh for every node, and shifting values shifts the output). Replacing
    `most` values one after another costs at most most·ε_v (group privacy)  [DR14, Theorem 2.2]. It reaches that: where
    all values of a person move from 0 to θ and lie below the same nodes.
-
 4. How many events of an epoch did not count is asked twice: one person moves it by at most `most`, when her events
    become nobody's. Each answer costs its share of ε, a 64th, with noise of that scale (sequential composition).
 
-With ε_v = (31/32)·ε/(most·window), all that a person does within any `window` consecutive epochs costs at most ε (w-event
-privacy  [KPXP14]), and within E epochs at most E·ε/window. Two different behaviours of one person, at other positions,
-are each one step from her absence: 2ε. So are two persons who swap events.
+With ε_v = (31/32)·ε/(most·window), all that a person does within any `window` consecutive epochs costs at most ε
+(w-event privacy  [KPXP14]), and within E epochs at most E·ε/window. Two different behaviours of one person, at other
+positions, are each one step from her absence: 2ε. So are two persons who swap events.
 """
 
 from __future__ import annotations
@@ -91,11 +90,13 @@ class PersonStream:
 
     `most` values of each person count per epoch of `epoch` events (by default `horizon`; 0: until `begin_epoch`), and
     ε covers `window` consecutive epochs. Instead of `most`, give `events`, the number of events that is expected of a
-    person within an epoch, or shares of persons by number: `most` then has the least predicted error. Values that do not count are replaced: by `fill` in the warm-up, and later by
-    the mean that the publisher has learnt, if it has learnt one. `method` and all other settings are those of the
-    publisher, whose ε per value is 31/32 of ε/(most·window): the rest tells how many events did not count. Answers are
-    for what people did: where stand-ins replace values, the interval covers how far these may be off. Rules that need a δ are refused. State, threads and copies are as
-    for `Publisher`; the state also holds who has had how many values counted.
+    person within an epoch, or shares of persons by number: `most` then has the least predicted error.
+
+    Values that do not count are replaced: by `fill` in the warm-up, and later by the mean that the publisher has
+    learnt, if it has learnt one. Answers are for what people did: the interval covers how far stand-ins may be off.
+    `method` and all other settings are those of the publisher, whose ε per value is 31/32 of ε/(most·window); the rest
+    tells how many events did not count. Rules that need a δ are refused. State, threads and copies are as for
+    `Publisher`; the state also holds who has had how many values counted.
 
     >>> stream = PersonStream(1.0, 100, most=2, warmup=3, horizon=64)
     >>> stream.push_many([5, 6, 7, 8], ["ann", "bob", "ann", "ann"]).size

@@ -40,7 +40,7 @@ from deniable.streams.structure.fence import Fence
 from deniable.streams.structure.growing_array import GrowingArray
 from deniable.streams.structure.state_values import packed, seal, unpacked, unseal
 
-STATE_VERSION = 3
+STATE_VERSION = 4
 
 
 class Publisher:

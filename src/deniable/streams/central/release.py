@@ -30,10 +30,12 @@ _LEVEL_DOUBT = 0.25
 
 _CYCLES = 0.2
 """How much the mean of a run of values, shorter than a block, may differ from the next one's, as a share of it."""
+_SHORTEST_CYCLE, _KNOWN_UP_TO = 5, 4
+"""Cycles of 2^5 values and more are expected, unless runs a fourth as long or longer were compared."""
 _STAND_IN_DOUBT = 0.5
-"""How far values that stand-ins replace may be off on average, as a share of the mean: persons with many events differ."""
-_FAR_REASON, _FAR_DOUBT = 1.0, 2.0
-"""Standard errors that Laplace noise exceeds upwards twelve times and three times in a hundred."""
+"""How far stand-ins may be off on average, as a share of the mean: values of persons with many events differ."""
+_FAR_DOUBT = 2.0
+"""Standard errors that Laplace noise exceeds upwards three times in a hundred."""
 _CLEARLY_MORE = 4.0
 _OUTWEIGHS = 10.0
 """Answers say so where values that noise may hide would make sums so many times as large, and add θ to every value."""
@@ -229,7 +231,7 @@ def _hidden(settings: Settings, learnt: Learnt, mean: float | None, far: float, 
         return 0.0
     share, rate = min(max(far, 0.0) + _FAR_DOUBT * error, 1.0), max(mean, 0.0)
     possible = min(share, rate / theta) * (top - theta)
-    reason = far > _FAR_REASON * error or rate <= theta * share
+    reason = far > _FAR_DOUBT * error or rate <= theta * share
     return share if reason and possible > _OUTWEIGHS * (rate + learnt.excess + theta / _OUTWEIGHS) else 0.0
 
 
@@ -245,8 +247,11 @@ def _smoothing(settings: Settings, learnt: Learnt, blocks: Blocks, noise: TreeNo
     smallest, drift = expected.squares[0], _CYCLES * min(max(blocks.noisy_mean() or 0.0, 0.0), learnt.theta)
     block = float(layout.block)
     between = Roughness((1.0, block), (smallest, max(measured, smallest * block)))
-    # Cycles shorter than a block do not show in its neighbours: between the two, at least what is expected.
-    lengths = tuple(float(2**power) for power in range(layout.block.bit_length()) if 2**power < layout.block)
+    # Cycles shorter than a block do not show in its neighbours: where no run was compared, at least what is expected.
+    measured_lengths = [length for length in learnt.lengths if length < block] or [1.0]
+    powers = (float(2**power) for power in range(_SHORTEST_CYCLE, layout.block.bit_length()))
+    unknown = [length for length in powers if _KNOWN_UP_TO * measured_lengths[-1] < length < block]
+    lengths = sorted({*measured_lengths, *unknown})
     squares = (max(between.difference(length), smallest * length + (drift * length) ** 2) for length in lengths)
     usual = Roughness((*lengths, block), (*squares, between.squares[-1]))
     below = sum(length < layout.block for length in learnt.lengths)

@@ -20,14 +20,12 @@ from deniable.streams.central.threshold import THRESHOLDS_BY_KIND, PredictedErro
 from deniable.streams.structure.smoother import Recent, Smoother, smoother_of
 from deniable.streams.structure.value_grid import Grid
 
-MEAN_SHARE, ABOVE_SHARE, EXCESS_SHARE, SINGLES_SHARE = (
-    Fraction(1, 50),
-    Fraction(1, 16),
-    Fraction(1, 16),
-    Fraction(1, 64),
-)
-RUNS_SHARE, STEADY_RUNS_SHARE = Fraction(1, 8), Fraction(3, 8)
-"""Of the ε for what is learnt. From an epoch as long as the next one, more is spent on runs: the choice of θ has enough."""
+MEAN_SHARE, SINGLES_SHARE = Fraction(1, 50), Fraction(1, 64)
+TAIL_SHARE, RUNS_SHARE = Fraction(1, 16), Fraction(1, 8)
+"""Of the ε for what is learnt: for values above θ, for what they exceed it by as much again, and for runs.
+
+Twice as much where an epoch is as long as the next one: the choice of θ has enough there.
+"""
 RENEWAL_SHARE, GROWING_SHARE = Fraction(1, 16), Fraction(1, 4)
 """Of a value's ε, for what the next epoch is told: in an epoch as long as the horizon, and in shorter ones.
 
@@ -178,10 +176,10 @@ class Settings:
         if not self.measure_start:
             return {"threshold": Fraction(1)}
         lengths = run_lengths(count)
-        measured = {"mean": MEAN_SHARE, "above": ABOVE_SHARE, "excess": EXCESS_SHARE}
+        steady = 2 if count >= self.horizon else 1
+        measured = {"mean": MEAN_SHARE, "above": steady * TAIL_SHARE, "excess": steady * TAIL_SHARE}
         measured |= {"runs of 1": SINGLES_SHARE}
-        runs = RUNS_SHARE if count < self.horizon else STEADY_RUNS_SHARE
-        measured |= {f"runs of {length}": runs / (len(lengths) - 1) for length in lengths[1:]}
+        measured |= {f"runs of {length}": steady * RUNS_SHARE / (len(lengths) - 1) for length in lengths[1:]}
         return {"threshold": 1 - sum(measured.values(), Fraction(0)), **measured}
 
     def costs(self, epsilon: float, count: int) -> dict[str, float]:

@@ -268,7 +268,6 @@ class Released(ManyWindows):
         )
 
     # Files ---------------------------------------------------------------------------------------------------------
-
     def metadata(self) -> dict[bytes, bytes]:
         """The metadata of a file: every public fact that answers need, as JSON.
 

@@ -201,6 +201,21 @@ def test_a_stream_in_a_store_goes_on_and_is_asked_meanwhile(tmp_path):
     assert run("stream", "doctor", store).returncode == 2
 
 
+def test_following_a_store_shows_a_rise_and_the_next_theta(tmp_path):
+    rng = np.random.default_rng(1)
+    values = np.concatenate((rng.geometric(0.1, 30_000), 10 * rng.geometric(0.1, 30_000)))
+    store, settings = tmp_path / "store", {"warmup": 1024, "horizon": 1 << 14, "source": SeededSource(1)}
+    with DurablePublisher(store, ToPS(1.0, 2_000, **settings, simulation=True)) as stream:
+        stream.push_many(values)
+    lines = run("stream", "follow", store, "--every", "4000", "--mean", "--stop").stdout.splitlines()
+    notes = {number: line for number, line in enumerate(lines) if line.startswith("  note: ")}
+    assert any("press against θ" in note for note in notes.values())
+    assert any("θ was learnt again" in note for note in notes.values())
+    assert min(notes) > 5  # not before the rise
+    facts = [json.loads(line) for line in run("stream", "follow", store, "--stop", "--json").stdout.splitlines()]
+    assert facts[-1]["theta"] > 5 * facts[0]["theta"]
+
+
 def test_positions_times_and_bad_values_of_a_store(tmp_path):
     hours = np.datetime64("2024-01-01T00:00", "m") + 10 * np.arange(300)
     rows = [f"{100 + number},{hour},{number % 9}" for number, hour in enumerate(hours)]

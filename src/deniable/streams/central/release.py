@@ -36,7 +36,7 @@ _STAND_IN_DOUBT = 0.5
 """How far stand-ins may be off on average, as a share of the mean: values of persons with many events differ."""
 _FAR_DOUBT = 2.0
 """Standard errors that Laplace noise exceeds upwards three times in a hundred."""
-_CLEARLY_MORE = 4.0
+_CLEARLY_MORE, _RISE = 4.0, 1.5
 _OUTWEIGHS = 10.0
 """Answers say so where values that noise may hide would make sums so many times as large, and add θ to every value."""
 
@@ -148,13 +148,15 @@ def _in_hindsight(truncation: Truncation, blocks: Blocks, after: Part, noise: Tr
 
     The next epoch's mean, with what that one lacks, less the mean of the values as they were cut here. It is as far off
     as the level has changed in between; what was said before is as far off as the larger values that were not seen.
-    Blocks of zeros lost nothing and are left out, where noise lets them be known.
+    Blocks of zeros lost nothing and are left out, where noise lets them be known. Where the stream rose inside the
+    epoch, blocks before that are as they were when θ was learnt, and so is what they lost.
     """
     _, learnt, later = after
     mean, level = blocks.noisy_mean(), later.noisy_mean()
     if mean is None or level is None or learnt.excess is None:
         return truncation
-    empty, size = _empty_below(blocks, noise), blocks.layout.block
+    risen, size = _risen_above(truncation, blocks, noise), blocks.layout.block
+    empty = _empty_below(blocks, noise) if risen is None else risen
     if empty is not None:
         totals = blocks.totals()
         mean = float(totals[totals >= empty * size].mean()) / size
@@ -166,7 +168,28 @@ def _in_hindsight(truncation: Truncation, blocks: Blocks, after: Part, noise: Tr
     excess = max(weight * seen + (1 - weight) * said, said)
     each = max(learnt.theta - truncation.theta, 0.0)
     square = max(truncation.excess_square, excess * each)
-    return replace(truncation, excess=excess, excess_variance=weight * doubt, excess_square=square, empty_below=empty)
+    below = (0.0, 0.0) if risen is None else (said, truncation.excess_variance)
+    return replace(
+        truncation,
+        excess=excess,
+        excess_variance=weight * doubt,
+        excess_square=square,
+        empty_below=empty,
+        excess_below=below[0],
+        variance_below=below[1],
+    )
+
+
+def _risen_above(truncation: Truncation, blocks: Blocks, noise: TreeNoise) -> float | None:
+    """The mean between that of blocks before and after a rise inside the epoch. None, if none is seen."""
+    totals, size, level = blocks.totals(), blocks.layout.block, truncation.level
+    if level is None or level <= 0 or not totals.size:
+        return None
+    error = math.sqrt(float(noise.variance(np.array([0]), np.array([size]))[0])) / size
+    rates = totals / size
+    limit = math.sqrt(level * float(rates.max(initial=0.0)))
+    seen = _CLEARLY_MORE * error < min(limit - level, float(rates.max()) - limit) and limit > _RISE * level
+    return limit if seen and bool((rates < limit).any()) else None
 
 
 def _empty_below(blocks: Blocks, noise: TreeNoise) -> float | None:

@@ -13,9 +13,9 @@ import pytest
 
 from command_line import DENIABLE, run
 from deniable.errors import Failure, InvalidParameter
-from deniable.stores import read_release
+from deniable.stores import DurablePublisher, read_release
 from deniable.stores.parquet_output import ParquetOutput
-from deniable.streams import Released
+from deniable.streams import Released, ToPS
 
 VALUES = np.random.default_rng(1).geometric(0.1, 20_000)
 SETTINGS = ["--epsilon", "1", "--bound", "500", "--warmup", "2000", "--horizon", "10000"]
@@ -204,8 +204,8 @@ def test_a_stream_in_a_store_goes_on_and_is_asked_meanwhile(tmp_path):
 def test_following_a_store_shows_a_rise_and_the_next_theta(tmp_path):
     rng = np.random.default_rng(1)
     values = np.concatenate((rng.geometric(0.1, 30_000), 10 * rng.geometric(0.1, 30_000)))
-    store, settings = tmp_path / "store", {"warmup": 1024, "horizon": 1 << 14, "source": SeededSource(1)}
-    with DurablePublisher(store, ToPS(1.0, 2_000, **settings, simulation=True)) as stream:
+    store = tmp_path / "store"
+    with DurablePublisher(store, ToPS(1.0, 2_000, warmup=1024, horizon=1 << 14, key=bytes(32), name="rise")) as stream:
         stream.push_many(values)
     lines = run("stream", "follow", store, "--every", "4000", "--mean", "--stop").stdout.splitlines()
     notes = {number: line for number, line in enumerate(lines) if line.startswith("  note: ")}

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.arrays import Integers
+from deniable.streams.central.far_tail import risen_excess
 from deniable.streams.central.perturber import Perturber
 from deniable.streams.central.settings import Settings
 from deniable.streams.central.stream_forecast import StreamPlan
@@ -117,6 +118,7 @@ def _stretches(settings: Settings, parts: Sequence[Part]) -> list[Stretch]:
         truncation = replace(
             _truncation(settings, learnt), hidden=hidden, uncounted=_STAND_IN_DOUBT * learnt.uncounted * level
         )
+        truncation = _at_level(truncation, mean)
         if after is not None and truncation.excess is not None:
             if after[1].theta >= 2 * learnt.theta:
                 truncation = _in_hindsight(truncation, blocks, after, noise)
@@ -125,6 +127,16 @@ def _stretches(settings: Settings, parts: Sequence[Part]) -> list[Stretch]:
         result.append(Stretch(begin, noise, truncation, _smoothing(settings, learnt, blocks, noise)))
         after = part
     return result[::-1]
+
+
+def _at_level(truncation: Truncation, mean: float | None) -> Truncation:
+    """Where published sums have risen since θ was learnt, more lies above it, and how much more is as much in doubt."""
+    level, said, theta = truncation.level, truncation.excess, truncation.theta
+    if not level or not said or mean is None or mean <= level:
+        return truncation
+    error = math.sqrt(truncation.excess_variance)
+    excess, most = (risen_excess(it, theta, level, min(mean, theta)) for it in (said, said + error))
+    return replace(truncation, excess=excess, excess_variance=max(most - excess, error) ** 2)
 
 
 def _as_later(truncation: Truncation, later: Truncation | None) -> Truncation:
@@ -155,13 +167,19 @@ def _in_hindsight(truncation: Truncation, blocks: Blocks, after: Part, noise: Tr
     mean, level = blocks.noisy_mean(), later.noisy_mean()
     if mean is None or level is None or learnt.excess is None:
         return truncation
-    risen, size = _risen_above(truncation, blocks, noise), blocks.layout.block
-    empty = _empty_below(blocks, noise) if risen is None else risen
+    empty, size = _empty_below(blocks, noise), blocks.layout.block
+    risen = _risen_above(truncation, blocks, noise) if empty is None else None
+    empty = risen if empty is None else empty
     if empty is not None:
         totals = blocks.totals()
         mean = float(totals[totals >= empty * size].mean()) / size
+    doubt = (_LEVEL_DOUBT * level) ** 2
+    if learnt.mean is not None and learnt.theta > 2 * truncation.theta and learnt.mean_variance > 0:
+        # The mean of these values at the next θ was asked, too.
+        own = learnt.mean_variance / (learnt.mean_variance + doubt)
+        level, doubt = own * level + (1 - own) * learnt.mean, own * doubt
     whole = level + learnt.excess
-    seen, doubt = max(whole - mean, 0.0), (_LEVEL_DOUBT * whole) ** 2 + learnt.excess_variance
+    seen, doubt = max(whole - mean, 0.0), doubt + learnt.excess_variance
     before = truncation.excess_variance + seen**2
     weight = before / (before + doubt) if before + doubt > 0 else 0.0
     said = truncation.excess or 0.0

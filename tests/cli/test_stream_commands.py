@@ -13,9 +13,9 @@ import pytest
 
 from command_line import DENIABLE, run
 from deniable.errors import Failure, InvalidParameter
-from deniable.stores import read_release
+from deniable.stores import DurablePublisher, read_release
 from deniable.stores.parquet_output import ParquetOutput
-from deniable.streams import Released
+from deniable.streams import Released, ToPS
 
 VALUES = np.random.default_rng(1).geometric(0.1, 20_000)
 SETTINGS = ["--epsilon", "1", "--bound", "500", "--warmup", "2000", "--horizon", "10000"]
@@ -199,6 +199,21 @@ def test_a_stream_in_a_store_goes_on_and_is_asked_meanwhile(tmp_path):
     assert "--output and --store exclude each other" in both.stderr
     (store / "settings.json").unlink()
     assert run("stream", "doctor", store).returncode == 2
+
+
+def test_following_a_store_shows_a_rise_and_the_next_theta(tmp_path):
+    rng = np.random.default_rng(1)
+    values = np.concatenate((rng.geometric(0.1, 30_000), 10 * rng.geometric(0.1, 30_000)))
+    store = tmp_path / "store"
+    with DurablePublisher(store, ToPS(1.0, 2_000, warmup=1024, horizon=1 << 14, key=bytes(32), name="rise")) as stream:
+        stream.push_many(values)
+    lines = run("stream", "follow", store, "--every", "4000", "--mean", "--stop").stdout.splitlines()
+    notes = {number: line for number, line in enumerate(lines) if line.startswith("  note: ")}
+    assert any("press against θ" in note for note in notes.values())
+    assert any("θ was learnt again" in note for note in notes.values())
+    assert min(notes) > 5  # not before the rise
+    facts = [json.loads(line) for line in run("stream", "follow", store, "--stop", "--json").stdout.splitlines()]
+    assert facts[-1]["theta"] > 5 * facts[0]["theta"]
 
 
 def test_positions_times_and_bad_values_of_a_store(tmp_path):

@@ -45,8 +45,8 @@ def follow(
     """Print the windows of a live STORE as they complete.
 
     Windows follow one another without gaps. By time they begin at multiples of --every, and a window is complete when a
-    later value was published. A note appears as soon as published numbers say that values press against θ, or that the
-    stream has moved.
+    later value was published. A note appears as soon as published numbers say that values press against θ, and
+    wherever θ was learnt again and is another.
 
     \b
     Example:
@@ -100,6 +100,12 @@ def _published_of(stream: StoredStream, key: str) -> int:
         return 0  # it may come
 
 
+def _theta(stream: StoredStream, position: int) -> float:
+    """θ of the epoch that a value lies in."""
+    begun = [epoch for epoch in stream.epochs if epoch.begin <= position]
+    return float(stream.settings.publisher.grid.value(begun[-1].learnt.theta))
+
+
 def _windows(
     stream: StoredStream, position: int, every: str, *, key: str | None, as_mean: bool, as_json: bool
 ) -> Iterator[str | None]:
@@ -108,7 +114,7 @@ def _windows(
 
     what = "mean" if as_mean else "sum"
     length = WindowLength.parse(every)
-    noted = None
+    noted = theta = None
     while True:
         stream.refresh()
         if (len(stream) if key is None else _published_of(stream, key)) <= position:
@@ -118,12 +124,18 @@ def _windows(
         released = stream.released(position) if key is None else stream.by_key([key])[key]
         for start, stop, name in complete_windows(released, position - base, length):
             answer = (released.mean if as_mean else released.sum)(start, stop)
+            before, theta = theta, None if stream.keyed else _theta(stream, start + base)
             if as_json:
                 facts = window_facts(start + base, stop + base, answer, what)
                 yield json.dumps(
-                    facts | ({"from": name} if name else {}) | ({"note": answer.note} if answer.note else {})
+                    facts
+                    | ({"from": name} if name else {})
+                    | ({} if theta is None else {"theta": theta})
+                    | ({"note": answer.note} if answer.note else {})
                 )
             else:
+                if None not in (before, theta) and before != theta:
+                    yield f"  note: θ was learnt again: {theta:g} instead of {before:g}"
                 cells = window_cells(answer)
                 yield f"{name or f'{start + base}:{stop + base}'}  {what} {cells[0]}  ({cells[1]})"
                 if answer.note and answer.note != noted:

@@ -67,11 +67,10 @@ def draw(
     axes = figure.subplots()
     starts = np.arange(0, len(released) - size + 1, size)
     answers = released.means(starts, starts + size)
-    reach = answers.reach()
+    low, high = answers.intervals()
     middle = starts + size / 2
-    axes.fill_between(
-        middle, answers.values - reach, answers.values + reach, alpha=0.2, lw=0, color=INK, label="95 % interval"
-    )
+    # What noted windows may lack is as large as the bound allows, and would hide everything else.
+    axes.fill_between(middle, low, high - answers.beyond, alpha=0.2, lw=0, color=INK, label="95 % interval")
     axes.plot(middle, answers.values, color=INK, label="private")
     if trend:
         curve = released.trend(cell=size)

@@ -14,7 +14,17 @@ from deniable.errors import InvalidData, InvalidParameter, RandomnessFault, Simu
 from deniable.ledger import Ledger
 from deniable.randomness import SeededSource
 from deniable.stores import Batch, DurablePublisher
-from deniable.streams import PAK, Flat, PersonStream, PublicThreshold, Released, person_events, person_forecast
+from deniable.streams import (
+    PAK,
+    Flat,
+    PersonBound,
+    PersonStream,
+    PublicThreshold,
+    Released,
+    person_events,
+    person_forecast,
+)
+from deniable.streams.central.person_bound import CountedPersons
 
 PERSONS = ("ann", "bob", None)
 POSITIONS, EPOCH = 4, 2
@@ -69,7 +79,7 @@ def _with(stream, positions, persons, values):
 @pytest.mark.parametrize(("most", "window"), [(1, 1), (2, 1), (1, 2), (2, 2)])
 def test_every_promise_is_kept_and_reached_on_all_small_streams(most, window):
     """Noise is discrete Laplace of scale θ/ε_v on every value, so a pair loses exactly ε_v·Σ|difference|/θ."""
-    epsilon = Fraction(1)
+    epsilon = Fraction(31, 32)  # the rest pays for two counts
     inner = made(most, 1.0, window=window).settings.publisher.epsilon
     laplace = made(most, 1.0, window=window).publisher._blocks.perturber.scale
     assert laplace == 1 / Fraction(inner)
@@ -77,6 +87,58 @@ def test_every_promise_is_kept_and_reached_on_all_small_streams(most, window):
         assert furthest(most, changes, epochs) / laplace == loss
         # Two different behaviours of one person are as far apart as each is from none.
         assert furthest(most, behaviours, epochs) / laplace == (2 * loss if most == 1 else loss)
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_how_many_events_did_not_count_moves_by_at_most_what_its_noise_is_for(most):
+    """All streams and all neighbours of ann: the count of an epoch moves by `most` and no more, and both shares add."""
+    limit = PersonBound(most, EPOCH, window=2)
+
+    def replaced(stream):
+        counted = CountedPersons(most)
+        counts, _ = counted.judge(list(stream[0][:EPOCH]))
+        return EPOCH - int(counts.sum())
+
+    moved = {
+        abs(replaced(stream) - replaced(other)) for stream in all_streams() for other in changes(stream, "ann", {0})
+    }
+    assert max(moved) == most
+    paid = most * Fraction(limit.value_epsilon(1.0)) + 2 * Fraction(limit.count_epsilon(1.0))
+    assert limit.epoch_epsilon(1.0) == paid == Fraction(1, 2)
+
+
+def test_answers_are_for_what_people_did():
+    """A fourth of all events do not count, and have values of their own: intervals hold what people did."""
+    rng = np.random.default_rng(9)
+    count = 40_000
+    busy = rng.random(count) < 0.25
+    persons = np.where(busy, rng.integers(0, 20, count), 100 + rng.integers(0, 20_000, count))
+    values = np.where(busy, rng.poisson(5, count), rng.poisson(9, count))
+    settings = {"warmup": 4096, "horizon": 1 << 15, "epoch": 10_000, "simulation": True}
+    inside = 0
+    for seed in range(5):
+        stream = PersonStream(4.0, 100, most=4, source=SeededSource(seed), **settings)
+        stream.push_many(values, persons.tolist())
+        assert 0.2 < stream._uncounted.share < 0.35
+        truth = values[4096:][5_000:30_000].sum()
+        answer = stream.released.sum(5_000, 30_000)
+        inside += answer.interval[0] <= truth <= answer.interval[1]
+        as_if_all = stream.publisher.released.sum(5_000, 30_000)
+        assert answer.value == pytest.approx(as_if_all.value)
+        assert answer.cut > as_if_all.cut
+    assert inside == 5
+    again = PersonStream.restore(stream.state(), source=SeededSource(4))
+    assert again.released.sum(5_000, 30_000) == answer
+
+
+def test_most_follows_from_public_expectations():
+    assert (
+        PersonStream(1.0, 10, events=4.0, horizon=1 << 16).settings.bound.most
+        == person_forecast(1.0, 1 << 16, 4.0)[0].most
+    )
+    for wrong in ({}, {"most": 1, "events": 2.0}):
+        with pytest.raises(InvalidParameter, match="most"):
+            PersonStream(1.0, 10, **wrong)
 
 
 def furthest(most, others, epochs):
@@ -91,7 +153,7 @@ def furthest(most, others, epochs):
 
 def test_without_the_bound_the_promise_would_break():
     """The enumeration has teeth: what one person can change grows with the number of values that count."""
-    assert furthest(2, changes, {0}) * Fraction(made(1, 1.0).settings.publisher.epsilon) == 2
+    assert furthest(2, changes, {0}) * Fraction(made(1, 1.0).settings.publisher.epsilon) == 2 * Fraction(31, 32)
 
 
 def test_what_others_contribute_does_not_depend_on_a_person():

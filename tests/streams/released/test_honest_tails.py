@@ -1,5 +1,7 @@
 """Intervals on streams that nothing was chosen on: rare huge values, heavy tails, outages, streams that come back."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -38,6 +40,54 @@ def test_rare_huge_values_are_noted_and_their_sum_is_not_denied():
 def test_a_stream_without_zeros_is_not_called_sparse():
     tops = publish(np.random.default_rng(1).geometric(0.1, 2 * HORIZON), 1.0, 1)
     assert tops.released.sum(0, HORIZON).note is None
+
+
+def two_kinds(count):
+    """3 % of values are 5,000, all others 10."""
+    return np.where(np.random.default_rng(5).random(count) < 0.03, 5_000, 10)
+
+
+def test_a_gap_that_theta_does_not_cross_is_noted():
+    """θ stays at about 10, because 3 % are too few for the noise of its choice; but they are counted, with noise."""
+    values = two_kinds(380_000)
+    for seed in range(3):
+        tops = ToPS(0.1, 10_000, horizon=1 << 17, source=SeededSource(seed), simulation=True)
+        tops.push_many(values)
+        truth = values[tops.settings.warmup :]
+        assert tops.learnt.theta < 50
+        for start, stop in ((0, 3_000), (30_000, 31_000), (100_000, 200_000)):
+            answer = tops.released.sum(start, stop)
+            assert answer.interval[0] < truth[start:stop].sum() < answer.interval[1]
+            assert "lower bounds" in answer.note
+
+
+def test_what_a_later_theta_shows_is_said_of_all_earlier_epochs_that_look_alike():
+    values = two_kinds(380_000)
+    tops = ToPS(0.1, 10_000, horizon=1 << 20, source=SeededSource(0), simulation=True)
+    tops.push_many(values)
+    truth = values[tops.settings.warmup :]
+    epochs = tops.epoch_facts()
+    assert [epoch.learnt.theta < 50 for epoch in epochs[:4]] == [True, True, True, False]
+    for epoch, after in pairwise(epochs[:4]):
+        answer = tops.released.sum(epoch.begin, after.begin)
+        assert answer.interval[0] < truth[epoch.begin : after.begin].sum() < answer.interval[1]
+        assert answer.note is None
+
+
+def test_what_came_before_a_rise_is_not_given_what_came_after():
+    """Values become ten times as large inside an epoch: only blocks that show it lack what the next θ shows."""
+    rng = np.random.default_rng(1)
+    values = np.concatenate((rng.geometric(0.1, 30_000), 10 * rng.geometric(0.1, 30_000)))
+    tops = ToPS(1.0, 2_000, warmup=1024, horizon=1 << 14, source=SeededSource(1), simulation=True)
+    tops.push_many(values)
+    truth = values[1024:]
+    epochs = tops.epoch_facts()
+    risen = next(k for k, epoch in enumerate(epochs) if epoch.learnt.theta > 300) - 1
+    assert epochs[risen].begin < 28_000 < epochs[risen + 1].begin
+    for start, stop in ((epochs[risen].begin, epochs[risen].begin + 6_000), (30_000, epochs[risen + 1].begin)):
+        low, high = tops.released.sum(start, stop).interval
+        assert low < truth[start:stop].sum() < high
+    assert tops.released.mean(epochs[risen].begin, epochs[risen].begin + 6_000).interval[1] < 12
 
 
 @pytest.mark.parametrize(("share", "mean"), [(0.001, 0.5), (0.005, 0.026), (0.01, 0.1), (0.2, 0.3), (0.002, 0.002)])

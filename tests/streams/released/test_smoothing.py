@@ -16,22 +16,21 @@ def noiseless(values, block, bound=10**6, **more):
     tops = ToPS(
         np.inf,
         bound,
-        warmup=100,
+        **{"warmup": 100, **more},
         horizon=1 << 16,
         threshold=PublicThreshold(bound),
         block=block,
         fanout=16,
         source=SeededSource(1),
         simulation=True,
-        **more,
     )
     tops.push_many(values)
     return tops.released
 
 
-def scores(values, block, length, count=2_000):
+def scores(values, block, length, count=2_000, warmup=100):
     """Errors of random windows over their standard errors."""
-    released = noiseless(np.concatenate((values[:100], values)), block, bound=1_000)
+    released = noiseless(np.concatenate((values[:warmup], values)), block, bound=1_000, warmup=warmup)
     starts = np.random.default_rng(4).integers(block, values.size - block - length, count)
     prefix = np.concatenate(([0], np.cumsum(values)))
     answers = released.sums(starts, starts + length)
@@ -40,8 +39,18 @@ def scores(values, block, length, count=2_000):
 
 @pytest.mark.parametrize("length", [10, 60, 130, 1_000])
 def test_independent_values_are_off_by_as_much_as_is_said(length):
+    """Where runs were compared before, to 8 % here. Otherwise cycles inside blocks are expected, and more is said."""
     values = np.random.default_rng(2).geometric(0.05, 60_000)
-    assert np.sqrt(np.mean(scores(values, 128, length) ** 2)) == pytest.approx(1, abs=0.12)
+    assert 0.84 < np.sqrt(np.mean(scores(values, 128, length, warmup=60_000) ** 2)) < 1.12
+    assert 0.7 < np.sqrt(np.mean(scores(values, 128, length) ** 2)) < 1.12
+
+
+@pytest.mark.parametrize("period", [50, 90, 300])
+def test_cycles_shorter_than_a_block_are_covered(period):
+    """Blocks of 1,024 values do not show them; runs that were compared before do."""
+    rng = np.random.default_rng(3)
+    values = rng.poisson(100 * (1 + 0.5 * np.sin(2 * np.pi * np.arange(60_000) / period)))
+    assert 0.4 < np.sqrt(np.mean(scores(values, 1024, 60, warmup=40_000) ** 2)) < 1.3
 
 
 @pytest.mark.parametrize("length", [60, 130, 1_000])

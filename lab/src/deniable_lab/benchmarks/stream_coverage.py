@@ -152,5 +152,5 @@ def _inside(tops: ToPS, values: Integers, starts: Integers, length: int, *, cut:
     theta = tops.learnt.theta if tops.learnt and cut else np.iinfo(np.int64).max
     prefix = np.concatenate(([0], np.cumsum(np.minimum(values, theta))))
     answers = tops.released.sums(starts, starts + length, cut=cut)
-    missing, reach = prefix[starts + length] - prefix[starts] - answers.values, answers.reach()
-    return np.asarray((-reach <= missing) & (missing <= reach + answers.beyond), dtype=np.float64)
+    truth, (low, high) = prefix[starts + length] - prefix[starts], answers.intervals()
+    return np.asarray((low <= truth) & (truth <= high), dtype=np.float64)

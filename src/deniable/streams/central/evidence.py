@@ -21,8 +21,7 @@ SQUARE_STEPS = 1 << 10
 """Values are squared in steps of θ/2^10, so that sums of squares fit 64 bits for any θ."""
 EXCESS_REACH = 3
 """Of a value above θ, at most three times θ counts as excess: what one value may add decides the noise."""
-RUNS_APART, _FEWEST_PAIRS = 8, 8
-LONGEST_RUN = 4096
+_RUN_LENGTHS, _FEWEST_PAIRS = (1, 32, 128, 512, 2048), 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +34,14 @@ class PrivateSum:
 
 
 def run_lengths(count: int) -> tuple[int, ...]:
-    """Lengths of runs that are compared among `count` values: 1, 8, 64, …, as long as there are eight pairs."""
-    lengths = [1]
-    while lengths[-1] < LONGEST_RUN and lengths[-1] * RUNS_APART * 2 * _FEWEST_PAIRS <= count:
-        lengths.append(lengths[-1] * RUNS_APART)
-    return tuple(lengths)
+    """Lengths of runs that are compared among `count` values: 1, 32, 128, 512, 2,048, if there are eight pairs.
+
+    Windows shorter than 32 values depend on single values more than on what is learnt of runs.
+
+    >>> run_lengths(10_000)
+    (1, 32, 128, 512)
+    """
+    return (1, *(length for length in _RUN_LENGTHS[1:] if 2 * _FEWEST_PAIRS * length <= count))
 
 
 def run_totals(values: Integers, theta: int, lengths: tuple[int, ...]) -> Integers:
@@ -63,7 +65,7 @@ def _differences(values: Integers, length: int) -> Integers:
 def _questions(
     theta: int, mean: int, above: int, excess: int, reach: int, runs_theta: int, runs: Integers
 ) -> list[PrivateSum]:
-    lengths = [RUNS_APART**power for power in range(len(runs))]
+    lengths = _RUN_LENGTHS[: len(runs)]
     return [
         PrivateSum("mean", theta, mean),
         PrivateSum("above", 1, above),

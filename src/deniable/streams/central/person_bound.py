@@ -16,6 +16,7 @@ from deniable.arrays import Booleans, Integers
 from deniable.checks import check_integer
 from deniable.errors import InvalidData
 
+_COUNTING_SHARE, _COUNTS_OF_AN_EPOCH = Fraction(1, 32), 2
 EVENTS = "an event needs the id of its person, an integer or a text, or None"
 
 
@@ -24,10 +25,12 @@ class PersonBound:
     """Of each person the first `most` values of an epoch count. An epoch has `epoch` events, and is public.
 
     With epoch=0 an epoch lasts until whoever runs the stream begins another, by the clock for example. ε then covers
-    everything a person does within `window` consecutive epochs: each of her values costs ε/(most·window).
+    everything a person does within `window` consecutive epochs. A 32nd of it pays for two questions per epoch, how many
+    events did not count: at the end of the warm-up and at that of the epoch. Each of her values costs the rest divided
+    by most·window.
 
     >>> PersonBound(most=4, epoch=1000, window=2).value_epsilon(1.0)
-    0.125
+    0.12109375
     """
 
     most: int
@@ -41,12 +44,16 @@ class PersonBound:
 
     def value_epsilon(self, epsilon: float) -> float:
         """The ε of one value, rounded down."""
-        return share_below(epsilon, Fraction(1, self.most * self.window))
+        return share_below(epsilon, (1 - _COUNTING_SHARE) / (self.most * self.window))
+
+    def count_epsilon(self, epsilon: float) -> float:
+        """The ε of one question how many events did not count, rounded down. A person moves the answer by `most`."""
+        return share_below(epsilon, _COUNTING_SHARE / (_COUNTS_OF_AN_EPOCH * self.window))
 
     def epoch_epsilon(self, epsilon: float) -> float | Fraction:
-        """What one epoch costs a person: `most` values."""
-        value = self.value_epsilon(epsilon)
-        return value if value == float("inf") else self.most * Fraction(value)
+        """What one epoch costs a person: `most` values, and two counts."""
+        value, count = self.value_epsilon(epsilon), self.count_epsilon(epsilon)
+        return value if value == float("inf") else self.most * Fraction(value) + _COUNTS_OF_AN_EPOCH * Fraction(count)
 
     def room(self, position: int) -> int | None:
         """How many events the epoch has left from a position of the stream on; None: it does not end by itself."""

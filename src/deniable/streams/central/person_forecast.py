@@ -11,6 +11,7 @@ from deniable.errors import InvalidParameter
 from deniable.streams.central.stream_forecast import Expectation, choose_plan
 
 _NEGLIGIBLE_SHARE = 1e-9
+_AS_GOOD_AS_INFINITE = 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,15 @@ def person_forecast(
         missing = horizon / math.sqrt(6) * (1 - counted) * off  # E[L²] = r²/6 for a random window
         forecasts.append(PersonForecast(number, cost, counted, math.sqrt(noise) / horizon, missing / horizon))
     return sorted(forecasts, key=lambda forecast: forecast.total)
+
+
+def best_most(epsilon: float, horizon: int, events: float | Mapping[int, float], *, window: int = 1) -> int:
+    """How many values of each person should count, from public expectations.
+
+    >>> best_most(1.0, 2**20, 4.0)
+    24
+    """
+    return person_forecast(min(epsilon, _AS_GOOD_AS_INFINITE), horizon, events, window=window)[0].most
 
 
 def _candidates(largest: int) -> list[int]:

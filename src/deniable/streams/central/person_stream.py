@@ -15,15 +15,18 @@ within one epoch: in the other stream all of her events there belong to nobody, 
    after seeing what was published (its noise is fresh for every node, and shifting values shifts the output). Replacing
    `most` values one after another costs at most most·ε_v (group privacy)  [DR14, Theorem 2.2]. It reaches that: where
    all values of a person move from 0 to θ and lie below the same nodes.
+4. How many events of an epoch did not count is asked twice: one person moves it by at most `most`, when her events
+   become nobody's. Each answer costs its share of ε, a 64th, with noise of that scale (sequential composition).
 
-With ε_v = ε/(most·window), all that a person does within any `window` consecutive epochs costs at most ε (w-event
-privacy  [KPXP14]), and within E epochs at most E·ε/window. Two different behaviours of one person, at other positions,
-are each one step from her absence: 2ε. So are two persons who swap events.
+With ε_v = (31/32)·ε/(most·window), all that a person does within any `window` consecutive epochs costs at most ε
+(w-event privacy  [KPXP14]), and within E epochs at most E·ε/window. Two different behaviours of one person, at other
+positions, are each one step from her absence: 2ε. So are two persons who swap events.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
@@ -37,16 +40,18 @@ from deniable.randomness import Source
 from deniable.simulation import check_noise
 from deniable.streams.central.named_publishers import ToPS, restore
 from deniable.streams.central.person_bound import EVENTS, CountedPersons, PersonBound, person_events
-from deniable.streams.central.published_epochs import EpochFacts
+from deniable.streams.central.person_forecast import best_most
+from deniable.streams.central.published_epochs import EpochFacts, released_from
 from deniable.streams.central.publisher import Publisher
 from deniable.streams.central.settings import Settings
 from deniable.streams.central.stream_forecast import StreamPlan
+from deniable.streams.central.uncounted_events import UncountedEvents
 from deniable.streams.central.warmup import Learnt
 from deniable.streams.released.released_stream import Released
 from deniable.streams.structure.state_values import seal, unseal
 from deniable.streams.structure.value_grid import Grid
 
-_PERSON_STATE_VERSION = 1
+_PERSON_STATE_VERSION = 2
 PERSON_KIND = "person"
 
 
@@ -56,7 +61,7 @@ class PersonSettings:
 
     >>> import deniable as dn
     >>> dn.streams.PersonStream(1.0, 100, most=2, warmup=1000, horizon=1000).settings.publisher.epsilon
-    0.5
+    0.484375
     """
 
     epsilon: float
@@ -84,10 +89,14 @@ class PersonStream:
     """A publisher for events of persons: ε protects all that one person does within an epoch.
 
     `most` values of each person count per epoch of `epoch` events (by default `horizon`; 0: until `begin_epoch`), and
-    ε covers `window` consecutive epochs. Values that do not count are replaced: by `fill` in the warm-up, and later by
-    the mean that the publisher has learnt, if it has learnt one. `method` and all other settings are those of the
-    publisher, whose ε per value is ε/(most·window). Rules that need a δ are refused. State, threads and copies are as
-    for `Publisher`; the state also holds who has had how many values counted.
+    ε covers `window` consecutive epochs. Instead of `most`, give `events`, the number of events that is expected of a
+    person within an epoch, or shares of persons by number: `most` then has the least predicted error.
+
+    Values that do not count are replaced: by `fill` in the warm-up, and later by the mean that the publisher has
+    learnt, if it has learnt one. Answers are for what people did: the interval covers how far stand-ins may be off.
+    `method` and all other settings are those of the publisher, whose ε per value is 31/32 of ε/(most·window); the rest
+    tells how many events did not count. Rules that need a δ are refused. State, threads and copies are as for
+    `Publisher`; the state also holds who has had how many values counted.
 
     >>> stream = PersonStream(1.0, 100, most=2, warmup=3, horizon=64)
     >>> stream.push_many([5, 6, 7, 8], ["ann", "bob", "ann", "ann"]).size
@@ -103,7 +112,8 @@ class PersonStream:
         epsilon: float,
         bound: float,
         *,
-        most: int,
+        most: int | None = None,
+        events: float | Mapping[int, float] | None = None,
         epoch: int | None = None,
         window: int = 1,
         fill: float | None = None,
@@ -112,7 +122,11 @@ class PersonStream:
     ) -> None:
         check_noise(epsilon, simulation=bool(settings.get("simulation", False)))
         horizon = settings.get("horizon", 1 << 20)
-        limit = PersonBound(most, horizon if epoch is None else epoch, window)
+        if (most is None) == (events is None):
+            raise InvalidParameter("most", "and events exclude each other", "Give one of them.")
+        if most is None and events is not None:
+            most = best_most(epsilon, horizon, events, window=window)
+        limit = PersonBound(most, horizon if epoch is None else epoch, window)  # type: ignore[arg-type]
         make: Any = method
         publisher: Publisher = make(limit.value_epsilon(epsilon), bound, **settings)
         if publisher.settings.delta:
@@ -121,13 +135,16 @@ class PersonStream:
             )
         low = publisher.settings.grid.low
         stand_in = low if fill is None else publisher.settings.grid.value(publisher.settings.grid.unit(fill))
-        self._set_up(PersonSettings(epsilon, limit, stand_in, publisher.settings), publisher, CountedPersons(most))
+        made = PersonSettings(epsilon, limit, stand_in, publisher.settings)
+        self._set_up(made, publisher, CountedPersons(limit.most))
 
     def _set_up(self, settings: PersonSettings, publisher: Publisher, counted: CountedPersons) -> None:
         self.settings, self.publisher = settings, publisher
         self._counted = counted
         self._position = self._epochs = 0  # events taken, and epochs begun
         self._stand_in: float | None = None  # in steps; None: it is `fill`
+        source = publisher.own_source("uncounted")
+        self._uncounted = UncountedEvents(settings.bound.count_epsilon(settings.epsilon), settings.bound.most, source)
         self._turn = Turn()
 
     def __repr__(self) -> str:
@@ -209,7 +226,10 @@ class PersonStream:
         filled = np.where(counts, units, self._stand_ins(units.size))
         published = self.publisher.push_many(self.settings.grid.values(filled))
         remember()
+        self._uncounted.add(counts)
         self._position += units.size
+        if self._position == self.settings.warmup:
+            self._uncounted.ask(self._epochs, "warm-up")
         return published
 
     def _stand_ins(self, events: int) -> Integers:
@@ -231,6 +251,9 @@ class PersonStream:
         self._begin_epoch()
 
     def _begin_epoch(self) -> None:
+        if self._epochs:
+            self._uncounted.ask(self._epochs, "epoch")
+            self._uncounted.begin()
         self._epochs += 1
         self._counted.forget()
         self._learn_stand_in()
@@ -263,8 +286,10 @@ class PersonStream:
         return self.publisher.notice
 
     def epoch_facts(self, after: int = 0) -> list[EpochFacts]:
-        """What is public about the publisher's epochs. See `Publisher.epoch_facts`."""
-        return self.publisher.epoch_facts(after)
+        """What is public about the publisher's epochs, and the share of events that do not count, as last measured."""
+        share = self._uncounted.share
+        facts = self.publisher.epoch_facts(after)
+        return [replace(it, learnt=replace(it.learnt, uncounted=share)) for it in facts]
 
     @property
     def published(self) -> int:
@@ -279,11 +304,14 @@ class PersonStream:
     @property
     def released(self) -> Released:
         """Everything published so far, with its standard errors, which are those of the noise for whole persons."""
-        return self.publisher.released
+        return self.release_of(self.publisher.released.values)
 
     def release_of(self, steps: NDArray[Any], **facts: Any) -> Released:
         """Values that were published and kept by the caller, with errors. See `Publisher.release_of`."""
-        return self.publisher.release_of(steps, **facts)
+        known = self.epoch_facts()
+        if not known:
+            return self.publisher.release_of(steps, **facts)
+        return released_from(self.publisher.settings, known, steps, simulation=self.simulation, **facts)
 
     def check(self, values: Any) -> None:
         """Refuse values, or events, that `push_many` would refuse, and do nothing else."""
@@ -318,6 +346,7 @@ class PersonStream:
                 "epochs": self._epochs,
                 "stand_in": self._stand_in,
                 "counted": self._counted.state(),
+                "uncounted": self._uncounted.state(),
                 "publisher": inner,
             }
         )
@@ -334,6 +363,7 @@ class PersonStream:
         settings = PersonSettings(state["epsilon"], bound, state["fill"], publisher.settings)
         made._set_up(settings, publisher, CountedPersons(bound.most, state["counted"]))
         made._position, made._epochs, made._stand_in = state["position"], state["epochs"], state["stand_in"]
+        made._uncounted.resume(state["uncounted"])
         return made
 
     def __reduce__(self) -> NoReturn:

@@ -40,7 +40,7 @@ from deniable.streams.structure.fence import Fence
 from deniable.streams.structure.growing_array import GrowingArray
 from deniable.streams.structure.state_values import packed, seal, unpacked, unseal
 
-STATE_VERSION = 3
+STATE_VERSION = 4
 
 
 class Publisher:
@@ -144,6 +144,10 @@ class Publisher:
         """Blocks and tree that hold now, or are expected."""
         return self.settings.plan if self._blocks is None else self._blocks.plan
 
+    def own_source(self, name: str) -> Source:
+        """Noise for what somebody else asks about this stream: a function of its key, settings and the name."""
+        return self._source.stream("other", name)
+
     @property
     @in_turn
     def notice(self) -> str | None:
@@ -175,12 +179,9 @@ class Publisher:
     @in_turn
     def released(self) -> Released:
         """Everything published so far, with its standard errors."""
-        if self._blocks is None:
-            more = self.settings.warmup - len(self._warm)
-            raise QueryRefused("nothing is published during the warm-up", f"Push {more:,} more values first.")
-        if not self._keep:
+        if self._blocks is not None and not self._keep:
             raise QueryRefused("this publisher forgets what it publishes", "Keep its output, or use keep=True.")
-        return self._release(self._blocks.values(), 0, None)
+        return self._release(np.zeros(0) if self._blocks is None else self._blocks.values(), 0, None)
 
     @in_turn
     def release_of(self, steps: NDArray[Any], *, first: int = 0, timestamps: NDArray[Any] | None = None) -> Released:
@@ -193,7 +194,8 @@ class Publisher:
 
     def _release(self, steps: NDArray[Any], first: int, timestamps: NDArray[Any] | None) -> Released:
         if self._blocks is None:
-            raise QueryRefused("nothing is published during the warm-up", "Push more values first.")
+            more = self.settings.warmup - len(self._warm)
+            raise QueryRefused("nothing is published during the warm-up", f"Push {more:,} more values first.")
         facts: dict[str, Any] = {"first": first, "timestamps": timestamps, "simulation": self.simulation}
         return release(steps, self.settings, self._blocks, **facts)
 
@@ -251,10 +253,7 @@ class Publisher:
 
     @in_turn
     def check(self, values: Any) -> None:
-        """Refuse what `push_many` would refuse, and do nothing else.
-
-        >>> tops.check([5, 6])
-        """
+        """Refuse what `push_many` would refuse, and do nothing else."""
         if self._ended:
             self._refuse_after_end()
         self._grid.units(values)

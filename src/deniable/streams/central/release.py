@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.arrays import Integers
+from deniable.streams.central.far_tail import risen_excess
 from deniable.streams.central.perturber import Perturber
 from deniable.streams.central.settings import Settings
 from deniable.streams.central.stream_forecast import StreamPlan
@@ -28,8 +29,17 @@ _LEVEL_DOUBT = 0.25
 """How much the mean of a stream may differ from one epoch to the next, as a share of it."""
 
 
-_NOT_EXCLUDED = 4.0
-"""Standard errors up to which the share of values above θ may be larger than learnt."""
+_CYCLES = 0.2
+"""How much the mean of a run of values, shorter than a block, may differ from the next one's, as a share of it."""
+_SHORTEST_CYCLE, _KNOWN_UP_TO = 5, 4
+"""Cycles of 2^5 values and more are expected, unless runs a fourth as long or longer were compared."""
+_STAND_IN_DOUBT = 0.5
+"""How far stand-ins may be off on average, as a share of the mean: values of persons with many events differ."""
+_FAR_DOUBT = 2.0
+"""Standard errors that Laplace noise exceeds upwards three times in a hundred."""
+_CLEARLY_MORE, _RISE = 4.0, 1.5
+_OUTWEIGHS = 10.0
+"""Answers say so where values that noise may hide would make sums so many times as large, and add θ to every value."""
 
 
 class Blocks(Protocol):
@@ -88,19 +98,61 @@ def release(
 ) -> Released:
     """The values that were published from number `first` on, in steps of the grid, with their errors."""
     parts = publisher.parts()
-    start, *later = (_stretch(settings, *part, after) for part, after in zip(parts, [*parts[1:], None], strict=True))
+    start, *later = _stretches(settings, parts)
     about = _about(settings, publisher) | ({SIMULATION: True} if simulation else {})
     facts = (start.truncation, start.smoothing, timestamps, first, tuple(later))
     return Released(steps, start.covariance, settings.grid, about, *facts)
 
 
-def _stretch(settings: Settings, begin: int, learnt: Learnt, blocks: Blocks, after: Part | None) -> Stretch:
-    plan, node = blocks.plan, blocks.perturber.node_variance
-    noise = replace(plan.noise_model(node, learnt.mean_variance), layout=blocks.layout)
-    truncation = replace(_truncation(settings, learnt), sparse=_sparse(settings, learnt, blocks.noisy_mean()))
-    if after is not None and truncation.excess is not None and after[1].theta >= 2 * learnt.theta:
-        truncation = _in_hindsight(truncation, blocks, after, noise)
-    return Stretch(begin, noise, truncation, _smoothing(settings, learnt, blocks, noise))
+def _stretches(settings: Settings, parts: Sequence[Part]) -> list[Stretch]:
+    """Every epoch, from the last to the first: what one shows may be said of the one before."""
+    result: list[Stretch] = []
+    after: Part | None = None
+    for part, hidden in zip(reversed(parts), reversed(_hidden_shares(settings, parts)), strict=True):
+        begin, learnt, blocks = part
+        noise = replace(
+            blocks.plan.noise_model(blocks.perturber.node_variance, learnt.mean_variance), layout=blocks.layout
+        )
+        mean = blocks.noisy_mean()
+        level = learnt.theta / 4 if mean is None else min(max(mean, 0.0), learnt.theta)
+        truncation = replace(
+            _truncation(settings, learnt), hidden=hidden, uncounted=_STAND_IN_DOUBT * learnt.uncounted * level
+        )
+        truncation = _at_level(truncation, mean)
+        if after is not None and truncation.excess is not None:
+            if after[1].theta >= 2 * learnt.theta:
+                truncation = _in_hindsight(truncation, blocks, after, noise)
+            elif _alike(mean, after[2].noisy_mean()):
+                truncation = _as_later(truncation, result[-1].truncation)
+        result.append(Stretch(begin, noise, truncation, _smoothing(settings, learnt, blocks, noise)))
+        after = part
+    return result[::-1]
+
+
+def _at_level(truncation: Truncation, mean: float | None) -> Truncation:
+    """Where published sums have risen since θ was learnt, more lies above it, and how much more is as much in doubt."""
+    level, said, theta = truncation.level, truncation.excess, truncation.theta
+    if not level or not said or mean is None or mean <= level:
+        return truncation
+    error = math.sqrt(truncation.excess_variance)
+    excess, most = (risen_excess(it, theta, level, min(mean, theta)) for it in (said, said + error))
+    return replace(truncation, excess=excess, excess_variance=max(most - excess, error) ** 2)
+
+
+def _as_later(truncation: Truncation, later: Truncation | None) -> Truncation:
+    """Where an epoch that looks alike turned out to lack far more, so does this one."""
+    if later is None or later.excess is None or truncation.excess is None:
+        return truncation
+    if later.excess - truncation.excess <= _CLEARLY_MORE * math.sqrt(truncation.excess_variance):
+        return truncation
+    variance = later.excess_variance + (_LEVEL_DOUBT * later.excess) ** 2
+    return replace(
+        truncation,
+        excess=later.excess,
+        excess_variance=variance,
+        excess_square=later.excess_square,
+        hidden=later.hidden,
+    )
 
 
 def _in_hindsight(truncation: Truncation, blocks: Blocks, after: Part, noise: TreeNoise) -> Truncation:
@@ -108,25 +160,54 @@ def _in_hindsight(truncation: Truncation, blocks: Blocks, after: Part, noise: Tr
 
     The next epoch's mean, with what that one lacks, less the mean of the values as they were cut here. It is as far off
     as the level has changed in between; what was said before is as far off as the larger values that were not seen.
-    Blocks of zeros lost nothing and are left out, where noise lets them be known.
+    Blocks of zeros lost nothing and are left out, where noise lets them be known. Where the stream rose inside the
+    epoch, blocks before that are as they were when θ was learnt, and so is what they lost.
     """
     _, learnt, later = after
     mean, level = blocks.noisy_mean(), later.noisy_mean()
     if mean is None or level is None or learnt.excess is None:
         return truncation
     empty, size = _empty_below(blocks, noise), blocks.layout.block
+    risen = _risen_above(truncation, blocks, noise) if empty is None else None
+    empty = risen if empty is None else empty
     if empty is not None:
         totals = blocks.totals()
         mean = float(totals[totals >= empty * size].mean()) / size
+    doubt = (_LEVEL_DOUBT * level) ** 2
+    if learnt.mean is not None and learnt.theta > 2 * truncation.theta and learnt.mean_variance > 0:
+        # The mean of these values at the next θ was asked, too.
+        own = learnt.mean_variance / (learnt.mean_variance + doubt)
+        level, doubt = own * level + (1 - own) * learnt.mean, own * doubt
     whole = level + learnt.excess
-    seen, doubt = max(whole - mean, 0.0), (_LEVEL_DOUBT * whole) ** 2 + learnt.excess_variance
+    seen, doubt = max(whole - mean, 0.0), doubt + learnt.excess_variance
     before = truncation.excess_variance + seen**2
     weight = before / (before + doubt) if before + doubt > 0 else 0.0
     said = truncation.excess or 0.0
     excess = max(weight * seen + (1 - weight) * said, said)
     each = max(learnt.theta - truncation.theta, 0.0)
     square = max(truncation.excess_square, excess * each)
-    return replace(truncation, excess=excess, excess_variance=weight * doubt, excess_square=square, empty_below=empty)
+    below = (0.0, 0.0) if risen is None else (said, truncation.excess_variance)
+    return replace(
+        truncation,
+        excess=excess,
+        excess_variance=weight * doubt,
+        excess_square=square,
+        empty_below=empty,
+        excess_below=below[0],
+        variance_below=below[1],
+    )
+
+
+def _risen_above(truncation: Truncation, blocks: Blocks, noise: TreeNoise) -> float | None:
+    """The mean between that of blocks before and after a rise inside the epoch. None, if none is seen."""
+    totals, size, level = blocks.totals(), blocks.layout.block, truncation.level
+    if level is None or level <= 0 or not totals.size:
+        return None
+    error = math.sqrt(float(noise.variance(np.array([0]), np.array([size]))[0])) / size
+    rates = totals / size
+    limit = math.sqrt(level * float(rates.max(initial=0.0)))
+    seen = _CLEARLY_MORE * error < min(limit - level, float(rates.max()) - limit) and limit > _RISE * level
+    return limit if seen and bool((rates < limit).any()) else None
 
 
 def _empty_below(blocks: Blocks, noise: TreeNoise) -> float | None:
@@ -148,16 +229,51 @@ def _truncation(settings: Settings, learnt: Learnt) -> Truncation:
     return replace(truncation, excess=learnt.excess, excess_variance=learnt.excess_variance, excess_square=square)
 
 
-def _sparse(settings: Settings, learnt: Learnt, mean: float | None) -> bool:
-    """Whether values above θ may be all that a stretch holds: each of them adds θ to the sum of cut values.
+def _hidden_shares(settings: Settings, parts: Sequence[Part]) -> list[float]:
+    """For every epoch: the share of its values that may lie near the bound unseen, where these would change all sums.
 
-    A public θ is somebody's word that few values lie above it: noise alone is not a reason to doubt that.
+    What was learnt from an epoch is said of it and of all that look alike: their θ is not far smaller, and published
+    means are about the same. So what cannot be said early is said in hindsight.
     """
-    if learnt.excess is None or learnt.above is None or mean is None or learnt.theta >= settings.grid.top:
-        return False
+    means = [blocks.noisy_mean() for _, _, blocks in parts]
+    told = [(mean, after[1]) for mean, after in zip(means, parts[1:], strict=False)]
+    result = []
+    for (_, learnt, _), mean in zip(parts, means, strict=True):
+        alike = [later for other, later in told if _alike(mean, other) and later.theta <= 2 * learnt.theta]
+        known = alike if any(later is learnt for later in alike) else [learnt, *alike]
+        result.append(_hidden(settings, learnt, mean, *_most_far(known)))
+    return result
+
+
+def _most_far(known: list[Learnt]) -> tuple[float, float]:
+    """The share of values far above θ by all measurements together, and its standard error."""
+    far = [(it.far, it.far_variance) for it in known if it.far is not None]
+    if any(variance <= 0 for _, variance in far):
+        return max(share for share, _ in far), 0.0
+    weight = sum(1 / variance for _, variance in far)
+    return (sum(share / variance for share, variance in far) / weight, weight**-0.5) if far else (0.0, 0.0)
+
+
+def _alike(mean: float | None, other: float | None) -> bool:
+    return mean is not None and other is not None and abs(mean - other) <= _LEVEL_DOUBT * max(mean, other)
+
+
+def _hidden(settings: Settings, learnt: Learnt, mean: float | None, far: float, error: float) -> float:
+    """The share of values that may be far above θ, if there is reason to think so and they would outweigh all others.
+
+    One reason is that more was measured than is usual of noise. The other is that published sums are so small that all
+    values that are not 0 may be such: each adds θ to a sum of cut values. A public θ is somebody's word that few
+    values lie above it: noise alone is not a reason to doubt that.
+    """
+    theta, top = learnt.theta, settings.grid.top
+    if learnt.excess is None or learnt.above is None or mean is None or theta >= top:
+        return 0.0
     if isinstance(settings.threshold, PublicThreshold) and learnt.above <= NOT_NOISE * learnt.above_stderr:
-        return False
-    return mean <= learnt.theta * (learnt.above + _NOT_EXCLUDED * learnt.above_stderr)
+        return 0.0
+    share, rate = min(max(far, 0.0) + _FAR_DOUBT * error, 1.0), max(mean, 0.0)
+    possible = min(share, rate / theta) * (top - theta)
+    reason = far > _FAR_DOUBT * error or rate <= theta * share
+    return share if reason and possible > _OUTWEIGHS * (rate + learnt.excess + theta / _OUTWEIGHS) else 0.0
 
 
 def _smoothing(settings: Settings, learnt: Learnt, blocks: Blocks, noise: TreeNoise) -> Smoothing | None:
@@ -169,11 +285,19 @@ def _smoothing(settings: Settings, learnt: Learnt, blocks: Blocks, noise: TreeNo
     measured = block_difference(blocks.totals(), layout, noise, expected.difference(layout.block))
     if measured is None:
         return Smoothing(layout, expected)
-    smallest = expected.squares[0]
-    usual = Roughness((1.0, float(layout.block)), (smallest, max(measured, smallest * layout.block)))
+    smallest, drift = expected.squares[0], _CYCLES * min(max(blocks.noisy_mean() or 0.0, 0.0), learnt.theta)
+    block = float(layout.block)
+    between = Roughness((1.0, block), (smallest, max(measured, smallest * block)))
+    # Cycles shorter than a block do not show in its neighbours: where no run was compared, at least what is expected.
+    measured_lengths = [length for length in learnt.lengths if length < block] or [1.0]
+    powers = (float(2**power) for power in range(_SHORTEST_CYCLE, layout.block.bit_length()))
+    unknown = [length for length in powers if _KNOWN_UP_TO * measured_lengths[-1] < length < block]
+    lengths = sorted({*measured_lengths, *unknown})
+    squares = (max(between.difference(length), smallest * length + (drift * length) ** 2) for length in lengths)
+    usual = Roughness((*lengths, block), (*squares, between.squares[-1]))
     below = sum(length < layout.block for length in learnt.lengths)
     known = usual.weighed(learnt.lengths[:below], learnt.squares[:below], learnt.doubts[:below]) if below else usual
-    return Smoothing(layout, known.ending(float(layout.block), usual.squares[-1]))
+    return Smoothing(layout, known.ending(block, between.squares[-1]))
 
 
 def _about(settings: Settings, publisher: PublishedParts) -> dict[str, Any]:

@@ -35,9 +35,11 @@ _STALE = 4.0
 class Learnt:
     """Private answers, in steps of the grid. Those that were not measured are None.
 
-    `above` is the share of values above θ, `excess` the mean of (v − θ)+; `spread` is the variance of single values
-    around their neighbours. `squares` are Δ at `lengths`: mean squares of the difference between the sums of two
-    neighbouring runs of so many values, as measured; `doubts` are the variances of the noise of their roots.
+    `above` is the share of values above θ, `excess` the mean of (v − θ)+; `far` is a measured share of values far above
+    θ, if anything too large but for its noise; `uncounted` is the share of events that stand-ins replace, in streams of
+    persons; `spread` is the variance of single values around their neighbours. `squares` are Δ at `lengths`: mean
+    squares of the difference between the sums of two neighbouring runs of so many values, as measured; `doubts` are the
+    variances of the noise of their roots.
 
     >>> import deniable as dn
     >>> tops = dn.streams.ToPS(1.0, 100, warmup=1000, horizon=1000, source=dn.SeededSource(1), simulation=True)
@@ -54,6 +56,9 @@ class Learnt:
     above_stderr: float = 0.0
     excess: float | None = None
     excess_variance: float = 0.0
+    far: float | None = None
+    far_variance: float = 0.0
+    uncounted: float = 0.0
     lengths: tuple[float, ...] = ()
     squares: tuple[float, ...] = ()
     doubts: tuple[float, ...] = ()
@@ -104,7 +109,9 @@ def learn(
     lengths = run_lengths(evidence.count)
     totals: dict[str, float] = {}
     variances: dict[str, float] = {}
-    for question in evidence.questions(theta):
+    questions = evidence.questions(theta)
+    reach = next(question.sensitivity for question in questions if question.name == "excess")
+    for question in questions:
         mechanism = DiscreteLaplace(costs[question.name], question.sensitivity)
         noisy = mechanism.draw(np.array([question.total]), source.stream(question.name))
         totals[question.name], variances[question.name] = float(noisy[0]), mechanism.variance()
@@ -114,6 +121,9 @@ def learn(
     mean = min(max(mean, 0.0), float(theta))
     above, above_variance = totals["above"] / count, variances["above"] / count**2
     excess, excess_variance = totals["excess"] / count, variances["excess"] / count**2
+    # A value far above θ counts once among those above θ, and as much as one value can in the excess. Others count
+    # less, so the mean of both is too large rather than too small.
+    far, far_variance = (above + excess / reach) / 2, (above_variance + excess_variance / reach**2) / 4
     if aim is not None:
         # Noise decides between thresholds whose counts differ by less than it, so the share above θ may be that large.
         largest = aim + (0.0 if math.isinf(epsilon) else 1 / (cost * count))
@@ -123,10 +133,10 @@ def learn(
     # No more than what the share above θ allows, or a rare large noise would be taken for large values.
     excess = min(excess, EXCESS_REACH * theta * (above + NOT_NOISE * math.sqrt(above_variance)))
     level = _weighted(mean, mean_variance, theta / 4, theta / 4)[0]
-    near, far = power_excess(share, level / theta, settings.grid.top / theta)
+    near, beyond = power_excess(share, level / theta, settings.grid.top / theta)
     doubt = theta * max(tail * share, near - _USUAL_EXCESS * share)
     excess, excess_variance = _weighted(excess, excess_variance, _USUAL_EXCESS * theta * above, doubt)
-    excess_variance += (theta * far) ** 2
+    excess_variance += (theta * beyond) ** 2
     if theta >= settings.grid.top:
         excess = excess_variance = 0.0
     runs_theta, usual = evidence.runs_at(theta), 2 * (settings.expectation.spread * theta) ** 2
@@ -146,6 +156,9 @@ def learn(
         math.sqrt(above_variance),
         max(excess, 0.0),
         excess_variance,
+        far,
+        far_variance,
+        0.0,
         *runs,
     )
 

@@ -237,7 +237,7 @@ class Released(ManyWindows):
         try:
             ends = [np.asarray(end).astype(self.timestamps.dtype) for end in (start, stop)]
         except (ValueError, TypeError):
-            raise QueryRefused("an end of the window is not a time", "Write 2024-01-31T12:00, for example.") from None
+            raise QueryRefused("an end of the window is not a time", "Write 2024-01-31T12:00.") from None
         first, last = (int(np.searchsorted(self.timestamps, end, side="left")) for end in ends)
         return first, max(first, last)
 
@@ -268,7 +268,6 @@ class Released(ManyWindows):
         )
 
     # Files ---------------------------------------------------------------------------------------------------------
-
     def metadata(self) -> dict[bytes, bytes]:
         """The metadata of a file: every public fact that answers need, as JSON.
 
@@ -396,5 +395,6 @@ def _stretch(facts: dict[str, Any]) -> Stretch:
         else:
             known = Roughness(*(tuple(smoothing["roughness"][name]) for name in ("lengths", "squares")))
         smoothing = Smoothing(layout, known)
-    truncation = None if truncation is None else Truncation(**truncation)
+    if truncation is not None:  # `sparse` is of earlier versions: all values that are not 0 may be hidden
+        truncation = Truncation(**{"hidden": float(truncation.pop("sparse", False)), **truncation})
     return Stretch(facts.get("begin", 0), covariance_of(facts["covariance"]), truncation, smoothing)

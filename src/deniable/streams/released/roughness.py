@@ -76,7 +76,7 @@ class Roughness:
             usual = self.difference(length) * factor
             weight = usual / (usual + doubt) if usual + doubt > 0 else 0.0
             known[length] = max(weight * measured + (1 - weight) * usual, squares[0] * length)
-            factor = known[length] / max(self.difference(length), _LEAST)
+            factor = max(known[length] / max(self.difference(length), _LEAST), 1.0)
         last = max(known)
         for length in self.lengths:  # beyond what was measured, in the usual shape
             if length > last:

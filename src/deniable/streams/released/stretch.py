@@ -127,13 +127,16 @@ class StretchSums:
     def beyond(self, starts: Integers, stops: Integers) -> Floats:
         """What window sums may lack because values lie far above θ, at most: bound − θ for each of them.
 
-        Blocks that press against θ may hold nothing else. In a sparse stretch every such value has given θ to a sum.
+        Blocks that press against θ may hold nothing else. Otherwise as many as may be hidden, by chance some more in a
+        short window; and every such value has given θ to a sum.
         """
         truncation = self.stretch.truncation
-        if truncation is not None and truncation.sparse:
+        if truncation is not None and truncation.hidden:
             noise, smoothing, _ = self.variances(starts, stops)
             most = self.until(stops) - self.until(starts) + 2 * np.sqrt(noise + smoothing)
-            values = np.clip(most / truncation.theta, 0, stops - starts)
+            share, count = truncation.hidden, stops - starts
+            hidden = np.minimum(count * share + 2 * np.sqrt(count * share) + 1, count)
+            values = np.clip(most / truncation.theta, 0, hidden)
             return np.asarray(values * max(truncation.bound - truncation.theta, 0.0))
         if self._layout is None or self.stretch.truncation is None or not self._pressed[-1]:
             return np.zeros(starts.shape)
@@ -155,7 +158,9 @@ class StretchSums:
         counted = np.where(np.diff(sums) < truncation.empty_below * lengths, 0, lengths)
         before = np.concatenate(([0.0], np.cumsum(counted)))
         first, last = (np.interp(ends, edges, before) + np.maximum(ends - edges[-1], 0) for ends in (starts, stops))
-        return truncation.added(last - first)
+        excess, variance = truncation.added(last - first)
+        others = (stops - starts) - (last - first)
+        return excess + others * truncation.excess_below, variance + others**2 * truncation.variance_below
 
     def _tails(self, starts: Integers, stops: Integers) -> Floats:
         """3/k for a window whose noise is about that of k independent blocks: whole ones, and shares of two others."""

@@ -17,8 +17,11 @@ SINGLE_LAPLACE = 3.0
 _BETWEEN = 0.7
 PRESSED = "published sums press against θ: the stream has risen, and sums are lower bounds until θ is renewed"
 LOWER_BOUND = (
-    "sums are lower bounds: published sums press against θ, or are so small that all values but zeros may lie above it"
+    "sums are lower bounds: published sums press against θ, or noise may hide values near the bound that outweigh all "
+    "others. A tighter bound or a larger ε helps"
 )
+_CUT_UP, _CUT_DOWN = 1.6, 0.7
+"""What values above θ add is more often far more than estimated than far less: tails of the doubt, up and down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +45,14 @@ class Truncation:
     level: float | None = None
     """The mean of cut values when all this was learnt."""
     empty_below: float | None = None
-    """Blocks with a smaller published mean lost nothing, and nothing is added back to them."""
-    sparse: bool = False
-    """Whether published sums are so small that all values that are not 0 may lie above θ, how far nobody knows."""
+    """Blocks with a smaller published mean lost nothing, or `excess_below` per value."""
+    excess_below: float = 0.0
+    variance_below: float = 0.0
+    hidden: float = 0.0
+    """The share of values that may lie anywhere up to the bound without being seen, where it matters."""
+
+    uncounted: float = 0.0
+    """By how much stand-ins for events that did not count are off per value, as a standard error."""
 
     def pressed(self, rates: Floats, noise: float) -> NDArray[np.bool_]:
         """Whether blocks of these mean values press against θ: most of what they hold may be cut.
@@ -69,8 +77,9 @@ class Truncation:
     def added(self, count: Floats) -> tuple[Floats, Floats]:
         """What is added back to sums of `count` values, and its variance."""
         if self.excess is None:
-            return np.zeros(count.shape), np.zeros(count.shape)
-        return count * self.excess, count**2 * self.excess_variance + count * self.excess_square
+            return np.zeros(count.shape), count**2 * self.uncounted**2
+        variance = self.excess_variance + self.uncounted**2
+        return count * self.excess, count**2 * variance + count * self.excess_square
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +91,8 @@ class WindowEstimate(Estimate):
     quantiles of the noise: `tails` is its excess kurtosis, 3 for the Laplace noise of a single block.
     `truncation` is what cutting may have taken away where nothing was measured that could be added back, None if
     nothing is known. The interval does not cover it. `beyond` is for stretches that press against θ, which a `note`
-    tells: there the upper end of the interval is what it would be if all their values were as large as the bound. In
-    stretches of nearly nothing but zeros it is what it would be if all others were.
+    tells: there the upper end of the interval is what it would be if all their values were as large as the bound. Where
+    noise may hide a share of large values that would outweigh all others, it is what it would be if these were.
 
     >>> answer = WindowEstimate(100.0, 3.0, smoothing=4.0)
     >>> answer.interval[1] - answer.value > 1.95 * 5
@@ -110,10 +119,9 @@ class WindowEstimate(Estimate):
     @property
     def interval(self) -> tuple[float, float]:
         """Low and high end."""
-        error = self.error
-        kurtosis = self.tails * (self.stderr / error) ** 4 if error else 0.0
-        reach = float(quantile(self.confidence, kurtosis)) * error
-        return self.value - reach, self.value + reach + self.beyond
+        errors = (math.hypot(self.stderr, self.smoothing, side * self.cut) for side in (_CUT_DOWN, _CUT_UP))
+        down, up = (float(_reach(error, self.stderr, self.tails, self.confidence)) for error in errors)
+        return self.value - down, self.value + up + self.beyond
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,17 +142,26 @@ class Windows:
         """Noise, smoothing and what was added back, together."""
         return np.sqrt(self.stderrs**2 + self.smoothing**2 + self.cut**2)
 
-    def reach(self, confidence: float = 0.95) -> Floats:
-        """Half the lengths of the intervals.
+    def intervals(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
+        """Low and high ends.
 
         >>> import numpy as np
         >>> nothing = np.zeros(1)
-        >>> Windows(nothing, np.ones(1), *[nothing] * 6).reach().round(2)
+        >>> Windows(nothing, np.ones(1), *[nothing] * 6).intervals()[1].round(2)
         array([1.96])
         """
-        errors = self.errors
-        share = np.divide(self.stderrs, errors, out=np.zeros_like(errors), where=errors > 0)
-        return quantile(confidence, self.tails * share**4) * errors
+        errors = (
+            np.sqrt(self.stderrs**2 + self.smoothing**2 + (side * self.cut) ** 2) for side in (_CUT_DOWN, _CUT_UP)
+        )
+        down, up = (_reach(error, self.stderrs, self.tails, confidence) for error in errors)
+        return self.values - down, self.values + up + self.beyond
+
+
+def _reach(error: float | Floats, stderr: float | Floats, tails: float | Floats, confidence: float) -> Floats:
+    """How far an interval reaches to one side: as heavy-tailed as the part of the error that is noise."""
+    errors = np.asarray(error, dtype=np.float64)
+    share = np.divide(stderr, errors, out=np.zeros_like(errors), where=errors > 0)
+    return quantile(confidence, tails * share**4) * errors
 
 
 def quantile(confidence: float, kurtosis: float | Floats) -> Floats:

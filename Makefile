@@ -5,7 +5,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .PHONY: demo test test-all test-portable test-oldest lint java javascript mariadb mosquitto superset console bench docs pages wheel clean
 
-demo: .venv/.installed-plot
+demo: .venv/.installed-demo
 	$(BIN)/deniable demo
 
 test: lint java mariadb mosquitto javascript
@@ -159,21 +159,21 @@ PROJECTS := pyproject.toml lab/pyproject.toml
 	$(PIP) install --editable .
 	touch $@
 
-.venv/.installed-plot: pyproject.toml | .venv/bin/python
-	$(PIP) install --editable '.[plot]'
+.venv/.installed-demo: pyproject.toml | .venv/bin/python
+	$(PIP) install --editable '.[plot,serve]'
 	touch $@ .venv/.installed
 
 .venv/.installed-test: $(PROJECTS) | .venv/bin/python
 	$(PIP) install --editable '.[test]' --editable ./lab
-	touch $@ .venv/.installed .venv/.installed-plot
+	touch $@ .venv/.installed .venv/.installed-demo
 
 .venv/.installed-docs: $(PROJECTS) | .venv/bin/python
 	$(PIP) install --editable '.[docs,plot]' --editable ./lab
-	touch $@ .venv/.installed .venv/.installed-plot
+	touch $@ .venv/.installed
 
 .venv/.installed-bench: $(PROJECTS) | .venv/bin/python
 	$(PIP) install --editable . --editable './lab[peers]'
-	touch $@ .venv/.installed .venv/.installed-plot
+	touch $@ .venv/.installed
 
 .venv-oldest/.installed: $(PROJECTS)
 	$(PYTHON) -m venv --clear .venv-oldest

@@ -135,11 +135,15 @@ pages: .venv/.installed-test
 	$(BIN)/python docs/generate.py
 
 # A wheel that installs in an empty environment, without the lab; then the lab's, which adds its commands.
+# Built twice, the files are the same: their times are that of the commit.
 EMPTY := dist/empty/bin
+BUILD := SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || echo 1577836800) $(BIN)/python -m build
 
 wheel: .venv/bin/python
-	$(PIP) install build
-	rm -rf dist && $(BIN)/python -m build --outdir dist . >/dev/null && $(BIN)/python -m build --outdir dist lab >/dev/null
+	$(PIP) install build twine
+	rm -rf dist && $(BUILD) --outdir dist . >/dev/null && $(BUILD) --outdir dist lab >/dev/null
+	$(BUILD) --outdir dist/again . >/dev/null && for file in dist/again/*; do cmp $$file dist/$${file##*/} || exit 1; done
+	$(BIN)/python -m twine check --strict dist/*.whl dist/*.tar.gz
 	! $(BIN)/python -m zipfile -l dist/deniable-*.whl | grep -E 'deniable_lab|experiments|benchmarks'
 	! $(BIN)/python -m tarfile -l dist/deniable-*.tar.gz | grep -E 'deniable_lab|experiments|benchmarks'
 	$(PYTHON) -m venv dist/empty && $(EMPTY)/python -m pip --quiet install dist/deniable-*.whl && $(EMPTY)/deniable --version

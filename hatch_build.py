@@ -31,7 +31,7 @@ class CommitNote(BuildHookInterface):
         target = NOTE if self.target_name == "wheel" else Path("src", NOTE)
         build_data["force_include"][str(note)] = target.as_posix()
 
-    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002
         """Remove the file that was included."""
         if hasattr(self, "_folder"):
             self._folder.cleanup()

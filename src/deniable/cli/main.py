@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 
 import click
 
-from deniable.cli.built_version import built_version
 from deniable.cli import installed_commands, standard_streams
 from deniable.cli.audit import audit_command
+from deniable.cli.built_version import built_version
 from deniable.cli.collect import check, perturb
 from deniable.cli.demo.command import demo
 from deniable.cli.doctor import doctor

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from deniable.queries.planning.plan import Plan
     from deniable.randomness import SecureSource, SeededSource
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "AnswerOptions",
     "Categorical",

@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 
 import click
 
-from deniable import __version__
 from deniable.cli import installed_commands, standard_streams
 from deniable.cli.audit import audit_command
+from deniable.cli.built_version import built_version
 from deniable.cli.collect import check, perturb
 from deniable.cli.demo.command import demo
 from deniable.cli.doctor import doctor
@@ -68,7 +68,7 @@ class Commands(click.Group):
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="deniable")
+@click.version_option(built_version(), prog_name="deniable")
 def cli() -> None:
     """Analytics on data that nobody should hold.
 

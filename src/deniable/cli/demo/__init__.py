@@ -1,1 +1,1 @@
-"""`deniable demo`: a shop with two services and a stream of meter readings, queried and attacked in under a minute."""
+"""`deniable demo`: a collector, devices that report to it, questions, an attacker, a liar and a live stream."""

@@ -20,10 +20,11 @@ from deniable.cli.terminal import count
 def demo(out: str, users: int, seed: int | None, serve: bool, port: int) -> None:
     """Ask about 200,000 people without learning about any one.
 
-    Randomises made-up rows on simulated devices, answers SQL from the reports, shows the truth next to every answer,
-    mounts an attack, publishes a stream, and writes a page with pictures: report.html in the folder. With --serve,
-    the same shop is collected from devices over HTTP, with a survey that you can answer and a live stream, and the
-    console shows it in a browser.
+    Starts a collector on a port of this machine. Devices of made-up people report to it over HTTP for three weeks; in
+    between it is killed and started again. Then SQL is answered from the reports, with the truth next to every
+    answer, an attacker and a liar try their best, and a live stream notices a shift. Writes a page with pictures,
+    report.html in the folder, and leaves nothing running. With --serve, a console stays open, with devices that report
+    while you look, a survey that you can answer, and a live stream.
 
     \b
     Example:

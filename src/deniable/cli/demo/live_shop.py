@@ -6,22 +6,23 @@ Devices run in a thread and speak HTTP, as real ones do. Their rows are made up,
 from __future__ import annotations
 
 import http.client
-import json
 import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import click
 import numpy as np
 
 from deniable.cli.demo import meters, shop, survey
+from deniable.cli.demo.collector_requests import asked
+from deniable.cli.demo.console_keys import made_keys
 from deniable.client import ToPLClient
 from deniable.collection import Collection
 from deniable.errors import BadInput, DeniableError, MissingExtra
+from deniable.tables import Categorical, Ordinal, Public, Table
 from deniable.tables.reports.upload_format import REPORT_LINES
 from deniable.tables.specification.runs import SPECIFICATION_FILE
 
@@ -39,7 +40,7 @@ def serve_demo(folder: Path, port: int, people: int) -> None:
         from deniable.service.settings import ServeSettings
     except ModuleNotFoundError as missing:
         raise MissingExtra(missing.name or "uvicorn", "serve") from None
-    collected = folder / "collected"
+    collected = folder / "open-shop"
     collection = specification()
     make_room(collected, collection)
     init_folder(collection, collected, streams={STREAM: STREAM_SETTINGS})
@@ -63,7 +64,8 @@ def serve_demo(folder: Path, port: int, people: int) -> None:
 
 def specification() -> Collection:
     """The tables of the shop and of the survey, and the one ε over all three."""
-    tables = (*shop.specification().tables, survey.table())
+    users = Table("users", age=Ordinal(1, 95), marital=Categorical(*shop.MARITAL), city=Public())
+    tables = (users, shop.specification()["orders"], survey.table())
     return Collection(*tables, epsilon=shop.EPSILON_PER_PERSON, name="shop", coins="assigned")
 
 
@@ -83,21 +85,6 @@ def make_room(folder: Path, collection: Collection) -> None:
     shutil.rmtree(folder)
 
 
-def made_keys(folder: Path) -> dict[str, str]:
-    """A key of each scope."""
-    from deniable.service.keys import SCOPES, KeyFile, Keys
-
-    made: dict[str, str] = {}
-
-    def add(keys: Keys) -> Keys:
-        for scope in SCOPES:
-            keys, made[scope] = keys.with_key(f"demo_{scope}", scope)
-        return keys
-
-    KeyFile(folder).change(add)
-    return made
-
-
 def report_for_ever(
     address: str, collection: Collection, people: int, sleep: Callable[[float], None] = time.sleep
 ) -> int:
@@ -113,9 +100,9 @@ def report_for_ever(
             client.fresh(value, theta).to_json(str(person["uid"])) for person, value in zip(batch, values, strict=True)
         ]
         try:
-            _sent(address, f"/v1/collections/{collection.name}/reports", lines)
-            _sent(address, f"/v1/collections/{collection.name}/streams/{STREAM}/reports", readings)
-            theta = _sent(address, f"/v1/collections/{collection.name}")["streams"][STREAM]["theta"]
+            _send(address, f"/v1/collections/{collection.name}/reports", lines)
+            _send(address, f"/v1/collections/{collection.name}/streams/{STREAM}/reports", readings)
+            theta = asked(address, f"/v1/collections/{collection.name}")["streams"][STREAM]["theta"]
         except (OSError, http.client.HTTPException, ValueError, KeyError):
             return reported  # the server has ended
         reported += len(batch)
@@ -127,11 +114,11 @@ def report_for_ever(
 def _batches(people: int) -> Iterator[list[dict[str, Any]]]:
     """Made-up people with their orders and answers, some at a time."""
     made = shop.made_up(people)
-    orders: dict[int, list[dict[str, Any]]] = {}
-    for row in made.orders.to_pylist():
+    orders: dict[str, list[dict[str, Any]]] = {}
+    for row in made.orders.drop_columns(["number"]).to_pylist():
         orders.setdefault(row.pop("uid"), []).append(row)
     answers = survey.made_up_answers(people)
-    users = [{**user, "answers": answers[user["uid"]]} for user in made.users.to_pylist()]
+    users = [{**user, "answers": answer} for user, answer in zip(made.users.to_pylist(), answers, strict=True)]
     for start in range(0, people, AT_ONCE):
         yield [{**user, "orders": orders.get(user["uid"], [])} for user in users[start : start + AT_ONCE]]
 
@@ -149,13 +136,5 @@ def _lines(collection: Collection, person: dict[str, Any]) -> Iterator[str]:
         yield report.to_json(uid, "answers")
 
 
-def _sent(address: str, path: str, lines: list[str] | None = None) -> Any:
-    """What the collector answers."""
-    parts = urlsplit(address)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)
-    try:
-        body = None if lines is None else "\n".join(lines).encode()
-        connection.request("GET" if lines is None else "POST", path, body, {"Content-Type": REPORT_LINES})
-        return json.loads(connection.getresponse().read())
-    finally:
-        connection.close()
+def _send(address: str, path: str, lines: list[str]) -> None:
+    asked(address, path, "\n".join(lines).encode(), content_type=REPORT_LINES)

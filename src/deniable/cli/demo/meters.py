@@ -1,24 +1,36 @@
-"""A stream that nobody may publish as it is: made-up meter readings, and windows of their private release."""
+"""A stream that nobody may publish as it is: made-up meter readings, sent to a live stream, and a shift in them."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
+from deniable.addresses import KEY_BYTES
 from deniable.arrays import Integers
+from deniable.cli.demo.running_collector import RunningCollector
+from deniable.errors import Failure
 from deniable.queries.answers.result import Estimate
-from deniable.randomness import Source
+from deniable.stores import DurablePublisher, StoredStream
 from deniable.streams import Expectation, Released, ToPS
 
+STREAM = "watts"
 SECONDS_OF_A_DAY = 86_400
-EPSILON_PER_READING, MOST_WATTS, READINGS, WARMUP_READINGS = 0.2, 20_000, 500_000, 2**16
+EPSILON_PER_READING, MOST_WATTS, READINGS, WARMUP_READINGS = 0.5, 20_000, 240_000, 2**13
+LONGEST_EPOCH = 2**16
+FAILURE_AT, FAILED_SHARE = 130_000, 0.8
+"""From this reading on a part of the supply fails: so much of the load is gone."""
+_AT_ONCE = 10_000
 WINDOWS = (
-    ("all", 0, READINGS - WARMUP_READINGS),
-    ("a day", 0, SECONDS_OF_A_DAY),
-    ("six hours", 180_000, 201_600),
-    ("one hour", 300_000, 303_600),
+    ("an hour of the first day", 50_000, 53_600),
+    ("six hours before the failure", FAILURE_AT - 30_000, FAILURE_AT - 8_400),
+    ("six hours after it", FAILURE_AT + 8_400, FAILURE_AT + 30_000),
+    ("the last twelve hours", READINGS - 43_200, READINGS),
 )
+"""By the number of the reading, the warm-up included."""
 
 
 def meter_readings(count: int, rng: np.random.Generator, bound: int) -> Integers:
@@ -29,31 +41,63 @@ def meter_readings(count: int, rng: np.random.Generator, bound: int) -> Integers
 
 
 def made_up() -> Integers:
-    """Watts, one reading per second."""
-    return meter_readings(READINGS, np.random.default_rng(2), MOST_WATTS)
+    """Watts of a district, one reading per second, until a part of the supply fails."""
+    random = np.random.default_rng(2)
+    days = np.arange(READINGS) / SECONDS_OF_A_DAY
+    level = 600 + 150 * np.sin(2 * np.pi * (days - 0.3))
+    level[FAILURE_AT:] *= 1 - FAILED_SHARE
+    return np.asarray(np.clip(random.gamma(2.0, level / 2), 0, MOST_WATTS).round(), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What was published, and the mean of some windows next to the truth."""
+    """What was published, some windows next to the truth, and when the shift was noticed."""
 
     released: Released
-    theta: float
+    theta_before: float
+    theta_after: float
+    noticed_at: int | None
+    """Readings that had been sent when a lower θ was learnt; None if the stream ended before."""
     rows: tuple[tuple[str, float, Estimate], ...]
 
 
-def publish(watts: Integers, source: Source, *, simulation: bool) -> Published:
-    """All readings through ToPS; drift is public knowledge: everybody knows that there are nights."""
-    tops = ToPS(
+def make_stream(folder: Path, seed: int | None) -> None:
+    """An empty live stream in the folder of a collector. Drift is public: everybody knows that there are nights."""
+    publisher = ToPS(
         EPSILON_PER_READING,
         MOST_WATTS,
         warmup=WARMUP_READINGS,
-        horizon=2**19,
+        horizon=LONGEST_EPOCH,
         expectation=Expectation(drift=0.02),
-        source=source,
-        simulation=simulation,
+        key=None if seed is None else seed.to_bytes(KEY_BYTES, "big", signed=True),
+        simulation=seed is not None,
     )
-    tops.push_many(watts)
-    released, truth = tops.released, watts[WARMUP_READINGS:]
-    rows = tuple((name, float(truth[start:stop].mean()), released.mean(start, stop)) for name, start, stop in WINDOWS)
-    return Published(released, float(tops.learnt.theta) if tops.learnt else float(MOST_WATTS), rows)
+    DurablePublisher(folder / "live" / STREAM, publisher).close()
+
+
+def publish(
+    collector: RunningCollector, folder: Path, watts: Integers, keys: dict[str, str], advance: Callable[[float], None]
+) -> Published:
+    """Send all readings over HTTP, and look after each request whether the collector has noticed anything."""
+    thetas: list[tuple[int, float]] = []
+    for first in range(0, watts.size, _AT_ONCE):
+        values = watts[first : first + _AT_ONCE].tolist()
+        body = json.dumps({"position": first, "values": values}).encode()
+        answer = collector.ask(f"/v1/streams/{STREAM}", body, key=keys["publish"])
+        if answer.get("taken") != len(values):
+            raise Failure("the collector did not take the readings. The demonstration has ended. Run it again.")
+        described = next(
+            stream for stream in collector.ask("/v1/streams", key=keys["ask"])["streams"] if stream["name"] == STREAM
+        )
+        if described["theta"] is not None:
+            thetas.append((first + len(values), float(described["theta"])))
+        advance(len(values) / watts.size)
+    before = next(theta for sent, theta in reversed(thetas) if sent <= FAILURE_AT)
+    lower = [(sent, theta) for sent, theta in thetas if sent > FAILURE_AT and theta < before / 2]
+    noticed_at, after = lower[0] if lower else (None, thetas[-1][1])
+    released = StoredStream(folder / "live" / STREAM).released()
+    rows = tuple(
+        (name, float(watts[start:stop].mean()), released.mean(start - WARMUP_READINGS, stop - WARMUP_READINGS))
+        for name, start, stop in WINDOWS
+    )
+    return Published(released, before, after, noticed_at, rows)

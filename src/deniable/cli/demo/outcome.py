@@ -5,16 +5,20 @@ from __future__ import annotations
 import math
 import shutil
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from deniable.cli.demo import meters, shop
+from deniable.cli.demo.attacks import Attacks, MovedAnswer
+from deniable.cli.demo.real_devices import Lies, OnePerson
+from deniable.cli.demo.weeks import Week
 from deniable.collection import Collection
 from deniable.queries.answers.answer_layout import number
 from deniable.queries.answers.result import Estimate
 
 HEADER = ("", "truth", "estimate", "95 % interval", "inside")
+WEEKS_HEADER = ("week", "sent", "stored", "requests", "sent again", "known already")
+MOVED_HEADER = ("", "answer", "standard error", "one liar", "at worst", "1 % of people lie")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,23 +28,27 @@ class Outcome:
     folder: Path
     users: int
     collection: Collection
+    weeks: tuple[Week, ...]
     answered: tuple[shop.AnsweredQuestion, ...]
-    attack: Mapping[str, float]
-    """The share of people whose number of orders the attacker guesses, by what he sees."""
+    """The last one is the change between weeks."""
+    attacks: Attacks
+    moved: tuple[MovedAnswer, ...]
+    lies: Lies
     published: meters.Published
+    person: OnePerson
     too_much: Estimate
     """The answer to the question that asks too much."""
     people_needed: int
     """For a standard error of 25 in its answer."""
-    ages_picture: Path | None
-    attack_picture: Path | None
-    stream_picture: Path | None
+    ask_key: str
+    """The key that opens the console."""
+    pictures: dict[str, Path]
+    """Those that were drawn, by what they show: ages, weeks, attack, stream."""
 
     @property
-    def pictures(self) -> tuple[Path, ...]:
-        """Those that were drawn."""
-        drawn = (self.ages_picture, self.attack_picture, self.stream_picture)
-        return tuple(picture for picture in drawn if picture is not None)
+    def collected(self) -> Path:
+        """The folder of the collector."""
+        return self.folder / "collected"
 
     @property
     def people_needed_in_words(self) -> str:
@@ -52,8 +60,39 @@ class Outcome:
         """How an answer shows that it is too uncertain."""
         if math.isnan(self.too_much.value):
             return "unclear: there are too few people, or too much noise, to divide by their number"
-        error = self.too_much.stderr
-        return f"{number(self.too_much.value, error)} ± {number(error, error)}, an error too large to be useful"
+        low, high = self.too_much.interval
+        error = (high - low) / 4
+        middle = number(self.too_much.value, error)
+        return f"{middle}, but anything from {number(low, error)} to {number(high, error)} is possible"
+
+    @property
+    def crash_in_words(self) -> str:
+        """What the crash has cost."""
+        crash = next(week.crash for week in self.weeks if week.crash is not None)
+        return (
+            f"In the middle of week 2 the collector was killed (kill -9). {crash.acknowledged:,} reports of the week "
+            "had been "
+            f"acknowledged by then, and {crash.on_disk:,} were on the disk: nothing that was acknowledged is lost. "
+            "Devices sent "
+            "again what had not been answered; the collector recognised what it knew already and counted it once. "
+            f"{crash.queued} reports of single devices waited in queues on their disks."
+        )
+
+    @property
+    def shift_in_words(self) -> str:
+        """When the shift of the stream was noticed."""
+        published = self.published
+        gone = f"{meters.FAILED_SHARE:.0%}"
+        fact = f"At reading {meters.FAILURE_AT:,} a part of the supply fails, and the load falls by {gone}. "
+        if published.noticed_at is None:
+            return f"{fact}The stream ended before θ was learnt anew."
+        return (
+            f"{fact}Published sums alone, which cost nothing more, showed it: before reading "
+            f"{published.noticed_at:,} the "
+            f"stream had learnt a new θ, {published.theta_after:,.0f} instead of {published.theta_before:,.0f} "
+            "watts, and "
+            "answers are as precise as before the failure, or more so."
+        )
 
     @property
     def program(self) -> str:
@@ -61,13 +100,18 @@ class Outcome:
         return "deniable" if shutil.which("deniable") else _from_here(Path(sys.argv[0]))
 
     @property
+    def console_command(self) -> str:
+        """What opens the console on what was collected."""
+        return f"{self.program} serve {self.collected}"
+
+    @property
     def next_commands(self) -> tuple[str, str, str]:
         """Three commands that continue with what was written."""
-        name = self.program
+        name, collected = self.program, self.collected
         return (
-            f'{name} query {self.folder / "reports"} "SELECT AVG(age) FROM users"',  # noqa: S608 - shown, not run
-            f'{name} explain {self.folder / "reports"} "SELECT COUNT(*) FROM orders"',  # noqa: S608 - as above
-            f"{name} stream query {self.folder / 'stream.parquet'} 0:86400",
+            f'{name} query {collected} "SELECT round, AVG(amount) FROM orders GROUP BY round"',  # noqa: S608 - shown only
+            f"{name} stream query {collected / 'live' / meters.STREAM} 0:86400",
+            f"{name} check {self.folder / 'shop.toml'}",
         )
 
 
@@ -89,3 +133,15 @@ def cells(label: str, truth: float, estimate: Estimate) -> tuple[str, str, str, 
         f"{number(low, error)} to {number(high, error)}",
         inside,
     )
+
+
+def week_cells(week: Week) -> tuple[str, ...]:
+    """A row of the table under WEEKS_HEADER."""
+    counts = (week.sent, week.stored, week.requests, week.sent_again, week.repeated)
+    return (str(week.number), *(f"{count:,}" for count in counts))
+
+
+def moved_cells(moved: MovedAnswer) -> tuple[str, ...]:
+    """A row of the table under MOVED_HEADER."""
+    numbers = (moved.value, moved.stderr, moved.one_liar, moved.worst_liar, moved.one_percent)
+    return (moved.title, *(f"{number:,.0f}" for number in numbers))

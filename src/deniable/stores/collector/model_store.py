@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from deniable.stores.collector.upload import (
     ROWS_AT_ONCE,
     StoredRows,
     StoreSummary,
     Upload,
     UploadOutcome,
+    codes_of,
     outcome,
 )
 
@@ -40,6 +44,10 @@ class ModelStore:
                 self._version += 1
             outcomes.append(became)
         return outcomes
+
+    def add_codes(self, uploads: Sequence[Upload]) -> NDArray[np.uint8]:
+        """`add`, with numbers of `OUTCOMES`."""
+        return codes_of(self.add(uploads))
 
     def read(self, table: str, round_: int) -> Iterator[StoredRows]:
         """The reports of a table and round, ordered by id and slot."""

@@ -19,7 +19,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+import numpy as np
 import psycopg
+from numpy.typing import NDArray
 
 from deniable.errors import BadInput, Failure
 from deniable.stores.collector.upload import (
@@ -31,6 +33,7 @@ from deniable.stores.collector.upload import (
     StoreSummary,
     Upload,
     UploadOutcome,
+    codes_of,
     outcome,
 )
 
@@ -123,6 +126,10 @@ class PostgresqlStore:
     def add(self, uploads: Sequence[Upload]) -> list[UploadOutcome]:
         """Keep uploads, all in one commit, and say what became of each."""
         return self._changed(lambda connection: self._add(connection, uploads))
+
+    def add_codes(self, uploads: Sequence[Upload]) -> NDArray[np.uint8]:
+        """`add`, with numbers of `OUTCOMES`."""
+        return codes_of(self.add(uploads))
 
     def _add(self, connection: Connection, uploads: Sequence[Upload]) -> list[UploadOutcome]:
         # Held until the commit, so that no round closes between this and what is accepted because of it.

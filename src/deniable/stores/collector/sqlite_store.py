@@ -166,6 +166,10 @@ class SqliteStore:
 
     def add(self, uploads: Sequence[Upload]) -> list[UploadOutcome]:
         """Keep uploads, all in one commit, and say what became of each."""
+        return [OUTCOMES[code] for code in self.add_codes(uploads).tolist()]
+
+    def add_codes(self, uploads: Sequence[Upload]) -> NDArray[np.uint8]:
+        """`add`, with numbers of `OUTCOMES`."""
         columns = UploadColumns.of(uploads)
         with self._adding:
             with self._changing() as connection:
@@ -177,7 +181,7 @@ class SqliteStore:
             if len(self._recent) > MOST_RECENT:
                 with suppress(Failure):  # what arrived is stored already, and settles after the next commit
                     self._settle()
-        return [OUTCOMES[code] for code in codes.tolist()]
+        return codes
 
     def _judged(self, connection: sqlite3.Connection, columns: UploadColumns) -> NDArray[np.uint8]:
         """What becomes of every upload, as numbers of `OUTCOMES`."""
@@ -235,7 +239,8 @@ class SqliteStore:
                 add_run(connection, self._secret, parts)
                 connection.execute("DELETE FROM arrivals")
         with self._changing() as connection:
-            self._recent, self._last_arrival = RecentRows(), 0
+            self._recent.clear()
+            self._last_arrival = 0
             self._runs.load(connection)
 
     @contextmanager

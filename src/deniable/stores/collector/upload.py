@@ -109,6 +109,9 @@ class CollectorStore(Protocol):
     def add(self, uploads: Sequence[Upload]) -> list[UploadOutcome]:
         """Keep uploads, all in one commit, and say what became of each."""
 
+    def add_codes(self, uploads: Sequence[Upload]) -> NDArray[np.uint8]:
+        """`add`, with numbers of `OUTCOMES`: for whoever adds many at a time."""
+
     def read(self, table: str, round_: int) -> Iterator[StoredRows]:
         """The reports of a table and round as they were at one moment, ordered by id (as UTF-8 bytes) and slot."""
 
@@ -141,6 +144,15 @@ def outcome(upload: Upload, stored: Held | None, *, is_open: bool) -> UploadOutc
 HELD_NOTHING, HELD_SAME, HELD_OTHER = 0, 1, 2
 """What is stored under the key of an upload: nothing, the same, or something else."""
 OUTCOMES = (UploadOutcome.ACCEPTED, UploadOutcome.REPEATED, UploadOutcome.CONFLICT, UploadOutcome.CLOSED)
+
+
+def codes_of(outcomes: Sequence[UploadOutcome]) -> NDArray[np.uint8]:
+    """Outcomes as numbers of `OUTCOMES`.
+
+    >>> codes_of([UploadOutcome.CLOSED, UploadOutcome.ACCEPTED]).tolist()
+    [3, 0]
+    """
+    return np.array([OUTCOMES.index(outcome) for outcome in outcomes], dtype=np.uint8)
 
 
 def outcome_codes(held: Integers, is_open: Booleans) -> NDArray[np.uint8]:

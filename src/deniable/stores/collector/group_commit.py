@@ -168,10 +168,10 @@ class GroupCommit(Generic[Request, Given]):
                 more = self._tidied()
 
     def _tidied(self) -> bool:
-        """Tidy a little. If it fails, it is tried again after the next commit."""
+        """Tidy a little. If it fails, whatever the reason, it is tried again after the next commit."""
         try:
             return self._tidy()
-        except Failure:
+        except Exception:  # the thread has to go on: others wait for it
             return False
 
     def _gather(self) -> None:

@@ -236,8 +236,8 @@ class SqliteStore:
         with self._changing() as connection:
             parts = _arrived(connection, _ARRIVED)
             if parts:
+                connection.execute("DELETE FROM arrivals")  # first: the run is written in their place
                 add_run(connection, self._secret, parts)
-                connection.execute("DELETE FROM arrivals")
         with self._changing() as connection:
             self._recent.clear()
             self._last_arrival = 0

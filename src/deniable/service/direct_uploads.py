@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from http import HTTPStatus
 from typing import Any, ClassVar
 
 from deniable.errors import Failure
@@ -35,9 +36,7 @@ from deniable.tables.reports.upload_format import BINARY_REPORTS
 
 _MEDIA_TYPE = BINARY_REPORTS.encode()
 _NOT_PLAIN = frozenset((b"origin", b"expect", b"transfer-encoding", b"content-encoding", b"upgrade", b"te", b"trailer"))
-_PHRASES = {200: b"OK", 400: b"Bad Request", 401: b"Unauthorized", 403: b"Forbidden", 408: b"Request Timeout"} | {
-    413: b"Content Too Large", 429: b"Too Many Requests", 500: b"Internal Server Error"
-} | {503: b"Service Unavailable", 507: b"Insufficient Storage"}  # fmt: skip
+_PHRASES = {status.value: status.phrase.encode() for status in HTTPStatus}
 
 
 class DirectUploads:
@@ -64,8 +63,18 @@ class DirectUploads:
 class _Upload:
     """One upload: uvicorn's connection sees a request that is not answered yet, the group commit one who waits."""
 
-    __slots__ = ("_protocol", "address", "begun", "body", "disconnected", "headers", "keep_alive", "more_body")
-    __slots__ += ("response_complete", "waiting_for_100_continue")
+    __slots__ = (
+        "_protocol",
+        "address",
+        "begun",
+        "body",
+        "disconnected",
+        "headers",
+        "keep_alive",
+        "more_body",
+        "response_complete",
+        "waiting_for_100_continue",
+    )
 
     def __init__(self, protocol: UploadHttp, address: str, *, keep_alive: bool) -> None:
         self._protocol, self.address, self.keep_alive = protocol, address, keep_alive
@@ -187,7 +196,7 @@ class UploadHttp(BoundedHttp):
         lines = [name + b": " + value + b"\r\n" for name, value in (*self.server_state.default_headers, *more)]
         self.transport.write(
             b"HTTP/1.1 %d %b\r\n%bcontent-type: application/json\r\ncontent-length: %d\r\n%b\r\n%b"
-            % (status, _PHRASES.get(status, b"Refused"), b"".join(lines), len(body), close, body)
+            % (status, _PHRASES[status], b"".join(lines), len(body), close, body)
         )
         if not upload.keep_alive:
             self.transport.close()

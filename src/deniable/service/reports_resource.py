@@ -32,7 +32,8 @@ FAILED = refusal_body("internal", "Something failed here, and what became of the
 
 async def post_reports(collector: Collector, scope: Scope, receive: Receive, send: Send) -> int:
     """Take the reports of one request; returns the status of the answer."""
-    status, more = 200, ()
+    status = 200
+    more: tuple[tuple[bytes, bytes], ...] = ()
     try:
         headers = upload_headers(scope)
         body = await _stored(collector, headers, scope["client"][0] if scope["client"] else "", receive)

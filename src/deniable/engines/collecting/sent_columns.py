@@ -39,7 +39,8 @@ class SentReport(NamedTuple):
     """None if the way it came cannot carry public attributes."""
 
 
-class FramedBody(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class FramedBody:
     """A body that holds whole reports: before each, the length of an id and the id."""
 
     body: bytes
@@ -94,7 +95,7 @@ def framed(body: bytes, most: int, size: int = REPORT_BYTES) -> FramedBody:
 @compiled
 def _count(body: Any, size: Any, most: Any) -> Any:
     """Twice the number of reports, and one more if all have the same id."""
-    at, count, same, length = 0, 0, 1, 0
+    at, count, same, length = np.int64(0), 0, True, np.int64(0)
     while at < body.size:
         first = at + ID_LENGTH_BYTES
         if first > body.size:
@@ -108,11 +109,13 @@ def _count(body: Any, size: Any, most: Any) -> Any:
         if count == 0:
             length = last - first
         elif same:
-            same = np.int64(last - first == length)
-            for byte in range(length if same else 0):
-                same &= np.int64(body[first + byte] == body[ID_LENGTH_BYTES + byte])
+            same = last - first == length
+            byte = 0
+            while same and byte < length:
+                same = body[first + byte] == body[ID_LENGTH_BYTES + byte]
+                byte += 1
         count += 1
-    return 2 * count + same if count else 0
+    return 2 * count + (1 if same and count else 0)
 
 
 @compiled

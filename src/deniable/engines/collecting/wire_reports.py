@@ -240,7 +240,8 @@ class ReportDoor:
         """Judge the coins of reports, and whether it was their users' turn."""
         codes = np.zeros(len(uids), dtype=np.uint8)
         if self._collection.rounds is None:
-            codes[~self._coin_checks[name].matches(uids, *(columns[column] for column in COINS))] = _CODE[OTHER_COINS]
+            slots, views, seeds = (columns[column] for column in COINS)
+            codes[~self._coin_checks[name].matches(uids, slots, views, seeds)] = _CODE[OTHER_COINS]
             return codes
         numbers = {column: pa.array(values) for column, values in columns.items()}
         numbers[ROUND_COLUMN] = pa.array(wire[ROUND_COLUMN].astype(np.uint32))

@@ -60,8 +60,8 @@ class ModelStore:
             _, _, uids, reports, publics = zip(*rows[first : first + ROWS_AT_ONCE], strict=True)
             yield StoredRows.of(uids, reports, publics)
 
-    def arrivals(self, table: str, round_: int, after: int) -> None:
-        """Not known here: everything is read again."""
+    def since(self, table: str, round_: int, mark: object) -> None:
+        """This store does not know what came when."""
 
     def summary(self) -> StoreSummary:
         """What is there."""

@@ -169,8 +169,8 @@ class PostgresqlStore:
                 texts = [None if public is None else public.decode() for public in publics]
                 yield StoredRows.of([uid.decode() for uid in uids], reports, texts)
 
-    def arrivals(self, table: str, round_: int, after: int) -> None:
-        """Not known here: everything is read again."""
+    def since(self, table: str, round_: int, mark: object) -> None:
+        """This store does not know what came when."""
 
     def summary(self) -> StoreSummary:
         """What is there."""

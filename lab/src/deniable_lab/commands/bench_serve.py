@@ -19,9 +19,9 @@ def serve(requests: int, reports: int, parts: int) -> None:
 
     The bare application appends bodies to memory. Client and server share this machine. Measured: requests one by one
     over 64 connections, reports in batches of 64, the time to an answer (median and 99th percentile), the server's
-    processor time for a request, which depends less on what else runs, memory while --reports arrive, the time until a question counts a report, and
-    a load that is too high. Ids are random. Exits 1 if a target is missed. Takes a minute; ten million reports take
-    many.
+    processor time for a request, which depends less on what else runs, memory while --reports arrive, the time until a
+    question counts a report, and a load that is too high. Ids are random. Exits 1 if a target is missed. Takes a
+    minute; ten million reports take many.
 
     \b
     Example:

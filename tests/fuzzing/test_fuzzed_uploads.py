@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import resource
 import shutil
+import socket
 import tempfile
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from deniable.service.application import application
 from deniable.service.collector import init_folder, open_collector
 from deniable.service.settings import ServeSettings
 from deniable.tables.reports.upload_format import BINARY_REPORTS, REPORT_LINES, binary_body
+from running_server import Running, answer, upload
 
 GOOD = new_report("7")
 LINE = SHOP.client(user="7").report("users", {"age": 31}).to_json("7", "users").encode()
@@ -95,3 +97,44 @@ def test_odd_uploads_are_refused_and_nothing_is_stored(collector, count):
     assert collector.store.summary().counts == {}
     grown_mib = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     assert grown_mib < 100
+
+
+def odd_request(source):
+    """An upload as bytes: most have a head that is plain, and a body that is not."""
+    old = b"\1" + GOOD[1:]
+    body = spoilt(source, binary_body([(source.choice(["7", "", "\u00e9" * 20]), old)] * source.randint(1, 70)))
+    text = upload(body)
+    if source.random() < 0.2:
+        at, end = source.randrange(text.index(b"\r\n\r\n")), len(text) - len(body) - 2
+        line = source.choice(PIECES).replace(b"\n", b"") + b": 7\r\n"
+        text = source.choice([text[:at] + source.choice(PIECES) + text[at:], text[:end] + line + text[end:], text * 2])
+    return text
+
+
+@cases(few=200)
+def test_odd_bytes_at_the_port(tmp_path, count):
+    """Answered, or the connection is closed; never a 500, and nothing is stored."""
+    settings = {"requests_per_minute": 1e9, "reports_per_minute": 1e9, "body_seconds": 0.05, "header_seconds": 0.1}
+    server, statuses, before = Running(tmp_path / "collected", **settings), set(), []
+
+    def try_it(source):
+        with server.connected() as connection:
+            for _ in range(source.randint(1, 5)):
+                try:
+                    connection.sendall(odd_request(source))
+                    connection.shutdown(socket.SHUT_WR) if source.random() < 0.02 else None
+                    statuses.add(answer(connection)[0])
+                except (AssertionError, OSError, KeyError):
+                    break  # it was closed, as after a head that is not HTTP
+        if len(before) < 20:
+            before.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+        assert not {status for status in statuses if status >= 500}
+
+    try:
+        fuzz(try_it, "odd bytes", count)
+        assert server.ask(upload(binary_body([("7", b"\1" + GOOD[1:])])))[0][0] == 200  # it still answers
+        assert server.stored == 0
+        assert {200, 400} <= statuses
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before[-1] < 100 * 1024
+    finally:
+        server.close()

@@ -206,11 +206,11 @@ def test_only_rounds_that_grew_are_read_again(tmp_path):
     questions, moment = served.collector.questions, [0.0]
     questions._elapsed = lambda: moment[0]
     assert questions.ask(repr).result(60) == "Database(users: 2 reports)"
-    first = questions._kept
+    first = questions._growing._parts["users", 1]
     other = rounds.client(user="8")
     served.send(("8", other.report("users", {"age": 40}, round=2).to_bytes()))
     moment[0] = 2.0
     assert questions.ask(repr).result(60) == "Database(users: 3 reports)"
-    assert questions._kept["users", 1] is first["users", 1]
-    assert questions._kept["users", 2].num_rows == 2
+    assert questions._growing._parts["users", 1].both is first.both
+    assert questions._growing._parts["users", 2].both.table.num_rows == 2
     served.close()

@@ -23,17 +23,16 @@ from deniable.service.health_resource import get_health, get_metrics, get_readin
 from deniable.service.live_events_resource import get_events
 from deniable.service.live_values_resource import post_values
 from deniable.service.live_windows_resource import get_windows
-from deniable.service.logs import UploadLog, log
+from deniable.service.logs import UploadCounts, log
 from deniable.service.plan_resource import post_plan
 from deniable.service.promise_resource import get_promise
 from deniable.service.questions_resource import post_explain, post_forecast, post_sql
-from deniable.service.reports_resource import post_reports
+from deniable.service.reports_resource import FAILED, REPORTS_ROUTE, post_reports
 from deniable.service.status_resource import get_key, get_status, post_round
 from deniable.service.stream_windows_resource import get_series, get_streams, post_window
 from deniable.service.streams_resource import post_renewal, post_stream_reports
 from deniable.service.tables_resource import get_tables
 
-REPORTS_ROUTE = "/v1/collections/{name}/reports"
 ROUTES: tuple[BaseRoute, ...] = (
     Route(REPORTS_ROUTE, no_such_collection, methods=["POST"]),
     Route("/v1/collections/{name}", get_collection),
@@ -65,9 +64,9 @@ ROUTES: tuple[BaseRoute, ...] = (
 _QUIET = ("/healthz", "/readyz", "/metrics")
 
 
-def application(collector: Collector) -> ASGIApp:
+def application(collector: Collector, counts: UploadCounts | None = None) -> ASGIApp:
     """The ASGI application of a collector. When it ends, what waits is committed."""
-    uploads = UploadLog()
+    uploads = UploadCounts(collector.metrics.requests, REPORTS_ROUTE) if counts is None else counts
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -92,7 +91,7 @@ async def _http_answer(_: Request, problem: Exception) -> Response:
     return refusal(status, "http", words.get(status, "The request is not understood."))
 
 
-_FAILED = refusal(500, "internal", "Something failed here, and what became of the request is not known. Send it again.")
+_FAILED = Response(FAILED, 500, media_type="application/json")
 
 
 async def _failed_answer(*_: object) -> Response:
@@ -103,11 +102,9 @@ async def _failed_answer(*_: object) -> Response:
 class Watched:
     """Counts and logs every request by its route. What fails is answered with 500 and logged without its text."""
 
-    def __init__(self, app: Starlette, collector: Collector, uploads: UploadLog) -> None:
+    def __init__(self, app: Starlette, collector: Collector, uploads: UploadCounts) -> None:
         self._app, self._collector, self._uploads = app, collector, uploads
         self._reports_path = f"/v1/collections/{collector.name}/reports"
-        requests = collector.metrics.requests
-        self._answered = {status: requests.labels(REPORTS_ROUTE, str(status)) for status in (200, 429)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on."""
@@ -144,9 +141,7 @@ class Watched:
             log("request failed", level=logging.ERROR, problem=problem, route=REPORTS_ROUTE)
             with suppress(Exception):  # perhaps the answer has begun, or nobody is there
                 await _FAILED(scope, receive, send)
-        counted = self._answered.get(status) or self._collector.metrics.requests.labels(REPORTS_ROUTE, str(status))
-        counted.inc()
-        self._uploads.note(status, begun, time.monotonic())
+        self._uploads.note(status, begun)
 
 
 def _route(scope: Scope) -> str:

@@ -20,12 +20,11 @@ class BoundedHttp(HttpToolsProtocol):  # type: ignore[misc] # uvicorn is an extr
     def connection_made(self, transport: Any) -> None:
         """A connection that sends nothing is closed as well."""
         super().connection_made(transport)
-        self._head_size, self._refused = 0, False
+        self._head_size, self._in_head, self._refused = 0, True, False
         self._head_ends: asyncio.TimerHandle | None = None
-        self._expect_head()
+        self._start_timer()
 
-    def _expect_head(self) -> None:
-        self._head_size = 0
+    def _start_timer(self) -> None:
         if self._head_ends is None:
             self._head_ends = self.loop.call_later(self.header_seconds, self._too_slow)
 
@@ -35,17 +34,18 @@ class BoundedHttp(HttpToolsProtocol):  # type: ignore[misc] # uvicorn is an extr
 
     def data_received(self, data: bytes) -> None:
         """Count what arrives before the end of the headers."""
-        if self._head_ends is None and (self.cycle is None or self.cycle.response_complete):
-            self._expect_head()
-        counting = self._head_ends is not None
-        if counting:
+        if not self._in_head and (self.cycle is None or self.cycle.response_complete):
+            self._in_head, self._head_size = True, 0
+        if self._in_head:
             self._head_size += len(data)
         super().data_received(data)
-        # Still in the head: a body that came with it does not count.
-        too_large = counting and self._head_ends is not None and self._head_size > self.header_bytes
-        if too_large and not self.transport.is_closing():
-            self.transport.write(_TOO_LARGE)
-            self.transport.close()
+        if self._in_head and not self.transport.is_closing():
+            # A head that came whole needs no timer, and a body that came with it does not count.
+            if self._head_size > self.header_bytes:
+                self.transport.write(_TOO_LARGE)
+                self.transport.close()
+            else:
+                self._start_timer()
 
     def on_headers_complete(self) -> None:
         """The head is whole. If it came with other bytes, its own are counted now."""
@@ -73,6 +73,7 @@ class BoundedHttp(HttpToolsProtocol):  # type: ignore[misc] # uvicorn is an extr
         super().connection_lost(exc)
 
     def _stop_timer(self) -> None:
+        self._in_head = False
         if self._head_ends is not None:
             self._head_ends.cancel()
             self._head_ends = None
@@ -81,9 +82,3 @@ class BoundedHttp(HttpToolsProtocol):  # type: ignore[misc] # uvicorn is an extr
 def _head_bytes(url: bytes, headers: Sequence[tuple[bytes, bytes]]) -> int:
     """About the size of a request line and its headers."""
     return len(url) + sum(len(name) + len(value) + 4 for name, value in headers)
-
-
-def bounded_http(header_bytes: int, header_seconds: float) -> type[asyncio.Protocol]:
-    """The protocol with these limits."""
-    limits = {"header_bytes": header_bytes, "header_seconds": header_seconds}
-    return type("BoundedHttp", (BoundedHttp,), limits)

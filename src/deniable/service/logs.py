@@ -79,6 +79,26 @@ class UploadLog:
             self._slowest_s = 0.0
 
 
+class UploadCounts:
+    """Counts uploads by status, for operators and for the log."""
+
+    def __init__(self, requests: Any, route: str) -> None:
+        self._requests, self._route, self._log = requests, route, UploadLog()
+        self._counters: dict[int, Any] = {}
+
+    def note(self, status: int, begun: float) -> None:
+        """Count an upload that was answered now and arrived at a time of `time.monotonic`."""
+        counter = self._counters.get(status)
+        if counter is None:
+            counter = self._counters[status] = self._requests.labels(self._route, str(status))
+        counter.inc()
+        self._log.note(status, begun, time.monotonic())
+
+    def write(self) -> None:
+        """Write what the log still lacks."""
+        self._log.write()
+
+
 def start_logging() -> None:
     """Send the collector's lines, and warnings of its HTTP server, to stderr."""
     handler = JsonLines()

@@ -1,8 +1,8 @@
 """The database that analysts ask: opened once, kept, and refreshed as reports arrive.
 
 Questions are answered by one thread, one after the other, and only so many may wait. An answer sees every report that
-was acknowledged a second before it was asked. Of a refreshed database only tables and rounds are read that have grown,
-and of these only what arrived since.
+was acknowledged a second before it was asked. Of a refreshed database only what is new is read, where the store says
+what that is (`GrowingStore`), else only tables and rounds that have grown.
 A question whose asker has left ends before its turn, or at the next block of reports.
 """
 
@@ -20,6 +20,7 @@ from deniable.cancellation import Ended, ends_when
 from deniable.database import Database, connect
 from deniable.engines.collecting.collected_reports import Reports
 from deniable.engines.collecting.stored_reports import CollectorFolder, joined_rounds, stored_tables
+from deniable.engines.local.growing_store import GrowingStore
 from deniable.errors import Failure
 from deniable.stores.collector.upload import CollectorStore
 
@@ -49,7 +50,8 @@ class OpenDatabase:
         self._waiting = 0
         self._opened: tuple[int, float, Database] | None = None
         self._kept: dict[tuple[str, int], pa.Table] = {}
-        self._marks: dict[tuple[str, int], int] = {}
+        self._growing = GrowingStore(folder, store) if GrowingStore.suits(folder, store) else None
+        self._fresh_s = 0.0
 
     def ask(self, question: Callable[[Database], Given], ended: Callable[[], bool] = lambda: False) -> Future[Given]:
         """Queue a question. It is not begun, or not finished, once `ended` says that nobody waits for it."""
@@ -91,10 +93,12 @@ class OpenDatabase:
     def _database(self) -> Database:
         """The database, not older than a second if there is anything new. Only the thread of questions calls this."""
         now = self._elapsed()
-        if self._opened is None or now - self._opened[1] >= FRESH_S:
+        if self._opened is None or now - self._opened[1] >= self._fresh_s:
             summary = self._store.summary()
             if self._opened is None or summary.version != self._opened[0]:
                 self._opened = (summary.version, now, self._refreshed(sum(summary.counts.values())))
+                # What costs little is done often: half of the time at most goes into it.
+                self._fresh_s = min(FRESH_S, 2 * (self._elapsed() - now))
             else:
                 self._opened = (summary.version, now, self._opened[2])
         return self._opened[2]
@@ -103,7 +107,10 @@ class OpenDatabase:
         if reports > MOST_KEPT_REPORTS or self._folder.simulation:
             self._kept = {}
             return connect(self._folder.path)
-        self._kept = stored_tables(self._folder, self._store, self._kept, self._marks)
+        if self._growing is not None:
+            engine = self._growing.engine()
+            return connect(self._folder.path) if engine is None else connect(engine=engine)
+        self._kept = stored_tables(self._folder, self._store, self._kept)
         return connect(Reports(self._folder.collection, joined_rounds(self._kept), {}))
 
     def close(self) -> None:

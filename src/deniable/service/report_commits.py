@@ -9,16 +9,18 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from deniable.arrays import Integers
+from deniable.arrays import Booleans, Integers
 from deniable.engines.collecting.sent_columns import FramedBody, SentColumns, SentReport
 from deniable.engines.collecting.wire_reports import (
     MALFORMED,
@@ -33,7 +35,7 @@ from deniable.engines.collecting.wire_reports import (
 )
 from deniable.service.metrics import Metrics
 from deniable.stores.collector.group_commit import Delivery
-from deniable.stores.collector.upload import CollectorStore, UploadOutcome
+from deniable.stores.collector.upload import OUTCOMES, CollectorStore, UploadOutcome
 from deniable.stores.collector.upload_columns import RowColumns, UploadColumns, no_texts, texts_of
 from deniable.tables.reports.report_table import OTHER_COINS, OTHER_SPECIFICATION, OTHER_TURN, ROW_FAULTS
 
@@ -59,8 +61,11 @@ REASON_WORDS = {
 }
 """The word that answers and metrics use for each reason."""
 
+_ACCEPTED, _REPEATED = OUTCOMES.index(UploadOutcome.ACCEPTED), OUTCOMES.index(UploadOutcome.REPEATED)
+_REFUSED = len(OUTCOMES)
+"""At the door, before the store."""
 MayUpload = Callable[[str], bool]
-_ALL_ACCEPTED = b'{"accepted":%d,"repeated":%d,"refused":{},"failed":[]}'
+_ALL_TAKEN = b'{"accepted":%d,"repeated":%d,"refused":{},"failed":[]}'
 
 
 class ArrivedRequest(NamedTuple):
@@ -84,20 +89,32 @@ class ReportCommits:
     def __call__(self, requests: Sequence[ArrivedRequest]) -> list[bytes]:
         """Store what is good, all in one commit."""
         sent = SentColumns.of([request.sent for request in requests])
-        judged, total = self._door.judge(sent), len(sent.uids)
-        cuts = list(accumulate((count_of(request.sent) for request in requests), initial=0))
+        judged, counts = self._door.judge(sent), [count_of(request.sent) for request in requests]
+        cuts = list(accumulate(counts, initial=0))
+        good = judged.codes == 0
         others = self._of_others(requests, cuts, sent, judged)
-        good = np.flatnonzero(judged.codes == 0)
         if others:
-            good = good[~np.isin(good, np.fromiter(others, dtype=np.int64))]
-        outcomes: list[UploadOutcome | str] = [*self._store.add(self._uploads(sent, judged, good))]
-        if good.size < total:
-            refused = [OTHER_USER if index in others else judged.reason(index) for index in range(total)]
-            stored = iter(outcomes)
-            outcomes = [next(stored) if reason is None else reason for reason in refused]
-        counts: Counter[str] = Counter()
-        answers = [_answer(outcomes[first:last], counts) for first, last in pairwise(cuts)]
-        self._metrics.answered(counts)
+            good[list(others)] = False
+        fates = np.full(good.size, _REFUSED, dtype=np.uint8)
+        fates[good] = self._store.add_codes(self._uploads(sent, judged, np.flatnonzero(good)))
+        if not fates.any():
+            self._metrics.answered({"accepted": good.size})
+            return [_all_taken(count, 0) for count in counts]
+        taken = [_sums(fates == code, cuts) for code in (_ACCEPTED, _REPEATED)]
+        refused: Counter[str] = Counter()
+        answers = []
+        for first, last, accepted, repeated in zip(cuts, cuts[1:], *taken, strict=False):
+            if accepted + repeated == last - first:
+                answers.append(_all_taken(accepted, repeated))
+            else:
+                words = {
+                    row - first: REASON_WORDS[_reason(row, fates, judged, others)]
+                    for row in range(first, last)
+                    if fates[row] not in (_ACCEPTED, _REPEATED)
+                }
+                refused.update(words.values())
+                answers.append(_answer(accepted, repeated, words))
+        self._metrics.answered({"accepted": sum(taken[0]), "repeated": sum(taken[1]), **refused})
         return answers
 
     @staticmethod
@@ -116,9 +133,12 @@ class ReportCommits:
     def _uploads(self, sent: SentColumns, judged: Judged, good: Integers) -> UploadColumns:
         """What is good, as columns."""
         codes = judged.tables[good].astype(np.int64) << 32 | judged.rounds[good]
-        parts, which = np.unique(codes, return_inverse=True)
+        if codes.size and (codes == codes[0]).all():
+            parts, which = codes[:1], np.zeros(codes.size, dtype=np.int64)
+        else:
+            parts, which = np.unique(codes, return_inverse=True)
         rows = RowColumns(
-            judged.slots[good], sent.uids.cast(pa.binary()), sent.report_column(), no_texts(len(sent.uids))
+            judged.slots[good], sent.uids.view(pa.binary()), sent.report_column(), no_texts(len(sent.uids))
         )
         if good.size < len(sent.uids):
             rows = RowColumns(
@@ -130,21 +150,29 @@ class ReportCommits:
         return UploadColumns(names, which.astype(np.int64), rows)
 
 
-def _answer(reasons: Sequence[UploadOutcome | str], counts: Counter[str]) -> bytes:
-    """Counts, and what failed by its number; `counts` are added to."""
-    accepted, repeated = reasons.count(UploadOutcome.ACCEPTED), reasons.count(UploadOutcome.REPEATED)
-    counts["accepted"] += accepted
-    counts["repeated"] += repeated
-    if accepted + repeated == len(reasons):
-        return _ALL_ACCEPTED % (accepted, repeated)
-    failed = [
-        {"index": index, "reason": REASON_WORDS[reason.value if isinstance(reason, UploadOutcome) else reason]}
-        for index, reason in enumerate(reasons)
-        if reason is not UploadOutcome.ACCEPTED and reason is not UploadOutcome.REPEATED
-    ]
-    refused = Counter(str(entry["reason"]) for entry in failed)
-    counts.update(refused)
-    answer = {"accepted": accepted, "repeated": repeated, "refused": dict(refused), "failed": failed}
+def _sums(which: Booleans, cuts: Sequence[int]) -> list[int]:
+    """How many there are in each request."""
+    before = np.concatenate(([0], np.cumsum(which)))[list(cuts)]
+    listed: list[int] = np.diff(before).tolist()
+    return listed
+
+
+def _reason(row: int, fates: NDArray[np.uint8], judged: Judged, others: set[int]) -> str:
+    """Why a report was not taken."""
+    if fates[row] != _REFUSED:
+        return OUTCOMES[fates[row]].value
+    return OTHER_USER if row in others else judged.reason(row) or MALFORMED
+
+
+@lru_cache(maxsize=4096)
+def _all_taken(accepted: int, repeated: int) -> bytes:
+    return _ALL_TAKEN % (accepted, repeated)
+
+
+def _answer(accepted: int, repeated: int, words: Mapping[int, str]) -> bytes:
+    """Counts, and what failed by its number."""
+    failed = [{"index": index, "reason": word} for index, word in words.items()]
+    answer = {"accepted": accepted, "repeated": repeated, "refused": dict(Counter(words.values())), "failed": failed}
     return json.dumps(answer, separators=(",", ":")).encode()
 
 

@@ -17,8 +17,9 @@ from deniable.engines.collecting.stored_reports import collector_folder
 from deniable.errors import Failure
 from deniable.service.application import application
 from deniable.service.collector import Collector, open_collector
-from deniable.service.http_protocol import bounded_http
-from deniable.service.logs import log, start_logging
+from deniable.service.direct_uploads import DirectUploads, upload_http
+from deniable.service.logs import UploadCounts, log, start_logging
+from deniable.service.reports_resource import REPORTS_ROUTE
 from deniable.service.settings import ServeSettings
 
 _KEEP_ALIVE_S = 15
@@ -119,9 +120,10 @@ def _listening(settings: ServeSettings) -> socket.socket:
 
 
 def _config(collector: Collector, settings: ServeSettings) -> uvicorn.Config:
+    counts = UploadCounts(collector.metrics.requests, REPORTS_ROUTE)
     return uvicorn.Config(
-        application(collector),
-        http=bounded_http(settings.header_bytes, settings.header_seconds),
+        application(collector, counts),
+        http=upload_http(DirectUploads(collector, counts)),
         ws="none",
         lifespan="on",
         log_config=None,

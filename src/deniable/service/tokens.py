@@ -12,7 +12,6 @@ A service's own backend may make them with the same formula. Standard library on
 from __future__ import annotations
 
 import base64
-import hashlib
 import hmac
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -58,5 +57,5 @@ def read_token(text: str, secrets: Mapping[str, bytes], now: float) -> Token | N
 
 def _mac(secret: bytes, uid: str, expires: int, specification: str) -> str:
     text = f"{_MAC_PURPOSE}\n{specification}\n{expires}\n{uid}"
-    digest = hmac.new(secret, text.encode("utf-8", "surrogatepass"), hashlib.sha256).digest()
+    digest = hmac.digest(secret, text.encode("utf-8", "surrogatepass"), "sha256")
     return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()

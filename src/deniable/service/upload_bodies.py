@@ -71,8 +71,7 @@ def read_body(body: bytes, media_type: str, limits: BodyLimits) -> FramedBody | 
 def read_stream_body(body: bytes, media_type: str, limits: BodyLimits) -> list[tuple[str, bytes]]:
     """(user, report) of every report of a stream. One that cannot be read is empty."""
     if media_type == STREAM_REPORTS:
-        cut = _read_binary(body, limits.reports, SIZE)
-        return [_named(body[a:b], body[b : b + SIZE]) for a, b in zip(cut.starts, cut.ends, strict=True)]
+        return [_named(name, report) for name, report in _read_binary(body, limits.reports, SIZE).cut(SIZE)]
     if media_type != REPORT_LINES:
         raise BodyRefused(415, "media_type", f"The content type must be {STREAM_REPORTS} or {REPORT_LINES}.")
     return [_stream_line(line) for line in _lines(body, limits.reports)]

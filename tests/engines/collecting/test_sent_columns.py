@@ -32,16 +32,34 @@ def plainly(body, most):
 
 def framed_or_refusal(body, most):
     try:
-        cut = framed(body, most)
+        counted = framed(body, most)
     except (EndsInside, TooManyReports) as problem:
         return type(problem)
-    return [(body[a:b], body[b : b + 32]) for a, b in zip(cut.starts, cut.ends, strict=True)]
+    cut = counted.cut()
+    assert counted.has_one_user == (len({uid for uid, _ in cut}) == 1)
+    sent = SentColumns.of([counted])
+    reports = [sent.reports[first : first + 32] for first in range(0, len(sent.reports), 32)]
+    readable = [is_text(uid) for uid, _ in cut]
+    assert sent.readable.tolist() == readable
+    assert sent.uids.to_pylist() == [uid.decode() if good else "" for (uid, _), good in zip(cut, readable, strict=True)]
+    assert reports == [report for _, report in cut]
+    return cut
+
+
+def is_text(uid):
+    try:
+        uid.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def test_bodies_are_cut_as_a_plain_loop_cuts_them():
     source, seen = random.Random(5), set()  # noqa: S311 - a test
     for _ in range(400):
-        ids = [source.randbytes(source.choice([0, 1, 3, 40])) for _ in range(source.randint(0, 6))]
+        ids = [
+            source.choice([b"ann", source.randbytes(source.choice([0, 1, 3, 40]))]) for _ in range(source.randint(0, 6))
+        ]
         body = b"".join(len(uid).to_bytes(2, "big") + uid + source.randbytes(32) for uid in ids)
         if source.random() < 0.4:
             at = source.randrange(len(body) + 1)

@@ -1,6 +1,7 @@
 """What a collector stored, as tables: while it runs, sealed, in memory and from files, the same as gathering."""
 
 import itertools
+import random
 
 import pyarrow.parquet as pq
 import pytest
@@ -8,11 +9,13 @@ import pytest
 import deniable as dn
 from deniable.database import connect
 from deniable.engines.collecting.sent_columns import SentReport
-from deniable.engines.collecting.stored_reports import collector_folder, seal, stored_tables
+from deniable.engines.collecting.stored_reports import collector_folder, seal
 from deniable.engines.collecting.wire_reports import ReportDoor
+from deniable.engines.local import growing_store
+from deniable.engines.local.growing_store import GrowingStore
 from deniable.errors import BadInput
 from deniable.service.collector import init_folder
-from deniable.stores.collector import sqlite_store
+from deniable.stores.collector import settled_runs, sqlite_store
 from deniable.stores.collector.upload import Upload, UploadOutcome
 from deniable.tables.reports.report import parse
 
@@ -156,34 +159,54 @@ def test_the_door_and_gathering_refuse_the_same(lines):
     assert refused >= 56
 
 
-def test_only_what_arrived_since_is_read(tmp_path, monkeypatch):
-    init_folder(SHOP, tmp_path / "collected")
+def reports_of(collection, people, turn=None):
+    """What people send to a collection, in no order."""
+    sent = []
+    for uid in people:
+        reports = collection.client(user=uid).reports("users", [{"age": 31}], round=turn)
+        sent += [Upload("users", turn or 0, uid, report.slot, report.to_bytes()) for report in reports]
+    random.Random(len(people)).shuffle(sent)  # noqa: S311 - a test
+    return sent
+
+
+def blocks(store):
+    """Everything that a store gives."""
+    return [(block.users.tolist(), block.reports.to_pylist()) for block in store.read(["view", "seed", "y"])]
+
+
+@pytest.mark.parametrize("few", [0, 512])
+@pytest.mark.parametrize("kind", ["one report", "several", "rounds"])
+def test_a_store_that_grows_is_what_is_read_at_once(tmp_path, monkeypatch, kind, few):
+    monkeypatch.setattr(growing_store, "_FEW", few)
+    monkeypatch.setattr(settled_runs, "PAGE_ROWS", 3)
+    users = dn.Table("users", age=dn.Ordinal(1, 95), **({"many": 3, "tau": 2} if kind == "several" else {}))
+    options = {"rounds": dn.Rounds(2, mode="fresh")} if kind == "rounds" else {}
+    collection = dn.Collection(users, epsilon=2.0, coins="assigned", name="shop", **options)
+    init_folder(collection, tmp_path / "collected")
     folder = collector_folder(tmp_path / "collected")
-    store, marks, reads = folder.open_store(), {}, []
-    whole = store.read
-    monkeypatch.setattr(store, "read", lambda *part: reads.append(part) or whole(*part))
-
-    def refreshed(kept, *people):
-        uploads = [
-            Upload("users", 0, uid, 0, SHOP.client(user=uid).report("users", {"age": 31}).to_bytes()) for uid in people
-        ]
-        assert store.add(uploads) == [UploadOutcome.ACCEPTED] * len(people)
-        tables = stored_tables(folder, store, kept, marks)
-        assert tables["users", 0].sort_by("uid") == stored_tables(folder, store)["users", 0]
-        return tables, len(reads)
-
-    tables, read = refreshed({}, "ann", "zoe")
-    assert read == 2  # here, and to compare
-    tables, read = refreshed(tables, "bob")
-    assert read == 3
-    tables, read = refreshed(tables, "cyd", "dan")
-    assert read == 4
-    monkeypatch.setattr(sqlite_store, "IDLE_RECENT", 0)
-    store.add([Upload("users", 0, "eve", 0, SHOP.client(user="eve").report("users", {"age": 31}).to_bytes())])
-    while store.tidy():  # what arrived is where it is kept now
-        pass
-    tables, read = refreshed(tables, "fay")
-    assert read == 6
-    tables, read = refreshed(tables, "gus")
-    assert read == 7
+    store = folder.open_store()
+    if kind == "rounds":
+        store.set_round(1, is_open=True)
+    assert GrowingStore.suits(folder, store)
+    growing, source, checked = GrowingStore(folder, store), random.Random(3), []  # noqa: S311 - a test
+    possible = growing_store.possible_rows
+    monkeypatch.setattr(
+        growing_store, "possible_rows", lambda *given: checked.append(given[2].num_rows) or possible(*given)
+    )
+    sent = reports_of(collection, [f"user {number}" for number in range(60)], 1 if kind == "rounds" else None)
+    for step in range(20):
+        chosen = [sent.pop() for _ in range(min(source.randint(1, 6), len(sent)))]
+        assert store.add(chosen) == [UploadOutcome.ACCEPTED] * len(chosen)
+        if step % 5 == 4:  # what arrived goes elsewhere
+            with monkeypatch.context() as patch:
+                patch.setattr(sqlite_store, "IDLE_RECENT", 0)
+                store.tidy()
+        if step % 3 == 2 or step == 19:
+            grown, anew = dn.connect(engine=growing.engine()), dn.connect(folder.path)
+            mine, others = grown.engine.stores["users"], anew.engine.stores["users"]
+            assert blocks(mine) == blocks(others)
+            if kind != "rounds":
+                assert [*map(list, mine.user_ids())] == [*map(list, others.user_ids())]
+            assert grown.engine.refused == anew.engine.refused
+    assert sum(checked) < 3 * sum(store.summary().counts.values())  # most were checked once, or twice when they settled
     store.close()

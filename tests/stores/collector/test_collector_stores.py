@@ -378,6 +378,23 @@ def test_a_failed_commit_is_told_to_all_who_wait_and_the_next_succeeds():
     assert [(commit.reports, commit.failed) for commit in watched] == [(1, True), (1, False)]
 
 
+def test_a_fault_while_tidying_does_not_end_the_thread():
+    """Otherwise whoever uploads next would wait for ever."""
+    store, seen, tried = ModelStore(), [], threading.Event()
+    store.set_round(0, is_open=True)
+
+    def tidy():
+        tried.set()
+        raise RuntimeError
+
+    writer = GroupCommit(adding(store), CommitLimits(idle_s=0.001), watch=seen.append, tidy=tidy)
+    assert submit(writer, [sent()]).result(10) == [UploadOutcome.ACCEPTED]
+    assert tried.wait(10)
+    assert submit(writer, [sent(uid="8")]).result(10) == [UploadOutcome.ACCEPTED]
+    writer.close()
+    assert any(commit.failed for commit in seen)
+
+
 def test_a_full_disk_is_a_failure_that_names_no_row(tmp_path):
     store = sqlite(tmp_path)
     store._open_writer().execute("PRAGMA max_page_count=20")

@@ -66,6 +66,12 @@ class Process:
         text = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii")
         return int(re.findall(r"VmRSS:\s+(\d+)", text)[0]) / 1024
 
+    @property
+    def cpu_s(self) -> float:
+        """Seconds of processor that the process has used, in all its threads."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def ask(self) -> float:
         """How many users an answer counts."""
         request = urllib.request.Request(
@@ -134,14 +140,21 @@ def stored(process: Process) -> int:
 
 def one_by_one(process: Process, requests: int, seed: int) -> Load:
     """One report per request."""
-    made = iter(list(bodies(requests, 1, np.random.default_rng(seed))))
-    return send_all(process.port, PATH, BINARY_REPORTS, made, ONE_BY_ONE_CONNECTIONS)
+    return _sent(process, requests, 1, seed, ONE_BY_ONE_CONNECTIONS)
 
 
 def in_batches(process: Process, reports: int, seed: int) -> Load:
-    """64 reports per request; bodies are made before the clock starts."""
-    made = iter(list(bodies(reports, BATCH, np.random.default_rng(seed))))
-    return send_all(process.port, PATH, BINARY_REPORTS, made, BATCH_CONNECTIONS)
+    """64 reports per request."""
+    return _sent(process, reports, BATCH, seed, BATCH_CONNECTIONS)
+
+
+def _sent(process: Process, reports: int, per_request: int, seed: int | list[int], connections: int) -> Load:
+    """Bodies are made before the clocks start."""
+    made = list(bodies(reports, per_request, np.random.default_rng(seed)))
+    before = process.cpu_s
+    load = send_all(process.port, PATH, BINARY_REPORTS, made, connections)
+    load.server_cpu_s = process.cpu_s - before
+    return load
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,16 +164,19 @@ class Growth:
     reports: int
     mebibytes: tuple[float, ...]
     reports_per_second: tuple[float, ...]
+    cpu_us: tuple[float, ...]
+    """Microseconds of the server's processor for a report, in each part."""
 
 
 def growth(process: Process, reports: int, parts: int, seed: int) -> Growth:
     """Send reports in parts, and look at the process after each."""
-    memory, rates = [], []
+    memory, rates, costs = [], [], []
     for part in range(parts):
-        load = in_batches(process, reports // parts, seed + part)
+        load = _sent(process, reports // parts, BATCH, [seed, part], BATCH_CONNECTIONS)
         memory.append(process.mebibytes)
         rates.append(load.accepted / load.seconds)
-    return Growth(reports, tuple(memory), tuple(rates))
+        costs.append(1e6 * load.server_cpu_s / load.accepted)
+    return Growth(reports, tuple(memory), tuple(rates), tuple(costs))
 
 
 def time_to_answer(process: Process, seed: int, attempts: int = 5) -> list[float]:
@@ -169,7 +185,7 @@ def time_to_answer(process: Process, seed: int, attempts: int = 5) -> list[float
     before = process.ask()
     for attempt in range(attempts):
         made = bodies(1, 1, np.random.default_rng([seed, attempt, 1]))
-        send_all(process.port, PATH, BINARY_REPORTS, made, 1)
+        send_all(process.port, PATH, BINARY_REPORTS, list(made), 1)
         begun = time.perf_counter()
         while process.ask() <= before:
             time.sleep(0.02)
@@ -200,12 +216,12 @@ class Overload:
 
 def overload(process: Process, reports: int, seed: int) -> Overload:
     """Many more connections than the queue has room for."""
-    made = iter(list(bodies(reports, BATCH, np.random.default_rng(seed))))
+    made = list(bodies(reports, BATCH, np.random.default_rng(seed)))
     load = send_all(process.port, PATH, BINARY_REPORTS, made, OVERLOAD_CONNECTIONS)
     held = stored(process)
     rest = load.refused
     while rest:
-        rest = send_all(process.port, PATH, BINARY_REPORTS, iter(rest), 8).refused
+        rest = send_all(process.port, PATH, BINARY_REPORTS, rest, 8).refused
     others = load.requests - load.statuses[200] - load.statuses[429]
     ratio = load.requests / max(load.statuses[200], 1)
     return Overload(reports, load.statuses[429], others, load.accepted, held, stored(process), ratio)

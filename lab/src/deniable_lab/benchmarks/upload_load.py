@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -18,6 +18,9 @@ class Load:
     """What became of requests."""
 
     seconds: float = 0.0
+    client_cpu_s: float = 0.0
+    server_cpu_s: float = 0.0
+    """Seconds of processor, which other programs on the machine change less than seconds of the clock."""
     waits_s: list[float] = field(default_factory=list)
     statuses: Counter[int] = field(default_factory=Counter)
     refused: list[bytes] = field(default_factory=list, repr=False)
@@ -34,6 +37,10 @@ class Load:
         """Requests that were taken, per second."""
         return self.statuses[200] / self.seconds
 
+    def cpu_us(self) -> tuple[float, float]:
+        """Microseconds of processor for a request: the server's and the client's."""
+        return 1e6 * self.server_cpu_s / self.requests, 1e6 * self.client_cpu_s / self.requests
+
     def wait_ms(self, share: float) -> float:
         """A quantile of the time to an answer."""
         return 1e3 * float(np.quantile(self.waits_s, share)) if self.waits_s else 0.0
@@ -42,10 +49,8 @@ class Load:
 class _Connection(asyncio.Protocol):
     """Sends the next body when the last one was answered; answers have a length and no other form."""
 
-    def __init__(
-        self, head: bytes, bodies: Callable[[], bytes | None], load: Load, ended: asyncio.Future[None]
-    ) -> None:
-        self._head, self._bodies, self._load, self._ended = head, bodies, load, ended
+    def __init__(self, requests: Iterator[tuple[bytes, bytes]], load: Load, ended: asyncio.Future[None]) -> None:
+        self._requests, self._load, self._ended = requests, load, ended
         self._transport: Any = None
         self._received, self._sent, self._begun = b"", b"", 0.0
 
@@ -54,12 +59,12 @@ class _Connection(asyncio.Protocol):
         self._send()
 
     def _send(self) -> None:
-        body = self._bodies()
-        if body is None:
+        text, body = next(self._requests, (b"", b""))
+        if not text:
             self._transport.close()
             return
         self._sent, self._begun = body, time.perf_counter()
-        self._transport.write(self._head % len(body) + body)
+        self._transport.write(text)
 
     def data_received(self, data: bytes) -> None:
         self._received += data
@@ -89,28 +94,28 @@ class _Connection(asyncio.Protocol):
 
 
 def send_all(
-    port: int, path: str, media_type: str, bodies: Iterator[bytes], connections: int, headers: str = ""
+    port: int, path: str, media_type: str, bodies: Sequence[bytes], connections: int, headers: str = ""
 ) -> Load:
-    """Send bodies over so many connections, and wait for all answers."""
+    """Send bodies over so many connections, and wait for all answers. Requests are made before the clocks start."""
     head = (
         f"POST {path} HTTP/1.1\r\nhost: collector\r\ncontent-type: {media_type}\r\n{headers}content-length: %d\r\n\r\n"
     ).encode()
-    load = Load()
+    load, requests = Load(), iter([(head % len(body) + body, body) for body in bodies])
 
     async def run() -> None:
         loop = asyncio.get_running_loop()
         waiting = []
         for _ in range(connections):
             ended = loop.create_future()
-            made = partial(_Connection, head, lambda: next(bodies, None), load, ended)
+            made = partial(_Connection, requests, load, ended)
             await loop.create_connection(made, "127.0.0.1", port)
             waiting.append(ended)
         await asyncio.gather(*waiting)
 
-    begun = time.perf_counter()
+    begun, cpu_begun = time.perf_counter(), time.process_time()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(run())
-    load.seconds = time.perf_counter() - begun
+    load.seconds, load.client_cpu_s = time.perf_counter() - begun, time.process_time() - cpu_begun
     return load
 
 

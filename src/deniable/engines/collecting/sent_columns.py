@@ -1,6 +1,6 @@
 """What arrived, as columns: the ids of all reports in one buffer, and their bytes as rows of an array.
 
-A body is cut into reports by a compiled loop, and the reports of many requests are put side by side by another. On the
+The reports of a body are counted by a compiled loop, and those of many requests are put side by side by another. On the
 way from a body to the store nothing is computed report by report.
 """
 
@@ -8,22 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from deniable.arrays import Booleans, Integers
+from deniable.arrays import Booleans
 from deniable.limits import LONGEST_TEXT
 from deniable.mechanisms._compiled import compiled
 from deniable.tables.reports.report import kind_of
-from deniable.tables.reports.upload_format import ID_LENGTH_BYTES
+from deniable.tables.reports.upload_format import ID_LENGTH_BYTES, binary_body
 from deniable.tables.schema.report_format import FIELD_BYTES, REPORT_BYTES
 
 _WIRE = np.dtype([(field, f">u{size}") for field, size in FIELD_BYTES.items()])
 _ENDS_INSIDE, _TOO_MANY = -1, -2
+_FIRST_NOT_ASCII = 128
 
 Wire = NDArray[np.void]
 
@@ -41,26 +41,31 @@ class SentReport(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FramedBody:
-    """A body, and where in it the id of each report begins and ends; the report follows."""
+    """A body that holds whole reports: before each, the length of an id and the id."""
 
     body: bytes
-    starts: Integers
-    ends: Integers
-
-    @property
-    def count(self) -> int:
-        """How many reports there are."""
-        return int(self.starts.size)
+    count: int
+    """How many reports there are."""
+    has_one_user: bool
+    """Whether all reports have the same id, and there is one."""
 
     @property
     def only_user(self) -> str | None:
         """The user of all reports, if it is one and has a name; None of several."""
-        if not self.count:
+        if not self.has_one_user:
             return None
-        first = self.body[self.starts[0] : self.ends[0]]
-        if self.count > 1 and any(self.body[a:b] != first for a, b in zip(self.starts, self.ends, strict=True)):
-            return None
-        return first.decode(errors="replace")
+        end = ID_LENGTH_BYTES + int.from_bytes(self.body[:ID_LENGTH_BYTES], "big")
+        return self.body[ID_LENGTH_BYTES:end].decode(errors="replace")
+
+    def cut(self, size: int = REPORT_BYTES) -> list[tuple[bytes, bytes]]:
+        """(id, report) of every report."""
+        pairs, at = [], 0
+        for _ in range(self.count):
+            first = at + ID_LENGTH_BYTES
+            last = first + int.from_bytes(self.body[at:first], "big")
+            at = last + size
+            pairs.append((self.body[first:last], self.body[last:at]))
+        return pairs
 
 
 class EndsInside(ValueError):
@@ -72,27 +77,25 @@ class TooManyReports(ValueError):
 
 
 def framed(body: bytes, most: int, size: int = REPORT_BYTES) -> FramedBody:
-    """Cut a body into reports of this size, each after the length of an id and the id.
+    """A body of reports of this size, each after the length of an id and the id.
 
     >>> framed(b"\\x00\\x017" + bytes(32), 10).count
     1
     """
-    end = len(body) - size
-    if most and end == ID_LENGTH_BYTES + int.from_bytes(body[:ID_LENGTH_BYTES], "big"):
-        return FramedBody(body, np.array([ID_LENGTH_BYTES]), np.array([end]))  # one report, as single devices send it
-    capacity = min(most, len(body) // (ID_LENGTH_BYTES + size))
-    starts, ends = np.empty(capacity, dtype=np.int64), np.empty(capacity, dtype=np.int64)
-    count = _cut(np.frombuffer(body, dtype=np.uint8), size, starts, ends)
-    if count == _ENDS_INSIDE:
+    if most and len(body) == ID_LENGTH_BYTES + int.from_bytes(body[:ID_LENGTH_BYTES], "big") + size:
+        return FramedBody(body, 1, True)  # one report, as single devices send it
+    counted = _count(np.frombuffer(body, dtype=np.uint8), size, most)
+    if counted == _ENDS_INSIDE:
         raise EndsInside
-    if count == _TOO_MANY:
+    if counted == _TOO_MANY:
         raise TooManyReports
-    return FramedBody(body, starts[:count], ends[:count])
+    return FramedBody(body, counted >> 1, bool(counted & 1))
 
 
 @compiled
-def _cut(body: Any, size: Any, starts: Any, ends: Any) -> Any:
-    at, count = 0, 0
+def _count(body: Any, size: Any, most: Any) -> Any:
+    """Twice the number of reports, and one more if all have the same id."""
+    at, count, same, length = np.int64(0), 0, True, np.int64(0)
     while at < body.size:
         first = at + ID_LENGTH_BYTES
         if first > body.size:
@@ -101,24 +104,40 @@ def _cut(body: Any, size: Any, starts: Any, ends: Any) -> Any:
         at = last + size
         if at > body.size:
             return _ENDS_INSIDE
-        if count == starts.size:
+        if count == most:
             return _TOO_MANY
-        starts[count], ends[count] = first, last
+        if count == 0:
+            length = last - first
+        elif same:
+            same = last - first == length
+            byte = 0
+            while same and byte < length:
+                same = body[first + byte] == body[ID_LENGTH_BYTES + byte]
+                byte += 1
         count += 1
-    return count
+    return 2 * count + (1 if same and count else 0)
 
 
 @compiled
-def _side_by_side(body: Any, starts: Any, ends: Any, ids: Any, offsets: Any, reports: Any) -> None:
-    at = 0
-    for row in range(starts.size):
-        offsets[row] = at
-        for byte in range(starts[row], ends[row]):
-            ids[at] = body[byte]
-            at += 1
+def _side_by_side(body: Any, longest: Any, ids: Any, offsets: Any, reports: Any, readable: Any) -> Any:
+    """Put ids behind one another, and reports; returns all bytes of ids, joined by OR."""
+    at, end, any_byte = 0, 0, np.uint8(0)
+    for row in range(readable.size):
+        first = at + ID_LENGTH_BYTES
+        last = first + (np.int64(body[at]) << 8 | np.int64(body[at + 1]))
+        at = last + reports.shape[1]
+        offsets[row] = end
+        if last - first > longest:
+            readable[row] = False
+        if readable[row]:
+            for byte in range(first, last):
+                ids[end] = body[byte]
+                any_byte |= body[byte]
+                end += 1
         for byte in range(reports.shape[1]):
-            reports[row, byte] = body[ends[row] + byte]
-    offsets[starts.size] = at
+            reports[row, byte] = body[last + byte]
+    offsets[readable.size] = end
+    return any_byte
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,25 +168,21 @@ class SentColumns:
     def of(cls, requests: Sequence[FramedBody | Sequence[SentReport]]) -> SentColumns:
         """The reports of requests, side by side."""
         lines: dict[int, SentReport] = {}
-        bodies, unreadable, before = [], [], 0
+        bodies, unreadable, count = [], [], 0
         for request in requests:
             if isinstance(request, FramedBody):
-                bodies.append(request)
+                bodies.append(request.body)
+                count += request.count
             else:
                 good = [_is_readable(arrived) for arrived in request]
                 bodies.append(_of_reports(request, good))
-                unreadable += [before + index for index, fine in enumerate(good) if not fine]
-                lines |= {before + index: sent for index, sent in enumerate(request) if sent.table is not None}
-            before += bodies[-1].count
-        first = accumulate((len(body.body) for body in bodies), initial=0)
-        shifts = np.repeat(np.fromiter(first, dtype=np.int64)[:-1], [body.count for body in bodies])
-        starts, ends = (
-            np.concatenate([np.empty(0, dtype=np.int64), *columns]) + shifts
-            for columns in ([body.starts for body in bodies], [body.ends for body in bodies])
-        )
-        readable = ends - starts <= LONGEST_TEXT
-        readable[unreadable] = False
-        return _joined(b"".join([body.body for body in bodies]), starts, ends, readable, lines)
+                unreadable += [count + index for index, fine in enumerate(good) if not fine]
+                lines |= {count + index: sent for index, sent in enumerate(request) if sent.table is not None}
+                count += len(request)
+        readable = np.ones(count, dtype=np.bool_)
+        if unreadable:
+            readable[unreadable] = False
+        return _joined(b"".join(bodies), readable, lines)
 
 
 def wire_reports(reports: pa.Array) -> Wire:
@@ -182,33 +197,34 @@ def wire_reports(reports: pa.Array) -> Wire:
 
 
 def _is_readable(arrived: SentReport) -> bool:
-    return len(arrived.report) == REPORT_BYTES and kind_of(arrived.uid) is str
-
-
-def _of_reports(sent: Sequence[SentReport], readable: Sequence[bool]) -> FramedBody:
-    ids = [arrived.uid.encode() if good else b"" for arrived, good in zip(sent, readable, strict=True)]
-    reports = [arrived.report if good else bytes(REPORT_BYTES) for arrived, good in zip(sent, readable, strict=True)]
-    lengths = np.array([len(uid) for uid in ids], dtype=np.int64)
-    ends = np.cumsum(lengths + REPORT_BYTES) - REPORT_BYTES
-    return FramedBody(
-        b"".join([part for pair in zip(ids, reports, strict=True) for part in pair]), ends - lengths, ends
+    return (
+        len(arrived.report) == REPORT_BYTES
+        and kind_of(arrived.uid) is str
+        and len(arrived.uid.encode()) <= LONGEST_TEXT
     )
 
 
-def _joined(
-    body: bytes, starts: Integers, ends: Integers, readable: Booleans, lines: Mapping[int, SentReport]
-) -> SentColumns:
-    starts = np.where(readable, starts, ends)
-    ids = np.empty(int((ends - starts).sum()), dtype=np.uint8)
-    offsets = np.empty(starts.size + 1, dtype=np.int32)
-    reports = np.empty((starts.size, REPORT_BYTES), dtype=np.uint8)
-    _side_by_side(np.frombuffer(body, dtype=np.uint8), starts, ends, ids, offsets, reports)
-    uids = pa.StringArray.from_buffers(starts.size, pa.py_buffer(offsets), pa.py_buffer(ids))
-    try:
-        uids.validate(full=True)
-    except pa.ArrowInvalid:  # somebody's id is not UTF-8: find out whose
-        good = readable & np.array([_is_text(body[a:b]) for a, b in zip(starts, ends, strict=True)], dtype=np.bool_)
-        return _joined(body, starts, ends, good, lines)
+def _of_reports(sent: Sequence[SentReport], readable: Sequence[bool]) -> bytes:
+    """Reports as a binary body holds them."""
+    return binary_body(
+        (arrived.uid, arrived.report) if good else ("", bytes(REPORT_BYTES))
+        for arrived, good in zip(sent, readable, strict=True)
+    )
+
+
+def _joined(body: bytes, readable: Booleans, lines: Mapping[int, SentReport]) -> SentColumns:
+    count = readable.size
+    ids = np.empty(max(len(body) - count * (ID_LENGTH_BYTES + REPORT_BYTES), 0), dtype=np.uint8)
+    offsets, reports = np.empty(count + 1, dtype=np.int32), np.empty((count, REPORT_BYTES), dtype=np.uint8)
+    any_byte = _side_by_side(np.frombuffer(body, dtype=np.uint8), LONGEST_TEXT, ids, offsets, reports, readable)
+    uids = pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(ids))
+    if any_byte >= _FIRST_NOT_ASCII:
+        try:
+            uids.validate(full=True)
+        except pa.ArrowInvalid:  # somebody's id is not UTF-8: find out whose
+            pairs = FramedBody(body, count, False).cut()
+            good = readable & np.array([_is_text(name) for name, _ in pairs], dtype=np.bool_)
+            return _joined(body, good, lines)
     return SentColumns(uids, reports.tobytes(), readable, lines)
 
 

@@ -137,22 +137,21 @@ def _fits(values: dict[str, Any], usual: dict[str, tuple[str, pa.DataType]]) -> 
     return True
 
 
-_NO_MARK = 2**62
+def reports_table(collection: Specification, name: str, rows: StoredRows) -> pa.Table:
+    """Stored rows of a table without public columns as a table of reports."""
+    return _table(collection, name, rows, {}, simulation=False)
 
 
 def stored_tables(
     folder: CollectorFolder,
     store: CollectorStore,
     kept: Mapping[tuple[str, int], pa.Table] | None = None,
-    marks: dict[tuple[str, int], int] | None = None,
 ) -> dict[tuple[str, int], pa.Table]:
     """All reports that are committed, in memory, by table and round.
 
     Of those that were `kept` from an earlier call, only what has grown is read again: nothing is ever removed, so the
-    same number of reports is the same reports. Types of public columns depend on all rounds of a table. `marks` are
-    those of the earlier call, and are set anew: from them on, only what arrived since is read, if that is all.
+    same number of reports is the same reports. Types of public columns depend on all rounds of a table.
     """
-    marks = {} if marks is None else marks
     counts, kept = store.summary().counts, kept or {}
     grown = {part for part, rows in counts.items() if part not in kept or kept[part].num_rows != rows}
     grown_tables = {name for name, _ in grown if folder.collection[name].public}
@@ -162,20 +161,8 @@ def stored_tables(
         if part not in grown and name not in grown_tables:
             tables[part] = kept[part]
             continue
-        arrived = store.arrivals(name, round_, marks.pop(part, _NO_MARK))
-        if arrived is not None:
-            marks[part] = arrived.mark
-        if (
-            arrived is not None
-            and name not in grown_tables
-            and part in kept
-            and kept[part].num_rows + len(arrived.rows.uids) == arrived.total
-        ):
-            new = _table(folder.collection, name, arrived.rows, {}, simulation=folder.simulation)
-            tables[part] = pa.concat_tables([kept[part], new]).combine_chunks()
-        else:
-            schema, batches = stored_batches(folder.collection, store, name, round_, simulation=folder.simulation)
-            tables[part] = pa.Table.from_batches(list(batches), schema)
+        schema, batches = stored_batches(folder.collection, store, name, round_, simulation=folder.simulation)
+        tables[part] = pa.Table.from_batches(list(batches), schema)
     return tables
 
 

@@ -7,6 +7,7 @@ any. Both refuse for the reasons that are listed here, and both make columns her
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,8 +17,10 @@ from numpy.typing import NDArray
 from deniable.arrays import Integers
 from deniable.engines.collecting.sent_columns import SentColumns, SentReport, Wire, framed
 from deniable.limits import LONGEST_TEXT
+from deniable.tables.coins.coin_columns import CoinCheck
 from deniable.tables.reports.report import Report, kind_of
 from deniable.tables.reports.report_table import (
+    COINS,
     OTHER_COINS,
     OTHER_SPECIFICATION,
     OTHER_TURN,
@@ -63,6 +66,7 @@ _REFUSALS = (
     ODD_PUBLIC,
 )
 """Why reports are refused; columns hold the number of a reason, and 0 for those that are not."""
+_KEPT_VIEWS = 1 << 12
 _CODE = {reason: np.uint8(number) for number, reason in enumerate(_REFUSALS)}
 
 
@@ -152,6 +156,9 @@ class ReportDoor:
         self._other_tags = np.array(others, dtype=np.uint64)
         self._coins = COIN_MODES.index(collection.coins)
         self.tables = tuple(names)
+        self._views = {name: lru_cache(maxsize=_KEPT_VIEWS)(collection.design_of(name).view) for name in names}
+        assigned = names if collection.coins == ASSIGNED else []
+        self._coin_checks = {name: CoinCheck(collection, name) for name in assigned}
 
     def warm_up(self) -> None:
         """Check one possible report of every table, so that what is compiled on first use is compiled now."""
@@ -216,18 +223,31 @@ class ReportDoor:
     def _row_codes(self, name: str, uids: pa.Array, wire: Wire) -> NDArray[np.uint8]:
         """Judge the reports of one table: ranges, then the coins that the user was assigned."""
         columns = {column: wire[column].astype(np.int64) for column in REPORT_COLUMNS}
-        faults = row_faults(self._collection, name, columns)
+        is_cover = columns["y"] == np.int64(-1)
+        faults = row_faults(self._collection, name, columns, self._views[name])
         codes = np.where(faults > 0, faults + (_CODE[ROW_FAULTS[0]] - 1), 0).astype(np.uint8)
         good = np.flatnonzero(faults == 0)
         if self._collection.coins == ASSIGNED and good.size:
-            numbers = {column: pa.array(values[good]) for column, values in columns.items()}
-            if self._collection.rounds is not None:
-                numbers[ROUND_COLUMN] = pa.array(wire[ROUND_COLUMN].astype(np.uint32)[good])
-            arrived = pa.table({USER_COLUMN: uids.take(pa.array(good)), **numbers})
-            codes[good[~has_assigned_coins(self._collection, name, arrived)]] = _CODE[OTHER_COINS]
-            codes[good[~is_turn(self._collection, arrived)]] = _CODE[OTHER_TURN]
+            if good.size < len(uids):
+                uids, columns = uids.take(pa.array(good)), {column: held[good] for column, held in columns.items()}
+                wire = wire[good]
+            codes[good] = self._coin_codes(name, uids, columns, wire)
         if self._collection.rounds is not None:
-            codes[columns["y"] == np.int64(-1)] = _CODE[NOT_MY_TURN]
+            codes[is_cover] = _CODE[NOT_MY_TURN]
+        return codes
+
+    def _coin_codes(self, name: str, uids: pa.Array, columns: Mapping[str, Integers], wire: Wire) -> NDArray[np.uint8]:
+        """Judge the coins of reports, and whether it was their users' turn."""
+        codes = np.zeros(len(uids), dtype=np.uint8)
+        if self._collection.rounds is None:
+            slots, views, seeds = (columns[column] for column in COINS)
+            codes[~self._coin_checks[name].matches(uids, slots, views, seeds)] = _CODE[OTHER_COINS]
+            return codes
+        numbers = {column: pa.array(values) for column, values in columns.items()}
+        numbers[ROUND_COLUMN] = pa.array(wire[ROUND_COLUMN].astype(np.uint32))
+        arrived = pa.table({USER_COLUMN: uids, **numbers})
+        codes[~has_assigned_coins(self._collection, name, arrived)] = _CODE[OTHER_COINS]
+        codes[~is_turn(self._collection, arrived)] = _CODE[OTHER_TURN]
         return codes
 
     def _judge_public(

@@ -61,6 +61,13 @@ def _from_memory(reports: Reports, *, simulation: bool = False) -> LocalEngine:
     return _engine(reports.collection, kept, {}, refused, text_ids=False, simulation=simulation or reports.simulation)
 
 
+def open_validated(
+    collection: Specification, kept: dict[str, pa.Table], refused: dict[str, Counter[str]]
+) -> LocalEngine:
+    """An engine over reports that `validate` would keep, by table."""
+    return _engine(collection, kept, {}, refused, text_ids=False, simulation=False)
+
+
 def _from_store(folder: CollectorFolder, memory_limit: int, spill: Path | None) -> LocalEngine:
     """What a collector has committed by now, also while it runs."""
     store = folder.open_store()

@@ -128,10 +128,7 @@ def memory_stores(
         name: _sorted(table)
         for name, table in reports.items()
     }
-    ids = {
-        name: table["uid"].combine_chunks().take(arrow_integers(np.arange(0, table.num_rows, slots[name])))
-        for name, table in ordered.items()
-    }
+    ids = {name: _first_rows(table["uid"].combine_chunks(), slots[name]) for name, table in ordered.items()}
     # Ids in files are compared as they are.
     compared = {name: _numpy_ids(column) for name, column in ids.items()} if filed else _ranked(ids)
     numbers = all(pa.types.is_integer(column.type) for column in ids.values())
@@ -139,6 +136,11 @@ def memory_stores(
         name: MemoryStore(table.drop_columns(["uid"]), slots[name], compared[name], None if numbers else ids[name])
         for name, table in ordered.items()
     }
+
+
+def _first_rows(ids: pa.Array, slots: int) -> pa.Array:
+    """Every user once."""
+    return ids if slots == 1 else ids.take(arrow_integers(np.arange(0, len(ids), slots)))
 
 
 def _sorted(reports: pa.Table) -> pa.Table:
@@ -162,6 +164,8 @@ def _ranked(ids: dict[str, pa.Array]) -> dict[str, NDArray[Any]]:
     """User ids of several tables as numbers in the same order: integers as they are, texts by their rank among all."""
     if all(pa.types.is_integer(column.type) for column in ids.values()):
         return {name: _numpy_ids(column) for name, column in ids.items()}
+    if len(ids) == 1:  # in order, and every user once
+        return {name: np.arange(len(column)) for name, column in ids.items()}
     texts = {name: column.cast(pa.large_string()) for name, column in ids.items()}
     everyone = pa.concat_arrays(list(texts.values())).unique().sort()
     return {name: np.asarray(pc.index_in(column, everyone)).astype(np.int64) for name, column in texts.items()}

@@ -168,10 +168,12 @@ class GroupCommit(Generic[Request, Given]):
                 more = self._tidied()
 
     def _tidied(self) -> bool:
-        """Tidy a little. If it fails, it is tried again after the next commit."""
+        """Tidy a little. If it fails, it is counted and tried again after the next commit."""
+        begun = time.monotonic()
         try:
             return self._tidy()
-        except Failure:
+        except Exception:  # whatever it is, the thread has to go on: others will wait for it
+            self._watch(Committed(0, time.monotonic() - begun, failed=True))
             return False
 
     def _gather(self) -> None:

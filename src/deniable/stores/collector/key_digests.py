@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.mechanisms._compiled import compiled
+from deniable.stores.collector.key_order import offsets_and_data
 from deniable.stores.collector.upload import Part
-from deniable.stores.collector.upload_columns import RowColumns, offsets_and_data
+from deniable.stores.collector.upload_columns import RowColumns
 
 Digests = NDArray[np.uint64]
 DIGEST_KEY_BYTES = 16

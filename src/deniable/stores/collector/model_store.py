@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from deniable.stores.collector.upload import (
     ROWS_AT_ONCE,
     StoredRows,
     StoreSummary,
     Upload,
     UploadOutcome,
+    codes_of,
     outcome,
 )
 
@@ -41,6 +45,10 @@ class ModelStore:
             outcomes.append(became)
         return outcomes
 
+    def add_codes(self, uploads: Sequence[Upload]) -> NDArray[np.uint8]:
+        """`add`, with numbers of `OUTCOMES`."""
+        return codes_of(self.add(uploads))
+
     def read(self, table: str, round_: int) -> Iterator[StoredRows]:
         """The reports of a table and round, ordered by id and slot."""
         rows = sorted(
@@ -52,8 +60,8 @@ class ModelStore:
             _, _, uids, reports, publics = zip(*rows[first : first + ROWS_AT_ONCE], strict=True)
             yield StoredRows.of(uids, reports, publics)
 
-    def arrivals(self, table: str, round_: int, after: int) -> None:
-        """Not known here: everything is read again."""
+    def since(self, table: str, round_: int, mark: object) -> None:
+        """This store does not know what came when."""
 
     def summary(self) -> StoreSummary:
         """What is there."""

@@ -19,7 +19,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+import numpy as np
 import psycopg
+from numpy.typing import NDArray
 
 from deniable.errors import BadInput, Failure
 from deniable.stores.collector.upload import (
@@ -31,6 +33,7 @@ from deniable.stores.collector.upload import (
     StoreSummary,
     Upload,
     UploadOutcome,
+    codes_of,
     outcome,
 )
 
@@ -124,6 +127,10 @@ class PostgresqlStore:
         """Keep uploads, all in one commit, and say what became of each."""
         return self._changed(lambda connection: self._add(connection, uploads))
 
+    def add_codes(self, uploads: Sequence[Upload]) -> NDArray[np.uint8]:
+        """`add`, with numbers of `OUTCOMES`."""
+        return codes_of(self.add(uploads))
+
     def _add(self, connection: Connection, uploads: Sequence[Upload]) -> list[UploadOutcome]:
         # Held until the commit, so that no round closes between this and what is accepted because of it.
         is_open = dict(connection.execute("SELECT number, is_open FROM deniable_rounds FOR SHARE").fetchall())
@@ -162,8 +169,8 @@ class PostgresqlStore:
                 texts = [None if public is None else public.decode() for public in publics]
                 yield StoredRows.of([uid.decode() for uid in uids], reports, texts)
 
-    def arrivals(self, table: str, round_: int, after: int) -> None:
-        """Not known here: everything is read again."""
+    def since(self, table: str, round_: int, mark: object) -> None:
+        """This store does not know what came when."""
 
     def summary(self) -> StoreSummary:
         """What is there."""

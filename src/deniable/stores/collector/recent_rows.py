@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from deniable.arrays import Booleans, Integers
 from deniable.mechanisms._compiled import compiled
 from deniable.stores.collector.key_digests import Digests
-from deniable.stores.collector.upload_columns import RowColumns, offsets_and_data
+from deniable.stores.collector.key_order import offsets_and_data
+from deniable.stores.collector.upload_columns import RowColumns
 
 _FIRST_ROWS, _FIRST_BYTES = 1 << 10, 1 << 14
 
@@ -72,6 +73,12 @@ class RecentRows:
 
     def __len__(self) -> int:
         return self._count
+
+    def clear(self) -> None:
+        """Forget all rows, and keep the room that they had."""
+        self._count = self._offered = 0
+        self._table.fill(-1)
+        self._batch = None
 
     def offer(self, digests: Digests, parts: Digests, rows: RowColumns) -> tuple[Integers, Booleans]:
         """For every row the first with its key, here or before it in the batch: its number, -1 if there is none.

@@ -106,6 +106,12 @@ def _read_filter(content: bytes) -> Digests:
     return np.frombuffer(content, dtype=np.uint64, offset=4)
 
 
+def newer_pages(connection: sqlite3.Connection, part: Part, after: int) -> Iterator[RowColumns]:
+    """The pages of a table and round that were written after one, in the order of their runs."""
+    newer = "SELECT content FROM pages WHERE number > ? AND table_ = ? AND round = ? ORDER BY number"
+    return (unpacked(content) for (content,) in connection.execute(newer, (after, *part)))
+
+
 def in_order(connection: sqlite3.Connection, part: Part, recent: RowColumns) -> Iterator[RowColumns]:
     """All rows of a table and round, sorted; `recent` are those that are in no run, sorted.
 

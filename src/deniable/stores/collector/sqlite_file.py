@@ -11,6 +11,9 @@ from deniable.stores.collector.upload import StoreFailure
 from deniable.stores.collector.upload_columns import DamagedContent
 
 _WAIT_MS = 10_000
+_WAL_PAGES = 8_192
+"""So many pages wait in the log before they are copied into the file: about what arrives before rows settle, so that
+most of it is never copied."""
 
 
 @contextmanager
@@ -34,6 +37,7 @@ def opened(path: Path, *, create: bool = False) -> sqlite3.Connection:
         try:
             connection.execute(f"PRAGMA busy_timeout={_WAIT_MS}")
             connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute(f"PRAGMA wal_autocheckpoint={_WAL_PAGES}")
             connection.execute("PRAGMA synchronous=FULL")  # a commit waits for the disk
         except BaseException:
             connection.close()

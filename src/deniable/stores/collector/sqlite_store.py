@@ -32,7 +32,7 @@ from deniable.arrays import Booleans, Integers
 from deniable.errors import BadInput, Failure
 from deniable.stores.collector.key_digests import DIGEST_KEY_BYTES, Digests, digests, of_parts
 from deniable.stores.collector.recent_rows import RecentRows
-from deniable.stores.collector.settled_runs import RUN_SCHEMA, SettledRuns, add_run, in_order, run_damage
+from deniable.stores.collector.settled_runs import RUN_SCHEMA, SettledRuns, add_run, in_order, newer_pages, run_damage
 from deniable.stores.collector.sqlite_file import as_failures, connected, opened, transaction
 from deniable.stores.collector.upload import (
     HELD_NOTHING,
@@ -40,10 +40,11 @@ from deniable.stores.collector.upload import (
     HELD_SAME,
     OUTCOMES,
     ROWS_AT_ONCE,
-    Arrivals,
     Part,
     StoredRows,
     StoreFailure,
+    StoreGrowth,
+    StoreMark,
     StoreSummary,
     Upload,
     UploadOutcome,
@@ -67,8 +68,8 @@ _FILE_SCHEMA = (
 _CHANGED = "UPDATE changes SET version = version + 1"
 _ARRIVED = "SELECT table_, round, content FROM arrivals"
 _PLACES = "SELECT (SELECT COALESCE(MAX(number), 0) FROM arrivals), (SELECT COALESCE(MAX(number), 0) FROM runs)"
-_MARK_AND_COUNT = """SELECT (SELECT COALESCE(MAX(seq), 0) FROM sqlite_sequence WHERE name = 'arrivals'),
-  (SELECT COALESCE(SUM(rows), 0) FROM counts WHERE table_ = ? AND round = ?)"""
+_MARK = """SELECT (SELECT COALESCE(MAX(number), 0) FROM pages),
+  (SELECT COALESCE(MAX(seq), 0) FROM sqlite_sequence WHERE name = 'arrivals')"""
 _ADD_COUNT = """INSERT INTO counts VALUES (?, ?, ?)
   ON CONFLICT (table_, round) DO UPDATE SET rows = rows + excluded.rows"""
 
@@ -166,6 +167,10 @@ class SqliteStore:
 
     def add(self, uploads: Sequence[Upload]) -> list[UploadOutcome]:
         """Keep uploads, all in one commit, and say what became of each."""
+        return [OUTCOMES[code] for code in self.add_codes(uploads).tolist()]
+
+    def add_codes(self, uploads: Sequence[Upload]) -> NDArray[np.uint8]:
+        """`add`, with numbers of `OUTCOMES`."""
         columns = UploadColumns.of(uploads)
         with self._adding:
             with self._changing() as connection:
@@ -177,7 +182,7 @@ class SqliteStore:
             if len(self._recent) > MOST_RECENT:
                 with suppress(Failure):  # what arrived is stored already, and settles after the next commit
                     self._settle()
-        return [OUTCOMES[code] for code in codes.tolist()]
+        return codes
 
     def _judged(self, connection: sqlite3.Connection, columns: UploadColumns) -> NDArray[np.uint8]:
         """What becomes of every upload, as numbers of `OUTCOMES`."""
@@ -232,10 +237,11 @@ class SqliteStore:
         with self._changing() as connection:
             parts = _arrived(connection, _ARRIVED)
             if parts:
+                connection.execute("DELETE FROM arrivals")  # first: the run is written in their place
                 add_run(connection, self._secret, parts)
-                connection.execute("DELETE FROM arrivals")
         with self._changing() as connection:
-            self._recent, self._last_arrival = RecentRows(), 0
+            self._recent.clear()
+            self._last_arrival = 0
             self._runs.load(connection)
 
     @contextmanager
@@ -276,14 +282,17 @@ class SqliteStore:
                 for first in range(0, len(rows), ROWS_AT_ONCE):
                     yield rows.slice(first, min(first + ROWS_AT_ONCE, len(rows))).stored()
 
-    def arrivals(self, table: str, round_: int, after: int) -> Arrivals:
-        """What arrived for a table and round after a mark."""
+    def since(self, table: str, round_: int, mark: StoreMark | None) -> StoreGrowth:
+        """What came after a mark, or all there is."""
         with connected(self._path) as connection, as_failures(self._path):
             connection.execute("BEGIN")
-            mark, count = connection.execute(_MARK_AND_COUNT, (table, round_)).fetchone()
+            now, known = StoreMark(*connection.execute(_MARK).fetchone()), mark or StoreMark(0, 0)
+            moved = mark is None or now.page > known.page
+            settled = joined(newer_pages(connection, (table, round_), known.page) if moved else ())
             newer = f"{_ARRIVED} WHERE table_ = ? AND round = ? AND number > ?"
-            rows = joined(_arrived(connection, newer, (table, round_, after)).values())
-        return Arrivals(rows.stored(), count, mark)
+            after = 0 if moved else known.arrival
+            recent = joined(_arrived(connection, newer, (table, round_, after)).values())
+        return StoreGrowth(settled.stored(), recent.stored(), moved, now)
 
     def summary(self) -> StoreSummary:
         """What is there."""

@@ -84,16 +84,23 @@ class StoredRows(NamedTuple):
         return list(zip(*(column.to_pylist() for column in self), strict=True))
 
 
-class Arrivals(NamedTuple):
-    """What arrived last for one table and round, at one moment."""
+class StoreMark(NamedTuple):
+    """A moment of a store, as it numbers what it writes."""
 
-    rows: StoredRows
-    """What came after the mark that was given and was not moved since, in no order."""
-    total: int
-    """How many reports there are in all. If fewer were known at the mark, and `rows` do not add up to it, some of them
-    have been moved since."""
-    mark: int
-    """Where this moment is among arrivals."""
+    page: int
+    arrival: int
+
+
+class StoreGrowth(NamedTuple):
+    """What came to one table and round after a mark, at one moment."""
+
+    settled: StoredRows
+    """What was settled since, in no order. Nothing of it is ever settled again."""
+    recent: StoredRows
+    """What is not settled: all of it if `replaces_recent`, else only what arrived after the mark."""
+    replaces_recent: bool
+    mark: StoreMark
+    """This moment."""
 
 
 ROWS_AT_ONCE = 1 << 14
@@ -109,11 +116,14 @@ class CollectorStore(Protocol):
     def add(self, uploads: Sequence[Upload]) -> list[UploadOutcome]:
         """Keep uploads, all in one commit, and say what became of each."""
 
+    def add_codes(self, uploads: Sequence[Upload]) -> NDArray[np.uint8]:
+        """`add`, with numbers of `OUTCOMES`: for whoever adds many at a time."""
+
     def read(self, table: str, round_: int) -> Iterator[StoredRows]:
         """The reports of a table and round as they were at one moment, ordered by id (as UTF-8 bytes) and slot."""
 
-    def arrivals(self, table: str, round_: int, after: int) -> Arrivals | None:
-        """What arrived for a table and round after a mark; None in a store that does not know."""
+    def since(self, table: str, round_: int, mark: StoreMark | None) -> StoreGrowth | None:
+        """What came after a mark, or all there is; None in a store that does not know."""
 
     def summary(self) -> StoreSummary:
         """What is there."""
@@ -141,6 +151,15 @@ def outcome(upload: Upload, stored: Held | None, *, is_open: bool) -> UploadOutc
 HELD_NOTHING, HELD_SAME, HELD_OTHER = 0, 1, 2
 """What is stored under the key of an upload: nothing, the same, or something else."""
 OUTCOMES = (UploadOutcome.ACCEPTED, UploadOutcome.REPEATED, UploadOutcome.CONFLICT, UploadOutcome.CLOSED)
+
+
+def codes_of(outcomes: Sequence[UploadOutcome]) -> NDArray[np.uint8]:
+    """Outcomes as numbers of `OUTCOMES`.
+
+    >>> codes_of([UploadOutcome.CLOSED, UploadOutcome.ACCEPTED]).tolist()
+    [3, 0]
+    """
+    return np.array([OUTCOMES.index(outcome) for outcome in outcomes], dtype=np.uint8)
 
 
 def outcome_codes(held: Integers, is_open: Booleans) -> NDArray[np.uint8]:

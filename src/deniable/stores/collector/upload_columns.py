@@ -17,10 +17,10 @@ from typing import Any, overload
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from deniable.arrays import Integers
+from deniable.stores.collector.key_order import key_order, offsets_and_data
 from deniable.stores.collector.upload import Part, StoredRows, Upload
 
 _NUMBERS, _HEAD = 4, 8
@@ -47,8 +47,7 @@ class RowColumns:
 
     def take(self, rows: Integers) -> RowColumns:
         """Some rows, in this order."""
-        where = pa.array(rows)
-        return RowColumns(self.slots[rows], *(column.take(where) for column in (self.uids, self.reports, self.texts)))
+        return RowColumns(self.slots[rows], *(_taken(column, rows) for column in (self.uids, self.reports, self.texts)))
 
     def slice(self, first: int, last: int) -> RowColumns:
         """The rows from one number to before another."""
@@ -57,9 +56,7 @@ class RowColumns:
 
     def sorted(self) -> RowColumns:
         """The same rows in the order of ids and slots."""
-        keys = pa.table({"uid": self.uids, "slot": self.slots})
-        order = pc.sort_indices(keys, sort_keys=[("uid", "ascending"), ("slot", "ascending")])
-        return self.take(order.to_numpy().astype(np.int64))
+        return self.take(key_order(self.uids, self.slots))
 
     def key(self, row: int) -> tuple[bytes, int]:
         """The id and the slot of a row."""
@@ -154,19 +151,25 @@ def no_texts(rows: int) -> pa.Array:
     )
 
 
-def offsets_and_data(column: pa.Array) -> tuple[NDArray[np.int32], Bytes]:
-    """Where each value of a column begins and ends in its bytes, and these."""
-    _, offsets, data = column.buffers()
-    first, last = column.offset, column.offset + len(column) + 1
-    none = np.zeros(1, dtype=np.int32)
-    ends = none if offsets is None or not offsets.size else np.frombuffer(offsets, dtype=np.int32)[first:last]
-    return ends, np.frombuffer(data if data is not None else b"", dtype=np.uint8)
-
-
 def _bytes_of(column: pa.Array) -> tuple[NDArray[np.int32], Bytes]:
     """The length of each value of a column, and all of them."""
     ends, data = offsets_and_data(column)
     return np.diff(ends), data[ends[0] : ends[-1]]
+
+
+def _taken(column: pa.Array, rows: Integers) -> pa.Array:
+    """Some values of a column of bytes. Values of one length, as most are, need no offsets."""
+    lengths, data = _bytes_of(column)
+    length = int(lengths[0]) if lengths.size else 0
+    if not rows.size or (lengths != length).any():
+        return column.take(pa.array(rows))
+    values = data.reshape(lengths.size, length)[rows]
+    ends = np.arange(rows.size + 1, dtype=np.int64) * length
+    if ends[-1] > np.iinfo(np.int32).max:
+        return column.take(pa.array(rows))
+    return pa.BinaryArray.from_buffers(
+        pa.binary(), rows.size, [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(values)]
+    )
 
 
 def packed(rows: RowColumns) -> bytes:

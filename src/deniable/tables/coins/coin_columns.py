@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from deniable.arrays import Booleans, Integers, Words
+from deniable.mechanisms._compiled import compiled
 from deniable.tables.coins.assigned_coins import coin_prefix
 from deniable.tables.coins.sha256_blocks import digest_words
 from deniable.tables.designs.views import Design, chances
@@ -105,3 +107,63 @@ def matches(
     expected, counts = assigned_views(specification.design_of(table), slots, coins)
     assigned: Booleans = (views == expected) & (seeds == scaled_words(coins.seed, counts))
     return assigned
+
+
+MOST_TABULATED_VIEWS = 1 << 12
+
+
+class CoinCheck:
+    """`matches` for reports of one table that arrive in small groups: what the design says is tabulated once."""
+
+    def __init__(self, specification: Specification, table: str) -> None:
+        self._specification, self._table = specification, table
+        design = specification.design_of(table)
+        if design.views > MOST_TABULATED_VIEWS:
+            self._groups = None
+            return
+        numbered = [
+            (part, index, group) for part, groups in enumerate(design.parts) for index, group in enumerate(groups)
+        ]
+        self._firsts = np.cumsum([0, *map(len, design.parts)])
+        self._groups = np.array(
+            [
+                (chances(design.parts[part])[index], design.offset(part, index), group.views)
+                for part, index, group in numbered
+            ],
+            dtype=np.int64,
+        )
+        self._seeds = np.array([view.oracle.seeds for view in design], dtype=np.int64)
+
+    def matches(
+        self, users: pa.Array, slots: Integers, views: Integers, seeds: Integers, turn: int | None = None
+    ) -> Booleans:
+        """Whether reports have the view and the seed that are assigned to their users."""
+        if self._groups is None:
+            return matches(self._specification, self._table, users, slots, views, seeds, turn)
+        words = digest_words(coin_prefix(self._specification, self._table, turn), slots, *_texts(users))
+        good = np.empty(slots.size, dtype=np.bool_)
+        _agree(words, slots, views, seeds, self._firsts, self._groups, self._seeds, good)
+        return good
+
+
+@compiled
+def _scaled(word: Any, count: Any) -> Any:
+    """What `scaled_words` does, for one word."""
+    n, low_half = np.uint64(count), np.uint64(0xFFFFFFFF)
+    high, low, n_high, n_low = word >> np.uint64(32), word & low_half, n >> np.uint64(32), n & low_half
+    middle = high * n_low + (low * n_low >> np.uint64(32))
+    carried = low * n_high + (middle & low_half)
+    return np.int64(high * n_high + (middle >> np.uint64(32)) + (carried >> np.uint64(32)))
+
+
+@compiled
+def _agree(words: Any, slots: Any, views: Any, seeds: Any, firsts: Any, groups: Any, counts: Any, good: Any) -> None:
+    parts = firsts.size - 1
+    for row in range(good.size):
+        part = slots[row] % parts
+        group, last = firsts[part], firsts[part + 1] - 1
+        drawn = _scaled(words[0, row], groups[last, 0])
+        while drawn >= groups[group, 0]:
+            group += 1
+        view = groups[group, 1] + _scaled(words[1, row], groups[group, 2])
+        good[row] = views[row] == view and seeds[row] == _scaled(words[2, row], counts[view])

@@ -6,6 +6,7 @@ The constants are the first digits of the square and cube roots of primes; compu
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -98,12 +99,14 @@ def _digests(middle: Any, slots: Any, starts: Any, texts: Any, roots: Any, out: 
             out[word, message] = np.uint64(state[2 * word]) << np.uint64(32) | np.uint64(state[2 * word + 1])
 
 
+@lru_cache(maxsize=256)
 def _middle_state(prefix: bytes) -> NDArray[np.uint32]:
     """The state after the block that all messages begin with."""
     schedule = np.zeros(64, dtype=np.uint32)
     schedule[:16] = np.frombuffer(prefix, dtype=">u4")
     state = _START.copy()
     _compress(state, schedule, _ROOTS)
+    state.flags.writeable = False
     return state
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,7 @@ from deniable.limits import LONGEST_TEXT
 from deniable.simulation import mark
 from deniable.tables.coins.coin_columns import matches, turn_columns
 from deniable.tables.coins.turns import turn_prefix
+from deniable.tables.designs.views import View
 from deniable.tables.schema.report_format import ASSIGNED, COLUMN_TYPES
 from deniable.tables.schema.rounds import MEMOISED, ROTATING, ROUND_COLUMN, Rounds
 from deniable.tables.specification.specification import Specification
@@ -238,13 +239,22 @@ def _numbered(ids: pa.Array) -> Integers:
     return np.asarray(pc.dictionary_encode(ids).indices.to_numpy(), dtype=np.int64)
 
 
-def row_faults(collection: Specification, name: str, columns: Mapping[str, Integers]) -> NDArray[np.uint8]:
-    """What is wrong with each report on its own: the number of a reason in `ROW_FAULTS` plus one; 0 if nothing is."""
+def row_faults(
+    collection: Specification,
+    name: str,
+    columns: Mapping[str, Integers],
+    view_of: Callable[[int], View] | None = None,
+) -> NDArray[np.uint8]:
+    """What is wrong with each report on its own: the number of a reason in `ROW_FAULTS` plus one; 0 if nothing is.
+
+    `view_of` is a faster `Design.view`, of whoever asks again and again.
+    """
     design = collection.design_of(name)
     slot, view, seed, y = (columns[column] for column in _COLUMNS)
     known = (view >= 0) & (view < design.views)
     listed = pc.dictionary_encode(arrow_integers(np.where(known, view, 0)))
-    views, which = [design.view(number) for number in listed.dictionary.to_pylist()], listed.indices.to_numpy()
+    views = [(view_of or design.view)(number) for number in listed.dictionary.to_pylist()]
+    which = listed.indices.to_numpy()
     outcomes = np.array([drawn.outcomes for drawn in views], dtype=np.int64)[which]
     largest_seed = np.array([drawn.oracle.seeds - 1 for drawn in views], dtype=np.int64)[which]
     parts = np.array([drawn.part for drawn in views], dtype=np.int64)[which]

@@ -13,12 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import deniable as dn
+from deniable.errors import InvalidParameter
 from deniable.exact import exp_below, exp_between
 from deniable.mechanisms import LocalHashing, RandomizedResponse, SubsetSelection
 from deniable.mechanisms._subset_draws import _plain, _unrank, binomials
-from deniable.mechanisms.frequency_oracle import FrequencyOracle, MaskedCells, second_moments
+from deniable.mechanisms.frequency_oracle import FrequencyOracle, MaskedCells
 from deniable.mechanisms.oracles import ORACLES, WITH_SUBSETS, best_oracle
-from deniable.mechanisms.subset_selection import MOST_CELLS, best_size, spread, unranked
+from deniable.mechanisms.subset_selection import MOST_CELLS, best_size, mean_spread, spread, unranked
 
 EPSILONS = st.floats(min_value=0.01, max_value=20)
 
@@ -115,9 +116,9 @@ def agrees(mechanism: SubsetSelection, law: tuple[Fraction, ...], cell: int) -> 
 
 
 def test_bulk_draws_follow_the_law_and_the_test_has_teeth():
-    law = SubsetSelection(1.0, 6, 2).law(4)
-    assert agrees(SubsetSelection(1.0, 6, 2), law, 4)
-    for wrong in (0.95, 1.05):
+    law = SubsetSelection(2.0, 6, 2).law(4)
+    assert agrees(SubsetSelection(2.0, 6, 2), law, 4)
+    for wrong in (1.9, 2.1):
         assert not agrees(SubsetSelection(wrong, 6, 2), law, 4)
 
 
@@ -136,13 +137,17 @@ def test_estimates_are_near_the_truth_up_to_the_largest_domain(k):
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 0.3, 0.5, 1.0, 1.7, 2.0, 3.0])
-def test_the_size_has_the_lowest_variance_of_all(epsilon):
+def test_the_size_has_the_lowest_mean_variance_of_all(epsilon):
     power = exp_below(epsilon)
     for k in (2, 3, 4, 6, 7, 10, 25, 40, MOST_CELLS):
-        size = best_size(epsilon, k)
-        exact = SubsetSelection(epsilon, k)
-        assert spread(power, k, size) == min(spread(power, k, other) for other in range(1, k))
-        assert exact.q * (1 - exact.q) / (exact.p - exact.q) ** 2 == spread(power, k, size) / (power - 1) ** 2
+        size, exact = best_size(epsilon, k), SubsetSelection(epsilon, k)
+        p, q, signal = exact.p, exact.q, exact.p - exact.q
+        assert q * (1 - q) / signal**2 == spread(power, k, size) / (power - 1) ** 2
+        mean = (p * (1 - p) + (k - 1) * q * (1 - q)) / k / signal**2
+        assert mean == mean_spread(power, k, size) * Fraction(k - 1, k) ** 2 / (power - 1) ** 2 - Fraction(k - 1, k * k)
+        if size > 1:
+            assert mean_spread(power, k, size) == min(mean_spread(power, k, other) for other in range(1, k))
+            assert spread(power, k, size) < spread(power, k, 1)
 
 
 def variance_form(oracle: FrequencyOracle, true: int) -> np.ndarray:
@@ -157,20 +162,25 @@ def variance_form(oracle: FrequencyOracle, true: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 1.5, 2.0, 2.7])
-def test_where_it_is_chosen_no_question_about_the_cells_gets_worse(epsilon):
-    """Not only an empty cell: whatever weights cells have, whoever holds them, the variance is at most as large."""
-    gains = []
+def test_where_it_is_chosen_questions_get_better(epsilon):
+    """Whatever weights cells have: an empty cell, and any question where all cells are held alike.
+
+    A cell that everybody holds has up to a tenth more variance, where ε is 1.5 to 2.7 and the view hashed before.
+    """
+    ratios = []
     for k in range(2, MOST_CELLS + 1, 1 if epsilon < 1 else 3):
         before, now = best_oracle(ORACLES, epsilon, k), best_oracle(WITH_SUBSETS, epsilon, k)
         if now == before:
             assert best_size(epsilon, k) == 1
             continue
         assert now.label == "subset"
-        apart = np.linalg.eigvalsh(variance_form(before, 0) - variance_form(now, 0))
-        assert apart.min() > -1e-9 * apart.max()
-        gains.append(second_moments(now).every / second_moments(before).every)
-    assert gains
-    assert min(gains) < 0.9
+        old, new = ([variance_form(oracle, true) for true in range(k)] for oracle in (before, now))
+        mean_old, mean_new = sum(old) / k, sum(new) / k
+        assert np.linalg.eigvalsh(mean_old - mean_new).min() > -1e-9 * np.trace(mean_old)
+        assert new[0][1, 1] < old[0][1, 1]
+        assert new[0][0, 0] < 1.11 * old[0][0, 0]
+        ratios.append(new[0][1, 1] / old[0][1, 1])
+    assert min(ratios) < 0.9
 
 
 def test_the_choice_never_hangs_on_a_rounded_number():
@@ -197,5 +207,5 @@ def test_one_cell_is_randomized_response():
 
 @pytest.mark.parametrize(("k", "size"), [(1, None), (64, None), (5, 0), (5, 5), (5, 2.0)])
 def test_impossible_settings_are_refused(k, size):
-    with pytest.raises(dn.InvalidParameter):
+    with pytest.raises(InvalidParameter):
         SubsetSelection(1.0, k, size)

@@ -45,11 +45,11 @@ class SubsetSelection:
 
     A report is an integer with ω bits set, bit c for cell c, so k ≤ 63. ε-LDP: a set that holds the true cell has the
     probability p/C(k−1, ω−1), any other one (1−p)/C(k−1, ω), and their ratio is e^ε. `size=None` takes the ω of lowest
-    variance, which is 1 (randomized response) while k is small. The best oracle where that ω is 2 or more: it has the
+    mean variance, and 1 (randomized response) while k is small. The best oracle where that ω is 2 or more: it has the
     least worst-case error of all ε-LDP reports, up to rounding of ω [YB18].
 
     >>> SubsetSelection(epsilon=1.0, k=25).omega
-    6
+    7
     """
 
     epsilon: float
@@ -196,12 +196,22 @@ def spread(power: Fraction, k: int, omega: int) -> Fraction:
     return other * (whole * (k - 1) - omega * other) / (omega * (k - omega) ** 2)
 
 
+def mean_spread(power: Fraction, k: int, omega: int) -> Fraction:
+    """(ω·e^ε + k − ω)²/(ω·(k − ω)), which grows with the mean of the variances of all cells."""
+    return (omega * power + k - omega) ** 2 / (omega * (k - omega))
+
+
 @lru_cache(maxsize=4096)
 def best_size(epsilon: float, k: int) -> int:
-    """The ω of lowest variance: one of the two integers around k/(e^ε + 1)  [YB18]. In exact numbers, for all clients."""
+    """The ω with the lowest mean variance over all cells: one of the two integers around k/(e^ε + 1)  [YB18].
+
+    That mean is the same whoever holds which cell. For a cell that nobody holds a smaller ω can be slightly better; so
+    it is 1, randomized response, unless the other ω is better for such a cell too. In exact numbers, for all clients.
+    """
     power = exp_below(epsilon)
     below = max(int(k / (power + 1)), 1)
-    return min((below, below + 1), key=lambda omega: spread(power, k, omega)) if below + 1 < k else below
+    size = min((below, below + 1), key=lambda omega: mean_spread(power, k, omega)) if below + 1 < k else below
+    return size if spread(power, k, size) < spread(power, k, 1) else 1
 
 
 def unranked(rank: int, size: int, cells: int) -> int:

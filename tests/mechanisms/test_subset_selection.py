@@ -19,7 +19,7 @@ from deniable.mechanisms import LocalHashing, RandomizedResponse, SubsetSelectio
 from deniable.mechanisms._subset_draws import _plain, _unrank, binomials
 from deniable.mechanisms.frequency_oracle import FrequencyOracle, MaskedCells
 from deniable.mechanisms.oracles import ORACLES, WITH_SUBSETS, best_oracle
-from deniable.mechanisms.subset_selection import MOST_CELLS, best_size, mean_spread, spread, unranked
+from deniable.mechanisms.subset_selection import MOST_MASKED_CELLS, best_size, mean_spread, spread, unranked
 
 EPSILONS = st.floats(min_value=0.01, max_value=20)
 
@@ -91,7 +91,7 @@ def test_ranks_number_all_sets_in_order():
 
 def test_bulk_ranks_are_those_of_a_device():
     rng = np.random.default_rng(4)
-    cells = rng.integers(1, MOST_CELLS, 300)
+    cells = rng.integers(1, MOST_MASKED_CELLS, 300)
     sizes = rng.integers(0, cells // 2 + 1)
     last = [math.comb(int(n), int(i)) - 1 for n, i in zip(cells, sizes, strict=True)]
     ranks = np.array([rng.choice([0, top, int(rng.integers(0, top + 1))]) for top in last], dtype=np.int64)
@@ -122,7 +122,7 @@ def test_bulk_draws_follow_the_law_and_the_test_has_teeth():
         assert not agrees(SubsetSelection(wrong, 6, 2), law, 4)
 
 
-@pytest.mark.parametrize("k", [7, 25, MOST_CELLS])
+@pytest.mark.parametrize("k", [7, 25, MOST_MASKED_CELLS])
 def test_estimates_are_near_the_truth_up_to_the_largest_domain(k):
     mechanism, count = SubsetSelection(1.0, k), 20_000
     values = np.arange(count) % k
@@ -139,7 +139,7 @@ def test_estimates_are_near_the_truth_up_to_the_largest_domain(k):
 @pytest.mark.parametrize("epsilon", [0.05, 0.3, 0.5, 1.0, 1.7, 2.0, 3.0])
 def test_the_size_has_the_lowest_mean_variance_of_all(epsilon):
     power = exp_below(epsilon)
-    for k in (2, 3, 4, 6, 7, 10, 25, 40, MOST_CELLS):
+    for k in (2, 3, 4, 6, 7, 10, 25, 40, MOST_MASKED_CELLS):
         size, exact = best_size(epsilon, k), SubsetSelection(epsilon, k)
         p, q, signal = exact.p, exact.q, exact.p - exact.q
         assert q * (1 - q) / signal**2 == spread(power, k, size) / (power - 1) ** 2
@@ -168,7 +168,7 @@ def test_where_it_is_chosen_questions_get_better(epsilon):
     A cell that everybody holds has up to a tenth more variance, where ε is 1.5 to 2.7 and the view hashed before.
     """
     ratios = []
-    for k in range(2, MOST_CELLS + 1, 1 if epsilon < 1 else 3):
+    for k in range(2, MOST_MASKED_CELLS + 1, 1 if epsilon < 1 else 3):
         before, now = best_oracle(ORACLES, epsilon, k), best_oracle(WITH_SUBSETS, epsilon, k)
         if now == before:
             assert best_size(epsilon, k) == 1
@@ -186,14 +186,14 @@ def test_where_it_is_chosen_questions_get_better(epsilon):
 def test_the_choice_never_hangs_on_a_rounded_number():
     """Hashing is far enough away, and randomized response is told apart in exact numbers."""
     for epsilon in (0.01, 0.2, 0.5, 1.0, 1.5, 2.0, 3.0, 3.3):
-        for k in range(2, MOST_CELLS + 1):
+        for k in range(2, MOST_MASKED_CELLS + 1):
             cells = SubsetSelection.response_cells(epsilon, k)
             if best_size(epsilon, k) > 1:
                 assert cells < k
                 assert cells < 0.98 * LocalHashing.response_cells(epsilon, k)
             else:
                 assert cells == math.inf
-    assert SubsetSelection.response_cells(1.0, MOST_CELLS + 1) == math.inf
+    assert SubsetSelection.response_cells(1.0, MOST_MASKED_CELLS + 1) == math.inf
     assert SubsetSelection.response_cells(1.0, 1) == math.inf
 
 

@@ -24,8 +24,7 @@ def draw_masks(
     """Seeds, which are zero, and masks. Every row draws the same: a coin, and one set for each of its two answers."""
     sizes = [_size(oracle) for oracle in oracles]
     counts = [
-        [math.comb(oracle.k - 1, size - named) for oracle, size in zip(oracles, sizes, strict=True)]
-        for named in (1, 0)
+        [math.comb(oracle.k - 1, size - named) for oracle, size in zip(oracles, sizes, strict=True)] for named in (1, 0)
     ]
     named = source.bernoulli_each([oracle.p for oracle in oracles], which)
     with_it, without = (source.below_each(np.array(each, dtype=np.int64)[which]) for each in counts)
@@ -68,7 +67,7 @@ def _plain(ranks: Integers, sizes: Integers, cells: Integers, most: int) -> Inte
 @compiled
 def _unrank(ranks: Any, sizes: Any, cells: Any, table: Any, masks: Any) -> None:
     for row in range(ranks.size):
-        rank, left, mask = ranks[row], sizes[row], 0
+        rank, left, mask = ranks[row], sizes[row], np.int64(0)
         for cell in range(cells[row] - 1, -1, -1):
             before = table[cell, left]
             taken = left > 0 and rank >= before  # free of branches, as those could not be foreseen

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from deniable.arrays import Booleans, Floats, Integers, Words32
     from deniable.randomness import Source
 
-MOST_CELLS = 63
+MOST_MASKED_CELLS = 63
 """A report has one bit for every cell, and columns of reports hold signed integers of 64 bits."""
 
 
@@ -61,7 +61,7 @@ class SubsetSelection:
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
-        check_integer("k", self.k, 2, MOST_CELLS)
+        check_integer("k", self.k, 2, MOST_MASKED_CELLS)
         if self.size is not None:
             check_integer("size", self.size, 1, self.k - 1)
 
@@ -106,7 +106,7 @@ class SubsetSelection:
     @classmethod
     def response_cells(cls, epsilon: float, cells: int) -> float:
         """The same variance as randomized response has on fewer cells; infinity where ω = 1, which *is* that."""
-        if not 2 <= cells <= MOST_CELLS or math.isinf(epsilon):
+        if not 2 <= cells <= MOST_MASKED_CELLS or math.isinf(epsilon):
             return math.inf
         size = best_size(epsilon, cells)
         if size == 1:
@@ -118,7 +118,7 @@ class SubsetSelection:
     @classmethod
     def most_outcomes(cls, epsilon: float) -> int:  # noqa: ARG003 - whatever ε is, views may have so many cells
         """As many as the largest view has."""
-        return 1 << MOST_CELLS
+        return 1 << MOST_MASKED_CELLS
 
     @property
     def spends(self) -> Spending:

@@ -240,7 +240,7 @@ def test_impossible_requests(spark, tmp_path):
 
 
 def test_reports_that_name_several_cells_agree(spark, tmp_path):
-    """Subset selection: of few cells a report fits into one long, of 63 its answer alone takes one. Bits are counted."""
+    """Subset selection: of few cells a report fits into one long, of 63 y alone takes one. Bits are counted."""
     random = np.random.default_rng(6)
     users = dn.Table("users", grade=dn.Ordinal(0, 24))
     jobs = dn.Table("jobs", week=dn.Ordinal(0, 62), many=2)
@@ -255,7 +255,9 @@ def test_reports_that_name_several_cells_agree(spark, tmp_path):
     reports = pq.read_table(file)
     y = np.asarray(reports["y"]).copy()
     y[5] = np.bitwise_or(y[5], (1 << 25) - 1)  # possible as a number, and yet no set of the right size
-    pq.write_table(reports.set_column(reports.schema.get_field_index("y"), reports.schema.field("y"), pa.array(y)), file)
+    pq.write_table(
+        reports.set_column(reports.schema.get_field_index("y"), reports.schema.field("y"), pa.array(y)), file
+    )
     duckdb, on_spark = (dn.connect(tmp_path / "r", engine=engine) for engine in (None, spark))
     assert duckdb.refused == on_spark.refused
     assert duckdb.refused["users"].total() == 1

@@ -29,7 +29,7 @@ VALUE, ROUNDED, EMBEDDED, WEIGHT, WEIGHT_AND_ROUNDED = "value", "rounded", "embe
 CELLS, POINTS = "cells", "points"
 NUMBERED_CELLS = LARGEST_DOMAIN
 """Up to so many cells are numbered in mixed radix; beyond, numbers are folded into 32 bits."""
-MOST_LISTED_VIEWS = 2**10
+MOST_MEASURED_VIEWS = 2**10
 """Of a design with more views, bounds are taken instead of the largest of all."""
 
 
@@ -196,7 +196,7 @@ class Design:
         """No report has more different y than this."""
         if self.buckets is not None and math.isfinite(self.epsilon):
             return self.buckets
-        if self.views <= MOST_LISTED_VIEWS:
+        if self.views <= MOST_MEASURED_VIEWS:
             return max(view.outcomes for view in self)
         return max(oracle.most_outcomes(self.epsilon) for oracle in self.oracles)
 
